@@ -1,0 +1,2 @@
+//! The training operator.
+fn main() {}
