@@ -1,0 +1,17 @@
+//! Keys of labels and annotations, as the Kubeflow training operator v1.8.1 writes them, and ours.
+
+/// The controller that made the object, such as `tfjob-controller`. All watches select by it.
+pub const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
+/// The job's name.
+pub const JOB_NAME: &str = "training.kubeflow.org/job-name";
+/// The replica's role in lower case.
+pub const REPLICA_TYPE: &str = "training.kubeflow.org/replica-type";
+/// The replica's index within its role, from 0.
+pub const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
+/// `master` on the pods whose logs stand for the job's.
+pub const JOB_ROLE: &str = "training.kubeflow.org/job-role";
+
+/// Annotation of a pod that replaces an earlier one: how many times its replica had been restarted
+/// when it was made. Absent means 0, so a job that never failed has the same pods as under the
+/// Go operator.
+pub const RESTART_ATTEMPT: &str = "training.kubeflow.org/restart-attempt";

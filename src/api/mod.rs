@@ -1,0 +1,20 @@
+//! The types on the wire that every `kubeflow.org/v1` training job shares.
+//!
+//! They read more than they write: objects that older clients stored, with nulls, odd casing or
+//! unknown policy names, decode without an error, and [validation](crate::validate) says what is
+//! wrong with them. The CRD schema ([`schema`]) is strict.
+
+pub mod labels;
+mod policy;
+mod replica;
+pub mod schema;
+mod status;
+
+pub use policy::{CleanPodPolicy, RestartPolicy, RestartScope};
+pub use replica::{ReplicaSpec, ReplicaSpecs};
+pub use run_policy::{RunPolicy, SchedulingPolicy};
+pub use status::{
+    ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
+};
+
+mod run_policy;

@@ -1,0 +1,38 @@
+//! What a job says of one role's replicas.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RestartPolicy;
+use super::schema;
+
+/// The replica specs of a job by role. A null value, which only a file can hold (the API server
+/// drops it), is kept so that it can be reported.
+pub type ReplicaSpecs = BTreeMap<String, Option<ReplicaSpec>>;
+
+/// The replicas of one role.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaSpec {
+    /// How many; 1 if unset. 0 means that the role is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 10000))]
+    pub replicas: Option<i32>,
+
+    /// The pod that each replica gets.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::pod_template")]
+    pub template: PodTemplateSpec,
+
+    /// What happens when a replica fails; the kind of job has a default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_policy: Option<RestartPolicy>,
+
+    /// The tuner server's key in manifests of the stand-alone operator; today it is the template's
+    /// annotation `tuner-server-key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}

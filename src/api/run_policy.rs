@@ -1,0 +1,73 @@
+//! How a job runs: limits, clean-up, suspension.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CleanPodPolicy, RestartScope};
+
+/// How a job runs, whatever its roles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunPolicy {
+    /// Which pods go when the job has ended; `Running` if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_pod_policy: Option<CleanPodPolicy>,
+
+    /// Seconds after its end at which the job is deleted; never if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub ttl_seconds_after_finished: Option<i32>,
+
+    /// Seconds after its start (or resumption) at which an unfinished job fails; never if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub active_deadline_seconds: Option<i64>,
+
+    /// How many restarts the job may have before its next failure is final; no limit if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub backoff_limit: Option<i32>,
+
+    /// What restarts together with a failed replica; the kind of job has a default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_scope: Option<RestartScope>,
+
+    /// Gang scheduling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling_policy: Option<SchedulingPolicy>,
+
+    /// True: the job has no pods until it is false again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "suspend_schema")]
+    pub suspend: Option<bool>,
+}
+
+/// Gang scheduling of a job's pods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SchedulingPolicy {
+    /// Pods that must fit at once; all if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub min_available: Option<i32>,
+    /// The queue of the gang scheduler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Resources that must be free at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_resources: Option<BTreeMap<String, Quantity>>,
+    /// The priority class of the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority_class: Option<String>,
+    /// Seconds that the scheduler may take for the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_timeout_seconds: Option<i32>,
+}
+
+/// The API server fills in `false` when a run policy is present, as under the Go operator.
+fn suspend_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "boolean", "default": false })
+}

@@ -1,0 +1,232 @@
+//! A job's status: what the Go operator's clients read, and what this controller must remember.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The status of a training job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobStatus {
+    /// What has become of the job, oldest change first.
+    #[serde(default, deserialize_with = "null_is_default")]
+    #[schemars(schema_with = "nullable::<Vec<JobCondition>>")]
+    pub conditions: Vec<JobCondition>,
+
+    /// Replicas by role.
+    #[serde(default, deserialize_with = "null_is_default")]
+    #[schemars(schema_with = "nullable::<BTreeMap<String, ReplicaStatus>>")]
+    pub replica_statuses: BTreeMap<String, ReplicaStatus>,
+
+    /// When the job started, or was resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+
+    /// When the job ended, well or badly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+
+    /// Written by the Go operator while a gang waits; kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_reconcile_time: Option<Time>,
+
+    /// Restarts that count against `backoffLimit`. Never decreases.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0))]
+    pub restart_count: i32,
+
+    /// The latest failure that restarted or ended the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureRecord>,
+
+    /// What the controller must remember across its own restarts.
+    #[serde(default, skip_serializing_if = "Recovery::is_empty")]
+    pub recovery: Recovery,
+}
+
+/// One fact about a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobCondition {
+    /// Which fact.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Why, in one word.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Why, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// When any of this last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_update_time: Option<Time>,
+    /// When `status` last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Not known; never written by this controller.
+    Unknown,
+}
+
+/// The condition types of a training job, named as on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionType {
+    /// The controller has seen the job.
+    Created,
+    /// The replicas that decide the job run.
+    Running,
+    /// Failed replicas are being replaced.
+    Restarting,
+    /// The job has ended well.
+    Succeeded,
+    /// The job is suspended.
+    Suspended,
+    /// The job has ended badly.
+    Failed,
+}
+
+impl ConditionType {
+    /// The type on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "Created",
+            Self::Running => "Running",
+            Self::Restarting => "Restarting",
+            Self::Succeeded => "Succeeded",
+            Self::Suspended => "Suspended",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+/// How many replicas of a role are in which state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaStatus {
+    /// Running.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub active: i32,
+    /// Ended with success.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub succeeded: i32,
+    /// Ended with failure.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: i32,
+    /// The role's pods as a label selector, for the scale sub-resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+}
+
+/// The failure that restarted or ended a job: its root cause.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureRecord {
+    /// Why, in one word: the container's or pod's reason, or what the controller saw.
+    pub reason: String,
+    /// Why, in a sentence; in local mode with the container's last log lines. At most 2,048 bytes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The failed replica's role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The failed replica's index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<i32>,
+    /// Its pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The container that failed first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// The container's exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// When it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+}
+
+/// What the controller must remember across its own restarts.
+///
+/// A replica's *attempt* is the sum of the restarts of the job, its role and itself. A pod made for
+/// an earlier attempt (annotation [`RESTART_ATTEMPT`](super::labels::RESTART_ATTEMPT)) is on its way
+/// out and says nothing about the job any more.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recovery {
+    /// Restarts of the whole job.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub job: i32,
+    /// Restarts of whole roles.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, i32>,
+    /// Restarts of single replicas, by `<role in lower case>-<index>`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replicas: BTreeMap<String, i32>,
+    /// Container restarts by the kubelet that are counted already, by `<role in lower case>-<index>`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub in_place: BTreeMap<String, i32>,
+    /// How many replicas of each role, from index 0 on, have had a pod in their current attempt. One
+    /// of these without a pod has lost it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub started: BTreeMap<String, i32>,
+    /// Indexes of replicas that ended with success and need no pod any more, such as `0-2,5`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub completed: BTreeMap<String, String>,
+}
+
+impl Recovery {
+    /// Whether there is nothing to remember.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl JobStatus {
+    /// The condition of this type, if the status has one.
+    pub fn condition(&self, type_: ConditionType) -> Option<&JobCondition> {
+        self.conditions.iter().find(|c| c.type_ == type_.as_str())
+    }
+
+    /// Whether the condition of this type holds.
+    pub fn is(&self, type_: ConditionType) -> bool {
+        self.condition(type_)
+            .is_some_and(|c| c.status == ConditionStatus::True)
+    }
+
+    /// Whether the job has ended, well or badly.
+    pub fn is_finished(&self) -> bool {
+        self.is(ConditionType::Succeeded) || self.is(ConditionType::Failed)
+    }
+}
+
+fn is_zero(n: &i32) -> bool {
+    *n == 0
+}
+
+/// Go clients write null for an empty list or map.
+fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_default())
+}
+
+fn nullable<T: JsonSchema>(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let mut schema = T::json_schema(generator);
+    schema.insert("nullable".into(), true.into());
+    schema
+}

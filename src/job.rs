@@ -1,0 +1,212 @@
+//! The trait: all that a framework author reads.
+
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResourceExt, Resource};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+use crate::replicas::{Outcome, Replicas};
+use crate::topology::{Replica, Role, Topology};
+use crate::validate::FieldErrors;
+
+/// A kind of training job.
+///
+/// Five items are required; they say what the job is made of. Everything else has a default, stated
+/// at each hook, that suits a job whose replicas are equal and end by themselves. Every hook is a
+/// pure function: it is called again and again, in the cluster, in `render` and in tests, and must
+/// give the same answer for the same arguments.
+///
+/// Hooks that take a [`Topology`] are called only for jobs that passed [validation](crate::validate()).
+pub trait TrainingJob:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + CustomResourceExt
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// Names and numbers that are the same for all jobs of the kind.
+    const FRAMEWORK: Framework;
+
+    /// The replica specs by role. Keys are matched with [`Framework::roles`] without regard to case.
+    fn replica_specs(&self) -> &ReplicaSpecs;
+
+    /// The run policy, from wherever the kind keeps it. Defaults of [`RunPolicy`] apply to what is unset.
+    fn run_policy(&self) -> RunPolicy;
+
+    /// The status, if the job has one.
+    fn status(&self) -> Option<&JobStatus>;
+
+    /// The environment that `replica` gets, in order, in every container of its pod.
+    ///
+    /// A variable that the user sets under one of these names is replaced: what the framework needs
+    /// to form its cluster is the operator's to say. All other variables of the user stay as they are.
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
+
+    /// Adds what is wrong with the job beyond the checks that every kind gets. Default: nothing.
+    ///
+    /// Called only if the shared checks found the roles in order, so `topology` is complete.
+    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
+        let _ = (topology, errors);
+    }
+
+    /// What the replicas' states mean for the job. Default: it runs when any replica runs, and has
+    /// succeeded when all have.
+    ///
+    /// Failures need no answer here: a failed replica is restarted or fails the job by its restart
+    /// policy, whatever this says; a failure that is final outweighs success.
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        replicas.all()
+    }
+
+    /// What restarts together with a failed replica of `role`, unless the job or the operator says
+    /// otherwise. Default: the replica alone.
+    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+        let _ = (topology, role);
+        RestartScope::Replica
+    }
+
+    /// Whether a replica with restart policy `ExitCode` that ended with `exit_code` (1–255) is
+    /// restarted. Default: from 128 on, which is what a signal leaves.
+    fn is_retryable(&self, exit_code: i32) -> bool {
+        exit_code >= 128
+    }
+
+    /// Whether the replica's pod is labelled `training.kubeflow.org/job-role: master`, by which the
+    /// Python SDK picks the pods whose logs stand for the job's. Default: none is.
+    fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        let _ = (topology, replica);
+        false
+    }
+
+    /// Changes the replica's pod after everything else has been rendered. Default: nothing.
+    fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
+        let _ = (topology, replica, pod);
+    }
+
+    /// The sentence for a milestone, in conditions and events. Default: the Go operator's words.
+    fn message(&self, milestone: &Milestone<'_>) -> String {
+        milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
+    }
+
+    /// The custom resource definition. Default: what `#[derive(CustomResource)]` says.
+    fn definition() -> CustomResourceDefinition {
+        Self::crd()
+    }
+}
+
+/// Names and numbers of a kind of training job.
+#[derive(Clone, Debug)]
+pub struct Framework {
+    /// The framework in metrics, such as `tensorflow`.
+    pub name: &'static str,
+    /// The controller: the value of label `training.kubeflow.org/operator-name` and the source of events.
+    pub controller: &'static str,
+    /// The container that every replica must have, and whose ports the replica's service exposes.
+    pub container: &'static str,
+    /// The name of the port that is added to that container if it has none of this name.
+    pub port_name: &'static str,
+    /// Its number.
+    pub port: i32,
+    /// The restart policy of a replica spec that has none.
+    pub restart_policy: RestartPolicy,
+    /// The field below `spec` that holds the replica specs, for messages.
+    pub specs_field: &'static str,
+    /// The roles in the order in which their pods are made.
+    pub roles: &'static [RoleKind],
+}
+
+/// A role that replicas of a kind of job may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleKind {
+    /// Its name, as in the replica specs.
+    pub name: &'static str,
+    /// The most replicas it may have; no bound if unset but [`MAX_REPLICAS`](crate::validate::MAX_REPLICAS).
+    pub max: Option<u32>,
+}
+
+impl RoleKind {
+    /// A role with any number of replicas.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, max: None }
+    }
+
+    /// A role with at most one replica.
+    pub const fn single(name: &'static str) -> Self {
+        Self { name, max: Some(1) }
+    }
+}
+
+/// A point in a job's life that conditions and events report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Milestone<'a> {
+    /// The controller has seen the job.
+    Created,
+    /// The replicas that decide the job run.
+    Running,
+    /// The job has ended well.
+    Succeeded,
+    /// The job is suspended.
+    Suspended,
+    /// The job is resumed.
+    Resumed,
+    /// Replicas of `role` failed and are restarted.
+    Restarting {
+        /// The role of the replica that failed first.
+        role: &'a str,
+    },
+    /// `count` replicas of `role` failed for good.
+    Failed {
+        /// The role of the replica that failed first.
+        role: &'a str,
+        /// How many of the role's replicas failed.
+        count: usize,
+    },
+    /// A replica of `role` ended with an exit code that its policy takes as final.
+    FailedPermanently {
+        /// The role of the replica that failed first.
+        role: &'a str,
+    },
+    /// One more restart would exceed `backoffLimit`.
+    BackoffLimit,
+    /// `activeDeadlineSeconds` have passed.
+    Deadline,
+}
+
+impl Milestone<'_> {
+    /// The Go operator's words for a job `name` of kind `kind`.
+    pub fn describe(&self, kind: &str, name: &str) -> String {
+        match self {
+            Self::Created => format!("{kind} {name} is created."),
+            Self::Running => format!("{kind} {name} is running."),
+            Self::Succeeded => format!("{kind} {name} is successfully completed."),
+            Self::Suspended => format!("{kind} {name} is suspended."),
+            Self::Resumed => format!("{kind} {name} is resumed."),
+            Self::Restarting { role } => {
+                format!("job {name} is restarting because {role} replica(s) failed.")
+            }
+            Self::Failed { role, count } => {
+                format!(
+                    "{} {name} is failed because {count} {role} replica(s) failed.",
+                    kind.to_lowercase()
+                )
+            }
+            Self::FailedPermanently { role } => {
+                format!("job \"{name}\" is failing because \"{role}\" replica(s) failed.")
+            }
+            Self::BackoffLimit => {
+                format!("Job {name} has failed because it has reached the specified backoff limit")
+            }
+            Self::Deadline => {
+                format!("Job {name} has failed because it was active longer than specified deadline")
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A replica's pod.
+
+use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::api::{RestartPolicy, labels};
+use crate::job::TrainingJob;
+use crate::topology::Replica;
+use crate::validate::{ValidJob, framework_port};
+
+/// The pod of `replica` in its given attempt (0 for the first).
+///
+/// The template is taken as it is but for: the restart policy, which the replica spec says; the
+/// framework's port, which is added if the container has none of that name; and the framework's
+/// environment, which goes to every container (not to init containers) behind the user's variables,
+/// in place of any of the same name.
+pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt: u32) -> Pod {
+    let framework = J::FRAMEWORK;
+    let template = replica.role.template();
+    let from_template = template.metadata.clone().unwrap_or_default();
+
+    let mut all_labels = from_template.labels.unwrap_or_default();
+    all_labels.extend(super::replica_labels(job, replica));
+    if job.job.is_master(&job.topology, replica) {
+        all_labels.insert(labels::JOB_ROLE.to_owned(), "master".to_owned());
+    }
+    let mut annotations = from_template.annotations.unwrap_or_default();
+    annotations.remove(labels::RESTART_ATTEMPT);
+    if attempt > 0 {
+        annotations.insert(labels::RESTART_ATTEMPT.to_owned(), attempt.to_string());
+    }
+
+    let mut spec = template.spec.clone().unwrap_or_default();
+    spec.restart_policy = Some(kubelet_policy(&replica.role.restart_policy).to_owned());
+    add_port(
+        &mut spec,
+        framework.container,
+        framework.port_name,
+        framework.port,
+    );
+    let environment = job.job.env(&job.topology, replica);
+    for container in &mut spec.containers {
+        add_environment(container, &environment);
+    }
+    job.job.customize(&job.topology, replica, &mut spec);
+
+    Pod {
+        metadata: ObjectMeta {
+            name: Some(job.topology.host(replica.role, replica.index)),
+            namespace: Some(job.topology.namespace.to_owned()),
+            labels: Some(all_labels),
+            annotations: Some(annotations).filter(|a| !a.is_empty()),
+            finalizers: from_template.finalizers.filter(|f| !f.is_empty()),
+            owner_references: Some(vec![super::owner(job)]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(spec),
+        status: None,
+    }
+}
+
+/// `ExitCode` is the operator's to carry out: the kubelet must leave the pod as it ended.
+fn kubelet_policy(policy: &RestartPolicy) -> &str {
+    match policy {
+        RestartPolicy::ExitCode => RestartPolicy::Never.as_str(),
+        policy => policy.as_str(),
+    }
+}
+
+fn add_port(spec: &mut PodSpec, container: &str, name: &str, number: i32) {
+    let Some(container) = spec.containers.iter_mut().find(|c| c.name == container) else {
+        return;
+    };
+    if framework_port(container, name).is_none() {
+        let port = ContainerPort {
+            name: Some(name.to_owned()),
+            container_port: number,
+            ..ContainerPort::default()
+        };
+        container.ports.get_or_insert_default().push(port);
+    }
+}
+
+fn add_environment(container: &mut Container, environment: &[EnvVar]) {
+    if environment.is_empty() {
+        return;
+    }
+    let variables = container.env.get_or_insert_default();
+    variables.retain(|v| !environment.iter().any(|ours| ours.name == v.name));
+    variables.extend_from_slice(environment);
+}

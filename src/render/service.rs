@@ -1,0 +1,71 @@
+//! A replica's service: the host name by which the others find it.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::job::TrainingJob;
+use crate::topology::Replica;
+use crate::validate::{ValidJob, framework_port};
+
+/// The headless service of `replica`, with the ports of its framework's container.
+///
+/// Ports keep their order and protocol. A port number is exposed once per protocol, under its first
+/// name, and a port without a name gets one if there are several: the API server would refuse the
+/// service otherwise.
+pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> Service {
+    let labels = super::replica_labels(job, replica);
+    Service {
+        metadata: ObjectMeta {
+            name: Some(job.topology.host(replica.role, replica.index)),
+            namespace: Some(job.topology.namespace.to_owned()),
+            labels: Some(labels.clone()),
+            owner_references: Some(vec![super::owner(job)]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(ServiceSpec {
+            cluster_ip: Some("None".to_owned()),
+            selector: Some(labels),
+            ports: Some(ports::<J>(replica)).filter(|p| !p.is_empty()),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn ports<J: TrainingJob>(replica: &Replica<'_>) -> Vec<ServicePort> {
+    let framework = J::FRAMEWORK;
+    let spec = replica.role.template().spec.as_ref();
+    let Some(main) = spec.and_then(|s| s.containers.iter().find(|c| c.name == framework.container)) else {
+        return Vec::new();
+    };
+    let own = main
+        .ports
+        .iter()
+        .flatten()
+        .map(|p| (p.name.as_deref(), p.container_port, p.protocol.as_deref()));
+    let added = framework_port(main, framework.port_name).is_none().then_some((
+        Some(framework.port_name),
+        framework.port,
+        None,
+    ));
+    let mut seen = BTreeSet::new();
+    let kept: Vec<_> = own
+        .chain(added)
+        .filter(|(_, n, p)| seen.insert((*n, p.unwrap_or("TCP"))))
+        .collect();
+    let several = kept.len() > 1;
+    kept.into_iter()
+        .map(|(name, number, protocol)| ServicePort {
+            name: match name.filter(|name| !name.is_empty()) {
+                Some(name) => Some(name.to_owned()),
+                None if several => Some(format!("port-{number}")),
+                None => None,
+            },
+            port: number,
+            protocol: protocol.map(str::to_owned),
+            ..ServicePort::default()
+        })
+        .collect()
+}

@@ -1,0 +1,73 @@
+//! What is wrong with a job, field by field.
+
+use std::fmt;
+
+/// One thing wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The field, such as `spec.runPolicy.backoffLimit` or `spec.replicaSpecs.Worker.template.spec.containers[0].image`.
+    pub path: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What to do about it; empty if the problem says so.
+    pub remedy: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.problem)?;
+        if !self.remedy.is_empty() {
+            write!(f, "; {}", self.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that is wrong with a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    /// Adds an error.
+    pub fn push(&mut self, path: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+        self.0.push(FieldError {
+            path: path.into(),
+            problem: problem.into(),
+            remedy: remedy.into(),
+        });
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The errors, in the order in which they were found.
+    pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
+        self.0.iter()
+    }
+}
+
+impl IntoIterator for FieldErrors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl fmt::Display for FieldErrors {
+    /// All errors, separated by line breaks.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, error) in self.0.iter().enumerate() {
+            if n > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for FieldErrors {}

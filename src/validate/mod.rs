@@ -1,0 +1,210 @@
+//! Raw spec → a valid job, or every error with its field.
+//!
+//! [`validate`] is pure and total: any object that decodes gives one of the two. What comes out,
+//! [`ValidJob`], is all that render and plan take, so nothing after this step looks at raw specs.
+
+mod errors;
+pub(crate) mod names;
+mod roles;
+mod template;
+
+pub use errors::{FieldError, FieldErrors};
+pub(crate) use template::framework_port;
+
+use crate::api::{CleanPodPolicy, RestartScope};
+use crate::job::TrainingJob;
+use crate::topology::{Replica, Role, Topology};
+
+/// The most replicas a role may have.
+pub const MAX_REPLICAS: i32 = 10_000;
+
+/// The most bytes of `NAME=VALUE` and its final zero that Linux takes for one environment variable.
+/// A container with a longer one can never start.
+pub const MAX_ENV_BYTES: usize = 131_072;
+
+/// The operator's own settings that bear on every job.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What restarts together with a failed replica where the job does not say; the kind of job
+    /// decides if unset.
+    pub restart_scope: Option<RestartScope>,
+}
+
+/// A job that can be rendered and planned.
+#[derive(Clone, Debug)]
+pub struct ValidJob<'a, J> {
+    /// The job.
+    pub job: &'a J,
+    /// Its UID; empty for one that no API server has seen.
+    pub uid: &'a str,
+    /// Its roles and names.
+    pub topology: Topology<'a>,
+    /// Its run policy, defaults applied.
+    pub policy: Policy,
+}
+
+/// A run policy with its defaults applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Which pods go at the end; never `Other`.
+    pub clean_pods: CleanPodPolicy,
+    /// Seconds from end to deletion.
+    pub ttl_seconds: Option<i64>,
+    /// Seconds from start to failure.
+    pub active_deadline_seconds: Option<i64>,
+    /// Restarts before failure.
+    pub backoff_limit: Option<i32>,
+    /// What restarts together, if the job or the operator says; never `Other`.
+    pub restart_scope: Option<RestartScope>,
+    /// Whether the job is to have no pods.
+    pub suspend: bool,
+}
+
+/// Checks a job.
+///
+/// # Errors
+/// All of the job's field errors at once.
+pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<ValidJob<'a, J>, FieldErrors> {
+    let mut errors = FieldErrors::default();
+    let meta = job.meta();
+    let name = meta.name.as_deref().unwrap_or_default();
+    if !names::is_dns1035_label(name) {
+        errors.push(
+            "metadata.name",
+            format!("{name:?} cannot name a service"),
+            "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'",
+        );
+    }
+    let policy = check_policy(job, settings, &mut errors);
+    let roles = roles::check(job, &mut errors);
+    let topology = Topology {
+        job: name,
+        namespace: meta.namespace.as_deref().unwrap_or("default"),
+        roles,
+    };
+    check_host_names(&topology, &mut errors);
+    if errors.is_empty() {
+        check_environment(job, &topology, &mut errors);
+        job.validate(&topology, &mut errors);
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(ValidJob {
+        job,
+        uid: meta.uid.as_deref().unwrap_or_default(),
+        topology,
+        policy,
+    })
+}
+
+impl<J: TrainingJob> ValidJob<'_, J> {
+    /// What restarts together with a failed replica of `role`.
+    pub fn restart_scope(&self, role: &Role<'_>) -> RestartScope {
+        self.policy
+            .restart_scope
+            .clone()
+            .unwrap_or_else(|| self.job.restart_scope(&self.topology, role))
+    }
+}
+
+/// The errors point below `spec.runPolicy`; a kind that keeps the fields elsewhere has its own schema
+/// to say so first.
+fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut FieldErrors) -> Policy {
+    let policy = job.run_policy();
+    let path = |field: &str| format!("spec.runPolicy.{field}");
+    let clean_pods = match policy.clean_pod_policy {
+        None => CleanPodPolicy::Running,
+        Some(CleanPodPolicy::Other(word)) if word.is_empty() => CleanPodPolicy::Running,
+        Some(CleanPodPolicy::Other(word)) => {
+            unknown_word(path("cleanPodPolicy"), &word, CleanPodPolicy::WORDS, errors);
+            CleanPodPolicy::Running
+        }
+        Some(known) => known,
+    };
+    let restart_scope = match policy.restart_scope {
+        Some(RestartScope::Other(word)) if word.is_empty() => None,
+        Some(RestartScope::Other(word)) => {
+            unknown_word(path("restartScope"), &word, RestartScope::WORDS, errors);
+            None
+        }
+        known => known,
+    };
+    for (field, value) in [
+        ("backoffLimit", policy.backoff_limit.map(i64::from)),
+        ("activeDeadlineSeconds", policy.active_deadline_seconds),
+        (
+            "ttlSecondsAfterFinished",
+            policy.ttl_seconds_after_finished.map(i64::from),
+        ),
+    ] {
+        if let Some(negative) = value.filter(|v| *v < 0) {
+            errors.push(
+                path(field),
+                format!("{negative} is negative"),
+                "use 0 or more, or leave it out for no limit",
+            );
+        }
+    }
+    Policy {
+        clean_pods,
+        ttl_seconds: policy.ttl_seconds_after_finished.map(i64::from),
+        active_deadline_seconds: policy.active_deadline_seconds,
+        backoff_limit: policy.backoff_limit,
+        restart_scope: restart_scope.or_else(|| settings.restart_scope.clone()),
+        suspend: policy.suspend.unwrap_or(false),
+    }
+}
+
+pub(crate) fn unknown_word(path: String, word: &str, known: &[&str], errors: &mut FieldErrors) {
+    errors.push(
+        path,
+        format!("{word:?} is not known"),
+        format!("use one of {}", known.join(", ")),
+    );
+}
+
+/// Host names are service names, so the longest must be a label.
+fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
+    let longest = topology
+        .roles
+        .iter()
+        .filter_map(|role| Some(topology.host(role, role.replicas.checked_sub(1)?)));
+    let Some(longest) = longest.max_by_key(String::len) else {
+        return;
+    };
+    let excess = longest.len().saturating_sub(names::LABEL_MAX);
+    if excess > 0 {
+        errors.push(
+            "metadata.name",
+            format!(
+                "service {longest} would have {} characters, and a service may have 63",
+                longest.len()
+            ),
+            format!("make the job's name {excess} shorter"),
+        );
+    }
+}
+
+/// The last replica of a role has the longest environment.
+fn check_environment<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    for role in &topology.roles {
+        let Some(index) = role.replicas.checked_sub(1) else {
+            continue;
+        };
+        for variable in job.env(topology, &Replica { role, index }) {
+            let bytes = variable.name.len() + variable.value.as_ref().map_or(0, String::len) + 2;
+            if bytes > MAX_ENV_BYTES {
+                errors.push(
+                    format!("spec.{}", J::FRAMEWORK.specs_field),
+                    format!(
+                        "with {} replicas, {} of {} would have {bytes} bytes, and Linux starts no process with more than {MAX_ENV_BYTES} in one variable",
+                        topology.total(), variable.name, topology.host(role, index),
+                    ),
+                    "use fewer replicas or a shorter job name",
+                );
+                return;
+            }
+        }
+    }
+}

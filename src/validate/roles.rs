@@ -1,0 +1,104 @@
+//! Replica specs → roles.
+
+use crate::api::{ReplicaSpec, RestartPolicy};
+use crate::job::{RoleKind, TrainingJob};
+use crate::topology::Role;
+
+use super::{FieldErrors, MAX_REPLICAS, template, unknown_word};
+
+/// The roles that a job names, in the framework's order, and what is wrong with them.
+pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
+    let framework = J::FRAMEWORK;
+    let field = format!("spec.{}", framework.specs_field);
+    let specs = job.replica_specs();
+    let known: Vec<&str> = framework.roles.iter().map(|r| r.name).collect();
+    for key in specs.keys() {
+        if !known.iter().any(|name| name.eq_ignore_ascii_case(key)) {
+            errors.push(
+                format!("{field}.{key}"),
+                format!("{} has no such role", J::kind(&())),
+                format!("use one of {}", known.join(", ")),
+            );
+        }
+    }
+    let mut roles = Vec::new();
+    for kind in framework.roles {
+        let mut named = specs
+            .iter()
+            .filter(|(key, _)| key.eq_ignore_ascii_case(kind.name));
+        let Some((key, spec)) = named.next() else { continue };
+        for (other, _) in named {
+            errors.push(
+                format!("{field}.{other}"),
+                format!("this is the same role as {key}"),
+                format!("keep one of the two, as {}", kind.name),
+            );
+        }
+        let path = format!("{field}.{key}");
+        match spec {
+            None => errors.push(
+                path,
+                "it is null",
+                "give the role replicas and a template, or leave it out",
+            ),
+            Some(spec) => roles.push(role::<J>(&path, kind, spec, errors)),
+        }
+    }
+    if specs.is_empty() {
+        errors.push(
+            field,
+            "it is empty",
+            format!("name at least one of {}", known.join(", ")),
+        );
+    } else if errors.is_empty() && roles.iter().all(|r| r.replicas == 0) {
+        errors.push(field, "no role has a replica", "give at least one role replicas");
+    }
+    roles
+}
+
+fn role<'a, J: TrainingJob>(
+    path: &str,
+    kind: &'static RoleKind,
+    spec: &'a ReplicaSpec,
+    errors: &mut FieldErrors,
+) -> Role<'a> {
+    let replicas = spec.replicas.unwrap_or(1);
+    let max = kind
+        .max
+        .map_or(MAX_REPLICAS, |max| max.try_into().unwrap_or(MAX_REPLICAS));
+    let at = format!("{path}.replicas");
+    if replicas < 0 {
+        errors.push(at, format!("{replicas} is negative"), "use 0 or more");
+    } else if replicas > max {
+        errors.push(
+            at,
+            format!("{replicas} is too many"),
+            format!("use at most {max}"),
+        );
+    }
+    let restart_policy = match &spec.restart_policy {
+        None => J::FRAMEWORK.restart_policy,
+        Some(RestartPolicy::Other(word)) if word.is_empty() => J::FRAMEWORK.restart_policy,
+        Some(RestartPolicy::Other(word)) => {
+            unknown_word(
+                format!("{path}.restartPolicy"),
+                word,
+                RestartPolicy::WORDS,
+                errors,
+            );
+            J::FRAMEWORK.restart_policy
+        }
+        Some(known) => known.clone(),
+    };
+    let port = template::check::<J>(&format!("{path}.template"), &spec.template, errors);
+    // Bad counts are reported above; nobody sees the role unless there are none.
+    let replicas = u32::try_from(replicas.clamp(0, max)).unwrap_or(0);
+    Role {
+        kind,
+        lower: kind.name.to_lowercase(),
+        replicas,
+        restart_policy,
+        port,
+        spec,
+    }
+}

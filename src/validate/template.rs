@@ -1,0 +1,147 @@
+//! What a role's pod template must have, and what the API server would refuse in every pod.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
+
+use crate::job::TrainingJob;
+
+use super::{FieldErrors, names};
+
+/// Checks a template, and returns the number of the framework's port in it.
+pub(super) fn check<J: TrainingJob>(path: &str, template: &PodTemplateSpec, errors: &mut FieldErrors) -> i32 {
+    let framework = J::FRAMEWORK;
+    check_metadata(path, template, errors);
+    let containers = template
+        .spec
+        .as_ref()
+        .map_or(&[][..], |spec| &spec.containers[..]);
+    let at = format!("{path}.spec.containers");
+    if containers.is_empty() {
+        errors.push(
+            at,
+            "there is no container",
+            format!("add one named {:?}", framework.container),
+        );
+        return framework.port;
+    }
+    let inits = template
+        .spec
+        .as_ref()
+        .and_then(|s| s.init_containers.as_deref())
+        .unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    for (list, containers) in [("containers", containers), ("initContainers", inits)] {
+        for (n, container) in containers.iter().enumerate() {
+            let at = format!("{path}.spec.{list}[{n}]");
+            if !seen.insert(container.name.as_str()) {
+                errors.push(
+                    format!("{at}.name"),
+                    format!("{:?} is taken", container.name),
+                    "give each container its own name",
+                );
+            }
+            check_container(&at, container, errors);
+        }
+    }
+    match containers.iter().find(|c| c.name == framework.container) {
+        Some(main) => framework_port(main, framework.port_name).unwrap_or(framework.port),
+        None => {
+            errors.push(
+                at,
+                format!("there is no container named {:?}", framework.container),
+                format!(
+                    "name the container that runs the training {:?}",
+                    framework.container
+                ),
+            );
+            framework.port
+        }
+    }
+}
+
+/// The number of the port of this name in a container.
+pub(crate) fn framework_port(container: &Container, port_name: &str) -> Option<i32> {
+    let ports = container.ports.as_deref().unwrap_or_default();
+    ports
+        .iter()
+        .find(|p| p.name.as_deref() == Some(port_name))
+        .map(|p| p.container_port)
+}
+
+fn check_metadata(path: &str, template: &PodTemplateSpec, errors: &mut FieldErrors) {
+    let Some(metadata) = &template.metadata else {
+        return;
+    };
+    for (field, map, is_label) in [
+        ("labels", &metadata.labels, true),
+        ("annotations", &metadata.annotations, false),
+    ] {
+        for (key, value) in map.iter().flatten() {
+            let at = format!("{path}.metadata.{field}[{key}]");
+            if !names::is_qualified_name(key) {
+                errors.push(
+                    at,
+                    format!("{key:?} is not a valid key"),
+                    "use letters, digits, '-', '_' and '.', at most 63, perhaps behind a DNS name and '/'",
+                );
+            } else if is_label && !names::is_label_value(value) {
+                errors.push(
+                    at,
+                    format!("{value:?} is not a valid label value"),
+                    "use at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+                );
+            }
+        }
+    }
+}
+
+fn check_container(path: &str, container: &Container, errors: &mut FieldErrors) {
+    if !names::is_dns1123_label(&container.name) {
+        errors.push(
+            format!("{path}.name"),
+            format!("{:?} is not a valid container name", container.name),
+            "use at most 63 lower-case letters, digits and '-', with a letter or digit at both ends",
+        );
+    }
+    if container.image.as_deref().unwrap_or_default().trim().is_empty() {
+        errors.push(format!("{path}.image"), "it is missing", "name the image to run");
+    }
+    for (n, variable) in container.env.iter().flatten().enumerate() {
+        if !names::is_env_name(&variable.name) {
+            errors.push(
+                format!("{path}.env[{n}].name"),
+                format!("{:?} is not a valid variable name", variable.name),
+                "use printable ASCII characters but '='",
+            );
+        }
+    }
+    let mut port_names = BTreeSet::new();
+    for (n, port) in container.ports.iter().flatten().enumerate() {
+        let at = format!("{path}.ports[{n}]");
+        if !(1..=65_535).contains(&port.container_port) {
+            errors.push(
+                format!("{at}.containerPort"),
+                format!("{} is not a port", port.container_port),
+                "use a number from 1 to 65535",
+            );
+        }
+        let Some(name) = port.name.as_deref().filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        if !names::is_port_name(name) {
+            errors.push(
+                format!("{at}.name"),
+                format!("{name:?} is not a valid port name"),
+                "use at most 15 lower-case letters, digits and single '-', with at least one letter",
+            );
+        }
+        if !port_names.insert(name) {
+            errors.push(
+                format!("{at}.name"),
+                format!("{name:?} is taken"),
+                "give each port its own name",
+            );
+        }
+    }
+}
