@@ -1,0 +1,65 @@
+//! The custom resource definition: `v1`, and the older versions under which manifests still come.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrBool,
+};
+use kube::CustomResourceExt;
+
+use crate::MXJob;
+
+/// Versions of the stand-alone mxnet-operator. Their fields are a subset of ours, so no conversion is needed.
+const OLDER: [&str; 2] = ["v1beta1", "v1alpha2"];
+
+/// The definition, of which one serves all versions.
+pub(crate) fn definition() -> CustomResourceDefinition {
+    let mut definition = MXJob::crd();
+    // kubectl reads these as they are; Go's generator writes none that is empty.
+    definition.spec.names.list_kind = Some("MXJobList".to_owned());
+    let Some(v1) = definition.spec.versions.first_mut() else {
+        return definition;
+    };
+    if let Some(spec) = schema(v1).and_then(|s| s.properties.as_mut()?.get_mut("spec")) {
+        spec.required = Some(vec!["jobMode".to_owned(), "mxReplicaSpecs".to_owned()]);
+    }
+    // An object that Go wrote may lack the spec; validation tells its owner.
+    if let Some(schema) = schema(v1) {
+        schema.required = None;
+    }
+    let current = v1.clone();
+    definition
+        .spec
+        .versions
+        .extend(OLDER.map(|name| older(&current, name)));
+    definition
+}
+
+/// The same fields, but for pod templates, which are taken as they come: each full copy costs 55 KB.
+fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourceDefinitionVersion {
+    let mut version = CustomResourceDefinitionVersion {
+        name: name.to_owned(),
+        storage: false,
+        deprecated: Some(true),
+        ..current.clone()
+    };
+    let spec = schema(&mut version).and_then(|s| s.properties.as_mut()?.get_mut("spec"));
+    if let Some(spec) = spec {
+        spec.required = Some(vec!["mxReplicaSpecs".to_owned()]);
+        let specs = spec.properties.as_mut().and_then(|p| p.get_mut("mxReplicaSpecs"));
+        if let Some(JSONSchemaPropsOrBool::Schema(role)) =
+            specs.and_then(|s| s.additional_properties.as_mut())
+            && let Some(properties) = role.properties.as_mut()
+        {
+            let any = JSONSchemaProps {
+                type_: Some("object".to_owned()),
+                x_kubernetes_preserve_unknown_fields: Some(true),
+                ..JSONSchemaProps::default()
+            };
+            properties.insert("template".to_owned(), any);
+        }
+    }
+    version
+}
+
+fn schema(version: &mut CustomResourceDefinitionVersion) -> Option<&mut JSONSchemaProps> {
+    version.schema.as_mut()?.open_api_v3_schema.as_mut()
+}

@@ -1,0 +1,125 @@
+//! What an MXJob's processes read: `MX_CONFIG` and the `DMLC_*` variables, to the byte as the Go
+//! operator v1.8.1 writes them (`mxnet.go`).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::EnvVar;
+use serde::Serialize;
+use training_job::{Replica, Role, Topology};
+
+/// The annotation of a tuner server's template that holds the key under which it registers.
+const TUNER_SERVER_KEY: &str = "tuner-server-key";
+
+#[derive(Serialize)]
+struct Config<'a> {
+    cluster: BTreeMap<&'a str, Vec<Address>>,
+    labels: BTreeMap<&'a str, &'a str>,
+    task: Task<'a>,
+}
+
+#[derive(Serialize)]
+struct Address {
+    url: String,
+    port: i32,
+}
+
+#[derive(Serialize)]
+struct Task<'a> {
+    #[serde(rename = "type")]
+    role: &'a str,
+    index: u32,
+}
+
+/// The environment of a replica.
+pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+    let scheduler = topology.role("Scheduler");
+    let mut environment = vec![
+        variable("MX_CONFIG", config(topology, replica)),
+        variable("DMLC_PS_ROOT_PORT", scheduler.map_or(0, |s| s.port).to_string()),
+        variable(
+            "DMLC_PS_ROOT_URI",
+            scheduler.map(|s| topology.host(s, 0)).unwrap_or_default(),
+        ),
+        variable("DMLC_NUM_SERVER", topology.replicas("Server").to_string()),
+        variable("DMLC_NUM_WORKER", topology.replicas("Worker").to_string()),
+        variable("DMLC_ROLE", replica.role.lower.clone()),
+        variable("DMLC_USE_KUBERNETES", "1".to_owned()),
+    ];
+    if replica.role.name() == "Worker" {
+        environment.push(variable("DMLC_WORKER_ID", replica.index.to_string()));
+    }
+    environment
+}
+
+/// The Go operator's entry for an empty value has no value.
+fn variable(name: &str, value: String) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value: Some(value).filter(|v| !v.is_empty()),
+        value_from: None,
+    }
+}
+
+fn config(topology: &Topology<'_>, replica: &Replica<'_>) -> String {
+    let addresses = |role: &Role<'_>| {
+        role.all()
+            .map(|r| Address {
+                url: topology.host(role, r.index),
+                port: role.port,
+            })
+            .collect()
+    };
+    let config = Config {
+        cluster: topology
+            .roles
+            .iter()
+            .map(|r| (r.lower.as_str(), addresses(r)))
+            .collect(),
+        labels: topology
+            .roles
+            .iter()
+            .map(|r| (r.lower.as_str(), tuner_server_key(r)))
+            .collect(),
+        task: Task {
+            role: &replica.role.lower,
+            index: replica.index,
+        },
+    };
+    // Strings and numbers always serialize.
+    escape_as_go(&serde_json::to_string(&config).unwrap_or_default())
+}
+
+/// The stand-alone operator had the key in the replica spec's `label`.
+fn tuner_server_key<'a>(role: &'a Role<'_>) -> &'a str {
+    role.annotation(TUNER_SERVER_KEY)
+        .or(role.spec.label.as_deref())
+        .unwrap_or_default()
+}
+
+/// Escapes what Go's JSON encoder escapes and serde's does not.
+fn escape_as_go(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_escaped_as_by_go() {
+        assert_eq!(
+            escape_as_go(r#"{"k":"<a&b>é"}"#),
+            r#"{"k":"\u003ca\u0026b\u003eé"}"#
+        );
+        assert_eq!(escape_as_go("\u{2028}"), r"\u2028");
+    }
+}

@@ -1,0 +1,129 @@
+//! What makes an MXJob an MXJob.
+
+use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+use training_job::{
+    FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
+};
+
+use crate::spec::Words;
+use crate::{JobMode, MXJob, SuccessPolicy, definition, environment};
+
+impl TrainingJob for MXJob {
+    const FRAMEWORK: Framework = Framework {
+        name: "mxnet",
+        controller: "mxjob-controller",
+        container: "mxnet",
+        port_name: "mxjob-port",
+        port: 9091,
+        restart_policy: RestartPolicy::Never,
+        specs_field: "mxReplicaSpecs",
+        roles: &[
+            RoleKind::single("Scheduler"),
+            RoleKind::new("Server"),
+            RoleKind::new("Worker"),
+            RoleKind::single("TunerTracker"),
+            RoleKind::new("TunerServer"),
+            RoleKind::new("Tuner"),
+        ],
+    };
+
+    fn replica_specs(&self) -> &ReplicaSpecs {
+        &self.spec.mx_replica_specs
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        self.spec.merged_run_policy()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref()
+    }
+
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        environment::of(topology, replica)
+    }
+
+    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
+        if self.spec.success().is_none() {
+            errors.push(
+                "spec.successPolicy",
+                format!(
+                    "{:?} is not known",
+                    self.spec.success_policy.as_deref().unwrap_or_default()
+                ),
+                format!("use {}, or leave it out", SuccessPolicy::WORDS.join(", ")),
+            );
+        }
+        let (mode, deciding) = match self.spec.mode() {
+            None => {
+                return errors.push(
+                    "spec.jobMode",
+                    format!("{:?} is not known", self.spec.job_mode),
+                    format!("use {}", JobMode::WORDS.join(" or ")),
+                );
+            }
+            Some(JobMode::Train) => ("MXTrain", &["Worker", "Scheduler"][..]),
+            Some(JobMode::Tune) => ("MXTune", &["Tuner"][..]),
+        };
+        if deciding.iter().all(|role| topology.replicas(role) == 0) {
+            errors.push(
+                "spec.mxReplicaSpecs",
+                format!("an {mode} job without a {} would never end", deciding[0]),
+                format!("add a {}", deciding[0]),
+            );
+        }
+    }
+
+    /// The scheduler's end is the end of a training: it waits for all servers and workers. Without a
+    /// scheduler, or by `successPolicy: AllWorkers`, the workers decide. A tuning job is done when
+    /// its tuner is: tracker and servers never end by themselves.
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        if self.spec.mode() == Some(JobMode::Tune) {
+            return replicas.decided_by(&["Tuner"]);
+        }
+        let workers = replicas.decided_by(&["Worker"]);
+        match (replicas.role("Scheduler"), self.spec.success()) {
+            (None, _) => workers,
+            (Some(_), Some(SuccessPolicy::AllWorkers)) if replicas.role("Worker").is_some() => {
+                let scheduler = replicas.decided_by(&["Scheduler"]);
+                if workers != Outcome::Succeeded && scheduler != Outcome::Waiting {
+                    Outcome::Running
+                } else {
+                    workers
+                }
+            }
+            (Some(_), _) => replicas.decided_by(&["Scheduler"]),
+        }
+    }
+
+    /// A worker, server or scheduler that is restarted alone finds no place in a running cluster, and
+    /// all hang without a word. Tuners and their servers come and go as they like.
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+        match self.spec.mode() {
+            Some(JobMode::Tune) => RestartScope::Replica,
+            _ if topology.total() > 1 => RestartScope::Job,
+            _ => RestartScope::Replica,
+        }
+    }
+
+    /// In the nested shape, as the training operator: from 128 on. In the inline shape, as the
+    /// stand-alone operator documents: interrupted, killed, terminated, and 138 for the user's own use.
+    fn is_retryable(&self, exit_code: i32) -> bool {
+        if self.spec.is_inline() {
+            matches!(exit_code, 130 | 137 | 138 | 143)
+        } else {
+            exit_code >= 128
+        }
+    }
+
+    /// Every server, as under the Go operator: clients that ask for the master's logs get the servers'.
+    fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        replica.role.name() == "Server"
+    }
+
+    fn definition() -> CustomResourceDefinition {
+        definition::definition()
+    }
+}

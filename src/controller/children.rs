@@ -1,0 +1,331 @@
+//! The cache of pods and services, indexed by the UID of the job that controls them.
+//!
+//! Synchronous: watch events and answers to own writes go in, [`Observed`] comes out. A pass over a
+//! job costs the job's own size, whatever else the cluster holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::observed::{Observed, Phase, PodRecord, ServiceRecord};
+
+use super::version::Version;
+
+/// The job that controls a child.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OwnerRef {
+    pub(super) namespace: String,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+/// A kind of child.
+pub(super) trait Child: Send + Sync + 'static {
+    /// The object on the wire.
+    type Object: kube::Resource;
+    /// What is kept of it.
+    fn record(object: &Self::Object) -> Self;
+    fn name(&self) -> &str;
+    fn uid(&self) -> &str;
+    fn deleting(&mut self) -> &mut bool;
+    /// The map of `observed` for this kind.
+    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>>;
+    /// The record leaves the cache; `ours` says whether this controller deleted the object.
+    fn leave(&self, observed: &mut Observed, ours: bool);
+}
+
+impl Child for PodRecord {
+    type Object = Pod;
+
+    fn record(object: &Pod) -> Self {
+        object.into()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn deleting(&mut self) -> &mut bool {
+        &mut self.deleting
+    }
+
+    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
+        &mut observed.pods
+    }
+
+    fn leave(&self, observed: &mut Observed, ours: bool) {
+        // Its success must not be lost with it.
+        if self.phase == Phase::Succeeded && !ours {
+            observed.completed.insert(self.name.clone(), self.attempt);
+        }
+    }
+}
+
+impl Child for ServiceRecord {
+    type Object = Service;
+
+    fn record(object: &Service) -> Self {
+        object.into()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn deleting(&mut self) -> &mut bool {
+        &mut self.deleting
+    }
+
+    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
+        &mut observed.services
+    }
+
+    fn leave(&self, _: &mut Observed, _: bool) {}
+}
+
+/// All pods and services that jobs control.
+#[derive(Default)]
+pub(super) struct Children {
+    observed: BTreeMap<String, Arc<Observed>>,
+    pods: Tracker,
+    services: Tracker,
+}
+
+/// What is known of the objects of one kind.
+#[derive(Default)]
+pub(super) struct Tracker {
+    /// By namespace and name.
+    entries: BTreeMap<(String, String), Entry>,
+    /// The newest version that the watch has delivered.
+    seen: Version,
+    /// During a list, the keys that it did not name yet.
+    unlisted: Option<BTreeSet<(String, String)>>,
+    /// Objects that this controller has deleted, until they are gone.
+    deleted_here: BTreeSet<String>,
+}
+
+struct Entry {
+    owner: OwnerRef,
+    version: Version,
+}
+
+/// A kind of child that [`Children`] tracks.
+pub(super) trait Tracked: Child + Sized {
+    fn tracker(children: &mut Children) -> &mut Tracker;
+}
+
+impl Tracked for PodRecord {
+    fn tracker(children: &mut Children) -> &mut Tracker {
+        &mut children.pods
+    }
+}
+
+impl Tracked for ServiceRecord {
+    fn tracker(children: &mut Children) -> &mut Tracker {
+        &mut children.services
+    }
+}
+
+impl Children {
+    /// What the cluster holds of the job with this UID.
+    pub(super) fn observe(&self, uid: &str) -> Arc<Observed> {
+        self.observed.get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Forgets what was kept for a job that is gone. Its children go with their own events.
+    pub(super) fn forget(&mut self, uid: &str) {
+        if let Some(observed) = self.observed.get_mut(uid) {
+            Arc::make_mut(observed).completed.clear();
+            self.drop_if_empty(uid);
+        }
+    }
+
+    /// A list begins.
+    pub(super) fn list_begins<C: Tracked>(&mut self) {
+        let tracker = C::tracker(self);
+        tracker.unlisted = Some(tracker.entries.keys().cloned().collect());
+        // The server may have been restored from a backup, and its versions with it.
+        tracker.seen = Version::default();
+    }
+
+    /// The list names an object. Returns the job concerned.
+    pub(super) fn listed<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
+        let meta = kube::Resource::meta(object);
+        let key = key(meta);
+        if let Some(unlisted) = &mut C::tracker(self).unlisted {
+            unlisted.remove(&key);
+        }
+        self.enter::<C>(object, true)
+    }
+
+    /// The list is complete: what it did not name is gone. Returns the jobs concerned.
+    pub(super) fn list_ends<C: Tracked>(&mut self) -> Vec<OwnerRef> {
+        let gone = C::tracker(self).unlisted.take().unwrap_or_default();
+        gone.into_iter()
+            .filter_map(|key| self.remove::<C>(&key, None))
+            .collect()
+    }
+
+    /// The watch says that an object is new or has changed. Returns the jobs concerned.
+    pub(super) fn applied<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
+        let version = Version::of(kube::Resource::meta(object));
+        let tracker = C::tracker(self);
+        tracker.seen = tracker.seen.max(version);
+        self.enter::<C>(object, false)
+    }
+
+    /// The watch says that an object is gone. Returns the job concerned.
+    pub(super) fn deleted<C: Tracked>(&mut self, object: &C::Object) -> Option<OwnerRef> {
+        let meta = kube::Resource::meta(object);
+        let version = Version::of(meta);
+        let tracker = C::tracker(self);
+        tracker.seen = tracker.seen.max(version);
+        let last = C::record(object);
+        self.remove::<C>(&key(meta), Some(&last))
+    }
+
+    /// The server has answered an own write, or a question, with this object.
+    pub(super) fn answered<C: Tracked>(&mut self, object: &C::Object) {
+        let meta = kube::Resource::meta(object);
+        let (key, version) = (key(meta), Version::of(meta));
+        let tracker = C::tracker(self);
+        if !tracker.entries.contains_key(&key) && version <= tracker.seen {
+            // The watch is past this version, and has told of its deletion.
+            return;
+        }
+        if let Some(unlisted) = &mut tracker.unlisted {
+            // The list under way may be older.
+            unlisted.remove(&key);
+        }
+        self.enter::<C>(object, false);
+    }
+
+    /// This controller is deleting an object; it may take its time to go.
+    pub(super) fn deleting_here<C: Tracked + Clone>(&mut self, owner: &str, name: &str, uid: &str) {
+        if self.mark::<C>(owner, name, uid, true) {
+            C::tracker(self).deleted_here.insert(uid.to_owned());
+        }
+    }
+
+    /// The server did not delete an object, or did not say so.
+    pub(super) fn not_deleting<C: Tracked + Clone>(&mut self, owner: &str, name: &str, uid: &str) {
+        if C::tracker(self).deleted_here.remove(uid) {
+            self.mark::<C>(owner, name, uid, false);
+        }
+    }
+
+    fn mark<C: Tracked + Clone>(&mut self, owner: &str, name: &str, uid: &str, deleting: bool) -> bool {
+        let Some(observed) = self.observed.get_mut(owner) else {
+            return false;
+        };
+        let held = C::map(Arc::make_mut(observed))
+            .get_mut(name)
+            .filter(|r| r.uid() == uid);
+        held.map(|record| *Arc::make_mut(record).deleting() = deleting)
+            .is_some()
+    }
+
+    /// The server says that there is no object of this name and UID any more.
+    pub(super) fn absent<C: Tracked>(&mut self, namespace: &str, name: &str, uid: &str) {
+        let key = (namespace.to_owned(), name.to_owned());
+        let Some(owner) = C::tracker(self).entries.get(&key).map(|e| e.owner.uid.clone()) else {
+            return;
+        };
+        let held = self
+            .observed
+            .get_mut(&owner)
+            .and_then(|o| C::map(Arc::make_mut(o)).get(name).cloned());
+        if held.is_some_and(|record| record.uid() == uid) {
+            self.remove::<C>(&key, None);
+        }
+    }
+
+    fn enter<C: Tracked>(&mut self, object: &C::Object, from_list: bool) -> Vec<OwnerRef> {
+        let meta = kube::Resource::meta(object);
+        let (key, version) = (key(meta), Version::of(meta));
+        let Some(owner) = controller(meta) else {
+            // Its owner was taken off: it is nobody's now.
+            return self.remove::<C>(&key, None).into_iter().collect();
+        };
+        let mut concerned = vec![owner.clone()];
+        let mut record = C::record(object);
+        let tracker = C::tracker(self);
+        if tracker.deleted_here.contains(record.uid()) {
+            *record.deleting() = true;
+        }
+        if let Some(old) = tracker.entries.get(&key) {
+            if !from_list && old.version > version {
+                return Vec::new();
+            }
+            if old.owner.uid != owner.uid {
+                concerned.extend(self.remove::<C>(&key, None));
+            }
+        }
+        C::tracker(self).entries.insert(
+            key,
+            Entry {
+                owner: owner.clone(),
+                version,
+            },
+        );
+        let observed = Arc::make_mut(self.observed.entry(owner.uid).or_default());
+        C::map(observed).insert(record.name().to_owned(), Arc::new(record));
+        concerned
+    }
+
+    fn remove<C: Tracked>(&mut self, key: &(String, String), last: Option<&C>) -> Option<OwnerRef> {
+        let tracker = C::tracker(self);
+        let owner = tracker.entries.remove(key)?.owner;
+        let observed = Arc::make_mut(self.observed.get_mut(&owner.uid)?);
+        if let Some(record) = C::map(observed).remove(&key.1) {
+            let last = last.filter(|l| l.uid() == record.uid()).unwrap_or(&record);
+            let ours = C::tracker(self).deleted_here.remove(last.uid());
+            if let Some(observed) = self.observed.get_mut(&owner.uid) {
+                last.leave(Arc::make_mut(observed), ours);
+            }
+        }
+        self.drop_if_empty(&owner.uid);
+        Some(owner)
+    }
+
+    fn drop_if_empty(&mut self, uid: &str) {
+        let empty = |o: &Arc<Observed>| o.pods.is_empty() && o.services.is_empty() && o.completed.is_empty();
+        if self.observed.get(uid).is_some_and(empty) {
+            self.observed.remove(uid);
+        }
+    }
+}
+
+fn key(meta: &ObjectMeta) -> (String, String) {
+    (
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    )
+}
+
+/// The controlling owner. It is looked for in the object's own namespace only, as the garbage
+/// collector does.
+pub(super) fn controller(meta: &ObjectMeta) -> Option<OwnerRef> {
+    let owner = meta
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|o| o.controller == Some(true))?;
+    Some(OwnerRef {
+        namespace: meta.namespace.clone()?,
+        kind: owner.kind.clone(),
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+    })
+}

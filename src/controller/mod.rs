@@ -1,0 +1,34 @@
+//! The only asynchronous part: watch, plan, apply, report.
+//!
+//! ```text
+//! watch events ─► jobs, children ─► observe ─► validate ─► plan ─► apply ─► report
+//!                 (synchronous)     (read)     (pure)      (pure)  (calls)  (calls)
+//! ```
+//!
+//! [`Operator`] runs any number of kinds of jobs from one process, with one watch for all their pods
+//! and one for all their services. What it relies on to be correct with a cache that lags, and at
+//! any point where it may be killed:
+//!
+//! * A child's name follows from its job, role and index, so creating it twice gives one object:
+//!   `AlreadyExists` of an own object is success.
+//! * Every delete names the UID it means; every status write names the version it was made from.
+//! * Answers to own writes enter the cache at once, so the next plan knows of them.
+//! * Nothing is planned before the first lists of all kinds are complete.
+//! * Every call has a time-out; every retry is per job, exponential and bounded.
+
+mod apply;
+mod children;
+mod clock;
+mod events;
+mod jobs;
+mod operator;
+mod queue;
+mod reconcile;
+mod report;
+mod retry;
+mod stored;
+mod version;
+mod watch;
+
+pub use clock::{Clock, SystemClock};
+pub use operator::{Operator, Options};

@@ -1,0 +1,192 @@
+//! The run loop: watches, then passes.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use kube::runtime::watcher::{Config, Event};
+use kube::{Client, Resource};
+use tokio::sync::{Semaphore, watch};
+
+use crate::api::labels;
+use crate::job::TrainingJob;
+use crate::observed::{PodRecord, ServiceRecord};
+use crate::validate::Settings;
+
+use super::children::{Children, OwnerRef, Tracked};
+use super::clock::{Clock, SystemClock};
+use super::events::Recorder;
+use super::queue::{Key, Queue};
+use super::reconcile::{Boxed, Kind, KindOf, Shared};
+use super::watch as watching;
+
+/// How the operator runs.
+#[derive(Clone)]
+pub struct Options {
+    /// The namespace to work in; all if unset.
+    pub namespace: Option<String>,
+    /// Settings that bear on every job.
+    pub settings: Settings,
+    /// Jobs in work at once, at least 1; default 16.
+    pub concurrency: usize,
+    /// Creates and deletes under way at once, for all jobs together, at least 1; default 64.
+    pub calls: usize,
+    /// Where the time comes from; default the system's clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            namespace: None,
+            settings: Settings::default(),
+            concurrency: 16,
+            calls: 64,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// An operator for any number of kinds of jobs.
+///
+/// The client should not repeat calls by itself (`kube::Config::default_retry = false`): every retry
+/// is the operator's, per job and bounded.
+pub struct Operator {
+    shared: Shared,
+    kinds: Vec<Box<dyn Kind>>,
+    concurrency: usize,
+    ready: watch::Sender<bool>,
+}
+
+impl Operator {
+    /// An operator without kinds.
+    pub fn new(client: Client, options: Options) -> Self {
+        let shared = Shared {
+            recorder: Recorder::new(client.clone()),
+            client,
+            namespace: options.namespace,
+            settings: options.settings,
+            clock: options.clock,
+            queue: Queue::default(),
+            children: Mutex::new(Children::default()),
+            limit: Semaphore::new(options.calls.max(1)),
+        };
+        let concurrency = options.concurrency.max(1);
+        Self {
+            shared,
+            kinds: Vec::new(),
+            concurrency,
+            ready: watch::Sender::new(false),
+        }
+    }
+
+    /// Takes on the jobs of type `J`.
+    #[must_use]
+    pub fn manage<J: TrainingJob>(mut self) -> Self {
+        let number = self.kinds.len();
+        self.kinds.push(Box::new(KindOf::<J>::new(number)));
+        self
+    }
+
+    /// Tells whether the first lists of all kinds are complete.
+    pub fn ready(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
+    }
+
+    /// Runs for ever. Dropping the future stops the operator between two calls; what it was about to
+    /// do, the next one does.
+    pub async fn run(self) {
+        let shared = &self.shared;
+        let mut listed = Vec::new();
+        let mut watches: Vec<Boxed<'_>> = Vec::new();
+        for kind in &self.kinds {
+            let done = watch::Sender::new(false);
+            listed.push(done.subscribe());
+            watches.push(kind.watch(shared, done));
+        }
+        let done = watch::Sender::new(false);
+        listed.push(done.subscribe());
+        watches.push(Box::pin(self.watch_children::<PodRecord>(done)));
+        let done = watch::Sender::new(false);
+        listed.push(done.subscribe());
+        watches.push(Box::pin(self.watch_children::<ServiceRecord>(done)));
+        let work = async {
+            for mut list in listed {
+                // The senders live as long as the watches, which never end.
+                let _ = list.wait_for(|done| *done).await;
+            }
+            self.ready.send_replace(true);
+            self.work().await;
+        };
+        tokio::select! {
+            () = watching::all(watches) => {},
+            () = work => {},
+        }
+    }
+
+    async fn watch_children<C>(&self, listed: watch::Sender<bool>)
+    where
+        C: Tracked,
+        C::Object: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned
+            + Send
+            + 'static,
+    {
+        let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
+        let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
+        let config = Config::default().labels(&selector);
+        watching::watch(self.shared.api::<C::Object>(), config, |event| {
+            let mut children = self.shared.children();
+            let concerned: Vec<OwnerRef> = match event {
+                Event::Init => {
+                    children.list_begins::<C>();
+                    Vec::new()
+                }
+                Event::InitApply(object) => children.listed::<C>(&object),
+                Event::InitDone => {
+                    listed.send_replace(true);
+                    children.list_ends::<C>()
+                }
+                Event::Apply(object) => children.applied::<C>(&object),
+                Event::Delete(object) => children.deleted::<C>(&object).into_iter().collect(),
+            };
+            drop(children);
+            for owner in concerned {
+                let kind = self.kinds.iter().position(|k| k.name() == owner.kind);
+                if let Some(kind) = kind {
+                    self.shared.queue.add(Key {
+                        kind,
+                        namespace: owner.namespace,
+                        name: owner.name,
+                    });
+                }
+            }
+        })
+        .await;
+    }
+
+    async fn work(&self) {
+        let mut passes = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(key) = passes.next() => self.shared.queue.done(&key),
+                key = self.shared.queue.next(), if passes.len() < self.concurrency => {
+                    passes.push(async move {
+                        if let Some(kind) = self.kinds.get(key.kind) {
+                            let pass = AssertUnwindSafe(kind.reconcile(&self.shared, &key)).catch_unwind();
+                            if pass.await.is_err() {
+                                // One job's bug must not stop the others; it is looked at again when it changes.
+                                tracing::error!(?key, "a pass panicked");
+                            }
+                        }
+                        key
+                    });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! One pass over one job: observe, validate, plan, apply, report.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::api::{DeleteParams, Preconditions};
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+use crate::api::JobStatus;
+use crate::job::TrainingJob;
+use crate::observed::Observed;
+use crate::plan::{self, Plan, PlannedEvent};
+use crate::validate::{Settings, validate};
+
+use super::apply::{Applied, Applier, ApplyError};
+use super::children::Children;
+use super::clock::Clock;
+use super::events::{self, Recorder};
+use super::jobs::{JobName, Jobs};
+use super::queue::{Key, Queue};
+use super::retry::{CallError, backoff, call};
+use super::stored::Stored;
+use super::{report, watch as watching};
+
+/// How long changes of mere counts are collected before they are written.
+const COLLECT_COUNTS: Duration = Duration::from_secs(1);
+
+/// The longest time until a job is looked at again for a time limit: clocks are set.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
+
+/// What all kinds share.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) namespace: Option<String>,
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) queue: Queue,
+    pub(super) children: Mutex<Children>,
+    pub(super) limit: Semaphore,
+    pub(super) recorder: Recorder,
+}
+
+impl Shared {
+    pub(super) fn children(&self) -> MutexGuard<'_, Children> {
+        // No code that holds the lock can leave the cache half-changed.
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+}
+
+/// A kind of jobs under this controller, whatever its type.
+pub(super) trait Kind: Send + Sync {
+    /// The kind's name, as in owner references.
+    fn name(&self) -> String;
+    /// The value of the label by which its children are watched.
+    fn controller(&self) -> &'static str;
+    /// Watches the jobs for ever; says when the first list is in.
+    fn watch<'a>(&'a self, shared: &'a Shared, listed: watch::Sender<bool>) -> Boxed<'a>;
+    /// One pass over one job.
+    fn reconcile<'a>(&'a self, shared: &'a Shared, key: &'a Key) -> Boxed<'a>;
+}
+
+pub(super) type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// The jobs of type `J`.
+pub(super) struct KindOf<J> {
+    number: usize,
+    jobs: Mutex<Jobs<J>>,
+    memory: Mutex<BTreeMap<String, Memory>>,
+}
+
+/// What is remembered of a job between passes. Losing it costs a call or an event, nothing else.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// Passes in a row that failed.
+    errors: u32,
+    /// When a change of counts was first seen that is not written yet.
+    counts_since: Option<Instant>,
+    /// The failures that events have told of.
+    told: Vec<PlannedEvent>,
+}
+
+/// How a pass ended.
+enum End {
+    /// All is as planned; look again then, if at all.
+    Settled(Option<Instant>),
+    /// The plan was carried out and another is due at once.
+    Again,
+    /// Something could not be done.
+    Failed(String),
+}
+
+impl<J: TrainingJob> KindOf<J> {
+    pub(super) fn new(number: usize) -> Self {
+        Self {
+            number,
+            jobs: Mutex::default(),
+            memory: Mutex::default(),
+        }
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, Jobs<J>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn memory(&self) -> MutexGuard<'_, BTreeMap<String, Memory>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn key(&self, (namespace, name): JobName) -> Key {
+        Key {
+            kind: self.number,
+            namespace,
+            name,
+        }
+    }
+
+    fn forget(&self, shared: &Shared, uid: &str) {
+        self.memory().remove(uid);
+        shared.children().forget(uid);
+    }
+
+    fn take(&self, shared: &Shared, event: Event<Stored<J>>, listed: &watch::Sender<bool>) {
+        match event {
+            Event::Init => self.jobs().list_begins(),
+            Event::InitApply(job) | Event::Apply(job) if job.meta().name.is_none() => drop(job),
+            Event::InitApply(job) => {
+                let key = self.key(super::jobs::name(&job));
+                let replaced = self.jobs().listed(job);
+                replaced.iter().for_each(|uid| self.forget(shared, uid));
+                shared.queue.add(key);
+            }
+            Event::InitDone => {
+                let gone = self.jobs().list_ends();
+                gone.iter().for_each(|(_, uid)| self.forget(shared, uid));
+                listed.send_replace(true);
+            }
+            Event::Apply(job) => {
+                let key = self.key(super::jobs::name(&job));
+                let replaced = self.jobs().applied(job);
+                replaced.iter().for_each(|uid| self.forget(shared, uid));
+                shared.queue.add(key);
+            }
+            Event::Delete(job) => {
+                let uid = self.jobs().deleted(&job);
+                self.forget(shared, &uid);
+            }
+        }
+    }
+
+    async fn pass(&self, shared: &Shared, key: &Key) {
+        let Some(stored) = self.jobs().get(&(key.namespace.clone(), key.name.clone())) else {
+            return;
+        };
+        let uid = super::jobs::uid(&*stored);
+        let mut memory = self.memory().get(&uid).cloned().unwrap_or_default();
+        let end = self.steps(shared, &stored, &mut memory).await;
+        match end {
+            End::Settled(wake) => {
+                memory.errors = 0;
+                if let Some(at) = wake {
+                    shared.queue.add_at(key.clone(), at);
+                }
+            }
+            End::Again => {
+                memory.errors = 0;
+                shared.queue.add(key.clone());
+            }
+            End::Failed(problem) => {
+                memory.errors = memory.errors.saturating_add(1);
+                let wait = backoff(memory.errors, key);
+                tracing::warn!(
+                    kind = self.name(),
+                    namespace = key.namespace,
+                    job = key.name,
+                    problem,
+                    wait_ms = wait.as_millis(),
+                    "a pass failed"
+                );
+                shared.queue.add_at(key.clone(), Instant::now() + wait);
+            }
+        }
+        // A job that went meanwhile has been forgotten and stays so.
+        let current = self.jobs().get(&(key.namespace.clone(), key.name.clone()));
+        if current.is_some_and(|job| super::jobs::uid(&*job) == uid) {
+            self.memory().insert(uid, memory);
+        }
+    }
+
+    async fn steps(&self, shared: &Shared, stored: &Stored<J>, memory: &mut Memory) -> End {
+        let uid = super::jobs::uid(stored);
+        let old = match stored {
+            Stored::Job(job) => job.status().cloned().unwrap_or_default(),
+            Stored::Unreadable { status, .. } => (**status).clone(),
+        };
+        let observed = shared.children().observe(&uid);
+        let plan = self.plan(shared, stored, &old, &observed);
+        if plan.delete_job {
+            return delete_job(shared, stored).await;
+        }
+        let namespace = stored.meta().namespace.clone().unwrap_or_default();
+        let applier = Applier {
+            client: &shared.client,
+            children: &shared.children,
+            limit: &shared.limit,
+            namespace: &namespace,
+            owner: &uid,
+        };
+        let acted =
+            !(plan.create_pods.is_empty() && plan.create_services.is_empty() && plan.delete.is_empty());
+        let applied = if acted {
+            applier.apply(&plan).await
+        } else {
+            Applied::default()
+        };
+        // What is reported is what is true now, own writes included.
+        let observed = shared.children().observe(&uid);
+        let next = if acted {
+            self.plan(shared, stored, &old, &observed)
+        } else {
+            plan
+        };
+        let written = self.report(shared, stored, &old, &next, memory).await;
+        let events = if matches!(written, Ok(Written::Later(_))) {
+            &[][..]
+        } else {
+            &next.events[..]
+        };
+        self.tell(shared, stored, &applied, events, memory).await;
+        let wake = next.wake.map(|wake| instant(shared, wake.at));
+        match (
+            written,
+            applied
+                .failures
+                .iter()
+                .find(|f| !matches!(f.problem, ApplyError::NotTried)),
+        ) {
+            // Somebody else changed the job: the watch brings it.
+            (Err(error), _) if error.code() == Some(404) => End::Settled(None),
+            (Err(error), _) => End::Failed(error.message()),
+            (_, Some(failure)) => End::Failed(format!("{}: {}", failure.name, failure.problem)),
+            (Ok(Written::Now), _) => End::Again,
+            (Ok(Written::Later(at)), _) => End::Settled(Some(wake.map_or(at, |w| w.min(at)))),
+            (Ok(Written::Nothing), _) => End::Settled(wake),
+        }
+    }
+
+    fn plan(&self, shared: &Shared, stored: &Stored<J>, old: &JobStatus, observed: &Observed) -> Plan {
+        let now = shared.clock.now();
+        let kind = J::kind(&());
+        let name = stored.meta().name.clone().unwrap_or_default();
+        match stored {
+            Stored::Unreadable { error, .. } => plan::invalid(&kind, &name, old, None, error, now),
+            Stored::Job(job) => match validate(job, &shared.settings) {
+                Ok(valid) => plan::plan(&valid, observed, now),
+                Err(errors) => {
+                    let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);
+                    plan::invalid(&kind, &name, old, ttl, &errors.to_string(), now)
+                }
+            },
+        }
+    }
+
+    async fn report(
+        &self,
+        shared: &Shared,
+        stored: &Stored<J>,
+        old: &JobStatus,
+        plan: &Plan,
+        memory: &mut Memory,
+    ) -> Result<Written, CallError> {
+        let Some(change) = &plan.status else {
+            memory.counts_since = None;
+            return Ok(Written::Nothing);
+        };
+        if !change.urgent {
+            let due = *memory.counts_since.get_or_insert_with(Instant::now) + COLLECT_COUNTS;
+            if Instant::now() < due {
+                return Ok(Written::Later(due));
+            }
+        }
+        let answer = report::write_status(&shared.client, stored, old, &change.status).await?;
+        memory.counts_since = None;
+        self.jobs().answered(answer);
+        Ok(Written::Now)
+    }
+
+    async fn tell(
+        &self,
+        shared: &Shared,
+        stored: &Stored<J>,
+        applied: &Applied,
+        planned: &[PlannedEvent],
+        memory: &mut Memory,
+    ) {
+        let failures = events::of_failures(applied);
+        let fresh: Vec<_> = failures
+            .iter()
+            .filter(|e| !memory.told.contains(e))
+            .cloned()
+            .collect();
+        if !applied.failures.is_empty() {
+            memory.told = failures;
+        }
+        let now = shared.clock.now();
+        for event in events::of_applied(applied).iter().chain(&fresh).chain(planned) {
+            tracing::info!(
+                kind = self.name(),
+                namespace = stored.meta().namespace,
+                job = stored.meta().name,
+                reason = event.reason,
+                "{}",
+                event.message
+            );
+            shared.recorder.send(stored, event, now).await;
+        }
+    }
+}
+
+enum Written {
+    Nothing,
+    Now,
+    Later(Instant),
+}
+
+impl<J: TrainingJob> Kind for KindOf<J> {
+    fn name(&self) -> String {
+        J::kind(&()).into_owned()
+    }
+
+    fn controller(&self) -> &'static str {
+        J::FRAMEWORK.controller
+    }
+
+    fn watch<'a>(&'a self, shared: &'a Shared, listed: watch::Sender<bool>) -> Boxed<'a> {
+        Box::pin(async move {
+            watching::watch(shared.api::<Stored<J>>(), Config::default(), |event| {
+                self.take(shared, event, &listed);
+            })
+            .await;
+        })
+    }
+
+    fn reconcile<'a>(&'a self, shared: &'a Shared, key: &'a Key) -> Boxed<'a> {
+        Box::pin(self.pass(shared, key))
+    }
+}
+
+async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>) -> End {
+    let meta = stored.meta();
+    let (namespace, name) = (
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    );
+    let preconditions = Preconditions {
+        uid: meta.uid.clone(),
+        resource_version: None,
+    };
+    let params = DeleteParams {
+        preconditions: Some(preconditions),
+        ..DeleteParams::background()
+    };
+    let api = Api::<Stored<J>>::namespaced(shared.client.clone(), &namespace);
+    match call(api.delete(&name, &params)).await {
+        Ok(_) => {
+            let event = PlannedEvent {
+                warning: false,
+                reason: "SuccessfulDeleteJob".to_owned(),
+                message: format!("Deleted job: {name}"),
+            };
+            shared.recorder.send(stored, &event, shared.clock.now()).await;
+            End::Settled(None)
+        }
+        Err(error) if matches!(error.code(), Some(404 | 409)) => End::Settled(None),
+        Err(error) => End::Failed(error.message()),
+    }
+}
+
+/// The instant at which the clock will show `at`.
+fn instant(shared: &Shared, at: Timestamp) -> Instant {
+    let wait = Duration::try_from(at.duration_since(shared.clock.now())).unwrap_or(Duration::ZERO);
+    // Plans see whole seconds: a moment too early would find nothing due.
+    Instant::now() + (wait + Duration::from_millis(5)).min(LONGEST_SLEEP)
+}

@@ -1,0 +1,77 @@
+//! Writes a job's status.
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource};
+use serde_json::{Map, Value, json};
+
+use crate::api::JobStatus;
+use crate::job::TrainingJob;
+
+use super::retry::{CallError, call};
+use super::stored::Stored;
+
+/// Patches the status of `job` from what it says to `next`, and returns the job as stored.
+///
+/// The patch names the version that `next` was made from, so a status is never written over one that
+/// this controller has not seen.
+///
+/// # Errors
+/// Code 409 if the job has changed since; code 404 if it is gone.
+pub(super) async fn write_status<J: TrainingJob>(
+    client: &Client,
+    job: &Stored<J>,
+    old: &JobStatus,
+    next: &JobStatus,
+) -> Result<Stored<J>, CallError> {
+    let meta = job.meta();
+    let (namespace, name) = (
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    );
+    let value = |status| serde_json::to_value(status).map_err(|e| CallError::Api(kube::Error::SerdeError(e)));
+    let patch = json!({
+        "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },
+        "status": difference(&value(old)?, &value(next)?),
+    });
+    let api = Api::<Stored<J>>::namespaced(client.clone(), &namespace);
+    call(api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))).await
+}
+
+/// The merge patch that makes `new` of `old` (RFC 7386).
+fn difference(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else {
+        return new.clone();
+    };
+    let mut patch = Map::new();
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    for (key, value) in new {
+        match old.get(key) {
+            Some(before) if before == value => {}
+            Some(before) => {
+                patch.insert(key.clone(), difference(before, value));
+            }
+            None => {
+                patch.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    Value::Object(patch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_says_what_changed_and_nothing_else() {
+        let old = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1, 2], "f": {}});
+        let new = json!({"a": 1, "b": {"c": 3}, "e": [2], "f": {}, "g": {"h": {}}});
+        assert_eq!(
+            difference(&old, &new),
+            json!({"b": {"c": 3, "d": null}, "e": [2], "g": {"h": {}}})
+        );
+        assert_eq!(difference(&old, &old), json!({}));
+    }
+}

@@ -1,0 +1,85 @@
+//! When to try again.
+
+use std::future::Future;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+/// How long one API call may take. What became of one that takes longer is not known.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The first wait after an error, doubled with each further one.
+const FIRST: Duration = Duration::from_millis(500);
+
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// The wait after so many errors in a row, spread by up to a quarter so that many that failed
+/// together do not come back together. The spread follows from `what`: the same run is the same
+/// again.
+pub(super) fn backoff(errors: u32, what: impl Hash) -> Duration {
+    let wait = FIRST
+        .saturating_mul(1 << errors.saturating_sub(1).min(16))
+        .min(LONGEST);
+    let mut hasher = DefaultHasher::new();
+    (what, errors).hash(&mut hasher);
+    let quarters = u32::try_from(hasher.finish() % 256).unwrap_or(0);
+    wait + wait / 4 * quarters / 256
+}
+
+/// Why a call gave no answer that can be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallError {
+    /// The server refused, or could not be reached.
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+    /// No answer in time.
+    #[error("no answer within {} s", CALL_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+impl CallError {
+    /// The server's status code, if it answered.
+    pub(super) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Api(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// What the server said, without the client's wrapping.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Api(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Awaits an API call, but not for ever.
+pub(super) async fn call<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
+    match timeout(CALL_TIMEOUT, request).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(CallError::Timeout),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_bound() {
+        let base = |errors| backoff(errors, "job").as_secs_f64();
+        for errors in 1..9 {
+            let exact = 0.5 * f64::from(1 << (errors - 1));
+            assert!(
+                (exact..=exact * 1.25).contains(&base(errors)),
+                "{errors}: {}",
+                base(errors)
+            );
+        }
+        assert!((300.0..=375.0).contains(&base(u32::MAX)));
+    }
+}

@@ -1,0 +1,21 @@
+//! Versions of objects.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// A resource version, to tell which of two states of an object is newer.
+///
+/// Kubernetes' are decimal numbers that grow (KEP-5504). One that is not a number counts as 0, so it
+/// never hides anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version(u64);
+
+impl Version {
+    pub(super) fn of(meta: &ObjectMeta) -> Self {
+        Self(
+            meta.resource_version
+                .as_deref()
+                .and_then(|v| v.parse().ok())
+                .unwrap_or(0),
+        )
+    }
+}

@@ -1,0 +1,236 @@
+//! What the cluster holds of a job, kept small: the input of the plan.
+//!
+//! A record has what the plan reads and nothing else, under 1 KB where a pod has 30.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, Service};
+
+use crate::api::labels;
+
+/// The most bytes of a message that are kept.
+pub const MAX_MESSAGE: usize = 2_048;
+
+/// The pods and services that a job controls, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Its pods.
+    pub pods: BTreeMap<String, Arc<PodRecord>>,
+    /// Its services.
+    pub services: BTreeMap<String, Arc<ServiceRecord>>,
+    /// Pods that ended well and were then deleted by somebody else: name and attempt.
+    pub completed: BTreeMap<String, u32>,
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodRecord {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// How many restarts its replica had had when it was made.
+    pub attempt: u32,
+    /// Its phase.
+    pub phase: Phase,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether the cluster took it away: evicted, preempted, its node lost.
+    pub disrupted: bool,
+    /// The pod's own reason.
+    pub reason: Option<String>,
+    /// The pod's own message.
+    pub message: Option<String>,
+    /// Its init containers, then its containers.
+    pub containers: Vec<ContainerRecord>,
+}
+
+/// The phase of a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Not all containers have started.
+    #[default]
+    Pending,
+    /// At least one container runs.
+    Running,
+    /// All containers ended with exit code 0.
+    Succeeded,
+    /// All containers ended, one of them badly, or the pod was taken away.
+    Failed,
+    /// Its node does not answer.
+    Unknown,
+}
+
+/// A container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerRecord {
+    /// Its name.
+    pub name: String,
+    /// How often the kubelet restarted it.
+    pub restarts: i32,
+    /// How it ended, if it has ended and has not been restarted.
+    pub ended: Option<Termination>,
+    /// How it ended before its latest restart.
+    pub last: Option<Termination>,
+    /// Why it waits: reason and message.
+    pub waiting: Option<(String, String)>,
+}
+
+/// The end of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Termination {
+    /// Its exit code.
+    pub exit_code: i32,
+    /// The signal that ended it, where known.
+    pub signal: Option<i32>,
+    /// Why, in one word.
+    pub reason: Option<String>,
+    /// Its message; at most [`MAX_MESSAGE`] bytes.
+    pub message: Option<String>,
+    /// When.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// A service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceRecord {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+impl PodRecord {
+    /// How often the kubelet restarted the pod's containers, all together.
+    pub fn restarts(&self) -> i32 {
+        self.containers
+            .iter()
+            .map(|c| c.restarts)
+            .fold(0, i32::saturating_add)
+    }
+
+    /// Whether the pod has ended.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+    }
+}
+
+impl From<&Pod> for PodRecord {
+    fn from(pod: &Pod) -> Self {
+        let status = pod.status.clone().unwrap_or_default();
+        let annotations = pod.metadata.annotations.as_ref();
+        let attempt = annotations.and_then(|a| a.get(labels::RESTART_ATTEMPT));
+        let disruption_target = status
+            .conditions
+            .iter()
+            .flatten()
+            .any(|c| c.type_ == "DisruptionTarget" && c.status == "True");
+        let reason = status.reason.filter(|r| !r.is_empty());
+        let taken_away = matches!(
+            reason.as_deref(),
+            Some(
+                "Evicted"
+                    | "Preempting"
+                    | "Preempted"
+                    | "NodeLost"
+                    | "NodeAffinity"
+                    | "NodeShutdown"
+                    | "Shutdown"
+                    | "Terminated"
+            )
+        );
+        Self {
+            name: pod.metadata.name.clone().unwrap_or_default(),
+            uid: pod.metadata.uid.clone().unwrap_or_default(),
+            attempt: attempt.and_then(|a| a.parse().ok()).unwrap_or(0),
+            phase: match status.phase.as_deref() {
+                Some("Running") => Phase::Running,
+                Some("Succeeded") => Phase::Succeeded,
+                Some("Failed") => Phase::Failed,
+                Some("Unknown") => Phase::Unknown,
+                _ => Phase::Pending,
+            },
+            deleting: pod.metadata.deletion_timestamp.is_some(),
+            disrupted: disruption_target || taken_away,
+            reason,
+            message: status.message.filter(|m| !m.is_empty()).map(cut),
+            containers: status
+                .init_container_statuses
+                .iter()
+                .flatten()
+                .chain(status.container_statuses.iter().flatten())
+                .map(ContainerRecord::from)
+                .collect(),
+        }
+    }
+}
+
+impl From<&ContainerStatus> for ContainerRecord {
+    fn from(status: &ContainerStatus) -> Self {
+        let state = status.state.as_ref();
+        let waiting = state.and_then(|s| s.waiting.as_ref());
+        let last = status.last_state.as_ref();
+        Self {
+            name: status.name.clone(),
+            restarts: status.restart_count.max(0),
+            ended: state.and_then(|s| s.terminated.as_ref()).map(Termination::from),
+            last: last.and_then(|s| s.terminated.as_ref()).map(Termination::from),
+            waiting: waiting
+                .and_then(|w| Some((w.reason.clone()?, cut(w.message.clone().unwrap_or_default())))),
+        }
+    }
+}
+
+impl From<&ContainerStateTerminated> for Termination {
+    fn from(state: &ContainerStateTerminated) -> Self {
+        Self {
+            exit_code: state.exit_code,
+            signal: state.signal.filter(|s| *s != 0),
+            reason: state.reason.clone().filter(|r| !r.is_empty()),
+            message: state.message.clone().filter(|m| !m.is_empty()).map(cut),
+            finished_at: state.finished_at.as_ref().map(|t| t.0),
+        }
+    }
+}
+
+impl From<&Service> for ServiceRecord {
+    fn from(service: &Service) -> Self {
+        Self {
+            name: service.metadata.name.clone().unwrap_or_default(),
+            uid: service.metadata.uid.clone().unwrap_or_default(),
+            deleting: service.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+/// Cuts a message at a character's end, from the front: its last words say most.
+fn cut(message: String) -> String {
+    let mut from = message.len().saturating_sub(MAX_MESSAGE);
+    while !message.is_char_boundary(from) {
+        from += 1;
+    }
+    if from == 0 {
+        message
+    } else {
+        message[from..].to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_messages_lose_their_beginning_between_characters() {
+        let message = cut("é".repeat(MAX_MESSAGE));
+        assert_eq!(
+            (message.len(), message.chars().all(|c| c == 'é')),
+            (MAX_MESSAGE, true)
+        );
+        assert_eq!(cut("short".into()), "short");
+    }
+}

@@ -1,0 +1,107 @@
+//! Pods and services that an active job lacks, or has too many of.
+
+use crate::api::RestartScope;
+use crate::job::TrainingJob;
+use crate::render;
+use crate::topology::Replica;
+
+use super::standing::{RoleStanding, Standing};
+use super::{ChildKind, Deletion, Draft, ledger};
+
+/// Plans what brings the job's children in line with its spec.
+pub(super) fn settle<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
+    delete_surplus(draft);
+    delete_outdated(draft, survey);
+    create_services(draft);
+    create_pods(draft, survey);
+}
+
+/// Children of ours that no replica has: after scaling down, or made by hand. Names decide, not
+/// labels, which anybody may edit.
+fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let topology = &draft.job.topology;
+    let wanted: std::collections::BTreeSet<String> =
+        topology.all().map(|r| topology.host(r.role, r.index)).collect();
+    let observed = draft.observed;
+    let pods = observed
+        .pods
+        .values()
+        .filter(|p| !p.deleting && !wanted.contains(&p.name));
+    let services = observed
+        .services
+        .values()
+        .filter(|s| !s.deleting && !wanted.contains(&s.name));
+    draft
+        .plan
+        .delete
+        .extend(pods.map(|p| deletion(ChildKind::Pod, &p.name, &p.uid)));
+    draft
+        .plan
+        .delete
+        .extend(services.map(|s| deletion(ChildKind::Service, &s.name, &s.uid)));
+}
+
+fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
+    for standing in survey.iter().flat_map(|r| &r.replicas) {
+        if let Standing::Outdated(pod) = standing
+            && !pod.deleting
+        {
+            draft
+                .plan
+                .delete
+                .push(deletion(ChildKind::Pod, &pod.name, &pod.uid));
+        }
+    }
+}
+
+fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let (job, observed) = (draft.job, draft.observed);
+    let missing = job.topology.all().filter(|r| {
+        let name = job.topology.host(r.role, r.index);
+        !observed.services.contains_key(&name)
+    });
+    draft
+        .plan
+        .create_services
+        .extend(missing.map(|replica| render::service(job, &replica)));
+}
+
+/// Pods of replicas that restart together are made together, once the last of the old ones is gone:
+/// one that came early would join a cluster that is about to die.
+fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
+    let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping);
+    let leaving = |r: &&RoleStanding<'_>| r.replicas.iter().any(is_leaving);
+    if survey
+        .iter()
+        .filter(leaving)
+        .any(|r| r.scope == RestartScope::Job)
+    {
+        return;
+    }
+    for of_role in survey {
+        if of_role.scope != RestartScope::Replica && leaving(&of_role) {
+            continue;
+        }
+        for (index, standing) in (0..).zip(&of_role.replicas) {
+            if matches!(standing, Standing::Missing) {
+                let replica = Replica {
+                    role: of_role.role,
+                    index,
+                };
+                let attempt = ledger::attempt(&draft.status.recovery, of_role.role, index);
+                draft
+                    .plan
+                    .create_pods
+                    .push(render::pod(draft.job, &replica, attempt));
+            }
+        }
+    }
+}
+
+pub(super) fn deletion(kind: ChildKind, name: &str, uid: &str) -> Deletion {
+    Deletion {
+        kind,
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+    }
+}

@@ -1,0 +1,140 @@
+//! The end of a job: its last status, clean-up, time to live.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
+use crate::job::{Milestone, TrainingJob};
+use crate::observed::PodRecord;
+
+use super::children::deletion;
+use super::{ChildKind, Draft, Plan};
+
+/// The reasons in a failure record that mean that a limit ended the job. After these, what still
+/// runs is stopped under any clean-up policy: the limit was set to stop it.
+const LIMITS: [&str; 2] = ["DeadlineExceeded", "BackoffLimitExceeded"];
+
+pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    draft.set(
+        ConditionType::Succeeded,
+        ConditionStatus::True,
+        "Succeeded",
+        &Milestone::Succeeded,
+    );
+    let message = draft.job.job.message(&Milestone::Succeeded);
+    draft.event(false, "Succeeded", message);
+    close(draft);
+}
+
+pub(super) fn fail<J: TrainingJob>(
+    draft: &mut Draft<'_, J>,
+    warning: bool,
+    milestone: &Milestone<'_>,
+    mut record: FailureRecord,
+) {
+    if *milestone == Milestone::BackoffLimit {
+        let limit = draft.job.policy.backoff_limit.unwrap_or_default();
+        let because = if record.message.is_empty() {
+            record.reason
+        } else {
+            record.message
+        };
+        record.message = format!("backoffLimit {limit} is used up; the last failure: {because}");
+        record.reason = "BackoffLimitExceeded".to_owned();
+    }
+    draft.status.failure = Some(record);
+    draft.set(ConditionType::Failed, ConditionStatus::True, "Failed", milestone);
+    let message = draft.job.job.message(milestone);
+    draft.event(warning, "Failed", message);
+    close(draft);
+}
+
+fn close<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    draft.status.completion_time = Some(Time(draft.now));
+    if must_stop_running(draft.job.policy.clean_pods.clone(), &draft.status) {
+        // They are about to be deleted, so nobody need write the status again.
+        draft
+            .status
+            .replica_statuses
+            .values_mut()
+            .for_each(|role| role.active = 0);
+    }
+}
+
+/// Plans for a finished job: it never creates anything, and its verdict never changes.
+pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let terminal = [ConditionType::Succeeded, ConditionType::Failed];
+    if draft.status.completion_time.is_none() {
+        // The Go operator leaves it out after a permanent exit code.
+        let ended = terminal
+            .iter()
+            .find_map(|t| draft.status.condition(*t)?.last_transition_time.clone());
+        draft.status.completion_time = Some(ended.unwrap_or(Time(draft.now)));
+    }
+    clean_up(draft);
+    let ttl = draft.job.policy.ttl_seconds;
+    expire(&mut draft.plan, &draft.status, ttl, draft.now);
+}
+
+/// Deletes the job at the end of its time to live.
+pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now: Timestamp) {
+    let (Some(ttl), Some(completed)) = (ttl, &status.completion_time) else {
+        return;
+    };
+    match completed.0.checked_add(SignedDuration::from_secs(ttl)) {
+        Ok(at) if at <= now => plan.delete_job = true,
+        Ok(at) => plan.wake_at(at, "ttlSecondsAfterFinished"),
+        // A time beyond the end of time never comes.
+        Err(_) => {}
+    }
+}
+
+fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let policy = draft.job.policy.clean_pods.clone();
+    let stop_running = must_stop_running(policy.clone(), &draft.status);
+    let goes = |pod: &PodRecord| policy == CleanPodPolicy::All || (stop_running && !pod.is_terminal());
+    let observed = draft.observed;
+    for pod in observed.pods.values().filter(|p| !p.deleting && goes(p)) {
+        draft
+            .plan
+            .delete
+            .push(deletion(ChildKind::Pod, &pod.name, &pod.uid));
+    }
+    if stop_running {
+        // A finished pod that stays keeps its service.
+        let stays = |pod: &Arc<PodRecord>| !goes(pod) && !pod.deleting;
+        let unused = |name: &String| !observed.pods.get(name).is_some_and(stays);
+        for service in observed
+            .services
+            .values()
+            .filter(|s| !s.deleting && unused(&s.name))
+        {
+            draft
+                .plan
+                .delete
+                .push(deletion(ChildKind::Service, &service.name, &service.uid));
+        }
+    }
+    if !stop_running {
+        // What may run on is counted as long as it does.
+        for (name, role) in &mut draft.status.replica_statuses {
+            let lower = name.to_lowercase();
+            let prefix = format!("{}-{lower}-", draft.job.topology.job);
+            let runs = |p: &&Arc<PodRecord>| {
+                p.phase == crate::observed::Phase::Running && !p.deleting && p.name.starts_with(&prefix)
+            };
+            let active = observed.pods.values().filter(runs).count();
+            role.active = i32::try_from(active).unwrap_or(i32::MAX);
+        }
+    }
+}
+
+fn must_stop_running(policy: CleanPodPolicy, status: &JobStatus) -> bool {
+    let limit = status
+        .failure
+        .as_ref()
+        .is_some_and(|f| LIMITS.contains(&f.reason.as_str()));
+    policy != CleanPodPolicy::None || (limit && status.is(ConditionType::Failed))
+}

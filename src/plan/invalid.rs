@@ -1,0 +1,90 @@
+//! Jobs that cannot be run as they are.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::{ConditionStatus, ConditionType, FailureRecord, JobStatus};
+use crate::job::TrainingJob;
+
+use super::{Draft, Plan, PlannedEvent, StatusChange, conditions, end};
+
+/// The ending of the condition's and event's reason, behind the kind.
+const REASON: &str = "FailedValidation";
+
+/// The most bytes of field errors in a condition or an event; an event may have 1,024.
+const MAX_MESSAGE: usize = 900;
+
+/// Plans for a job whose spec is invalid or cannot be read.
+///
+/// One that has not started gets one Failed condition and one event, and nothing more until it
+/// changes. One that runs is left as it is, since a mistake in an edit should not cost the training:
+/// it gets the event, which the controller sends once for each edit.
+pub fn invalid(
+    kind: &str,
+    name: &str,
+    status: &JobStatus,
+    ttl: Option<i64>,
+    problem: &str,
+    now: Timestamp,
+) -> Plan {
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let mut plan = Plan::default();
+    let reason = format!("{kind}{REASON}");
+    let message = format!("{kind} {name} failed validation: {}", shorten(problem));
+    let told = status
+        .condition(ConditionType::Failed)
+        .filter(|c| c.reason == reason && status.start_time.is_none());
+    if status.is_finished() && told.is_none_or(|c| c.message == message) {
+        end::expire(&mut plan, status, ttl, now);
+        return plan;
+    }
+    if status.start_time.is_none() {
+        let mut next = status.clone();
+        // An edit may have exchanged one mistake for another.
+        conditions::remove(&mut next, ConditionType::Failed);
+        conditions::set(
+            &mut next,
+            ConditionType::Failed,
+            ConditionStatus::True,
+            &reason,
+            message.clone(),
+            now,
+        );
+        next.completion_time = Some(Time(now));
+        next.failure = Some(FailureRecord {
+            reason: reason.clone(),
+            message: message.clone(),
+            ..Default::default()
+        });
+        plan.status = Some(StatusChange {
+            status: next,
+            urgent: true,
+        });
+    }
+    plan.events.push(PlannedEvent {
+        warning: true,
+        reason,
+        message,
+    });
+    plan
+}
+
+/// A job that failed for its spec alone, and whose spec is good now, begins anew.
+pub(super) fn recover<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let reason = format!("{}{REASON}", J::kind(&()));
+    let failed = draft.status.condition(ConditionType::Failed);
+    if draft.status.start_time.is_none() && failed.is_some_and(|c| c.reason == reason) {
+        conditions::remove(&mut draft.status, ConditionType::Failed);
+        draft.status.completion_time = None;
+        draft.status.failure = None;
+    }
+}
+
+fn shorten(problem: &str) -> String {
+    let mut end = problem.len().min(MAX_MESSAGE);
+    while !problem.is_char_boundary(end) {
+        end -= 1;
+    }
+    let more = if end < problem.len() { " …" } else { "" };
+    format!("{}{more}", &problem[..end])
+}

@@ -1,0 +1,119 @@
+//! What the status remembers of restarts, starts and successes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api::{JobStatus, Recovery, RestartScope};
+use crate::topology::{Replica, Role};
+
+/// The attempt that a replica's pod must have been made for.
+pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {
+    let count = |map: &BTreeMap<String, i32>, key: &str| map.get(key).copied().unwrap_or(0);
+    let key = Replica { role, index }.key();
+    let sum = recovery
+        .job
+        .saturating_add(count(&recovery.roles, role.name()))
+        .saturating_add(count(&recovery.replicas, &key));
+    u32::try_from(sum).unwrap_or(0)
+}
+
+/// Enters a restart: its scope gets a new attempt and forgets what it had started and completed.
+pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>) {
+    let bump = |n: &mut i32| *n = n.saturating_add(1);
+    let role = replica.role;
+    match scope {
+        RestartScope::Job => {
+            bump(&mut recovery.job);
+            forget_progress(recovery);
+        }
+        RestartScope::Role => {
+            bump(recovery.roles.entry(role.name().to_owned()).or_default());
+            recovery.started.remove(role.name());
+            recovery.completed.remove(role.name());
+            for replica in role.all() {
+                recovery.in_place.remove(&replica.key());
+            }
+        }
+        RestartScope::Replica | RestartScope::Other(_) => {
+            bump(recovery.replicas.entry(replica.key()).or_default());
+            recovery.in_place.remove(&replica.key());
+        }
+    }
+}
+
+/// Forgets what has been started and completed; attempts stay, since they must never fall.
+pub(super) fn forget_progress(recovery: &mut Recovery) {
+    recovery.started.clear();
+    recovery.completed.clear();
+    recovery.in_place.clear();
+}
+
+/// Counts restarts against the back-off limit.
+pub(super) fn charge(status: &mut JobStatus, restarts: i32) {
+    status.restart_count = status.restart_count.max(0).saturating_add(restarts);
+}
+
+/// How many of a role's replicas, from index 0 on, are on record as started.
+pub(super) fn started(recovery: &Recovery, role: &Role<'_>) -> u32 {
+    let count = recovery.started.get(role.name()).copied().unwrap_or(0);
+    u32::try_from(count).unwrap_or(0).min(role.replicas)
+}
+
+/// The replicas of a role that are on record as completed.
+pub(super) fn completed(recovery: &Recovery, role: &Role<'_>) -> BTreeSet<u32> {
+    recovery
+        .completed
+        .get(role.name())
+        .map(|text| parse_indexes(text, role.replicas))
+        .unwrap_or_default()
+}
+
+/// Indexes below `bound` in a text such as `0-2,5`. What is not a number or a range is passed over:
+/// the text comes from a status that anybody may have edited.
+pub(super) fn parse_indexes(text: &str, bound: u32) -> BTreeSet<u32> {
+    let mut indexes = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
+            indexes.extend(first..=last.min(bound.saturating_sub(1)));
+        }
+    }
+    indexes.retain(|i| *i < bound);
+    indexes
+}
+
+/// The shortest text for a set of indexes.
+pub(super) fn format_indexes(indexes: &BTreeSet<u32>) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &index in indexes {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == index => *last = index,
+            _ => ranges.push((index, index)),
+        }
+    }
+    let text = |(first, last): &(u32, u32)| match last - first {
+        0 => first.to_string(),
+        _ => format!("{first}-{last}"),
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_sets_round_trip() {
+        for text in ["", "0", "0-2", "0-2,5", "1,3,5-7"] {
+            assert_eq!(format_indexes(&parse_indexes(text, 100)), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_in_an_index_set_is_passed_over_without_much_work() {
+        assert_eq!(
+            format_indexes(&parse_indexes("x,3-1,-,7-4294967295,2", 9)),
+            "2,7-8"
+        );
+        assert!(parse_indexes("0-4294967295", 0).is_empty());
+    }
+}

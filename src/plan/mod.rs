@@ -1,0 +1,243 @@
+//! A valid job, what the cluster holds of it, and the time → a plan. Pure.
+//!
+//! A [`Plan`] says everything that is to be done now, and when to look again. It is taken in one
+//! order: everything is gathered first (each replica's standing), then one verdict is taken (failed
+//! for good, succeeded, out of time, restarting, running), then the next status follows from it.
+//!
+//! What must not be lost is written first. A plan whose status ends the job or enters a restart does
+//! nothing else: the next plan, made from the status that was stored, does the deleting. So a crash
+//! between any two calls leaves a state that the next plan continues from.
+
+mod children;
+mod conditions;
+mod end;
+mod failure;
+mod invalid;
+mod ledger;
+mod standing;
+mod suspension;
+mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::{ConditionStatus, ConditionType, JobStatus, ReplicaStatus};
+use crate::job::{Milestone, TrainingJob};
+use crate::observed::Observed;
+use crate::replicas::{ReplicaState, Replicas};
+use crate::validate::ValidJob;
+
+pub use invalid::invalid;
+
+/// What is to be done for a job now.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Services to create, before the pods.
+    pub create_services: Vec<Service>,
+    /// Pods to create, in order.
+    pub create_pods: Vec<Pod>,
+    /// Objects to delete.
+    pub delete: Vec<Deletion>,
+    /// Whether the job itself is to be deleted, its time to live being over.
+    pub delete_job: bool,
+    /// The next status, if it differs from the stored one.
+    pub status: Option<StatusChange>,
+    /// Events to send once the status is stored.
+    pub events: Vec<PlannedEvent>,
+    /// When to look again even if nothing happens.
+    pub wake: Option<Wake>,
+}
+
+/// A status to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatusChange {
+    /// The whole status.
+    pub status: JobStatus,
+    /// Whether it tells of more than counts. Mere counts may wait a little, so that replicas that
+    /// change together cost one write.
+    pub urgent: bool,
+}
+
+/// An object to delete.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deletion {
+    /// What it is.
+    pub kind: ChildKind,
+    /// Its name.
+    pub name: String,
+    /// Its UID: an object of the same name that came later is not meant.
+    pub uid: String,
+}
+
+/// A kind of object that jobs own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChildKind {
+    /// A pod.
+    Pod,
+    /// A service.
+    Service,
+}
+
+/// An event about the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedEvent {
+    /// Whether it is of type Warning; else Normal.
+    pub warning: bool,
+    /// Why, in one word.
+    pub reason: String,
+    /// The sentence.
+    pub message: String,
+}
+
+/// A time to look again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wake {
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub why: &'static str,
+}
+
+impl Plan {
+    /// Whether there is nothing to do now.
+    pub fn is_idle(&self) -> bool {
+        self.create_services.is_empty()
+            && self.create_pods.is_empty()
+            && self.delete.is_empty()
+            && !self.delete_job
+            && self.status.is_none()
+            && self.events.is_empty()
+    }
+
+    fn wake_at(&mut self, at: Timestamp, why: &'static str) {
+        let wake = Wake { at, why };
+        if self.wake.as_ref().is_none_or(|earlier| wake < *earlier) {
+            self.wake = Some(wake);
+        }
+    }
+}
+
+/// Plans for a job.
+///
+/// `now` may be any time; a clock that jumps makes limits early or late, and does no other harm.
+pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Timestamp) -> Plan {
+    let mut draft = Draft::new(job, observed, now);
+    if job.job.meta().deletion_timestamp.is_some() {
+        // The garbage collector takes the children.
+        return Plan::default();
+    }
+    invalid::recover(&mut draft);
+    if draft.status.is_finished() {
+        end::tidy(&mut draft);
+    } else if job.policy.suspend {
+        suspension::suspend(&mut draft);
+    } else {
+        suspension::resume(&mut draft);
+        verdict::advance(&mut draft);
+    }
+    draft.finish()
+}
+
+/// A plan in the making.
+struct Draft<'a, J> {
+    job: &'a ValidJob<'a, J>,
+    observed: &'a Observed,
+    now: Timestamp,
+    old: JobStatus,
+    status: JobStatus,
+    plan: Plan,
+}
+
+impl<'a, J: TrainingJob> Draft<'a, J> {
+    fn new(job: &'a ValidJob<'a, J>, observed: &'a Observed, now: Timestamp) -> Self {
+        let old = job.job.status().cloned().unwrap_or_default();
+        // The wire has whole seconds; a status compared with the stored one must have them, too.
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        Self {
+            job,
+            observed,
+            now,
+            status: old.clone(),
+            old,
+            plan: Plan::default(),
+        }
+    }
+
+    fn set(
+        &mut self,
+        type_: ConditionType,
+        value: ConditionStatus,
+        reason: &str,
+        milestone: &Milestone<'_>,
+    ) -> bool {
+        let reason = format!("{}{reason}", J::kind(&()));
+        let message = self.job.job.message(milestone);
+        conditions::set(&mut self.status, type_, value, &reason, message, self.now)
+    }
+
+    fn event(&mut self, warning: bool, reason: &str, message: String) {
+        let reason = format!("{}{reason}", J::kind(&()));
+        self.plan.events.push(PlannedEvent {
+            warning,
+            reason,
+            message,
+        });
+    }
+
+    /// Marks the job as seen and started.
+    fn begin(&mut self) {
+        if self.status.condition(ConditionType::Created).is_none() {
+            self.set(
+                ConditionType::Created,
+                ConditionStatus::True,
+                "Created",
+                &Milestone::Created,
+            );
+        }
+    }
+
+    fn count(&mut self, states: &Replicas<'_>) {
+        let counts = states.roles().iter().map(|role| {
+            let count = |state| i32::try_from(role.count(state)).unwrap_or(i32::MAX);
+            let status = ReplicaStatus {
+                active: count(ReplicaState::Running),
+                succeeded: count(ReplicaState::Succeeded),
+                failed: count(ReplicaState::Failed),
+                selector: None,
+            };
+            (role.role.name().to_owned(), status)
+        });
+        self.status.replica_statuses = counts.collect();
+    }
+
+    fn finish(mut self) -> Plan {
+        if self.status != self.old {
+            let mut only_counts = self.status.clone();
+            only_counts
+                .replica_statuses
+                .clone_from(&self.old.replica_statuses);
+            only_counts
+                .recovery
+                .completed
+                .clone_from(&self.old.recovery.completed);
+            only_counts
+                .recovery
+                .started
+                .clone_from(&self.old.recovery.started);
+            let urgent = only_counts != self.old;
+            self.plan.status = Some(StatusChange {
+                status: self.status,
+                urgent,
+            });
+        }
+        self.plan
+    }
+
+    fn start_clock(&mut self) {
+        self.status.start_time = Some(Time(self.now));
+    }
+}
