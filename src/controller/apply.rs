@@ -111,7 +111,8 @@ impl Applier<'_> {
         let api = Api::<C::Object>::namespaced(self.client.clone(), self.namespace);
         let refused = std::sync::atomic::AtomicBool::new(false);
         let (api, refused) = (&api, &refused);
-        stream::iter(objects)
+        let calls: Vec<_> = objects
+            .iter()
             .map(|object| async move {
                 let name = object.meta().name.clone().unwrap_or_default();
                 // A quota that one exceeds, the next exceeds, too.
@@ -135,9 +136,8 @@ impl Applier<'_> {
                     }),
                 }
             })
-            .buffered(PER_JOB)
-            .collect()
-            .await
+            .collect();
+        stream::iter(calls).buffered(PER_JOB).collect().await
     }
 
     async fn create_one<C: Tracked>(
@@ -181,7 +181,8 @@ impl Applier<'_> {
     {
         let api = Api::<C::Object>::namespaced(self.client.clone(), self.namespace);
         let api = &api;
-        stream::iter(wanted)
+        let calls: Vec<_> = wanted
+            .iter()
             .map(|deletion| async move {
                 let Deletion { name, uid, .. } = deletion;
                 match self.delete_one::<C>(api, name, uid).await {
@@ -194,9 +195,8 @@ impl Applier<'_> {
                     }),
                 }
             })
-            .buffered(PER_JOB)
-            .collect()
-            .await
+            .collect();
+        stream::iter(calls).buffered(PER_JOB).collect().await
     }
 
     async fn delete_one<C: Tracked + Clone>(
