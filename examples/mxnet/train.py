@@ -8,7 +8,7 @@ the same to the last bit and that the target is reached.
 
 Exit codes: 0 done, 1 an error, 3 target missed, 4 the weights differ.
 
-Settings, from the environment: KV (dist_sync; `local` trains alone), STEPS (120),
+Settings, from the environment: KV (dist_sync; `local` trains alone), STEPS (60),
 PAUSE (0; seconds after each step, to watch or disturb a running job).
 """
 
@@ -64,7 +64,7 @@ def same_as_first(kv, sha):
 
 
 def main():
-    steps = int(os.environ.get("STEPS", "120"))
+    steps = int(os.environ.get("STEPS", "60"))
     pause = float(os.environ.get("PAUSE", "0"))
     kv = mx.kv.create(os.environ.get("KV", "dist_sync"))
     # MXNet hands out the ranks in any order: a rank is not a replica's index.
