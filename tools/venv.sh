@@ -91,8 +91,8 @@ rm -rf "$venv"
 # Wheels only: nothing is ever compiled here.
 if ! "$venv/bin/python" -I -m pip install --disable-pip-version-check --no-input --retries 2 \
     --only-binary :all: --no-compile --requirement "$wanted" >>"$log" 2>&1; then
-    if grep -Eq 'Failed to establish a new connection|ConnectTimeout|ReadTimeout|Name or service not known|name resolution|ProxyError|SSLError|ConnectionReset|RemoteDisconnected' "$log"; then
-        fail "pip cannot reach a package index; go online, or set PIP_INDEX_URL, HTTPS_PROXY or PIP_FIND_LINKS (all of it: $log)"
+    if grep -Eq 'Failed to establish a new connection|ConnectTimeout|ReadTimeout|Name or service not known|name resolution|ProxyError|SSLError|ConnectionReset|RemoteDisconnected|from versions: none' "$log"; then
+        fail "pip cannot reach a package index that has them; go online, or set PIP_INDEX_URL, HTTPS_PROXY or PIP_FIND_LINKS (all of it: $log)"
     fi
     fail "pip failed: $(grep '^ERROR' "$log" | head -n 1) (all of it: $log)"
 fi
