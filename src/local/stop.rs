@@ -1,0 +1,64 @@
+//! Signals to process groups, and the sweep for processes that left theirs.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// The variable that marks every process of this agent's pods, inherited by their children.
+///
+/// Its value is `AGENT/POD_UID/CONTAINER/`: see [`sweep`].
+pub(super) const MARKER: &str = "TRAINING_JOB_POD";
+
+/// How often the sweep looks again for processes that were made while it looked.
+const MAX_ROUNDS: u32 = 100;
+
+/// Sends a signal to a process group; one that is gone is fine.
+pub(super) fn signal_group(group: u32, signal: Signal) {
+    // Group 1 and below would mean other processes than ours.
+    let Some(pid) = i32::try_from(group)
+        .ok()
+        .filter(|pid| *pid > 1)
+        .and_then(Pid::from_raw)
+    else {
+        return;
+    };
+    // The only failures are that it is gone, or has become another user's: neither can be helped.
+    let _ = kill_process_group(pid, signal);
+}
+
+/// Kills every process whose environment has the marker with a value that begins with `value`, until none is left.
+/// A process that cleared its environment *and* left its process group is not found.
+pub(super) fn sweep(value: &str) {
+    let marker = format!("{MARKER}={value}");
+    for _ in 0..MAX_ROUNDS {
+        let mut found = false;
+        for pid in marked(marker.as_bytes()) {
+            found = true;
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if !found {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn marked(marker: &[u8]) -> impl Iterator<Item = Pid> {
+    let own = std::process::id();
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(move |entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            // Other users' processes cannot be read, and zombies have no environment left.
+            let environment = fs::read(entry.path().join("environ")).ok()?;
+            let marked = environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable.starts_with(marker));
+            (marked && pid != own)
+                .then(|| i32::try_from(pid).ok().and_then(Pid::from_raw))
+                .flatten()
+        })
+}
