@@ -118,10 +118,7 @@ impl Guard {
     pub(super) fn close(&self) {
         let mut groups = self.lock();
         let Some(pipe) = groups.pipe.take() else { return };
-        for group in &groups.live {
-            signal_group(*group, Signal::KILL);
-        }
-        sweep(&format!("{}/", self.agent));
+        sweep(groups.live.iter().copied(), &format!("{}/", self.agent));
         drop(pipe);
         let give_up = Instant::now() + GUARD_END;
         while matches!(groups.child.try_wait(), Ok(None)) && Instant::now() < give_up {
@@ -174,8 +171,7 @@ impl Group {
     fn kill_all(&mut self) {
         if !self.ended {
             self.ended = true;
-            signal_group(self.id, Signal::KILL);
-            sweep(&self.marker);
+            sweep([self.id], &self.marker);
             self.guard.leave(self.id);
         }
     }

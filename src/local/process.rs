@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -180,6 +180,12 @@ fn cannot_run(launch: &Launch, error: &io::Error) -> Exit {
         .iter()
         .find(|(name, _)| name == "PATH")
         .map_or("", |(_, path)| path);
+    // A directory of PATH that may not be read makes the system say "permission denied" of what is in none of them.
+    let in_path = || {
+        path.split(':')
+            .any(|directory| Path::new(directory).join(program).exists())
+    };
+    let nowhere = !program.contains('/') && !in_path();
     let (code, message) = match error.kind() {
         io::ErrorKind::NotFound if !launch.directory.is_dir() => (
             127,
@@ -188,15 +194,15 @@ fn cannot_run(launch: &Launch, error: &io::Error) -> Exit {
                 launch.directory.display()
             ),
         ),
-        io::ErrorKind::NotFound if program.contains('/') => (
-            127,
-            format!("{program:?} (or its interpreter) does not exist on this machine; images are not pulled"),
-        ),
-        io::ErrorKind::NotFound => (
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if nowhere => (
             127,
             format!(
                 "{program:?} is not in PATH ({path}); images are not pulled: name its directory with --path or --venv"
             ),
+        ),
+        io::ErrorKind::NotFound => (
+            127,
+            format!("{program:?} (or its interpreter) does not exist on this machine; images are not pulled"),
         ),
         _ => (126, format!("{program:?} cannot be run: {error}")),
     };
