@@ -1,5 +1,6 @@
 //! The requests that the node agent makes, seen by a scripted API server.
 #![cfg(feature = "local")]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -269,6 +269,14 @@ impl PodTask {
     /// Starts a container, or notes why it does not start.
     async fn start(&mut self, at: usize) {
         let Some(container) = self.container(at).cloned() else {
+            // Containers cannot be taken out of a pod; without this a broken API would make the task spin.
+            let message = Some("the pod has no such container any more".to_owned());
+            let (reason, start) = ("CreateContainerError", Start::Never);
+            self.containers[at].state = State::Waiting {
+                reason,
+                message,
+                start,
+            };
             return;
         };
         let marker = self.agent.guard.marker(&self.at.uid, &container.name);

@@ -116,6 +116,17 @@ async fn a_pod_that_vanishes_is_killed() {
 }
 
 #[tokio::test]
+async fn output_that_nobody_takes_does_not_hold_up_the_end() {
+    let bench = Bench::new(NodeConfig::default());
+    let run = "i=0; while [ $i -lt 100000 ]; do echo line $i; i=$((i + 1)); done";
+    bench.api.create("job-0", "u1", &script("Never", run), json!({}));
+    bench.api.phase("job-0", "Running").await;
+    bench.api.delete_gracefully("job-0", 0);
+    bench.api.gone("job-0").await;
+    assert_eq!(bench.api.phases("job-0"), ["Running", "Failed"]);
+}
+
+#[tokio::test]
 async fn the_same_name_keeps_its_address() {
     let bench = Bench::new(NodeConfig::default());
     let mut seen = Vec::new();
