@@ -39,10 +39,12 @@
 //!   [`Builder::manual_collection`]) instead of after a while.
 
 mod apply;
+mod binding;
 mod collector;
 mod create;
 mod definition;
 mod delete;
+mod discovery;
 mod events;
 mod kinds;
 mod list;

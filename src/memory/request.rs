@@ -88,16 +88,43 @@ impl Request {
 }
 
 impl Path {
-    /// Reads `/api/v1/…` and `/apis/<group>/<version>/…` down to a resource; `None` for any other path.
+    /// Reads `/api/v1/…` and `/apis/<group>/<version>/…`; `None` for any other path. Without a resource the path asks
+    /// what there is; `/version` is read as a version without a group.
     fn parse(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty()).map(decode);
         let group = match parts.next()?.as_str() {
+            "version" => {
+                return Some(Self {
+                    version: "version".to_owned(),
+                    ..Self::default()
+                });
+            }
             "api" => String::new(),
-            "apis" => parts.next()?,
+            "apis" => match parts.next() {
+                Some(group) => group,
+                None => {
+                    return Some(Self {
+                        group: "*".to_owned(),
+                        ..Self::default()
+                    });
+                }
+            },
             _ => return None,
         };
-        let version = parts.next()?;
+        let Some(version) = parts.next() else {
+            return Some(Self {
+                group,
+                ..Self::default()
+            });
+        };
         let mut rest: Vec<String> = parts.collect();
+        if rest.is_empty() {
+            return Some(Self {
+                group,
+                version,
+                ..Self::default()
+            });
+        }
         // `/namespaces/<name>` is the object itself, and so are its own sub-resources.
         let own =
             rest.len() <= 2 || (rest.len() == 3 && matches!(rest.get(2)?.as_str(), "status" | "finalize"));

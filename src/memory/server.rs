@@ -102,6 +102,9 @@ impl Server {
             return Err(Failure::too_large(BODY_LIMIT));
         }
         let path = &request.path;
+        if path.plural.is_empty() {
+            return self.discover(request);
+        }
         let target = self
             .store
             .registry

@@ -3,8 +3,10 @@
 mod custom;
 mod deletion;
 mod determinism;
+mod lists;
 mod objects;
 mod patches;
+mod throughput;
 mod watches;
 
 use std::time::Duration;
