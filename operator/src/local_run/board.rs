@@ -31,6 +31,8 @@ pub(super) struct Row {
     /// Whether its pod is there.
     pub(super) present: bool,
     pub(super) stopping: bool,
+    /// Whether its pod was deleted before it ended by itself.
+    pub(super) stopped: bool,
     /// Restarts that a new pod began.
     attempt: i32,
 }
@@ -97,10 +99,15 @@ impl Board {
             ended: ended(&containers),
             present: !gone,
             stopping: !gone && pod.metadata.deletion_timestamp.is_some(),
+            stopped: false,
             attempt,
         };
+        let mut row = row;
         let before = self.replicas.get(&pod.name_any());
-        let told = |r: &Row| (r.phase.clone(), r.stopping, r.attempt, r.restarts);
+        let was_stopped = before.is_some_and(|b| b.stopped && b.attempt == row.attempt);
+        let runs = !matches!(row.phase.as_str(), "Succeeded" | "Failed");
+        row.stopped = was_stopped || ((row.stopping || gone) && runs);
+        let told = |r: &Row| (r.phase.clone(), r.stopping || r.stopped, r.attempt, r.restarts);
         let news = (!gone && before.map(told) != Some(told(&row))).then(|| News {
             who: pod.name_any(),
             what: describe(&row),
@@ -147,8 +154,13 @@ impl Board {
 }
 
 fn describe(row: &Row) -> String {
-    if row.stopping {
-        return "stopping".to_owned();
+    if row.stopped {
+        return if row.stopping && row.exit_code.is_none() {
+            "stopping"
+        } else {
+            "stopped"
+        }
+        .to_owned();
     }
     match (row.phase.as_str(), row.exit_code) {
         ("Failed", Some(code)) => format!("Failed with exit code {code}"),

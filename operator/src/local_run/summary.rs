@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use training_job::api::{ConditionStatus, FailureRecord};
+use training_job::api::{ConditionStatus, ConditionType, FailureRecord};
 
 use super::board::{Board, Row};
 
@@ -30,7 +30,12 @@ pub(super) fn of(board: &Board) -> String {
             );
         }
         if let Some(failure) = &status.failure {
-            out.push_str(&cause(failure));
+            let title = if status.is(ConditionType::Failed) {
+                "failed"
+            } else {
+                "restarted"
+            };
+            out.push_str(&cause(title, failure));
         }
     }
     out.push('\n');
@@ -79,9 +84,9 @@ pub(super) fn line(name: &str, row: &Row, now: jiff::Timestamp) -> String {
     format!(
         "{:<24} {:<10} {:>6} {:>5} {:>9}",
         name,
-        if row.stopping {
+        if row.stopping && row.exit_code.is_none() {
             "Stopping"
-        } else if !row.present && !matches!(row.phase.as_str(), "Succeeded" | "Failed") {
+        } else if row.stopped {
             "Stopped"
         } else {
             &row.phase
