@@ -43,15 +43,11 @@ pub(super) fn of(board: &Board) -> String {
     out
 }
 
-fn cause(failure: &FailureRecord) -> String {
-    let mut out = String::from("  failure: ");
-    let who = [
-        failure.pod.as_deref(),
-        failure.container.as_deref().map(|_| "container"),
-    ]
-    .into_iter()
-    .flatten();
-    let _ = write!(out, "{}", who.take(1).collect::<Vec<_>>().join(" "));
+fn cause(title: &str, failure: &FailureRecord) -> String {
+    let mut out = format!(
+        "  {title} because of {}",
+        failure.pod.as_deref().unwrap_or("the job itself")
+    );
     if let Some(container) = &failure.container {
         let _ = write!(out, ", container {container}");
     }
