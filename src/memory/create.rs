@@ -251,6 +251,18 @@ pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
     Ok(())
 }
 
+/// The same as [`settle`] after a write of the status alone, whose object is settled already but for that.
+pub(super) fn settle_status(target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
+    if target.kind.family != Family::Pod {
+        return settle(target, body);
+    }
+    if let Some(status) = body.get_mut("status") {
+        drop_nulls(status);
+        decode::<k8s_openapi::api::core::v1::PodStatus>("Pod", status)?;
+    }
+    Ok(Vec::new())
+}
+
 /// Brings an object of the stored version into its canonical form; names the members that were unknown.
 pub(super) fn settle(target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
     match target.kind.family {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     apply,
-    create::{identify, meta_text, settle, strict_failure, validate},
+    create::{identify, meta_text, settle, settle_status, strict_failure, validate},
     kinds::{Family, Target},
     names,
     object::{Applied, Object},
@@ -217,7 +217,11 @@ impl Server {
         if !status_only {
             keep_status(target, &mut new, old.value());
         }
-        let unknown = settle(target, &mut new)?;
+        let unknown = if status_only {
+            settle_status(target, &mut new)?
+        } else {
+            settle(target, &mut new)?
+        };
         if request.query.strict && !unknown.is_empty() {
             return Err(strict_failure(&unknown));
         }

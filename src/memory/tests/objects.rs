@@ -289,6 +289,11 @@ async fn status_and_desired_state_are_written_apart() {
     assert_eq!(after.status.as_ref().unwrap().phase.as_deref(), Some("Running"));
     assert_eq!(after.spec.as_ref().unwrap().active_deadline_seconds, Some(9));
     assert_eq!(after.metadata.generation, Some(2));
+    let patch = json!({"status": {"conditions": "none", "message": null}});
+    assert_eq!(
+        refusal(pods(&client).patch_status("a", &pp, &Patch::Merge(&patch)).await).code,
+        400
+    );
     let patch = json!({"spec": {"restartPolicy": "Never"}});
     let status = refusal(pods(&client).patch("a", &pp, &Patch::Merge(&patch)).await);
     assert_eq!(
