@@ -6,7 +6,6 @@ mod determinism;
 mod lists;
 mod objects;
 mod patches;
-mod throughput;
 mod watches;
 
 use std::time::Duration;

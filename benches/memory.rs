@@ -1,40 +1,49 @@
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Instant,
-};
+#![allow(clippy::unwrap_used, missing_docs)] // A measurement may fail by panic.
+//! How long the in-memory API takes for the requests of a job's life: `cargo bench --bench memory
+//! --features memory`. 20 to 30 µs a request are wanted of the server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use futures::{StreamExt, pin_mut};
-use kube::{
-    Resource,
-    api::{DeleteParams, Patch, PatchParams, PostParams, WatchParams},
-};
-
+use http::Request;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::client::Body;
+use kube::{Api, Client, Resource};
+use serde_json::{Value, json};
 use tower::Service as _;
-
-use super::*;
+use training_job::memory::Cluster;
 
 const LIFECYCLES: u32 = 2000;
+
+fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
 
 /// Four pods and four services, each pod through its phases, then all gone with their owner; two watches read along.
 async fn lifecycle(client: &Client, round: u32) -> u32 {
     let pp = PatchParams::default();
-    let services: Api<k8s_openapi::api::core::v1::Service> = Api::default_namespaced(client.clone());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let services: Api<Service> = Api::default_namespaced(client.clone());
     let name = format!("job-{round}");
-    let owner = maps(client)
-        .create(&PostParams::default(), &map(&name))
+    let owner: ConfigMap = maps
+        .create(&PostParams::default(), &typed(json!({"metadata": {"name": name}})))
         .await
         .unwrap();
     let reference = vec![owner.controller_owner_ref(&()).unwrap()];
     let mut requests = 2;
     for index in 0..4 {
         let name = format!("{name}-{index}");
-        let mut worker = pod(&name);
+        let mut worker: Pod = typed(json!({
+            "metadata": {"name": name, "labels": {"app": name}},
+            "spec": {"containers": [{"name": "main", "image": "example.com/main:1"}]},
+        }));
         worker.metadata.owner_references = Some(reference.clone());
-        create_pod(client, &worker).await;
-        let mut service: k8s_openapi::api::core::v1::Service = typed(json!({
+        pods.create(&PostParams::default(), &worker).await.unwrap();
+        let mut service: Service = typed(json!({
             "metadata": {"name": name},
             "spec": {"clusterIP": "None", "selector": {"app": name}, "ports": [{"port": 9000}]},
         }));
@@ -42,7 +51,7 @@ async fn lifecycle(client: &Client, round: u32) -> u32 {
         services.create(&PostParams::default(), &service).await.unwrap();
         for phase in ["Running", "Succeeded"] {
             let status = json!({"status": {"phase": phase}});
-            pods(client)
+            pods
                 .patch_status(&name, &pp, &Patch::Merge(&status))
                 .await
                 .unwrap();
@@ -51,23 +60,21 @@ async fn lifecycle(client: &Client, round: u32) -> u32 {
     }
     for round in 0..4 {
         let note = json!({"data": {"round": round.to_string()}});
-        maps(client)
+        maps
             .patch(&name, &pp, &Patch::Merge(&note))
             .await
             .unwrap();
     }
-    maps(client)
+    maps
         .delete(&name, &DeleteParams::background())
         .await
         .unwrap();
     requests + 4
 }
 
-/// Prints how long requests take; to be run in release mode, where 20 to 30 µs are wanted.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn throughput() {
-    let cluster = cluster();
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let cluster = Cluster::new();
     let inside = Arc::new(AtomicU64::new(0));
     let (spent, endpoint) = (inside.clone(), cluster.endpoint());
     let timed = tower::service_fn(move |request: Request<Body>| {
@@ -81,7 +88,7 @@ async fn throughput() {
     });
     let client = Client::new(timed, "default");
     let watch = |client: Client| async move {
-        let stream = pods(&client).watch(&WatchParams::default(), "0").await.unwrap();
+        let stream = Api::<Pod>::default_namespaced(client).watch(&WatchParams::default(), "0").await.unwrap();
         pin_mut!(stream);
         while stream.next().await.is_some() {}
     };
