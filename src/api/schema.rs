@@ -4,6 +4,10 @@
 //! `kubectl apply` can store in its annotation; without them it is 55 KB.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
@@ -13,15 +17,7 @@ pub const MAX_CONTAINERS: u64 = 64;
 
 /// The schema of a pod template, without descriptions.
 pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
-    let generator = SchemaSettings::openapi3()
-        .with(|s| s.inline_subschemas = true)
-        .into_generator();
-    let mut value = generator.into_root_schema_for::<PodTemplateSpec>().to_value();
-    strip_descriptions(&mut value);
-    if let Some(root) = value.as_object_mut() {
-        root.remove("$schema");
-        root.remove("title");
-    }
+    let mut value = lean_value::<PodTemplateSpec>();
     if let Some(containers) = value.pointer_mut("/properties/spec/properties/containers") {
         containers["minItems"] = 1.into();
         containers["maxItems"] = MAX_CONTAINERS.into();
@@ -31,12 +27,73 @@ pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
 
 /// The schema of type `T`, without descriptions.
 pub fn lean<T: JsonSchema>(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(lean_value::<T>()).unwrap_or_default()
+}
+
+fn lean_value<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::openapi3()
         .with(|s| s.inline_subschemas = true)
         .into_generator();
     let mut value = generator.into_root_schema_for::<T>().to_value();
     strip_descriptions(&mut value);
-    Schema::try_from(value).unwrap_or_default()
+    if let Some(root) = value.as_object_mut() {
+        root.remove("$schema");
+        root.remove("title");
+    }
+    value
+}
+
+/// The schema of an object's metadata, which a definition leaves to the API server.
+pub(crate) fn object_meta() -> JSONSchemaProps {
+    let mut schema: JSONSchemaProps = serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
+    tidy(&mut schema);
+    schema
+}
+
+/// Takes out of a derived definition what Rust types say about themselves and the API does not.
+///
+/// `Option` becomes `nullable`, with which the API server keeps nulls, where a definition made for
+/// Go has them dropped. `serde(default)` becomes an empty default, which would be filled in where
+/// the user wrote nothing, and make `required` vain.
+pub fn tidy_definition(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut definition.spec.versions {
+        let schema = version
+            .schema
+            .as_mut()
+            .and_then(|s| s.open_api_v3_schema.as_mut());
+        if let Some(schema) = schema {
+            schema.title = None;
+            tidy(schema);
+        }
+    }
+    definition
+}
+
+fn tidy(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    if let Some(words) = &mut schema.enum_ {
+        words.retain(|word| !word.0.is_null());
+    }
+    schema.default = schema.default.take().filter(|default| !is_empty(&default.0));
+    for property in schema.properties.iter_mut().flat_map(|p| p.values_mut()) {
+        tidy(property);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(schema)) = &mut schema.additional_properties {
+        tidy(schema);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(schema)) = &mut schema.items {
+        tidy(schema);
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Removes the keyword `description` from every schema in `value`, and leaves properties of that

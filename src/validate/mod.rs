@@ -5,11 +5,15 @@
 
 mod errors;
 pub(crate) mod names;
+mod quantity;
 mod roles;
+pub mod schema;
 mod template;
+mod words;
 
-pub use errors::{FieldError, FieldErrors};
+pub use errors::{FieldError, FieldErrors, field, item};
 pub(crate) use template::framework_port;
+pub use words::nearest;
 
 use crate::api::{CleanPodPolicy, RestartScope};
 use crate::job::TrainingJob;
@@ -75,6 +79,7 @@ pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<V
             "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'",
         );
     }
+    template::check_labels("metadata", meta, &mut errors);
     let policy = check_policy(job, settings, &mut errors);
     let roles = roles::check(job, &mut errors);
     let topology = Topology {
@@ -157,11 +162,13 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
 }
 
 pub(crate) fn unknown_word(path: String, word: &str, known: &[&str], errors: &mut FieldErrors) {
-    errors.push(
-        path,
-        format!("{word:?} is not known"),
-        format!("use one of {}", known.join(", ")),
-    );
+    let use_one = format!("use one of {}", known.join(", "));
+    let remedy = match nearest(word, known.iter().copied()) {
+        _ if known.len() == 1 => format!("use {}, or leave it out", known.join("")),
+        Some(meant) => format!("did you mean {meant}? {use_one}"),
+        None => use_one,
+    };
+    errors.push(path, format!("{word:?} is not known"), remedy);
 }
 
 /// Host names are service names, so the longest must be a label.

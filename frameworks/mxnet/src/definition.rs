@@ -4,6 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
+use training_job::api::schema::tidy_definition;
 
 use crate::MXJob;
 
@@ -12,7 +13,7 @@ const OLDER: [&str; 2] = ["v1beta1", "v1alpha2"];
 
 /// The definition, of which one serves all versions.
 pub(crate) fn definition() -> CustomResourceDefinition {
-    let mut definition = MXJob::crd();
+    let mut definition = tidy_definition(MXJob::crd());
     // kubectl reads these as they are; Go's generator writes none that is empty.
     definition.spec.names.list_kind = Some("MXJobList".to_owned());
     let Some(v1) = definition.spec.versions.first_mut() else {

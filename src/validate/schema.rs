@@ -1,0 +1,290 @@
+//! An object against the OpenAPI schema of its custom resource definition, as the API server checks
+//! it, so that a file can be checked without one.
+//!
+//! A structural schema is all that a definition may hold, so this is small: no references, no
+//! `allOf`. Patterns and rules in CEL are not evaluated.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+
+use super::errors::{FieldErrors, field, item};
+use super::words::nearest;
+use crate::api::schema::object_meta;
+
+/// With more known fields than this, naming them all helps nobody.
+const MAX_NAMED: usize = 12;
+
+/// What `schema`, that of a definition's version, has against `object`.
+///
+/// A null property is taken as absent, as the API server takes it. A null value of a map is
+/// reported: the API server would drop it without a word, and whoever wrote it meant something.
+pub fn check(schema: &JSONSchemaProps, object: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::default();
+    let Value::Object(members) = object else {
+        wrong_type("", object, "an object", &mut errors);
+        return errors;
+    };
+    check_properties(schema, members, "", true, &mut errors);
+    if let Some(metadata) = members.get("metadata").filter(|m| !m.is_null()) {
+        check_value(&object_meta(), metadata, "metadata", &mut errors);
+    }
+    errors
+}
+
+/// Removes the null properties that the API server removes before it stores an object.
+pub fn prune_nulls(schema: &JSONSchemaProps, value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|key, member| {
+                let property = schema.properties.as_ref().and_then(|p| p.get(key));
+                !(member.is_null() && property.is_some_and(|p| p.nullable != Some(true)))
+            });
+            for (key, member) in members {
+                let declared = schema.properties.as_ref().and_then(|p| p.get(key));
+                if let Some(schema) = declared.or(of_any_key(schema)) {
+                    prune_nulls(schema, member);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = of_items(schema) {
+                items.iter_mut().for_each(|item| prune_nulls(schema, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_value(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        if !(value.is_string() || is_integer(value)) && !(value.is_f64() && schema.type_.is_none()) {
+            wrong_type(path, value, "an integer or a string", errors);
+        }
+        return;
+    }
+    if value.is_null() {
+        if schema.nullable != Some(true) {
+            errors.push(path, "it is null", "give it a value, or leave it out");
+        }
+        return;
+    }
+    if let Some((wanted, fits)) = schema.type_.as_deref().and_then(|type_| type_of(type_, value))
+        && !fits
+    {
+        return wrong_type(path, value, wanted, errors);
+    }
+    if let Some(words) = &schema.enum_ {
+        check_enum(words, value, path, errors);
+    }
+    match value {
+        Value::Number(_) => check_number(schema, value, path, errors),
+        Value::String(text) => {
+            let length = text.chars().count();
+            check_bounds(
+                length,
+                schema.min_length,
+                schema.max_length,
+                "characters",
+                path,
+                errors,
+            );
+        }
+        Value::Array(items) => {
+            check_bounds(
+                items.len(),
+                schema.min_items,
+                schema.max_items,
+                "items",
+                path,
+                errors,
+            );
+            for (n, value) in items.iter().enumerate() {
+                if let Some(schema) = of_items(schema) {
+                    check_value(schema, value, &item(path, n), errors);
+                }
+            }
+        }
+        Value::Object(members) => {
+            let embedded = schema.x_kubernetes_embedded_resource == Some(true);
+            check_properties(schema, members, path, embedded, errors);
+        }
+        Value::Bool(_) | Value::Null => {}
+    }
+}
+
+/// `is_resource`: a whole Kubernetes object, with fields that no schema of a definition names.
+fn check_properties(
+    schema: &JSONSchemaProps,
+    members: &serde_json::Map<String, Value>,
+    path: &str,
+    is_resource: bool,
+    errors: &mut FieldErrors,
+) {
+    let none = BTreeMap::new();
+    let properties = schema.properties.as_ref().unwrap_or(&none);
+    let any_key = of_any_key(schema);
+    let open = schema.x_kubernetes_preserve_unknown_fields == Some(true)
+        || matches!(
+            schema.additional_properties,
+            Some(JSONSchemaPropsOrBool::Bool(true))
+        );
+    check_bounds(
+        members.len(),
+        schema.min_properties,
+        schema.max_properties,
+        "entries",
+        path,
+        errors,
+    );
+    for (key, value) in members {
+        let at = field(path, key);
+        match properties.get(key).or(any_key) {
+            Some(_) if value.is_null() && properties.contains_key(key) => {}
+            Some(schema) => check_value(schema, value, &at, errors),
+            None if is_resource && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") => {}
+            None if open => {}
+            None => {
+                let known = properties.keys().map(String::as_str);
+                errors.push(at, "there is no such field", unknown_remedy(key, known));
+            }
+        }
+    }
+    for key in schema.required.iter().flatten() {
+        if members.get(key).is_none_or(Value::is_null) {
+            errors.push(field(path, key), "it is missing", "add it");
+        }
+    }
+}
+
+fn unknown_remedy<'a>(key: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    if let Some(name) = nearest(key, known.clone()) {
+        return format!("did you mean {name}?");
+    }
+    let names: Vec<_> = known.collect();
+    if names.is_empty() || names.len() > MAX_NAMED {
+        return "remove it".to_owned();
+    }
+    format!("use one of {}, or remove it", names.join(", "))
+}
+
+fn check_enum(words: &[JSON], value: &Value, path: &str, errors: &mut FieldErrors) {
+    if words.iter().any(|JSON(word)| word == value) {
+        return;
+    }
+    let known: Vec<_> = words
+        .iter()
+        .filter_map(|JSON(word)| word.as_str())
+        .filter(|w| !w.is_empty())
+        .collect();
+    super::unknown_word(
+        path.to_owned(),
+        value.as_str().unwrap_or_default(),
+        &known,
+        errors,
+    );
+}
+
+fn check_number(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {
+    let Some(number) = value.as_f64() else { return };
+    let fits = match schema.format.as_deref() {
+        Some("int32") => value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
+        Some("int64") => value.is_i64(),
+        _ => true,
+    };
+    if let Some(min) = schema.minimum.filter(|min| number < *min) {
+        let problem = if min == 0.0 {
+            format!("{value} is negative")
+        } else {
+            format!("{value} is too small")
+        };
+        errors.push(path, problem, format!("use {min} or more"));
+    } else if let Some(max) = schema.maximum.filter(|max| number > *max) {
+        errors.push(path, format!("{value} is too big"), format!("use at most {max}"));
+    } else if !fits {
+        let bits = schema
+            .format
+            .as_deref()
+            .unwrap_or_default()
+            .trim_start_matches("int");
+        errors.push(
+            path,
+            format!("{value} is too big for {bits} bits"),
+            "use a smaller number",
+        );
+    }
+}
+
+fn check_bounds(
+    count: usize,
+    min: Option<i64>,
+    max: Option<i64>,
+    of: &str,
+    path: &str,
+    errors: &mut FieldErrors,
+) {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    if let Some(min) = min.filter(|min| count < *min) {
+        errors.push(
+            path,
+            format!("it has {count} {of}"),
+            format!("give it at least {min}"),
+        );
+    } else if let Some(max) = max.filter(|max| count > *max) {
+        errors.push(
+            path,
+            format!("it has {count} {of}"),
+            format!("give it at most {max}"),
+        );
+    }
+}
+
+/// How to call a type of the schema, and whether the value is of it. Nothing for a type that is unknown.
+fn type_of(type_: &str, value: &Value) -> Option<(&'static str, bool)> {
+    Some(match type_ {
+        "object" => ("an object", value.is_object()),
+        "array" => ("a list", value.is_array()),
+        "string" => ("a string", value.is_string()),
+        "boolean" => ("true or false", value.is_boolean()),
+        "integer" => ("an integer", is_integer(value)),
+        "number" => ("a number", value.is_number()),
+        _ => return None,
+    })
+}
+
+/// Numbers beyond 64 bits come as floating-point numbers without a fraction.
+fn is_integer(value: &Value) -> bool {
+    value.as_f64().is_some_and(|n| n.fract() == 0.0)
+}
+
+fn wrong_type(path: &str, value: &Value, wanted: &str, errors: &mut FieldErrors) {
+    let problem = match value {
+        Value::Null => "it is null".to_owned(),
+        Value::Bool(_) | Value::Number(_) => format!("{value} is not {wanted}"),
+        Value::String(text) => format!("{text:?} is a string"),
+        Value::Array(_) => "it is a list".to_owned(),
+        Value::Object(_) => "it is an object".to_owned(),
+    };
+    let remedy = match (wanted, value) {
+        ("a string", Value::Bool(_) | Value::Number(_)) => "put it in quotes".to_owned(),
+        _ => format!("use {wanted}"),
+    };
+    errors.push(path, problem, remedy);
+}
+
+fn of_any_key(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
+    match schema.additional_properties.as_ref()? {
+        JSONSchemaPropsOrBool::Schema(schema) => Some(schema),
+        JSONSchemaPropsOrBool::Bool(_) => None,
+    }
+}
+
+fn of_items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
+    match schema.items.as_ref()? {
+        JSONSchemaPropsOrArray::Schema(schema) => Some(schema),
+        JSONSchemaPropsOrArray::Schemas(_) => None,
+    }
+}
