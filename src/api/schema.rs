@@ -35,7 +35,7 @@ fn lean_value<T: JsonSchema>() -> Value {
         .with(|s| s.inline_subschemas = true)
         .into_generator();
     let mut value = generator.into_root_schema_for::<T>().to_value();
-    strip_descriptions(&mut value);
+    strip_value(&mut value);
     if let Some(root) = value.as_object_mut() {
         root.remove("$schema");
         root.remove("title");
@@ -70,19 +70,30 @@ pub fn tidy_definition(mut definition: CustomResourceDefinition) -> CustomResour
 }
 
 fn tidy(schema: &mut JSONSchemaProps) {
-    schema.nullable = None;
-    if let Some(words) = &mut schema.enum_ {
-        words.retain(|word| !word.0.is_null());
-    }
-    schema.default = schema.default.take().filter(|default| !is_empty(&default.0));
+    for_each(schema, &|schema| {
+        schema.nullable = None;
+        if let Some(words) = &mut schema.enum_ {
+            words.retain(|word| !word.0.is_null());
+        }
+        schema.default = schema.default.take().filter(|default| !is_empty(&default.0));
+    });
+}
+
+/// Removes all descriptions, for a version whose fields are described in another.
+pub fn strip_descriptions(schema: &mut JSONSchemaProps) {
+    for_each(schema, &|schema| schema.description = None);
+}
+
+fn for_each(schema: &mut JSONSchemaProps, change: &impl Fn(&mut JSONSchemaProps)) {
+    change(schema);
     for property in schema.properties.iter_mut().flat_map(|p| p.values_mut()) {
-        tidy(property);
+        for_each(property, change);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(schema)) = &mut schema.additional_properties {
-        tidy(schema);
+        for_each(schema, change);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(schema)) = &mut schema.items {
-        tidy(schema);
+        for_each(schema, change);
     }
 }
 
@@ -98,7 +109,7 @@ fn is_empty(value: &Value) -> bool {
 
 /// Removes the keyword `description` from every schema in `value`, and leaves properties of that
 /// name alone.
-fn strip_descriptions(value: &mut Value) {
+fn strip_value(value: &mut Value) {
     match value {
         Value::Object(schema) => {
             if schema.get("description").is_some_and(Value::is_string) {
@@ -107,14 +118,14 @@ fn strip_descriptions(value: &mut Value) {
             for (key, child) in schema {
                 if key == "properties" {
                     for property in child.as_object_mut().into_iter().flat_map(|p| p.values_mut()) {
-                        strip_descriptions(property);
+                        strip_value(property);
                     }
                 } else {
-                    strip_descriptions(child);
+                    strip_value(child);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(strip_descriptions),
+        Value::Array(items) => items.iter_mut().for_each(strip_value),
         _ => {}
     }
 }
@@ -127,7 +138,7 @@ mod tests {
     #[test]
     fn a_property_called_description_stays() {
         let mut schema = json!({"description": "gone", "properties": {"description": {"type": "string", "description": "gone"}}});
-        strip_descriptions(&mut schema);
+        strip_value(&mut schema);
         assert_eq!(schema, json!({"properties": {"description": {"type": "string"}}}));
     }
 }

@@ -72,7 +72,9 @@ pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<V
     let mut errors = FieldErrors::default();
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
-    if !names::is_dns1035_label(name) {
+    if name.is_empty() {
+        errors.push("metadata.name", "it is missing", "give the job a name");
+    } else if !names::is_dns1035_label(name) {
         errors.push(
             "metadata.name",
             format!("{name:?} cannot name a service"),

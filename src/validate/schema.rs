@@ -263,7 +263,9 @@ fn is_integer(value: &Value) -> bool {
 fn wrong_type(path: &str, value: &Value, wanted: &str, errors: &mut FieldErrors) {
     let problem = match value {
         Value::Null => "it is null".to_owned(),
-        Value::Bool(_) | Value::Number(_) => format!("{value} is not {wanted}"),
+        Value::Bool(_) => format!("{value} is a boolean"),
+        Value::Number(_) if wanted == "an integer" => format!("{value} is not whole"),
+        Value::Number(_) => format!("{value} is a number"),
         Value::String(text) => format!("{text:?} is a string"),
         Value::Array(_) => "it is a list".to_owned(),
         Value::Object(_) => "it is an object".to_owned(),
@@ -286,5 +288,143 @@ fn of_items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     match schema.items.as_ref()? {
         JSONSchemaPropsOrArray::Schema(schema) => Some(schema),
         JSONSchemaPropsOrArray::Schemas(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> JSONSchemaProps {
+        serde_json::from_value(json!({
+            "type": "object",
+            "required": ["spec"],
+            "properties": {"spec": {
+                "type": "object",
+                "required": ["mode"],
+                "properties": {
+                    "mode": {"type": "string", "enum": ["Train", "Tune", ""]},
+                    "count": {"type": "integer", "format": "int32", "minimum": 0, "maximum": 10},
+                    "small": {"type": "integer", "format": "int32"},
+                    "port": {"x-kubernetes-int-or-string": true},
+                    "maybe": {"type": "string", "nullable": true},
+                    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                    "name": {"type": "string", "minLength": 1, "maxLength": 3},
+                    "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "list": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "boolean"}},
+                },
+            }},
+        }))
+        .unwrap()
+    }
+
+    fn errors(spec: Value) -> Vec<String> {
+        let object = json!({"apiVersion": "v", "kind": "K", "metadata": {"name": "x"}, "spec": spec});
+        check(&schema(), &object)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn what_the_schema_allows_passes() {
+        for spec in [
+            json!({"mode": "Train", "count": 0, "port": 80, "list": [true]}),
+            json!({"mode": "", "count": 10.0, "port": "http", "labels": {"a/b": "c"}}),
+            json!({"mode": "Tune", "count": null, "maybe": null, "free": {"any": {"thing": null}}}),
+        ] {
+            assert_eq!(errors(spec.clone()), Vec::<String>::new(), "{spec}");
+        }
+    }
+
+    #[test]
+    fn what_it_forbids_is_reported_with_its_path() {
+        for (spec, error) in [
+            (json!({}), "spec.mode: it is missing; add it"),
+            (json!({"mode": null}), "spec.mode: it is missing; add it"),
+            (
+                json!({"mode": "train"}),
+                "spec.mode: \"train\" is not known; did you mean Train? use one of Train, Tune",
+            ),
+            (
+                json!({"mode": true}),
+                "spec.mode: true is a boolean; put it in quotes",
+            ),
+            (
+                json!({"mode": "", "count": "1"}),
+                "spec.count: \"1\" is a string; use an integer",
+            ),
+            (
+                json!({"mode": "", "count": 1.5}),
+                "spec.count: 1.5 is not whole; use an integer",
+            ),
+            (
+                json!({"mode": "", "count": -1}),
+                "spec.count: -1 is negative; use 0 or more",
+            ),
+            (
+                json!({"mode": "", "count": 11}),
+                "spec.count: 11 is too big; use at most 10",
+            ),
+            (
+                json!({"mode": "", "small": 3_000_000_000_u64}),
+                "spec.small: 3000000000 is too big for 32 bits; use a smaller number",
+            ),
+            (
+                json!({"mode": "", "port": []}),
+                "spec.port: it is a list; use an integer or a string",
+            ),
+            (
+                json!({"mode": "", "name": "long"}),
+                "spec.name: it has 4 characters; give it at most 3",
+            ),
+            (
+                json!({"mode": "", "labels": {"a/b": 5}}),
+                "spec.labels[a/b]: 5 is a number; put it in quotes",
+            ),
+            (
+                json!({"mode": "", "labels": {"a": null}}),
+                "spec.labels.a: it is null; give it a value, or leave it out",
+            ),
+            (
+                json!({"mode": "", "list": []}),
+                "spec.list: it has 0 items; give it at least 1",
+            ),
+            (
+                json!({"mode": "", "list": [true, null]}),
+                "spec.list[1]: it is null; give it a value, or leave it out",
+            ),
+            (
+                json!({"mode": "", "cuont": 1}),
+                "spec.cuont: there is no such field; did you mean count?",
+            ),
+        ] {
+            assert_eq!(errors(spec.clone()), [error], "{spec}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_checked_as_kubernetes_own() {
+        let object = json!({"metadata": {"nmae": "x", "labels": {"a": 1}}, "spec": {"mode": ""}, "sepc": {}});
+        let errors: Vec<_> = check(&schema(), &object)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            errors,
+            [
+                "sepc: there is no such field; did you mean spec?",
+                "metadata.labels.a: 1 is a number; put it in quotes",
+                "metadata.nmae: there is no such field; did you mean name?",
+            ]
+        );
+    }
+
+    #[test]
+    fn nulls_are_dropped_as_by_the_api_server() {
+        let mut object = json!({"spec": {"mode": null, "maybe": null, "labels": {"a": null}}});
+        prune_nulls(&schema(), &mut object);
+        assert_eq!(object, json!({"spec": {"maybe": null, "labels": {"a": null}}}));
     }
 }

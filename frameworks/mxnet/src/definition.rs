@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
-use training_job::api::schema::tidy_definition;
+use training_job::api::schema::{strip_descriptions, tidy_definition};
 
 use crate::MXJob;
 
@@ -35,6 +35,7 @@ pub(crate) fn definition() -> CustomResourceDefinition {
 }
 
 /// The same fields, but for pod templates, which are taken as they come: each full copy costs 55 KB.
+/// The fields are described in `v1`.
 fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourceDefinitionVersion {
     let mut version = CustomResourceDefinitionVersion {
         name: name.to_owned(),
@@ -42,6 +43,9 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
         deprecated: Some(true),
         ..current.clone()
     };
+    if let Some(schema) = schema(&mut version) {
+        strip_descriptions(schema);
+    }
     let spec = schema(&mut version).and_then(|s| s.properties.as_mut()?.get_mut("spec"));
     if let Some(spec) = spec {
         spec.required = Some(vec!["mxReplicaSpecs".to_owned()]);

@@ -1,0 +1,128 @@
+//! The kinds of job that this operator runs.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+use training_job::validate::FieldErrors;
+use training_job::{Settings, TrainingJob, render, validate};
+use training_job_mxnet::MXJob;
+
+/// The UID of a job that no API server has seen, in the owner references of what it would get.
+pub(crate) const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
+
+/// What can be done with a job of some kind without knowing its type.
+pub(crate) struct Kind {
+    /// The custom resource definition.
+    pub(crate) definition: CustomResourceDefinition,
+    /// What the operator has against a job.
+    pub(crate) check: fn(&Value) -> Result<(), Refusal>,
+    /// All objects that a valid job gets, in the order in which the operator makes them.
+    pub(crate) render: fn(&Value) -> Result<Vec<Value>, Refusal>,
+}
+
+/// Why an object is no valid job.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It does not have a job's shape.
+    Unreadable(String),
+    /// Fields are wrong.
+    Invalid(FieldErrors),
+}
+
+/// All kinds.
+pub(crate) fn kinds() -> Vec<Kind> {
+    vec![Kind::of::<MXJob>()]
+}
+
+impl Kind {
+    fn of<J: TrainingJob>() -> Self {
+        Self {
+            definition: J::definition(),
+            check: check::<J>,
+            render: render_all::<J>,
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.definition.spec.names.kind
+    }
+
+    /// The API versions under which it may be written, the one that is stored first.
+    pub(crate) fn api_versions(&self) -> Vec<String> {
+        let mut versions: Vec<_> = self.definition.spec.versions.iter().collect();
+        versions.sort_by_key(|v| !v.storage);
+        versions
+            .into_iter()
+            .map(|v| format!("{}/{}", self.definition.spec.group, v.name))
+            .collect()
+    }
+
+    /// The schema of a job written under `api_version`, if the kind has that version.
+    ///
+    /// Where an older version takes a part as it comes, that part must fit the stored version: it
+    /// is stored and read as such.
+    pub(crate) fn schema(&self, api_version: &str) -> Option<JSONSchemaProps> {
+        let version = api_version
+            .strip_prefix(self.definition.spec.group.as_str())?
+            .strip_prefix('/')?;
+        let schema = |wanted: &dyn Fn(&str, bool) -> bool| {
+            let versions = &self.definition.spec.versions;
+            let found = versions.iter().find(|v| wanted(&v.name, v.storage))?;
+            found.schema.as_ref()?.open_api_v3_schema.clone()
+        };
+        let mut own = schema(&|name, _| name == version)?;
+        if let Some(stored) = schema(&|_, storage| storage) {
+            fill_in(&mut own, &stored);
+        }
+        Some(own)
+    }
+}
+
+fn fill_in(schema: &mut JSONSchemaProps, stored: &JSONSchemaProps) {
+    if schema.x_kubernetes_preserve_unknown_fields == Some(true) && schema.properties.is_none() {
+        *schema = stored.clone();
+        return;
+    }
+    for (key, property) in schema.properties.iter_mut().flatten() {
+        if let Some(stored) = stored.properties.as_ref().and_then(|p| p.get(key)) {
+            fill_in(property, stored);
+        }
+    }
+    if let (Some(JSONSchemaPropsOrBool::Schema(own)), Some(JSONSchemaPropsOrBool::Schema(stored))) =
+        (&mut schema.additional_properties, &stored.additional_properties)
+    {
+        fill_in(own, stored);
+    }
+    if let (Some(JSONSchemaPropsOrArray::Schema(own)), Some(JSONSchemaPropsOrArray::Schema(stored))) =
+        (&mut schema.items, &stored.items)
+    {
+        fill_in(own, stored);
+    }
+}
+
+fn read<J: TrainingJob>(object: &Value) -> Result<J, Refusal> {
+    let mut job: J = serde::Deserialize::deserialize(object)
+        .map_err(|error: serde_json::Error| Refusal::Unreadable(error.to_string()))?;
+    job.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
+    Ok(job)
+}
+
+fn check<J: TrainingJob>(object: &Value) -> Result<(), Refusal> {
+    let job: J = read(object)?;
+    validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
+    Ok(())
+}
+
+fn render_all<J: TrainingJob>(object: &Value) -> Result<Vec<Value>, Refusal> {
+    let job: J = read(object)?;
+    let valid = validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
+    let (services, pods) = render::all(&valid);
+    let services = services.into_iter().map(serde_json::to_value);
+    let pods = pods.into_iter().map(serde_json::to_value);
+    services
+        .chain(pods)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Refusal::Unreadable(error.to_string()))
+}
