@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use serde_json::Value;
+use training_job::validate::mend::{is_echo, mend};
 use training_job::validate::{FieldError, schema};
 
 use crate::finding::{Finding, Severity};
@@ -172,8 +173,8 @@ impl Checker {
             );
         };
         let mut object = node.to_json();
-        let by_schema = schema::check(&schema, &object);
-        schema::prune_nulls(&schema, &mut object);
+        let by_schema = schema::check(schema, &object);
+        let removed = mend(schema, &mut object);
         if let (Some(stored), Some(members)) = (kind.api_versions().first(), object.as_object_mut()) {
             members.insert("apiVersion".to_owned(), stored.as_str().into());
             // What they lack is then an error of a field.
@@ -193,10 +194,11 @@ impl Checker {
             by_schema.into_iter().map(|e| (e.path.clone(), e)).collect();
         match by_operator {
             Ok(()) => {}
-            Err(Refusal::Invalid(more)) => errors.extend(more.into_iter().map(|e| (e.path.clone(), e))),
-            // The schema has said so more clearly.
-            Err(Refusal::Unreadable(_)) if !errors.is_empty() => {}
-            Err(Refusal::Unreadable(problem)) => return self.error(Some(node.at), "", problem, ""),
+            Err(Refusal::Invalid(more)) => {
+                let more = more.into_iter().filter(|e| !is_echo(&e.path, &removed));
+                errors.extend(more.map(|e| (e.path.clone(), e)));
+            }
+            Err(Refusal::Unreadable(problem)) => self.error(Some(node.at), "", problem, ""),
         }
         self.field_errors(node, errors.into_values());
     }

@@ -1,7 +1,10 @@
 //! The kinds of job that this operator runs.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool,
 };
 use serde_json::Value;
 use training_job::validate::FieldErrors;
@@ -15,6 +18,7 @@ pub(crate) const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 pub(crate) struct Kind {
     /// The custom resource definition.
     pub(crate) definition: CustomResourceDefinition,
+    schemas: BTreeMap<String, JSONSchemaProps>,
     /// What the operator has against a job.
     pub(crate) check: fn(&Value) -> Result<(), Refusal>,
     /// All objects that a valid job gets, in the order in which the operator makes them.
@@ -37,8 +41,10 @@ pub(crate) fn kinds() -> Vec<Kind> {
 
 impl Kind {
     fn of<J: TrainingJob>() -> Self {
+        let definition = J::definition();
         Self {
-            definition: J::definition(),
+            schemas: schemas(&definition),
+            definition,
             check: check::<J>,
             render: render_all::<J>,
         }
@@ -60,24 +66,28 @@ impl Kind {
     }
 
     /// The schema of a job written under `api_version`, if the kind has that version.
-    ///
-    /// Where an older version takes a part as it comes, that part must fit the stored version: it
-    /// is stored and read as such.
-    pub(crate) fn schema(&self, api_version: &str) -> Option<JSONSchemaProps> {
-        let version = api_version
-            .strip_prefix(self.definition.spec.group.as_str())?
-            .strip_prefix('/')?;
-        let schema = |wanted: &dyn Fn(&str, bool) -> bool| {
-            let versions = &self.definition.spec.versions;
-            let found = versions.iter().find(|v| wanted(&v.name, v.storage))?;
-            found.schema.as_ref()?.open_api_v3_schema.clone()
-        };
-        let mut own = schema(&|name, _| name == version)?;
-        if let Some(stored) = schema(&|_, storage| storage) {
-            fill_in(&mut own, &stored);
-        }
-        Some(own)
+    pub(crate) fn schema(&self, api_version: &str) -> Option<&JSONSchemaProps> {
+        self.schemas.get(api_version)
     }
+}
+
+/// The schemas by API version.
+///
+/// Where an older version takes a part as it comes, that part must fit the stored version: it is
+/// stored and read as such.
+fn schemas(definition: &CustomResourceDefinition) -> BTreeMap<String, JSONSchemaProps> {
+    let versions = || definition.spec.versions.iter();
+    let schema =
+        |version: &CustomResourceDefinitionVersion| version.schema.as_ref()?.open_api_v3_schema.clone();
+    let stored = versions().find(|v| v.storage).and_then(schema);
+    let stored = stored.unwrap_or_default();
+    versions()
+        .filter_map(|version| {
+            let mut own = schema(version)?;
+            fill_in(&mut own, &stored);
+            Some((format!("{}/{}", definition.spec.group, version.name), own))
+        })
+        .collect()
 }
 
 fn fill_in(schema: &mut JSONSchemaProps, stored: &JSONSchemaProps) {

@@ -72,3 +72,102 @@ pub(crate) fn title(object: &Value) -> String {
     };
     format!("{} {}", text("/kind"), text("/metadata/name"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest;
+    use proptest::prelude::*;
+
+    fn reread(value: &Value) -> Vec<Value> {
+        let text = documents(std::slice::from_ref(value)).unwrap();
+        let (documents, fault) = manifest::documents(&text);
+        assert!(fault.is_none(), "{fault:?}\n{text}");
+        documents.iter().map(manifest::Node::to_json).collect()
+    }
+
+    #[test]
+    fn strings_stay_strings() {
+        for text in [
+            "on",
+            "y",
+            "No",
+            "null",
+            "~",
+            "",
+            "0644",
+            "1_000",
+            "1:30",
+            "0x1F",
+            "1e3",
+            ".5",
+            "-",
+            "?",
+            "a: b",
+            "a #b",
+            "# a",
+            " a ",
+            "{}",
+            "[1]",
+            "{\"a\":\"it's\"}",
+            "\"",
+            "'",
+            "a\nb",
+            "a\n",
+            "\n",
+            "a\n\n",
+            "\ta",
+            "  a\nb",
+            "%x",
+            "@x",
+            "`x",
+            "!x",
+            "&x",
+            "*x",
+            "<<",
+            "=",
+            "2026-01-01",
+            ".inf",
+            "\u{85}",
+            "\u{feff}",
+            "é",
+            "\0",
+            "---",
+            "...",
+            "--- a",
+            "a\r\nb",
+            "\u{1b}[31m",
+            "|",
+            ">",
+            "- a",
+        ] {
+            let object = serde_json::json!({"kind": "K", "value": text, text: [text]});
+            assert_eq!(reread(&object), [object]);
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[ -~\n\t]{0,12}".prop_map(Value::from),
+            "\\PC{0,8}".prop_map(Value::from),
+            "[0-9_.xobeE+-]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[ -~]{0,6}", inner, 0..4)
+                    .prop_map(|m| Value::Object(m.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(value in any_value()) {
+            let object = serde_json::json!({"kind": "K", "value": value});
+            prop_assert_eq!(reread(&object), [object]);
+        }
+    }
+}

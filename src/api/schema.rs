@@ -3,6 +3,8 @@
 //! A pod template with its descriptions is 350 KB of JSON, more than the 256 KB that client-side
 //! `kubectl apply` can store in its annotation; without them it is 55 KB.
 
+use std::sync::LazyLock;
+
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -44,10 +46,13 @@ fn lean_value<T: JsonSchema>() -> Value {
 }
 
 /// The schema of an object's metadata, which a definition leaves to the API server.
-pub(crate) fn object_meta() -> JSONSchemaProps {
-    let mut schema: JSONSchemaProps = serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
-    tidy(&mut schema);
-    schema
+pub(crate) fn object_meta() -> &'static JSONSchemaProps {
+    static SCHEMA: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
+        let mut schema = serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
+        tidy(&mut schema);
+        schema
+    });
+    &SCHEMA
 }
 
 /// Takes out of a derived definition what Rust types say about themselves and the API does not.

@@ -4,6 +4,7 @@
 //! [`ValidJob`], is all that render and plan take, so nothing after this step looks at raw specs.
 
 mod errors;
+pub mod mend;
 pub(crate) mod names;
 mod quantity;
 mod roles;

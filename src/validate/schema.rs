@@ -30,38 +30,27 @@ pub fn check(schema: &JSONSchemaProps, object: &Value) -> FieldErrors {
     };
     check_properties(schema, members, "", true, &mut errors);
     if let Some(metadata) = members.get("metadata").filter(|m| !m.is_null()) {
-        check_value(&object_meta(), metadata, "metadata", &mut errors);
+        check_value(object_meta(), metadata, "metadata", &mut errors);
     }
     errors
 }
 
-/// Removes the null properties that the API server removes before it stores an object.
-pub fn prune_nulls(schema: &JSONSchemaProps, value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|key, member| {
-                let property = schema.properties.as_ref().and_then(|p| p.get(key));
-                !(member.is_null() && property.is_some_and(|p| p.nullable != Some(true)))
-            });
-            for (key, member) in members {
-                let declared = schema.properties.as_ref().and_then(|p| p.get(key));
-                if let Some(schema) = declared.or(of_any_key(schema)) {
-                    prune_nulls(schema, member);
-                }
-            }
-        }
-        Value::Array(items) => {
-            if let Some(schema) = of_items(schema) {
-                items.iter_mut().for_each(|item| prune_nulls(schema, item));
-            }
-        }
-        _ => {}
+/// Whether a value is of the schema's type; nothing is said of its parts.
+pub(super) fn fits(schema: &JSONSchemaProps, value: &Value) -> bool {
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        return value.is_string() || value.is_number();
     }
+    if value.is_null() {
+        return schema.nullable == Some(true);
+    }
+    let type_ = schema.type_.as_deref().and_then(|type_| type_of(type_, value));
+    type_.is_none_or(|(_, fits)| fits) && fits_format(schema, value)
 }
 
 fn check_value(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {
     if schema.x_kubernetes_int_or_string == Some(true) {
-        if !(value.is_string() || is_integer(value)) && !(value.is_f64() && schema.type_.is_none()) {
+        // Quantities have this schema, and may be written as 1.5.
+        if !fits(schema, value) {
             wrong_type(path, value, "an integer or a string", errors);
         }
         return;
@@ -190,11 +179,6 @@ fn check_enum(words: &[JSON], value: &Value, path: &str, errors: &mut FieldError
 
 fn check_number(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {
     let Some(number) = value.as_f64() else { return };
-    let fits = match schema.format.as_deref() {
-        Some("int32") => value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
-        Some("int64") => value.is_i64(),
-        _ => true,
-    };
     if let Some(min) = schema.minimum.filter(|min| number < *min) {
         let problem = if min == 0.0 {
             format!("{value} is negative")
@@ -204,7 +188,7 @@ fn check_number(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mu
         errors.push(path, problem, format!("use {min} or more"));
     } else if let Some(max) = schema.maximum.filter(|max| number > *max) {
         errors.push(path, format!("{value} is too big"), format!("use at most {max}"));
-    } else if !fits {
+    } else if !fits_format(schema, value) {
         let bits = schema
             .format
             .as_deref()
@@ -255,6 +239,18 @@ fn type_of(type_: &str, value: &Value) -> Option<(&'static str, bool)> {
     })
 }
 
+/// Whether an integer fits the bits that its format gives it.
+fn fits_format(schema: &JSONSchemaProps, value: &Value) -> bool {
+    if !value.is_number() {
+        return true;
+    }
+    match schema.format.as_deref() {
+        Some("int32") => value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
+        Some("int64") => value.is_i64(),
+        _ => true,
+    }
+}
+
 /// Numbers beyond 64 bits come as floating-point numbers without a fraction.
 fn is_integer(value: &Value) -> bool {
     value.as_f64().is_some_and(|n| n.fract() == 0.0)
@@ -277,14 +273,14 @@ fn wrong_type(path: &str, value: &Value, wanted: &str, errors: &mut FieldErrors)
     errors.push(path, problem, remedy);
 }
 
-fn of_any_key(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
+pub(super) fn of_any_key(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     match schema.additional_properties.as_ref()? {
         JSONSchemaPropsOrBool::Schema(schema) => Some(schema),
         JSONSchemaPropsOrBool::Bool(_) => None,
     }
 }
 
-fn of_items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
+pub(super) fn of_items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     match schema.items.as_ref()? {
         JSONSchemaPropsOrArray::Schema(schema) => Some(schema),
         JSONSchemaPropsOrArray::Schemas(_) => None,
@@ -331,7 +327,7 @@ mod tests {
     fn what_the_schema_allows_passes() {
         for spec in [
             json!({"mode": "Train", "count": 0, "port": 80, "list": [true]}),
-            json!({"mode": "", "count": 10.0, "port": "http", "labels": {"a/b": "c"}}),
+            json!({"mode": "", "count": 10, "port": "http", "labels": {"a/b": "c"}}),
             json!({"mode": "Tune", "count": null, "maybe": null, "free": {"any": {"thing": null}}}),
         ] {
             assert_eq!(errors(spec.clone()), Vec::<String>::new(), "{spec}");
@@ -419,12 +415,5 @@ mod tests {
                 "metadata.nmae: there is no such field; did you mean name?",
             ]
         );
-    }
-
-    #[test]
-    fn nulls_are_dropped_as_by_the_api_server() {
-        let mut object = json!({"spec": {"mode": null, "maybe": null, "labels": {"a": null}}});
-        prune_nulls(&schema(), &mut object);
-        assert_eq!(object, json!({"spec": {"maybe": null, "labels": {"a": null}}}));
     }
 }

@@ -309,17 +309,17 @@ mod tests {
 
     #[test]
     fn documents_anchors_and_merges_are_read() {
-        let text = "\u{feff}# head\n---\na: &a {x: 1, y: [2, 0644]}\nb: {<<: *a, x: 3}\n---\n---\n{\n\t\"on\": on,\n\t5: '5'\n}\n...\n";
-        let a = json!({"x": 1, "y": [2, 420]});
+        let text = "\u{feff}# head\n---\na: &a {x: 1, z: [2, 0644]}\nb: {<<: *a, x: 3}\n---\n---\n{\n\t\"on\": on,\n\t5: '5'\n}\n...\n";
+        let a = json!({"x": 1, "z": [2, 420]});
         assert_eq!(
             read(text),
             [
-                json!({"a": a, "b": {"x": 3, "y": [2, 420]}}),
+                json!({"a": a, "b": {"x": 3, "z": [2, 420]}}),
                 json!({"on": true, "5": "5"})
             ]
         );
-        let text = "a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b], z: 3}\n";
-        assert_eq!(read(text)[0]["c"], json!({"x": 1, "y": 2, "z": 3}));
+        let text = "a: &a {x: 1}\nb: &b {x: 2, w: 2}\nc: {<<: [*a, *b], z: 3}\n";
+        assert_eq!(read(text)[0]["c"], json!({"x": 1, "w": 2, "z": 3}));
         assert_eq!(
             read("a: !!str 5\nb: !!int '5'\nc: !mine yes\n"),
             [json!({"a": "5", "b": 5, "c": "yes"})]
