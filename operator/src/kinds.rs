@@ -136,3 +136,85 @@ fn render_all<J: TrainingJob>(object: &Value) -> Result<Vec<Value>, Refusal> {
         .collect::<Result<_, _>>()
         .map_err(|error| Refusal::Unreadable(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::OnceLock;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+    use training_job::validate::mend::mend;
+    use training_job::validate::schema;
+
+    use crate::manifest::documents;
+
+    fn case() -> Value {
+        let (documents, _) = documents(include_str!("../tests/cases/rich-template.yaml"));
+        documents[0].to_json()
+    }
+
+    /// Pointers to every value in `value`.
+    fn pointers(value: &Value, at: &str, all: &mut Vec<String>) {
+        all.push(at.to_owned());
+        match value {
+            Value::Array(items) => {
+                for (n, item) in items.iter().enumerate() {
+                    pointers(item, &format!("{at}/{n}"), all);
+                }
+            }
+            Value::Object(members) => {
+                for (key, member) in members {
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    pointers(member, &format!("{at}/{key}"), all);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn anything() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(json!(null)),
+            Just(json!({})),
+            Just(json!([])),
+            Just(json!([null])),
+            Just(json!({"name": 5, "x": null})),
+            any::<bool>().prop_map(Value::from),
+            // The schema of a port's number or name is that of a quantity, which may have 64 bits.
+            any::<i32>().prop_map(Value::from),
+            (-1e6..1e6).prop_map(Value::from),
+            "\\PC{0,8}".prop_map(Value::from),
+        ]
+    }
+
+    proptest! {
+        /// Whatever the schema lets pass, or is mended, decodes; so the user reads of fields, and
+        /// never of Rust types.
+        #[test]
+        fn a_mended_object_is_readable(changes in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..4)) {
+            static KIND: OnceLock<Kind> = OnceLock::new();
+            let kind = KIND.get_or_init(Kind::of::<MXJob>);
+            let schema = kind.schema("kubeflow.org/v1").unwrap();
+            let mut object = case();
+            for (at, value) in changes {
+                let mut all = Vec::new();
+                pointers(&object, "", &mut all);
+                // The object itself stays one: another is refused before.
+                let pointer = &all[1 + at.index(all.len() - 1)];
+                *object.pointer_mut(pointer).unwrap() = value;
+                if !object["spec"].is_object() || !object["metadata"].is_object() {
+                    object = case();
+                }
+            }
+            let errors = schema::check(schema, &object);
+            let removed = mend(schema, &mut object);
+            prop_assert!(removed.is_empty() || !errors.is_empty());
+            for path in &removed {
+                prop_assert!(errors.iter().any(|e| &e.path == path), "{path} was removed without an error");
+            }
+            let refused = (kind.check)(&object);
+            prop_assert!(!matches!(refused, Err(Refusal::Unreadable(_))), "{refused:?}");
+        }
+    }
+}

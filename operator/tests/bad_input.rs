@@ -1,6 +1,8 @@
 //! Everything in `tests/bad` is refused with exit code 2, nothing on standard output, and messages
 //! that name file, place, field and remedy: one snapshot has them all.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod program;
 
 use std::fs;

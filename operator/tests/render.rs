@@ -1,5 +1,7 @@
 //! `training-operator render`.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod program;
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! `snapshots/` holds what `render` prints for every example and every case: what a reviewer reads.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod program;
 
 use std::collections::BTreeMap;

@@ -38,7 +38,7 @@ pub fn check(schema: &JSONSchemaProps, object: &Value) -> FieldErrors {
 /// Whether a value is of the schema's type; nothing is said of its parts.
 pub(super) fn fits(schema: &JSONSchemaProps, value: &Value) -> bool {
     if schema.x_kubernetes_int_or_string == Some(true) {
-        return value.is_string() || value.is_number();
+        return value.is_string() || is_integer(value);
     }
     if value.is_null() {
         return schema.nullable == Some(true);
@@ -49,7 +49,6 @@ pub(super) fn fits(schema: &JSONSchemaProps, value: &Value) -> bool {
 
 fn check_value(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {
     if schema.x_kubernetes_int_or_string == Some(true) {
-        // Quantities have this schema, and may be written as 1.5.
         if !fits(schema, value) {
             wrong_type(path, value, "an integer or a string", errors);
         }
@@ -267,7 +266,9 @@ fn wrong_type(path: &str, value: &Value, wanted: &str, errors: &mut FieldErrors)
         Value::Object(_) => "it is an object".to_owned(),
     };
     let remedy = match (wanted, value) {
-        ("a string", Value::Bool(_) | Value::Number(_)) => "put it in quotes".to_owned(),
+        ("a string" | "an integer or a string", Value::Bool(_) | Value::Number(_)) => {
+            "put it in quotes".to_owned()
+        }
         _ => format!("use {wanted}"),
     };
     errors.push(path, problem, remedy);
@@ -370,6 +371,10 @@ mod tests {
             (
                 json!({"mode": "", "port": []}),
                 "spec.port: it is a list; use an integer or a string",
+            ),
+            (
+                json!({"mode": "", "port": 1.5}),
+                "spec.port: 1.5 is a number; put it in quotes",
             ),
             (
                 json!({"mode": "", "name": "long"}),

@@ -91,6 +91,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// What `kubectl annotate --local -o json` made of them.
     #[test]
     fn scalars_are_read_as_by_kubectl() {
         for (text, value) in [
@@ -108,6 +109,11 @@ mod tests {
             ("0x1F", json!(31)),
             ("-0b11", json!(-3)),
             ("1_000", json!(1000)),
+            ("1__0", json!(10)),
+            ("_1", json!("_1")),
+            ("0_7", json!(7)),
+            ("1e-7", json!(1e-7)),
+            ("09.5", json!(9.5)),
             ("+5", json!(5)),
             ("08", json!(8)),
             ("1e3", json!(1000)),

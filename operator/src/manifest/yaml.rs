@@ -352,4 +352,12 @@ mod tests {
         }
         assert!(documents(&text).1.unwrap().problem.contains("values"));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[a-c:?,*&<!|>{}\\[\\]'\"#%@~ \t\n-]{0,40}") {
+            let (documents, _) = documents(&text);
+            documents.iter().for_each(|d| drop(d.positions()));
+        }
+    }
 }
