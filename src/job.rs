@@ -10,6 +10,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::api::schema::tidy_definition;
 use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+#[cfg(feature = "local")]
+use crate::local::{Environment, LocalPod};
 use crate::replicas::{Outcome, Replicas};
 use crate::topology::{Replica, Role, Topology};
 use crate::validate::FieldErrors;
@@ -90,6 +92,13 @@ pub trait TrainingJob:
     /// Changes the replica's pod after everything else has been rendered. Default: nothing.
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
         let _ = (topology, replica, pod);
+    }
+
+    /// Changes the environment of a replica that the node agent runs as a local process, where names
+    /// have become loopback addresses and many pods share one network. Default: nothing.
+    #[cfg(feature = "local")]
+    fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
+        let _ = (pod, environment);
     }
 
     /// The sentence for a milestone, in conditions and events. Default: the Go operator's words.

@@ -1,4 +1,101 @@
-//! Controllers for multi-framework training jobs on Kubernetes.
+//! Write a Kubernetes operator for a kind of training job by implementing one trait.
+//!
+//! A training job is a custom resource whose spec has, for each *role* (worker, server, scheduler …),
+//! a number of *replicas* and a pod template. The operator gives each replica a pod and a headless
+//! service of the same name, tells it by its environment where the others are, restarts what fails,
+//! and keeps the job's status. What is particular to a framework is a [`TrainingJob`]; everything
+//! else is here.
+//!
+//! # A framework
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::EnvVar;
+//! use kube::CustomResource;
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
+//! use training_job::{Framework, Replica, RoleKind, Settings, Topology, TrainingJob};
+//!
+//! #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+//! #[kube(group = "example.com", version = "v1", kind = "ToyJob", namespaced, status = "JobStatus")]
+//! #[serde(rename_all = "camelCase")]
+//! struct ToyJobSpec {
+//!     #[serde(default)]
+//!     replica_specs: ReplicaSpecs,
+//!     #[serde(default)]
+//!     run_policy: RunPolicy,
+//! }
+//!
+//! impl TrainingJob for ToyJob {
+//!     const FRAMEWORK: Framework = Framework {
+//!         name: "toy",
+//!         controller: "toyjob-controller",
+//!         container: "toy",
+//!         port_name: "toy-port",
+//!         port: 4000,
+//!         restart_policy: RestartPolicy::OnFailure,
+//!         specs_field: "replicaSpecs",
+//!         roles: &[RoleKind::new("Worker")],
+//!     };
+//!
+//!     fn replica_specs(&self) -> &ReplicaSpecs { &self.spec.replica_specs }
+//!     fn run_policy(&self) -> RunPolicy { self.spec.run_policy.clone() }
+//!     fn status(&self) -> Option<&JobStatus> { self.status.as_ref() }
+//!
+//!     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+//!         let hosts: Vec<_> = topology.all().map(|r| topology.host(r.role, r.index)).collect();
+//!         let value = Some(format!("{} of {}", replica.index, hosts.join(",")));
+//!         vec![EnvVar { name: "TOY".into(), value, ..Default::default() }]
+//!     }
+//! }
+//!
+//! // Validation and rendering need no cluster:
+//! let job: ToyJob = serde_json::from_value(serde_json::json!({
+//!     "apiVersion": "example.com/v1", "kind": "ToyJob", "metadata": {"name": "blocks"},
+//!     "spec": {"replicaSpecs": {"Worker": {"replicas": 2, "template": {"spec": {"containers": [
+//!         {"name": "toy", "image": "example.com/toy:1"}
+//!     ]}}}}},
+//! })).unwrap();
+//! let valid = training_job::validate(&job, &Settings::default()).unwrap();
+//! let (_services, pods) = training_job::render::all(&valid);
+//! let env = pods[1].spec.as_ref().unwrap().containers[0].env.as_ref().unwrap();
+//! assert_eq!(env[0].value.as_deref(), Some("1 of blocks-worker-0,blocks-worker-1"));
+//! ```
+//!
+//! The operator for it, which runs until it is dropped:
+//!
+//! ```no_run
+//! # async fn run<ToyJob: training_job::TrainingJob>() -> kube::Result<()> {
+//! use training_job::{Operator, Options};
+//!
+//! let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
+//! config.default_retry = false; // the operator retries by itself, per job
+//! let client = kube::Client::try_from(config)?;
+//! Operator::new(client, Options::default()).manage::<ToyJob>().run().await;
+//! # Ok(()) }
+//! ```
+//!
+//! # Five steps
+//!
+//! A pass over a job is five steps, of which only the first and the last two see a client:
+//!
+//! | step | from | to | |
+//! |---|---|---|---|
+//! | observe | the caches | [`observed::Observed`]: what the cluster holds of the job | [`controller`] |
+//! | [`validate()`] | the raw spec | a [`ValidJob`], or all [`FieldErrors`] | pure |
+//! | [`plan()`] | job, observed, now | a [`Plan`]: creates, deletes, status, events, when to look again | pure |
+//! | apply | the plan | calls | [`controller`] |
+//! | report | the plan made anew after apply | at most one patch of the status | [`controller`] |
+//!
+//! [`render`] makes a replica's pod and service; the plan calls it for what is missing, an offline
+//! review for all. So a job's whole life can be tested with values: no client, no clock, no async.
+//!
+//! # Features
+//!
+//! * `memory`: the in-memory Kubernetes API under a real `kube::Client` (tests, simulation, local runs).
+//! * `local`: the node agent, which runs pods as processes of this machine. Linux only.
+//!
+//! The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the binary.
 
 pub mod api;
 pub mod controller;

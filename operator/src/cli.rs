@@ -1,9 +1,10 @@
 //! The command line.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::local_run;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -91,7 +92,8 @@ pub(crate) struct Crds {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Local {
     /// Run jobs until they end, each replica as a process.
-    Run(LocalRun),
+    #[command(after_help = LOCAL_RUN_HELP)]
+    Run(local_run::Args),
 }
 
 const LOCAL_RUN_HELP: &str = "\
@@ -99,8 +101,8 @@ The operator, an in-memory Kubernetes API and a node agent run in this one proce
 pulled: the containers' commands run as they are found here.
 
 Examples:
-  training-operator local run examples/mxnet/train.yaml --venv .venv
-  training-operator local run job.yaml --workdir ~/src/model --timeout 10m --keep-logs logs
+  training-operator local run examples/mxnet/train.yaml --venv .venv/mxnet
+  training-operator local run job.yaml --workdir ~/src/model --timeout 600 --keep-logs logs
   training-operator local run job.yaml --why
 
 Exit codes:
@@ -108,50 +110,6 @@ Exit codes:
   1    a job Failed, or the time-out has passed
   2    bad YAML or usage
   130  ended by Ctrl-C; a second Ctrl-C kills at once";
-
-/// Run jobs until they end, each replica as a process.
-#[derive(Debug, Args)]
-#[command(after_help = LOCAL_RUN_HELP)]
-pub(crate) struct LocalRun {
-    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// The working directory of containers that name none. Default: the current directory.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) workdir: Option<PathBuf>,
-    /// A Python virtual environment whose programs are found first.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) venv: Option<PathBuf>,
-    /// A directory in which programs are looked for before PATH; may be given several times.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) path: Vec<PathBuf>,
-    /// Keep each replica's log in a file in this directory.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) keep_logs: Option<PathBuf>,
-    /// End jobs that still run after this long: seconds, or 90s, 10m, 2h.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
-    /// How long replicas have to end after SIGTERM, where their pods do not say: seconds, or 90s, 10m.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) grace: Option<Duration>,
-    /// Show how the processes' environment differs from the pods', and why.
-    #[arg(long)]
-    pub(crate) why: bool,
-}
-
-/// Seconds, or a whole number with `s`, `m` or `h`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) if text.ends_with('m') => (number, 60),
-        Some(number) if text.ends_with('h') => (number, 3600),
-        Some(number) => (number, 1),
-        None => (text, 1),
-    };
-    let seconds = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| "use whole seconds, or 90s, 10m, 2h".to_owned())
-}
 
 #[cfg(test)]
 mod tests {
@@ -161,21 +119,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn durations_have_units() {
-        for (text, seconds) in [
-            ("90", Some(90)),
-            ("90s", Some(90)),
-            ("10m", Some(600)),
-            ("2h", Some(7200)),
-            ("", None),
-            ("m", None),
-            ("-1", None),
-            ("1d", None),
-        ] {
-            assert_eq!(duration(text).ok().map(|d| d.as_secs()), seconds, "{text}");
-        }
     }
 }

@@ -34,8 +34,8 @@ pub(crate) fn run(arguments: &Crds) -> Result<ExitCode, Failure> {
 
 /// Schemas up to this long are written on one line.
 const NARROW: usize = 100;
-/// The same below a pod template, whose 1,200 fields are Kubernetes' own. In block style their
-/// indentation alone would be 100 KB.
+/// The same in what nobody reads: a pod template, whose 1,200 fields are Kubernetes' own, and the
+/// versions that only repeat the stored one. In block style their indentation alone would be 100 KB.
 const WIDE: usize = 1_500;
 
 fn text(definition: &CustomResourceDefinition) -> Result<String, String> {
@@ -68,11 +68,15 @@ struct Lines<'a> {
     width: usize,
 }
 
-impl Serialize for Lines<'_> {
+impl<'a> Serialize for Lines<'a> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let part = |key: &str, value| Lines {
+        let part = |key: &str, value: &'a Value| Lines {
             value,
-            width: if key == "template" { WIDE } else { self.width },
+            width: if key == "template" || value["storage"] == false {
+                WIDE
+            } else {
+                self.width
+            },
         };
         match self.value {
             Value::Object(members) if self.is_short() => FlowMap(members).serialize(serializer),

@@ -21,7 +21,7 @@ impl Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::new("cannot write the output", error)
+        Self(error.to_string())
     }
 }
 

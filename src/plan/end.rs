@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, TrainingJob};
@@ -16,6 +16,10 @@ use super::{ChildKind, Draft, Plan};
 /// runs is stopped under any clean-up policy: the limit was set to stop it.
 const LIMITS: [&str; 2] = ["DeadlineExceeded", "BackoffLimitExceeded"];
 
+/// How long replicas may take to end by themselves once the job has succeeded. The processes of a
+/// cluster that has done its work end within a moment of each other, and should not be killed in it.
+const LINGER: SignedDuration = SignedDuration::from_secs(1);
+
 pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.set(
         ConditionType::Succeeded,
@@ -25,6 +29,7 @@ pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     );
     let message = draft.job.job.message(&Milestone::Succeeded);
     draft.event(false, "Succeeded", message);
+    draft.status.recovery.succeeded = Some(MicroTime(draft.exact_now));
     close(draft);
 }
 
@@ -73,7 +78,10 @@ pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             .find_map(|t| draft.status.condition(*t)?.last_transition_time.clone());
         draft.status.completion_time = Some(ended.unwrap_or(Time(draft.now)));
     }
-    clean_up(draft);
+    match lingers_until(draft) {
+        Some(at) => draft.plan.wake_at(at, "replicas are about to end"),
+        None => clean_up(draft),
+    }
     let ttl = draft.job.policy.ttl_seconds;
     expire(&mut draft.plan, &draft.status, ttl, draft.now);
 }
@@ -89,6 +97,25 @@ pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now:
         // A time beyond the end of time never comes.
         Err(_) => {}
     }
+}
+
+/// When the replicas that still run after a success have had their moment, if that is to come.
+fn lingers_until<J>(draft: &Draft<'_, J>) -> Option<Timestamp> {
+    let at = draft
+        .status
+        .recovery
+        .succeeded
+        .as_ref()?
+        .0
+        .checked_add(LINGER)
+        .ok()?;
+    let waits = at > draft.exact_now && at <= draft.exact_now.checked_add(LINGER).ok()?;
+    let runs = draft
+        .observed
+        .pods
+        .values()
+        .any(|pod| !pod.is_terminal() && !pod.deleting);
+    (waits && runs).then_some(at)
 }
 
 fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {

@@ -146,7 +146,10 @@ pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Tim
 struct Draft<'a, J> {
     job: &'a ValidJob<'a, J>,
     observed: &'a Observed,
+    /// The time in whole seconds: the wire has no others, and a status compared with the stored one
+    /// must have the same.
     now: Timestamp,
+    exact_now: Timestamp,
     old: JobStatus,
     status: JobStatus,
     plan: Plan,
@@ -155,12 +158,13 @@ struct Draft<'a, J> {
 impl<'a, J: TrainingJob> Draft<'a, J> {
     fn new(job: &'a ValidJob<'a, J>, observed: &'a Observed, now: Timestamp) -> Self {
         let old = job.job.status().cloned().unwrap_or_default();
-        // The wire has whole seconds; a status compared with the stored one must have them, too.
+        let exact_now = now;
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Self {
             job,
             observed,
             now,
+            exact_now,
             status: old.clone(),
             old,
             plan: Plan::default(),

@@ -3,6 +3,8 @@
 use k8s_openapi::api::core::v1::EnvVar;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+#[cfg(feature = "local")]
+use training_job::local::{Environment, LocalPod};
 use training_job::{
     FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
 };
@@ -121,6 +123,27 @@ impl TrainingJob for MXJob {
     /// Every server, as under the Go operator: clients that ask for the master's logs get the servers'.
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.role.name() == "Server"
+    }
+
+    /// With `DMLC_USE_KUBERNETES=1` the scheduler listens on every address, and two jobs with one port
+    /// break each other; with 0 it listens on its own. Servers and workers would pick the machine's
+    /// first network, or fail where there is none.
+    #[cfg(feature = "local")]
+    fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
+        if environment.in_pod("DMLC_USE_KUBERNETES") == Some("1") {
+            environment.set(
+                "DMLC_USE_KUBERNETES",
+                "0",
+                "so that the scheduler listens on its own address only",
+            );
+        }
+        if environment.get("DMLC_NODE_HOST").is_none() && environment.get("DMLC_INTERFACE").is_none() {
+            environment.set(
+                "DMLC_NODE_HOST",
+                pod.address.to_string(),
+                "so that others find it at its own address",
+            );
+        }
     }
 
     fn definition() -> CustomResourceDefinition {

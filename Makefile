@@ -1,0 +1,44 @@
+# Everything that a person or CI does here. `make run` and `make test` need Rust and Python 3 and make
+# the rest themselves.
+
+OPERATOR = target/debug/training-operator
+
+.DEFAULT_GOAL := help
+.PHONY: help build run tune test check snapshots crds bench
+
+help: ## What can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: toolchain
+	@cargo build --quiet --package training-operator
+
+.PHONY: toolchain
+toolchain:
+	@command -v cargo >/dev/null || { echo "make: cargo is missing; install Rust with rustup (https://rustup.rs)" >&2; exit 1; }
+
+run: build ## Train a real MXNet model from examples/mxnet/train.yaml on this machine
+	@tools/venv.sh mxnet
+	@$(OPERATOR) local run --venv .venv/mxnet examples/mxnet/train.yaml
+
+tune: build ## Tune a kernel with TVM from examples/mxnet/tune.yaml on this machine
+	@tools/venv.sh tvm
+	@$(OPERATOR) local run --venv .venv/tvm examples/mxnet/tune.yaml
+
+test: toolchain ## All tests
+	@tools/venv.sh mxnet
+	@tools/venv.sh tvm
+	cargo test --workspace --all-features --quiet
+
+check: toolchain ## Formatting, lints, documentation
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
+
+snapshots: build ## Write snapshots/ anew
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test snapshots
+
+crds: build ## Write crds/ anew
+	$(OPERATOR) crds --dir crds
+
+bench: ## Compare `local run` with the same processes started by a shell script
+	@benches/local/compare.sh

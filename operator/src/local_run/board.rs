@@ -1,0 +1,186 @@
+//! What is known of jobs and replicas, for the view and the summary.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::ResourceExt;
+use training_job::TrainingJob;
+use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
+use training_job_mxnet::MXJob;
+
+/// All jobs and replicas of a run.
+pub(super) struct Board {
+    pub(super) jobs: BTreeMap<String, JobStatus>,
+    pub(super) replicas: BTreeMap<String, Row>,
+    /// The roles in their order.
+    order: Vec<String>,
+}
+
+/// A replica.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Row {
+    pub(super) job: String,
+    pub(super) role: String,
+    pub(super) index: u32,
+    pub(super) phase: String,
+    pub(super) exit_code: Option<i32>,
+    pub(super) restarts: i32,
+    pub(super) started: Option<Timestamp>,
+    pub(super) ended: Option<Timestamp>,
+    /// Whether its pod is there.
+    pub(super) present: bool,
+    pub(super) stopping: bool,
+    /// Whether its pod was deleted before it ended by itself.
+    pub(super) stopped: bool,
+    /// Restarts that a new pod began.
+    attempt: i32,
+}
+
+/// Something worth a line where there is no live view.
+pub(super) struct News {
+    pub(super) who: String,
+    pub(super) what: String,
+}
+
+impl Board {
+    pub(super) fn new(jobs: &[MXJob]) -> Self {
+        Self {
+            jobs: jobs
+                .iter()
+                .map(|job| (job.name_any(), JobStatus::default()))
+                .collect(),
+            replicas: BTreeMap::new(),
+            order: MXJob::FRAMEWORK
+                .roles
+                .iter()
+                .map(|r| r.name.to_lowercase())
+                .collect(),
+        }
+    }
+
+    /// Takes in a job; returns the conditions that are new.
+    pub(super) fn job(&mut self, job: &MXJob) -> Vec<News> {
+        let status = TrainingJob::status(job).cloned().unwrap_or_default();
+        let known = self
+            .jobs
+            .insert(job.name_any(), status.clone())
+            .unwrap_or_default();
+        let fresh = status
+            .conditions
+            .iter()
+            .filter(|c| c.status == ConditionStatus::True && !known.conditions.contains(c));
+        fresh
+            .map(|c| News {
+                who: job.name_any(),
+                what: format!("{}: {}", c.type_, c.message),
+            })
+            .collect()
+    }
+
+    /// Takes in a pod; returns its new phase, if it has one.
+    pub(super) fn pod(&mut self, pod: &Pod, gone: bool) -> Vec<News> {
+        let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
+        let status = pod.status.clone().unwrap_or_default();
+        let containers = status.container_statuses.unwrap_or_default();
+        let attempt = pod
+            .annotations()
+            .get(labels::RESTART_ATTEMPT)
+            .and_then(|a| a.parse().ok())
+            .unwrap_or(0);
+        let row = Row {
+            job: label(labels::JOB_NAME),
+            role: label(labels::REPLICA_TYPE),
+            index: label(labels::REPLICA_INDEX).parse().unwrap_or(0),
+            phase: status.phase.unwrap_or_else(|| "Pending".to_owned()),
+            exit_code: exit_code(&containers),
+            restarts: attempt + containers.iter().map(|c| c.restart_count).sum::<i32>(),
+            started: status.start_time.map(|t| t.0),
+            ended: ended(&containers),
+            present: !gone,
+            stopping: !gone && pod.metadata.deletion_timestamp.is_some(),
+            stopped: false,
+            attempt,
+        };
+        let mut row = row;
+        let before = self.replicas.get(&pod.name_any());
+        let was_stopped = before.is_some_and(|b| b.stopped && b.attempt == row.attempt);
+        let runs = !matches!(row.phase.as_str(), "Succeeded" | "Failed");
+        row.stopped = was_stopped || ((row.stopping || gone) && runs);
+        let told = |r: &Row| (r.phase.clone(), r.stopping || r.stopped, r.attempt, r.restarts);
+        let news = (!gone && before.map(told) != Some(told(&row))).then(|| News {
+            who: pod.name_any(),
+            what: describe(&row),
+        });
+        self.replicas.insert(pod.name_any(), row);
+        news.into_iter().collect()
+    }
+
+    pub(super) fn all_finished(&self) -> bool {
+        self.jobs.values().all(JobStatus::is_finished)
+    }
+
+    pub(super) fn all_succeeded(&self) -> bool {
+        self.jobs
+            .values()
+            .all(|status| status.is(ConditionType::Succeeded))
+    }
+
+    /// Whether no replica runs any more.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.replicas
+            .values()
+            .all(|r| !r.present || matches!(r.phase.as_str(), "Succeeded" | "Failed") && !r.stopping)
+    }
+
+    /// The replicas by job, role in its order, and index.
+    pub(super) fn rows(&self) -> Vec<(&String, &Row)> {
+        let mut rows: Vec<_> = self.replicas.iter().collect();
+        let place = |role: &String| self.order.iter().position(|r| r == role);
+        rows.sort_by_key(|(_, row)| (row.job.clone(), place(&row.role), row.index));
+        rows
+    }
+
+    /// The name by which a replica's lines are marked: without its job's where there is one job only.
+    pub(super) fn short<'a>(&self, pod: &'a str) -> &'a str {
+        match (self.jobs.len(), self.jobs.keys().next()) {
+            (1, Some(job)) => pod
+                .strip_prefix(job)
+                .and_then(|rest| rest.strip_prefix('-'))
+                .unwrap_or(pod),
+            _ => pod,
+        }
+    }
+}
+
+fn describe(row: &Row) -> String {
+    if row.stopped {
+        return if row.stopping && row.exit_code.is_none() {
+            "stopping"
+        } else {
+            "stopped"
+        }
+        .to_owned();
+    }
+    match (row.phase.as_str(), row.exit_code) {
+        ("Failed", Some(code)) => format!("Failed with exit code {code}"),
+        ("Pending", _) if row.restarts > 0 => format!("Pending, restart {}", row.restarts),
+        ("Running", _) if row.restarts > 0 => format!("Running, restart {}", row.restarts),
+        (phase, _) => phase.to_owned(),
+    }
+}
+
+/// The exit code of the container that ended worst.
+fn exit_code(containers: &[ContainerStatus]) -> Option<i32> {
+    let ends = containers
+        .iter()
+        .filter_map(|c| c.state.as_ref()?.terminated.as_ref());
+    ends.map(|end| end.exit_code).max()
+}
+
+fn ended(containers: &[ContainerStatus]) -> Option<Timestamp> {
+    let ends = containers
+        .iter()
+        .filter_map(|c| c.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
+    ends.map(|t| t.0).max()
+}

@@ -1,0 +1,269 @@
+//! `training-operator local run`: the operator, an in-memory Kubernetes API and a node agent in one
+//! process, so that a job's replicas run as processes of this machine.
+
+mod board;
+mod signals;
+mod summary;
+mod view;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use futures::{Stream, StreamExt, pin_mut};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use training_job::local::{Node, NodeConfig, NodeEvent};
+use training_job::memory::Cluster;
+use training_job::{Operator, Options, TrainingJob};
+use training_job_mxnet::MXJob;
+
+use board::Board;
+use signals::Signals;
+use view::View;
+
+/// Lines of output that may wait to be shown before processes have to wait.
+const WAITING_LINES: usize = 1_024;
+
+/// How long replicas may take to end once the job has.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What to run, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Job manifests: files, or `-` for standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// Where the replicas' processes start [default: the folder of the first FILE]
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<PathBuf>,
+
+    /// A Python virtual environment for the processes: its programs come first
+    #[arg(long, value_name = "DIR")]
+    pub venv: Option<PathBuf>,
+
+    /// A directory to put before PATH for the processes; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub path: Vec<PathBuf>,
+
+    /// Keep each replica's output as a file in DIR
+    #[arg(long, value_name = "DIR")]
+    pub keep_logs: Option<PathBuf>,
+
+    /// Give up after so many seconds, with exit code 1
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+
+    /// Show in what each process differs from the same container in a cluster
+    #[arg(long)]
+    pub why: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .trim_end_matches('s')
+        .parse()
+        .map_err(|_| "a number of seconds is needed".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}
+
+/// How a run ended.
+enum End {
+    /// All jobs have ended.
+    Finished,
+    /// The time was up.
+    TimedOut(Duration),
+    /// A signal came; its exit code.
+    Interrupted(u8),
+}
+
+/// Runs the jobs, and returns how it ended: 0 if all jobs succeeded, 1 if not, 130 after Ctrl-C.
+///
+/// # Errors
+/// The machine lacks something that is needed, or the API refuses a job.
+pub(crate) async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let cluster = Cluster::builder().auto_namespaces().build();
+    let client = cluster.client("default");
+    install(&client).await?;
+
+    let operator = Operator::new(client.clone(), Options::default()).manage::<MXJob>();
+    let operator = tokio::spawn(operator.run());
+    let (lines, output) = mpsc::channel(WAITING_LINES);
+    let node = Node::start(client.clone(), node_config(args), lines)?;
+
+    let mut board = Board::new(&jobs);
+    let mut view = View::new(std::io::stdout().is_terminal(), args.why);
+    view.note(&format!(
+        "images are not pulled: commands run on this machine, in {}",
+        workdir(args).display()
+    ));
+    // The watches begin before there is anything to see.
+    let changes = changes(client.clone());
+    for job in &jobs {
+        let api = Api::<MXJob>::namespaced(client.clone(), job.namespace().as_deref().unwrap_or("default"));
+        let created = api.create(&PostParams::default(), job).await;
+        created.with_context(|| format!("MXJob {} was refused", job.name_any()))?;
+    }
+    let end = follow(args, &mut signals, output, changes, &mut board, &mut view).await;
+
+    let stopped = tokio::select! {
+        () = node.shutdown(GRACE) => true,
+        _ = signals.next() => false,
+    };
+    operator.abort();
+    view.close();
+    if !stopped {
+        view.note("killed");
+    }
+    print!("{}", summary::of(&board));
+    Ok(match end {
+        End::Finished if board.all_succeeded() => ExitCode::SUCCESS,
+        End::Finished => ExitCode::from(1),
+        End::TimedOut(after) => {
+            eprintln!(
+                "training-operator: not finished after {} s (--timeout)",
+                after.as_secs_f64()
+            );
+            ExitCode::from(1)
+        }
+        End::Interrupted(code) => ExitCode::from(code),
+    })
+}
+
+async fn install(client: &Client) -> anyhow::Result<()> {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    definitions
+        .create(&PostParams::default(), &MXJob::definition())
+        .await
+        .context("the CRD was refused")?;
+    Ok(())
+}
+
+fn workdir(args: &Args) -> PathBuf {
+    let of_file = args
+        .files
+        .first()
+        .and_then(|file| file.parent())
+        .filter(|dir| !dir.as_os_str().is_empty());
+    args.workdir
+        .clone()
+        .or(of_file.map(Into::into))
+        .unwrap_or_else(|| PathBuf::from("."))
+}
+
+fn node_config(args: &Args) -> NodeConfig {
+    NodeConfig {
+        workdir: workdir(args),
+        path: args.path.clone(),
+        venv: args.venv.clone(),
+        logs: args.keep_logs.clone(),
+        adjust: BTreeMap::from([(MXJob::FRAMEWORK.controller.to_owned(), MXJob::adjust_local as _)]),
+        grace_cap: Some(GRACE),
+        ..NodeConfig::default()
+    }
+}
+
+/// A change of a job or of a pod.
+enum Change {
+    Job(Box<MXJob>),
+    Pod(Box<Pod>),
+    Gone(Box<Pod>),
+}
+
+fn changes(client: Client) -> impl Stream<Item = Change> {
+    let jobs = watcher::watcher(Api::<MXJob>::all(client.clone()), watcher::Config::default());
+    let pods = watcher::watcher(Api::<Pod>::all(client), watcher::Config::default());
+    let jobs = jobs.filter_map(async |event| match event {
+        Ok(Event::Apply(job) | Event::InitApply(job)) => Some(Change::Job(Box::new(job))),
+        _ => None,
+    });
+    let pods = pods.filter_map(async |event| match event {
+        Ok(Event::Apply(pod) | Event::InitApply(pod)) => Some(Change::Pod(Box::new(pod))),
+        Ok(Event::Delete(pod)) => Some(Change::Gone(Box::new(pod))),
+        _ => None,
+    });
+    futures::stream::select(jobs, pods)
+}
+
+/// Shows what happens until all jobs have ended or the user has had enough.
+async fn follow(
+    args: &Args,
+    signals: &mut Signals,
+    mut output: mpsc::Receiver<NodeEvent>,
+    changes: impl Stream<Item = Change>,
+    board: &mut Board,
+    view: &mut View,
+) -> End {
+    pin_mut!(changes);
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    let give_up = args.timeout.map(|timeout| (timeout, Instant::now() + timeout));
+    // When all jobs have ended: replicas that are to go may take a moment, and say so.
+    let mut linger: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            biased;
+            code = signals.next() => {
+                view.note("stopping; once more to kill at once");
+                return End::Interrupted(code);
+            }
+            Some(event) = output.recv() => view.output(&event, board),
+            Some(change) = changes.next() => {
+                let told = match change {
+                    Change::Job(job) => board.job(&job),
+                    Change::Pod(pod) => board.pod(&pod, false),
+                    Change::Gone(pod) => board.pod(&pod, true),
+                };
+                view.changed(&told, board);
+            }
+            _ = ticks.tick() => view.tick(board),
+            () = until(linger) => return End::Finished,
+            () = until(give_up.map(|(_, at)| at)) => {
+                return End::TimedOut(give_up.map_or(Duration::ZERO, |(timeout, _)| timeout));
+            }
+        }
+        if linger.is_none() && board.all_finished() {
+            linger = Some(Instant::now() + GRACE);
+        }
+        if linger.is_some() && board.is_quiet() && output.is_empty() {
+            return End::Finished;
+        }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Refuses two jobs that would share their pods' names.
+///
+/// # Errors
+/// Names the job that is there twice.
+pub(crate) fn check_names(jobs: &[MXJob]) -> anyhow::Result<()> {
+    let mut seen = std::collections::BTreeSet::new();
+    for job in jobs {
+        let name = (
+            job.namespace().unwrap_or_else(|| "default".to_owned()),
+            job.name_any(),
+        );
+        if !seen.insert(name) {
+            bail!(
+                "MXJob {} is there twice; give each job its own name",
+                job.name_any()
+            );
+        }
+    }
+    Ok(())
+}

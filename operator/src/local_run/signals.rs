@@ -1,0 +1,33 @@
+//! Signals that end a run.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals that end a run.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// From here on the signals are ours; before, they ended the process.
+    pub(super) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next signal; returns the exit code that tells of it.
+    pub(super) async fn next(&mut self) -> u8 {
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => 130,
+            Some(()) = self.terminate.recv() => 143,
+            Some(()) = self.hangup.recv() => 129,
+            else => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What is printed when a run has ended: conditions, the root cause of a failure, a table.
+
+use std::fmt::Write as _;
+
+use training_job::api::{ConditionStatus, ConditionType, FailureRecord};
+
+use super::board::{Board, Row};
+
+/// The text.
+pub(super) fn of(board: &Board) -> String {
+    let mut out = String::from("\n");
+    for (name, status) in &board.jobs {
+        let _ = writeln!(out, "{name}");
+        for condition in &status.conditions {
+            let mark = if condition.status == ConditionStatus::True {
+                "  "
+            } else {
+                "no"
+            };
+            let time = condition
+                .last_transition_time
+                .as_ref()
+                .map(|t| t.0.strftime("%H:%M:%S").to_string());
+            let _ = writeln!(
+                out,
+                "  {} {mark} {:<10} {}",
+                time.unwrap_or_else(|| " ".repeat(8)),
+                condition.type_,
+                condition.message
+            );
+        }
+        if let Some(failure) = &status.failure {
+            let title = if status.is(ConditionType::Failed) {
+                "failed"
+            } else {
+                "restarted"
+            };
+            out.push_str(&cause(title, failure));
+        }
+    }
+    out.push('\n');
+    out.push_str(&table(board));
+    out
+}
+
+fn cause(title: &str, failure: &FailureRecord) -> String {
+    let mut out = format!(
+        "  {title} because of {}",
+        failure.pod.as_deref().unwrap_or("the job itself")
+    );
+    if let Some(container) = &failure.container {
+        let _ = write!(out, ", container {container}");
+    }
+    if let Some(code) = failure.exit_code {
+        let _ = write!(out, ", exit code {code}");
+    }
+    if let Some(signal) = failure.signal {
+        let _ = write!(out, " (signal {signal})");
+    }
+    let _ = writeln!(out, ", {}", failure.reason);
+    for line in failure.message.lines() {
+        let _ = writeln!(out, "    | {line}");
+    }
+    out
+}
+
+/// The header of [`line`].
+pub(super) fn header() -> String {
+    format!(
+        "{:<24} {:<10} {:>6} {:>5} {:>9}",
+        "REPLICA", "PHASE", "AGE", "EXIT", "RESTARTS"
+    )
+}
+
+/// A replica in a line; `now` is where the age of one that runs ends.
+pub(super) fn line(name: &str, row: &Row, now: jiff::Timestamp) -> String {
+    let age = row
+        .started
+        .map(|from| (row.ended.unwrap_or(now).as_second() - from.as_second()).max(0));
+    format!(
+        "{:<24} {:<10} {:>6} {:>5} {:>9}",
+        name,
+        if row.stopping && row.exit_code.is_none() {
+            "Stopping"
+        } else if row.stopped {
+            "Stopped"
+        } else {
+            &row.phase
+        },
+        age.map(|s| format!("{s}s")).unwrap_or_default(),
+        row.exit_code.map(|c| c.to_string()).unwrap_or_default(),
+        row.restarts,
+    )
+}
+
+fn table(board: &Board) -> String {
+    let now = jiff::Timestamp::now();
+    let mut out = format!("{}\n", header());
+    for (name, row) in board.rows() {
+        let _ = writeln!(out, "{}", line(board.short(name), row, now));
+    }
+    out
+}

@@ -1,0 +1,124 @@
+//! Loopback addresses for pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+
+/// The port whose holder owns a block: outside of the range that the kernel gives to clients, and of no known service.
+const CLAIM_PORT: u16 = 64_127;
+/// The second byte of the first block; 127.0.x.x and the low numbers belong to resolvers and other tools.
+const FIRST_BLOCK: u8 = 64;
+const LAST_BLOCK: u8 = 127;
+/// The last bytes that pods get; the first address of a block is the claim's own.
+const FIRST_HOST: u8 = 2;
+const LAST_HOST: u8 = 254;
+
+/// Hands out one address of 127.0.0.0/8 for each pod name.
+///
+/// Several agents may run on one machine: each owns blocks of 253 addresses, and owning a block means holding a socket
+/// that is bound to its first address, which the kernel gives to one process only and takes back however it ends.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    claims: Vec<(Block, UdpSocket)>,
+    free: Vec<Ipv4Addr>,
+    given: BTreeMap<(String, String), Ipv4Addr>,
+    taken: BTreeSet<Ipv4Addr>,
+}
+
+type Block = (u8, u8);
+
+impl Addresses {
+    /// Claims a first block.
+    ///
+    /// # Errors
+    /// No block is free, or this system has no loopback addresses but 127.0.0.1.
+    pub(super) fn claim() -> io::Result<Self> {
+        let mut addresses = Self::default();
+        addresses.claim_block()?;
+        Ok(addresses)
+    }
+
+    /// The address of the pod `name`, whether or not such a pod exists by now. A name keeps its address.
+    ///
+    /// # Errors
+    /// All addresses are used and no further block can be had.
+    pub(super) fn of(&mut self, namespace: &str, name: &str) -> io::Result<Ipv4Addr> {
+        let key = (namespace.to_owned(), name.to_owned());
+        if let Some(address) = self.given.get(&key) {
+            return Ok(*address);
+        }
+        loop {
+            if self.free.is_empty() {
+                self.claim_block()?;
+            }
+            let Some(address) = self.free.pop() else { continue };
+            if self.taken.insert(address) {
+                self.given.insert(key, address);
+                return Ok(address);
+            }
+        }
+    }
+
+    /// Takes over the address that the API already has for a pod, unless the pod's name has one here.
+    pub(super) fn adopt(&mut self, namespace: &str, name: &str, address: Ipv4Addr) {
+        self.taken.insert(address);
+        self.given
+            .entry((namespace.to_owned(), name.to_owned()))
+            .or_insert(address);
+    }
+
+    fn claim_block(&mut self) -> io::Result<()> {
+        let own: BTreeSet<Block> = self.claims.iter().map(|(block, _)| *block).collect();
+        let blocks = (FIRST_BLOCK..=LAST_BLOCK).flat_map(|high| (0..=u8::MAX).map(move |low| (high, low)));
+        let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+        for (high, low) in blocks.filter(|block| !own.contains(block)) {
+            match UdpSocket::bind((Ipv4Addr::new(127, high, low, 1), CLAIM_PORT)) {
+                Ok(socket) => {
+                    self.claims.push(((high, low), socket));
+                    // Taken from the end: the lowest first.
+                    self.free.extend(
+                        (FIRST_HOST..=LAST_HOST)
+                            .rev()
+                            .map(|host| Ipv4Addr::new(127, high, low, host)),
+                    );
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_address_for_ever_and_agents_share_none() {
+        let mut one = Addresses::claim().unwrap();
+        let mut two = Addresses::claim().unwrap();
+        let mut seen = BTreeSet::new();
+        for pod in 0..600 {
+            assert!(seen.insert(one.of("ns", &format!("pod-{pod}")).unwrap()));
+            assert!(seen.insert(two.of("ns", &format!("pod-{pod}")).unwrap()));
+        }
+        assert!(seen.insert(one.of("other", "pod-0").unwrap()));
+        let first = one.of("ns", "pod-0").unwrap();
+        assert!(!seen.insert(first));
+        assert!(
+            seen.iter()
+                .all(|address| address.is_loopback() && address.octets()[1] >= 64)
+        );
+    }
+
+    #[test]
+    fn an_address_that_the_api_knows_is_kept() {
+        let mut addresses = Addresses::claim().unwrap();
+        let free = *addresses.free.last().unwrap();
+        addresses.adopt("ns", "old", free);
+        assert_eq!(addresses.of("ns", "old").unwrap(), free);
+        assert_ne!(addresses.of("ns", "new").unwrap(), free);
+    }
+}

@@ -1,0 +1,218 @@
+//! What the tasks of all pods share.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::ResourceExt;
+use tokio::sync::mpsc;
+
+use super::addresses::Addresses;
+use super::api::{PodApi, PodRef};
+use super::config::NodeConfig;
+use super::event::NodeEvent;
+use super::guard::Guard;
+use super::names::Names;
+use super::prepare::{Preparation, Surroundings, Unprepared, prepare};
+use super::resources::Machine;
+use super::sources::{HOST_IP, Sources, stores};
+
+/// The state of one node agent beside its pods.
+pub(super) struct Agent {
+    pub(super) config: NodeConfig,
+    pub(super) api: Arc<dyn PodApi>,
+    pub(super) guard: Arc<Guard>,
+    pub(super) events: mpsc::Sender<NodeEvent>,
+    addresses: Mutex<Addresses>,
+    /// The pods that exist, by namespace and name, each with the UID of its controller.
+    siblings: Mutex<BTreeMap<(String, String), Option<String>>>,
+    surroundings: Surroundings,
+    machine: Machine,
+    log_files: Mutex<BTreeMap<PathBuf, u32>>,
+}
+
+/// Why a container does not start now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotNow {
+    #[error(transparent)]
+    Unprepared(#[from] Unprepared),
+    #[error("the API does not tell which names and values there are: {0}")]
+    Api(String),
+}
+
+impl Agent {
+    /// # Errors
+    /// No loopback addresses can be had, `/bin/sh` cannot be run, or the directory for logs cannot be made.
+    pub(super) fn new(
+        config: NodeConfig,
+        api: Arc<dyn PodApi>,
+        events: mpsc::Sender<NodeEvent>,
+    ) -> io::Result<Self> {
+        if let Some(logs) = &config.logs {
+            fs::create_dir_all(logs)?;
+        }
+        Ok(Self {
+            config,
+            api,
+            guard: Guard::start()?,
+            events,
+            addresses: Mutex::new(Addresses::claim()?),
+            siblings: Mutex::default(),
+            surroundings: Surroundings::this(),
+            machine: Machine::this(),
+            log_files: Mutex::default(),
+        })
+    }
+
+    /// The pod's address: the one the API has for it, or the one of its name.
+    pub(super) fn address(&self, pod: &Pod) -> Ipv4Addr {
+        let at = PodRef::of(pod);
+        let known = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.pod_ip.as_deref())
+            .and_then(|ip| ip.parse().ok());
+        if let Some(known) = known {
+            self.addresses
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .adopt(&at.namespace, &at.name, known);
+            return known;
+        }
+        self.address_of(&at.namespace, &at.name)
+    }
+
+    fn address_of(&self, namespace: &str, name: &str) -> Ipv4Addr {
+        let given = self
+            .addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .of(namespace, name);
+        given.unwrap_or_else(|error| {
+            tracing::error!(pod = name, %error, "no loopback address is left: the pod shares the node's");
+            HOST_IP
+        })
+    }
+
+    /// Notes which pods exist, so that pods of one controller find each other by name.
+    pub(super) fn note(&self, pod: &Pod, exists: bool) {
+        let mut siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = PodRef::of(pod);
+        if exists {
+            siblings.insert((at.namespace, at.name), controller(pod));
+        } else {
+            siblings.remove(&(at.namespace, at.name));
+        }
+    }
+
+    /// Gets together all that a container needs.
+    pub(super) async fn prepare(
+        &self,
+        pod: &Pod,
+        address: Ipv4Addr,
+        container: &Container,
+        marker: &str,
+    ) -> Result<Preparation, NotNow> {
+        let at = PodRef::of(pod);
+        let names = self.names(pod, &at, address).await?;
+        let mut contents = BTreeMap::new();
+        for store in stores(container) {
+            let found = self.api.contents(&at.namespace, &store).await;
+            if let Some(entries) = found.map_err(|error| NotNow::Api(error.to_string()))? {
+                contents.insert(store, entries);
+            }
+        }
+        let sources = Sources {
+            pod,
+            address,
+            node: &self.config.name,
+            machine: self.machine,
+            contents,
+        };
+        Ok(prepare(
+            container,
+            &sources,
+            &names,
+            &self.config,
+            &self.surroundings,
+            marker,
+        )?)
+    }
+
+    /// The names that the pod may know: the services of its namespace, the pods of its controller, its own.
+    async fn names(&self, pod: &Pod, at: &PodRef, address: Ipv4Addr) -> Result<Names, NotNow> {
+        let services = self
+            .api
+            .services(&at.namespace)
+            .await
+            .map_err(|error| NotNow::Api(error.to_string()))?;
+        let mut names = services;
+        if let Some(own) = controller(pod) {
+            let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+            let mine = siblings.iter().filter(|((namespace, _), controller)| {
+                *namespace == at.namespace && controller.as_deref() == Some(own.as_str())
+            });
+            names.extend(mine.map(|((_, name), _)| name.clone()));
+        }
+        let mut addresses: BTreeMap<String, Ipv4Addr> = names
+            .into_iter()
+            .map(|name| {
+                let address = self.address_of(&at.namespace, &name);
+                (name, address)
+            })
+            .collect();
+        addresses.insert(at.name.clone(), address);
+        Ok(Names {
+            namespace: at.namespace.clone(),
+            addresses,
+        })
+    }
+
+    /// Tells the user. A full channel does not hold up the pod.
+    pub(super) fn tell(&self, event: NodeEvent) {
+        if let Err(mpsc::error::TrySendError::Full(event)) = self.events.try_send(event) {
+            let events = self.events.clone();
+            tokio::spawn(async move {
+                let _ = events.send(event).await;
+            });
+        }
+    }
+
+    /// A file for the output of a container's next run; `None` if logs are not kept or it cannot be made.
+    pub(super) fn log_file(&self, at: &PodRef, container: Option<&str>) -> Option<File> {
+        let mut directory = self.config.logs.clone()?;
+        if self.config.namespace.is_none() {
+            directory.push(&at.namespace);
+        }
+        let stem = match container {
+            Some(container) => format!("{}.{container}", at.name),
+            None => at.name.clone(),
+        };
+        let run = {
+            let mut files = self.log_files.lock().unwrap_or_else(PoisonError::into_inner);
+            let runs = files.entry(directory.join(&stem)).or_default();
+            *runs += 1;
+            *runs - 1
+        };
+        let name = if run == 0 {
+            format!("{stem}.log")
+        } else {
+            format!("{stem}.{run}.log")
+        };
+        let file = fs::create_dir_all(&directory).and_then(|()| File::create(directory.join(name)));
+        file.inspect_err(|error| tracing::warn!(pod = at.name, %error, "the log is not kept"))
+            .ok()
+    }
+}
+
+fn controller(pod: &Pod) -> Option<String> {
+    let owner = pod
+        .owner_references()
+        .iter()
+        .find(|owner| owner.controller == Some(true))?;
+    Some(owner.uid.clone())
+}

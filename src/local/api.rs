@@ -1,0 +1,231 @@
+//! What the agent asks of the Kubernetes API, and nothing else of it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::{
+    Binding, ConfigMap, Node, ObjectReference, Pod, PodStatus, Secret, Service,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::sources::Store;
+
+/// No request takes longer: the API of a dead machine must not hold up the end of a process.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// One pod: a name together with the UID that it means.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PodRef {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+impl PodRef {
+    pub(super) fn of(pod: &Pod) -> Self {
+        Self {
+            namespace: pod.namespace().unwrap_or_default(),
+            name: pod.name_any(),
+            uid: pod.uid().unwrap_or_default(),
+        }
+    }
+}
+
+/// Why a request did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApiError {
+    /// The object is not there, or another of the same name is.
+    #[error("it is gone")]
+    Gone,
+    /// It is not in the state that the request is about.
+    #[error("{0}")]
+    Conflict(String),
+    /// Anything else: may be tried again.
+    #[error("{0}")]
+    Failed(String),
+}
+
+type Answer<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
+
+/// The API as the agent sees it.
+pub(super) trait PodApi: Send + Sync + 'static {
+    fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> Answer<'a, ()>;
+    fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> Answer<'a, ()>;
+    /// Removes the pod at once; its processes have ended.
+    fn delete<'a>(&'a self, pod: &'a PodRef) -> Answer<'a, ()>;
+    /// The names that resolve in the namespace: its services that select pods.
+    fn services<'a>(&'a self, namespace: &'a str) -> Answer<'a, Vec<String>>;
+    /// The entries of a ConfigMap or Secret; `None` if there is none.
+    fn contents<'a>(
+        &'a self,
+        namespace: &'a str,
+        store: &'a Store,
+    ) -> Answer<'a, Option<BTreeMap<String, String>>>;
+    /// Creates the node or updates its status.
+    fn register<'a>(&'a self, node: &'a Node) -> Answer<'a, ()>;
+}
+
+/// The API over a client.
+pub(super) struct KubeApi {
+    client: Client,
+}
+
+impl KubeApi {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    fn pods(&self, namespace: &str) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Whether a request about this very pod came too late: a conflict may be of its UID or of two writers.
+    async fn judge<T>(&self, pod: &PodRef, answer: Result<T, ApiError>) -> Result<(), ApiError> {
+        let Err(ApiError::Conflict(_)) = &answer else {
+            return answer.map(|_| ());
+        };
+        match timely(self.pods(&pod.namespace).get_opt(&pod.name)).await? {
+            Some(found) if found.uid().as_deref() == Some(pod.uid.as_str()) => answer.map(|_| ()),
+            _ => Err(ApiError::Gone),
+        }
+    }
+}
+
+async fn timely<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
+    match tokio::time::timeout(TIMEOUT, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(ApiError::Gone),
+        Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Err(ApiError::Conflict(status.message)),
+        Ok(Err(error)) => Err(ApiError::Failed(error.to_string())),
+        Err(_) => Err(ApiError::Failed(format!(
+            "no answer from the API within {} s",
+            TIMEOUT.as_secs()
+        ))),
+    }
+}
+
+impl PodApi for KubeApi {
+    fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> Answer<'a, ()> {
+        async move {
+            let binding = Binding {
+                metadata: ObjectMeta {
+                    name: Some(pod.name.clone()),
+                    namespace: Some(pod.namespace.clone()),
+                    uid: Some(pod.uid.clone()),
+                    ..ObjectMeta::default()
+                },
+                target: ObjectReference {
+                    api_version: Some("v1".to_owned()),
+                    kind: Some("Node".to_owned()),
+                    name: Some(node.to_owned()),
+                    ..ObjectReference::default()
+                },
+            };
+            let pods = self.pods(&pod.namespace);
+            let params = PostParams::default();
+            timely(pods.create_subresource::<_, Value>("binding", &pod.name, &params, &binding))
+                .await
+                .map(|_| ())
+        }
+        .boxed()
+    }
+
+    fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> Answer<'a, ()> {
+        async move {
+            // With the UID the patch is refused if the name means another pod by now.
+            let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid}, "status": status}));
+            let pods = self.pods(&pod.namespace);
+            let answer = timely(pods.patch_status(&pod.name, &PatchParams::default(), &patch)).await;
+            self.judge(pod, answer).await
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(&'a self, pod: &'a PodRef) -> Answer<'a, ()> {
+        async move {
+            let params = DeleteParams {
+                grace_period_seconds: Some(0),
+                preconditions: Some(Preconditions {
+                    uid: Some(pod.uid.clone()),
+                    resource_version: None,
+                }),
+                ..DeleteParams::default()
+            };
+            let answer = timely(self.pods(&pod.namespace).delete(&pod.name, &params)).await;
+            self.judge(pod, answer).await
+        }
+        .boxed()
+    }
+
+    fn services<'a>(&'a self, namespace: &'a str) -> Answer<'a, Vec<String>> {
+        async move {
+            let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
+            let list = timely(services.list(&ListParams::default())).await?;
+            // A service without a selector, as the API server's own, leads out of the cluster and not to a pod.
+            let selects = |service: &Service| {
+                service
+                    .spec
+                    .as_ref()
+                    .and_then(|spec| spec.selector.as_ref())
+                    .is_some_and(|selector| !selector.is_empty())
+            };
+            Ok(list
+                .items
+                .iter()
+                .filter(|service| selects(service))
+                .map(ResourceExt::name_any)
+                .collect())
+        }
+        .boxed()
+    }
+
+    fn contents<'a>(
+        &'a self,
+        namespace: &'a str,
+        store: &'a Store,
+    ) -> Answer<'a, Option<BTreeMap<String, String>>> {
+        async move {
+            match store {
+                Store::ConfigMap(name) => {
+                    let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+                    Ok(timely(api.get_opt(name))
+                        .await?
+                        .map(|found| found.data.unwrap_or_default()))
+                }
+                Store::Secret(name) => {
+                    let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+                    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+                    Ok(timely(api.get_opt(name)).await?.map(|found| {
+                        let data = found.data.unwrap_or_default().into_iter();
+                        data.map(|(key, value)| (key, text(value.0))).collect()
+                    }))
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn register<'a>(&'a self, node: &'a Node) -> Answer<'a, ()> {
+        async move {
+            let nodes: Api<Node> = Api::all(self.client.clone());
+            let name = node.name_any();
+            let patch = Patch::Merge(json!({"status": node.status}));
+            let params = PatchParams::default();
+            let update = || timely(nodes.patch_status(&name, &params, &patch));
+            match update().await {
+                Err(ApiError::Gone) => {
+                    timely(nodes.create(&PostParams::default(), node)).await?;
+                    update().await.map(|_| ())
+                }
+                other => other.map(|_| ()),
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,113 @@
+//! What the node agent is told.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::environment::Environment;
+
+/// Settings of a [`Node`](super::Node).
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The node's name: pods with this `spec.nodeName` are run. Default `local`.
+    pub name: String,
+    /// The one namespace whose pods are run. Default `None`: all namespaces.
+    pub namespace: Option<String>,
+    /// Where processes start. A relative `workingDir` of a container is joined to it; an absolute one that does not
+    /// exist on this machine is replaced by it. Must exist. Default: the current directory.
+    pub workdir: PathBuf,
+    /// Directories put before `PATH`, the first to be searched first. Default: none.
+    pub path: Vec<PathBuf>,
+    /// A Python virtual environment: its `bin` comes after [`path`](Self::path), and `VIRTUAL_ENV` is set. Default: none.
+    pub venv: Option<PathBuf>,
+    /// Where each run's output is kept as `POD[.CONTAINER][.N].log`: the container only where a pod has several, N from
+    /// 1 for further runs under the same name. With all namespaces there is one directory for each. Default: not kept.
+    pub logs: Option<PathBuf>,
+    /// How long to wait before a container is started again in place.
+    pub restart_backoff: RestartBackoff,
+    /// Changes to the environment that a framework needs on one machine, keyed by the value of the pod's label
+    /// [`OPERATOR_NAME_LABEL`].
+    pub adjust: BTreeMap<String, EnvAdjust>,
+    /// The longest time between SIGTERM and SIGKILL, whatever the pod asks for. Default: what the pod asks for.
+    pub grace_cap: Option<Duration>,
+    /// Whether to create a Node object and keep it ready. Failure to do so is reported and otherwise ignored. Default: no.
+    pub register: bool,
+}
+
+/// The pod label whose value selects an entry of [`NodeConfig::adjust`].
+pub const OPERATOR_NAME_LABEL: &str = "training.kubeflow.org/operator-name";
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self {
+            name: "local".to_owned(),
+            namespace: None,
+            workdir: PathBuf::from("."),
+            path: Vec::new(),
+            venv: None,
+            logs: None,
+            restart_backoff: RestartBackoff::default(),
+            adjust: BTreeMap::new(),
+            grace_cap: None,
+            register: false,
+        }
+    }
+}
+
+/// Delays before the restarts of one container: [`first`](Self::first), then [`second`](Self::second), then twice the one
+/// before, up to [`cap`](Self::cap). A container that has run for ten minutes starts from the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestartBackoff {
+    /// Before the first restart. Default: none, as with the kubelet.
+    pub first: Duration,
+    /// Before the second restart. Default: 10 s.
+    pub second: Duration,
+    /// The longest delay. Default: 300 s.
+    pub cap: Duration,
+}
+
+impl Default for RestartBackoff {
+    fn default() -> Self {
+        Self {
+            first: Duration::ZERO,
+            second: Duration::from_secs(10),
+            cap: Duration::from_secs(300),
+        }
+    }
+}
+
+impl RestartBackoff {
+    /// The delay before a restart that has `before` restarts before it.
+    #[must_use]
+    pub fn delay(&self, before: u32) -> Duration {
+        match before {
+            0 => self.first.min(self.cap),
+            _ => self
+                .second
+                .saturating_mul(2u32.saturating_pow(before - 1))
+                .min(self.cap),
+        }
+    }
+}
+
+/// What an [`EnvAdjust`] may know of the pod.
+#[derive(Clone, Debug)]
+pub struct LocalPod {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub name: String,
+    /// The container whose environment it is.
+    pub container: String,
+    /// The pod's own loopback address.
+    pub address: Ipv4Addr,
+    /// The pod's labels.
+    pub labels: BTreeMap<String, String>,
+    /// The pod's annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Changes a container's environment to what a framework needs on one machine. It gets the final environment, with
+/// names already replaced by addresses, and is called for each start of a container.
+pub type EnvAdjust = fn(&LocalPod, &mut Environment);

@@ -1,0 +1,253 @@
+//! The environment of a local process, and in what it differs from the pod's.
+
+use std::fmt;
+
+use super::names::Names;
+use super::text::Text;
+
+/// A variable's value as the pod's container would have it and as the local process gets it.
+#[derive(Clone, Debug)]
+struct Variable {
+    name: String,
+    pod: Option<Text>,
+    local: Option<String>,
+    /// Why the two differ; empty where they do not.
+    why: String,
+    secret: bool,
+}
+
+/// The environment variables of one container, in the order of the pod's specification.
+///
+/// Each variable remembers what the container would have in a cluster beside what the process gets here, so that
+/// every change can be shown together with its reason.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    variables: Vec<Variable>,
+}
+
+impl Environment {
+    /// What the process gets for `name`; `None` if it gets nothing.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.find(name).and_then(|variable| variable.local.as_deref())
+    }
+
+    /// What the container would have for `name` in a cluster; `None` if nothing, or if it would come from the image.
+    #[must_use]
+    pub fn in_pod(&self, name: &str) -> Option<&str> {
+        self.find(name)
+            .and_then(|variable| variable.pod.as_ref())
+            .map(Text::as_str)
+    }
+
+    /// Gives the process `value` for `name`; `why` is shown to the user if the pod has another value.
+    pub fn set(&mut self, name: &str, value: impl Into<String>, why: &str) {
+        let variable = self.entry(name);
+        variable.local = Some(value.into());
+        why.clone_into(&mut variable.why);
+    }
+
+    /// Takes `name` away from the process; `why` is shown to the user if the pod has it.
+    pub fn remove(&mut self, name: &str, why: &str) {
+        let variable = self.entry(name);
+        variable.local = None;
+        why.clone_into(&mut variable.why);
+    }
+
+    /// The variables of the process, name and value, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables
+            .iter()
+            .filter_map(|variable| Some((variable.name.as_str(), variable.local.as_deref()?)))
+    }
+
+    /// The variables whose value here is not the pod's. Values from Secrets are not shown.
+    #[must_use]
+    pub fn differences(&self) -> Vec<Difference> {
+        let differing =
+            |variable: &&Variable| variable.pod.as_ref().map(Text::as_str) != variable.local.as_deref();
+        let shown = |variable: &Variable, value: &str| {
+            if variable.secret {
+                "(from a Secret)".to_owned()
+            } else {
+                value.to_owned()
+            }
+        };
+        self.variables
+            .iter()
+            .filter(differing)
+            .map(|variable| Difference {
+                kind: DifferenceKind::Variable,
+                name: variable.name.clone(),
+                pod: variable.pod.as_ref().map(|text| shown(variable, text.as_str())),
+                local: variable.local.as_ref().map(|value| shown(variable, value)),
+                why: variable.why.clone(),
+            })
+            .collect()
+    }
+
+    /// Declares a variable as the pod's specification does; a later one of the same name replaces the earlier.
+    pub(super) fn declare(&mut self, name: &str, value: Text, secret: bool) {
+        let variable = self.entry(name);
+        variable.local = Some(value.as_str().to_owned());
+        variable.pod = Some(value);
+        variable.secret = secret;
+        variable.why.clear();
+    }
+
+    /// What `$(name)` stands for in a later value of the pod's specification.
+    pub(super) fn declared(&self, name: &str) -> Option<Text> {
+        self.find(name)?.pod.clone()
+    }
+
+    /// What `$(name)` stands for in the command of the local process. A value that was changed for it is final.
+    pub(super) fn reference(&self, name: &str) -> Option<Text> {
+        let variable = self.find(name)?;
+        let pod = variable.pod.as_ref()?;
+        let local = variable.local.as_ref()?;
+        Some(if pod.as_str() == local {
+            pod.clone()
+        } else {
+            Text::kept(local.clone())
+        })
+    }
+
+    /// Gives the process `value` only if the pod's specification does not say what `name` is.
+    pub(super) fn default_to(&mut self, name: &str, value: impl Into<String>, why: &str) {
+        if self.find(name).is_none() {
+            self.set(name, value, why);
+        }
+    }
+
+    /// Replaces names of pods and services in all values.
+    pub(super) fn resolve(&mut self, names: &Names) {
+        for variable in &mut self.variables {
+            let Some(replaced) = variable.pod.as_ref().and_then(|text| names.rewrite(text)) else {
+                continue;
+            };
+            variable.local = Some(replaced);
+            NAMES_ARE_ADDRESSES.clone_into(&mut variable.why);
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Variable> {
+        self.variables.iter().find(|variable| variable.name == name)
+    }
+
+    fn entry(&mut self, name: &str) -> &mut Variable {
+        let at = self
+            .variables
+            .iter()
+            .position(|variable| variable.name == name)
+            .unwrap_or_else(|| {
+                self.variables.push(Variable {
+                    name: name.to_owned(),
+                    pod: None,
+                    local: None,
+                    why: String::new(),
+                    secret: false,
+                });
+                self.variables.len() - 1
+            });
+        &mut self.variables[at]
+    }
+}
+
+/// The reason given wherever a name of a service was replaced.
+pub(super) const NAMES_ARE_ADDRESSES: &str = "there is no cluster DNS here: names are loopback addresses";
+
+/// What sort of thing differs between a pod in a cluster and its local processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DifferenceKind {
+    /// An environment variable.
+    Variable,
+    /// The command or one of its arguments.
+    Argument,
+    /// A field of the pod's specification that is changed or has no effect here.
+    Setting,
+}
+
+/// One thing that is not the same here as it would be in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What sort of thing it is.
+    pub kind: DifferenceKind,
+    /// The variable's name, or the field's path in the container or pod.
+    pub name: String,
+    /// The value in the pod; `None` if it has none there (or it would come from the image).
+    pub pod: Option<String>,
+    /// The value here; `None` if it has no effect here.
+    pub local: Option<String>,
+    /// The reason, in a few words.
+    pub why: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+        write!(
+            f,
+            "{}: {} → {} ({})",
+            self.name,
+            value(&self.pod),
+            value(&self.local),
+            self.why
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_shown_with_both_values_and_the_reason() {
+        let mut env = Environment::default();
+        env.declare("SAME", Text::plain("1"), false);
+        env.declare("URI", Text::plain("job:9091"), false);
+        env.declare("MODE", Text::plain("1"), false);
+        env.declare("TOKEN", Text::plain("job"), true);
+        env.declare("GONE", Text::plain("x"), false);
+        env.default_to("SAME", "other", "not used");
+        env.default_to("HOME", "/home/me", "this machine's");
+        env.resolve(&Names {
+            namespace: "ns".into(),
+            addresses: [("job".to_owned(), std::net::Ipv4Addr::new(127, 64, 0, 2))].into(),
+        });
+        env.set("MODE", "0", "binds its own address");
+        env.remove("GONE", "no such thing here");
+
+        let shown: Vec<String> = env.differences().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "URI: job:9091 → 127.64.0.2:9091 (there is no cluster DNS here: names are loopback addresses)",
+                "MODE: 1 → 0 (binds its own address)",
+                "TOKEN: (from a Secret) → (from a Secret) (there is no cluster DNS here: names are loopback addresses)",
+                "GONE: x → - (no such thing here)",
+                "HOME: - → /home/me (this machine's)",
+            ]
+        );
+        assert_eq!(
+            env.iter().collect::<Vec<_>>(),
+            [
+                ("SAME", "1"),
+                ("URI", "127.64.0.2:9091"),
+                ("MODE", "0"),
+                ("TOKEN", "127.64.0.2"),
+                ("HOME", "/home/me")
+            ]
+        );
+        assert_eq!(env.in_pod("URI"), Some("job:9091"));
+        assert_eq!(env.get("GONE"), None);
+    }
+
+    #[test]
+    fn setting_a_variable_to_the_pods_value_is_no_difference() {
+        let mut env = Environment::default();
+        env.declare("A", Text::plain("1"), false);
+        env.set("A", "2", "x");
+        env.set("A", "1", "y");
+        assert_eq!(env.differences(), []);
+    }
+}

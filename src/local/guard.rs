@@ -1,0 +1,184 @@
+//! No process is left behind, whatever ends the agent.
+//!
+//! Each agent has one guard process: a shell that is told of every process group over a pipe. The pipe ends when the
+//! agent does, also by SIGKILL, and then the guard kills what is still there. Ordinary ends do not need it: a [`Group`]
+//! kills its processes when it is dropped.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::Signal;
+
+use super::stop::{MARKER, signal_group, sweep};
+
+/// Reads `+GROUP` and `-GROUP`; at the end of input kills the groups that remain, and then whatever carries the marker
+/// ($1), again and again while something is found.
+const SCRIPT: &str = r#"
+trap '' HUP INT TERM
+live=' '
+while read -r line; do
+    group=${line#?}
+    case $line in
+    +*) live="$live$group " ;;
+    -*) case $live in *" $group "*) live="${live%% "$group" *} ${live#* "$group" }" ;; esac ;;
+    esac
+done
+for group in $live; do kill -s KILL -- "-$group"; done
+rounds=100
+while [ "$rounds" -gt 0 ]; do
+    found=$(grep -lsF -e "$1" /proc/[0-9]*/environ)
+    [ -n "$found" ] || exit 0
+    for file in $found; do
+        pid=${file#/proc/}
+        kill -s KILL "${pid%/environ}"
+    done
+    rounds=$((rounds - 1))
+done
+"#;
+
+/// How long the end of the guard process is awaited at most.
+const GUARD_END: Duration = Duration::from_secs(5);
+
+/// All process groups of one agent, and the process that guards them.
+#[derive(Debug)]
+pub(super) struct Guard {
+    /// Distinguishes this agent's processes from all others', also of earlier agents.
+    agent: String,
+    groups: Mutex<Groups>,
+}
+
+#[derive(Debug)]
+struct Groups {
+    child: Child,
+    /// Taken when nothing may run any more.
+    pipe: Option<ChildStdin>,
+    live: BTreeSet<u32>,
+}
+
+impl Guard {
+    /// Starts the guard process.
+    ///
+    /// # Errors
+    /// `/bin/sh` cannot be run.
+    pub(super) fn start() -> io::Result<Arc<Self>> {
+        static AGENTS: AtomicU32 = AtomicU32::new(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let number = AGENTS.fetch_add(1, Ordering::Relaxed);
+        let agent = format!("{}-{number}-{}", std::process::id(), now.as_nanos());
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", SCRIPT, "training-job-guard"])
+            .arg(format!("{MARKER}={agent}/"))
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Signals that a terminal sends to the agent's group are not for the guard.
+            .process_group(0)
+            .spawn()?;
+        let pipe = child.stdin.take();
+        Ok(Arc::new(Self {
+            agent,
+            groups: Mutex::new(Groups {
+                child,
+                pipe,
+                live: BTreeSet::new(),
+            }),
+        }))
+    }
+
+    /// The marker's value for one container.
+    pub(super) fn marker(&self, pod_uid: &str, container: &str) -> String {
+        format!("{}/{pod_uid}/{container}/", self.agent)
+    }
+
+    /// Takes a new process group under guard. If the agent has ended meanwhile the group is killed.
+    pub(super) fn enter(self: &Arc<Self>, group: u32, marker: String) -> Group {
+        let mut groups = self.lock();
+        groups.live.insert(group);
+        if groups.pipe.is_none() {
+            signal_group(group, Signal::KILL);
+        }
+        groups.tell('+', group);
+        Group {
+            guard: Arc::clone(self),
+            id: group,
+            marker,
+            ended: false,
+        }
+    }
+
+    /// Kills everything, and lets nothing new live. Blocks for some milliseconds, at most about five seconds.
+    pub(super) fn close(&self) {
+        let mut groups = self.lock();
+        let Some(pipe) = groups.pipe.take() else { return };
+        sweep(groups.live.iter().copied(), &format!("{}/", self.agent));
+        drop(pipe);
+        let give_up = Instant::now() + GUARD_END;
+        while matches!(groups.child.try_wait(), Ok(None)) && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn leave(&self, group: u32) {
+        let mut groups = self.lock();
+        groups.live.remove(&group);
+        groups.tell('-', group);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Groups> {
+        // What a panicking holder leaves is a set of numbers: still right.
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Groups {
+    fn tell(&mut self, sign: char, group: u32) {
+        let Some(pipe) = &mut self.pipe else { return };
+        if let Err(error) = writeln!(pipe, "{sign}{group}") {
+            tracing::warn!(%error, "the guard process is gone: processes may outlive an agent that is killed");
+        }
+    }
+}
+
+/// The processes of one run of a container. Dropping it kills them.
+#[derive(Debug)]
+pub(super) struct Group {
+    guard: Arc<Guard>,
+    id: u32,
+    marker: String,
+    ended: bool,
+}
+
+impl Group {
+    /// Kills all that is left of the group, in it and outside. Blocks for some milliseconds.
+    pub(super) fn end(mut self) {
+        self.kill_all();
+    }
+
+    fn kill_all(&mut self) {
+        if !self.ended {
+            self.ended = true;
+            sweep([self.id], &self.marker);
+            self.guard.leave(self.id);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill_all();
+    }
+}

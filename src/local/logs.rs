@@ -1,0 +1,199 @@
+//! Output of processes: cut into lines, kept as a tail, written to files.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+
+/// The longest line that is passed on in one piece, in bytes.
+const MAX_LINE: usize = 16 * 1024;
+/// How much of the end of a failed container's log its status carries, as with a kubelet's `FallbackToLogsOnError`.
+const TAIL_LINES: usize = 80;
+const TAIL_BYTES: usize = 2048;
+
+/// A line without its end, or a piece of one that is too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) bytes: Vec<u8>,
+    /// Whether a line feed followed.
+    pub(super) ended: bool,
+}
+
+impl Line {
+    /// The text for people: what is not UTF-8 is replaced, a carriage return before the line's end is dropped.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes)).into_owned()
+    }
+}
+
+/// Cuts a stream of bytes into lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    pending: Vec<u8>,
+}
+
+impl Lines {
+    /// The lines that `bytes` complete.
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            self.pending.extend_from_slice(&bytes[..end]);
+            bytes = &bytes[end + 1..];
+            self.cut(&mut lines);
+            lines.push(Line {
+                bytes: std::mem::take(&mut self.pending),
+                ended: true,
+            });
+        }
+        self.pending.extend_from_slice(bytes);
+        self.cut(&mut lines);
+        lines
+    }
+
+    /// What is left when the stream ends without a line feed.
+    pub(super) fn finish(self) -> Option<Line> {
+        (!self.pending.is_empty()).then_some(Line {
+            bytes: self.pending,
+            ended: false,
+        })
+    }
+
+    fn cut(&mut self, lines: &mut Vec<Line>) {
+        while self.pending.len() > MAX_LINE {
+            // Not within a character: its continuation bytes are 10xxxxxx, and there are three at most.
+            let back = (0..4)
+                .find(|back| self.pending[MAX_LINE - back] & 0xC0 != 0x80)
+                .unwrap_or(0);
+            let rest = self.pending.split_off(MAX_LINE - back);
+            lines.push(Line {
+                bytes: std::mem::replace(&mut self.pending, rest),
+                ended: false,
+            });
+        }
+    }
+}
+
+/// The last lines of a container's output.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    lines: VecDeque<String>,
+}
+
+impl Tail {
+    pub(super) fn push(&mut self, line: String) {
+        if self.lines.len() == TAIL_LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+    }
+
+    /// The last lines, at most 80 and 2,048 bytes; `None` if there was no output.
+    pub(super) fn message(&self) -> Option<String> {
+        let text = self
+            .lines
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join("\n");
+        let mut start = text.len().saturating_sub(TAIL_BYTES);
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        (!text.is_empty()).then(|| text[start..].to_owned())
+    }
+}
+
+/// What one run of a container has written: the tail for its status, and the file for the user.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    pub(super) tail: Tail,
+    pub(super) file: Option<File>,
+}
+
+impl Record {
+    /// Takes a line in. A file that cannot be written any more is given up.
+    ///
+    /// # Errors
+    /// The first failure to write to the file.
+    pub(super) fn write(&mut self, line: &Line) -> io::Result<()> {
+        self.tail.push(line.text());
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut bytes = line.bytes.clone();
+        bytes.extend(line.ended.then_some(b'\n'));
+        let written = file.write_all(&bytes);
+        if written.is_err() {
+            self.file = None;
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(chunks: &[&[u8]]) -> Vec<String> {
+        let mut lines = Lines::default();
+        let mut all: Vec<Line> = chunks.iter().flat_map(|chunk| lines.push(chunk)).collect();
+        all.extend(lines.finish());
+        all.iter().map(Line::text).collect()
+    }
+
+    #[test]
+    fn lines_are_found_however_the_bytes_arrive() {
+        for (chunks, expected) in [
+            (&[b"a\nb\n" as &[u8]] as &[&[u8]], &["a", "b"] as &[&str]),
+            (&[b"a", b"b\nc", b"\n"], &["ab", "c"]),
+            (&[b"no end"], &["no end"]),
+            (&[b"\n\nx"], &["", "", "x"]),
+            (&[b"dos\r\n"], &["dos"]),
+            (&[b"\xff\xfeok\n"], &["\u{fffd}\u{fffd}ok"]),
+            (&[b"\xc3", b"\xa9\n"], &["é"]),
+            (&[], &[]),
+        ] {
+            assert_eq!(cut(chunks), expected, "{chunks:?}");
+        }
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters_and_nothing_is_lost() {
+        for text in [
+            "x".repeat(40_000),
+            format!("a{}", "é".repeat(20_000)),
+            format!("ab{}", "€".repeat(20_000)),
+        ] {
+            let lines = cut(&[text.as_bytes(), b"\nnext"]);
+            assert!(
+                lines
+                    .iter()
+                    .all(|line| line.len() <= MAX_LINE && !line.contains('\u{fffd}'))
+            );
+            assert_eq!(lines[..lines.len() - 1].concat(), text);
+        }
+        let binary = vec![0x80; 40_000];
+        let mut lines = Lines::default();
+        let pieces = lines.push(&binary);
+        let rest = lines.finish().unwrap();
+        assert_eq!(
+            pieces
+                .iter()
+                .chain([&rest])
+                .map(|line| line.bytes.len())
+                .sum::<usize>(),
+            40_000
+        );
+    }
+
+    #[test]
+    fn the_tail_is_bounded() {
+        let mut tail = Tail::default();
+        assert_eq!(tail.message(), None);
+        for line in 0..200 {
+            tail.push(format!("line {line}"));
+        }
+        let message = tail.message().unwrap();
+        assert!(message.starts_with("line 120\n") && message.ends_with("line 199"));
+        tail.push("é".repeat(3000));
+        let message = tail.message().unwrap();
+        assert!(message.len() <= TAIL_BYTES && message.chars().all(|c| c == 'é'));
+    }
+}

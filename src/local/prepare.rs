@@ -1,0 +1,294 @@
+//! From a container of a pod to the process that is run for it (pure but for looking whether directories exist).
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+use kube::ResourceExt;
+
+use super::config::{LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
+use super::environment::{Difference, DifferenceKind, Environment, NAMES_ARE_ADDRESSES};
+use super::names::Names;
+use super::process::Launch;
+use super::sources::{ConfigError, Sources, environment};
+use super::stop::MARKER;
+use super::text::Text;
+
+/// What processes get from this machine: nothing else of the agent's own environment reaches them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Surroundings {
+    path: String,
+    others: Vec<(&'static str, String)>,
+}
+
+impl Surroundings {
+    pub(super) fn this() -> Self {
+        let or = |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
+        Self {
+            path: or("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            others: vec![
+                ("HOME", or("HOME", "/")),
+                ("TMPDIR", or("TMPDIR", "/tmp")),
+                ("LANG", or("LANG", "C.UTF-8")),
+                ("USER", or("USER", "nobody")),
+            ],
+        }
+    }
+}
+
+/// A container ready to be started, and what is not as in a cluster.
+#[derive(Debug)]
+pub(super) struct Preparation {
+    pub(super) launch: Launch,
+    pub(super) differences: Vec<Difference>,
+}
+
+/// Why a container cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unprepared {
+    /// Something that it needs is not there, but may come.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The command is the image's, and there are no images.
+    #[error(
+        "images are not pulled, so the command of image {image:?} is not known: set `command` in container {container:?}"
+    )]
+    NoCommand { image: String, container: String },
+}
+
+/// Prepares one container.
+///
+/// # Errors
+/// See [`Unprepared`].
+pub(super) fn prepare(
+    container: &Container,
+    sources: &Sources<'_>,
+    names: &Names,
+    config: &NodeConfig,
+    surroundings: &Surroundings,
+    marker: &str,
+) -> Result<Preparation, Unprepared> {
+    let mut env = environment(container, sources)?;
+    env.resolve(names);
+    add_surroundings(&mut env, sources, config, surroundings);
+    adjust(&mut env, container, sources, config);
+
+    let mut differences = Vec::new();
+    let mut words = Vec::new();
+    for (field, written) in [("command", &container.command), ("args", &container.args)] {
+        for (at, raw) in written.iter().flatten().enumerate() {
+            let pod = Text::expand(raw, |name| env.declared(name));
+            let local = Text::expand(raw, |name| env.reference(name));
+            let local = names.rewrite(&local).unwrap_or_else(|| local.as_str().to_owned());
+            if local != pod.as_str() {
+                differences.push(Difference {
+                    kind: DifferenceKind::Argument,
+                    name: format!("{field}[{at}]"),
+                    pod: Some(pod.as_str().to_owned()),
+                    local: Some(local.clone()),
+                    why: NAMES_ARE_ADDRESSES.to_owned(),
+                });
+            }
+            words.push(local);
+        }
+    }
+    if container.command.as_ref().is_none_or(Vec::is_empty) {
+        let image = container.image.clone().unwrap_or_default();
+        return Err(Unprepared::NoCommand {
+            image,
+            container: container.name.clone(),
+        });
+    }
+    let program = words.remove(0);
+
+    differences.splice(0..0, env.differences());
+    differences.extend(without_effect(container, sources.pod.spec.as_ref()));
+    let (directory, replaced) = directory(container, &config.workdir);
+    differences.extend(replaced);
+
+    let mut env: Vec<(String, String)> = env
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .filter(|(name, _)| name != MARKER)
+        .collect();
+    env.push((MARKER.to_owned(), marker.to_owned()));
+    Ok(Preparation {
+        launch: Launch {
+            program,
+            args: words,
+            env,
+            directory,
+        },
+        differences,
+    })
+}
+
+fn add_surroundings(
+    env: &mut Environment,
+    sources: &Sources<'_>,
+    config: &NodeConfig,
+    surroundings: &Surroundings,
+) {
+    let bin = config.venv.iter().map(|venv| venv.join("bin"));
+    let front: Vec<String> = config
+        .path
+        .iter()
+        .cloned()
+        .chain(bin)
+        .map(|directory| directory.display().to_string())
+        .collect();
+    match env.get("PATH").map(str::to_owned) {
+        Some(_) if front.is_empty() => {}
+        Some(declared) => env.set(
+            "PATH",
+            joined(&front, &declared),
+            "directories given to the node come first",
+        ),
+        None => env.set(
+            "PATH",
+            joined(&front, &surroundings.path),
+            "images are not pulled: this machine's programs",
+        ),
+    }
+    if let Some(venv) = &config.venv {
+        env.set(
+            "VIRTUAL_ENV",
+            venv.display().to_string(),
+            "the virtual environment given to the node",
+        );
+    }
+    for (name, value) in &surroundings.others {
+        env.default_to(name, value, "images are not pulled: this machine's");
+    }
+    let spec = sources.pod.spec.as_ref();
+    let hostname = spec
+        .and_then(|spec| spec.hostname.clone())
+        .unwrap_or_else(|| sources.pod.name_any());
+    if env.get("HOSTNAME").is_none() {
+        // As in a cluster, so no difference.
+        env.declare("HOSTNAME", Text::kept(hostname), false);
+    }
+}
+
+fn joined(front: &[String], rest: &str) -> String {
+    front
+        .iter()
+        .map(String::as_str)
+        .chain([rest])
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(":")
+}
+
+fn adjust(env: &mut Environment, container: &Container, sources: &Sources<'_>, config: &NodeConfig) {
+    let labels = sources.pod.labels();
+    let Some(adjust) = labels
+        .get(OPERATOR_NAME_LABEL)
+        .and_then(|operator| config.adjust.get(operator))
+    else {
+        return;
+    };
+    let pod = LocalPod {
+        namespace: sources.pod.namespace().unwrap_or_default(),
+        name: sources.pod.name_any(),
+        container: container.name.clone(),
+        address: sources.address,
+        labels: labels.clone(),
+        annotations: sources.pod.annotations().clone(),
+    };
+    adjust(&pod, env);
+}
+
+/// Where the process starts, and the difference if that is not where the container would.
+fn directory(container: &Container, workdir: &Path) -> (PathBuf, Option<Difference>) {
+    let Some(wanted) = container
+        .working_dir
+        .as_deref()
+        .filter(|wanted| !wanted.is_empty())
+    else {
+        return (workdir.to_owned(), None);
+    };
+    let joined = workdir.join(wanted);
+    if joined.is_dir() {
+        return (joined, None);
+    }
+    let difference = Difference {
+        kind: DifferenceKind::Setting,
+        name: "workingDir".to_owned(),
+        pod: Some(wanted.to_owned()),
+        local: Some(workdir.display().to_string()),
+        why: "images are not pulled, and there is no such directory on this machine".to_owned(),
+    };
+    (workdir.to_owned(), Some(difference))
+}
+
+/// The fields that are set but mean nothing here.
+fn without_effect(container: &Container, pod: Option<&PodSpec>) -> Vec<Difference> {
+    let setting = |name: &str, value: String, why: &str| Difference {
+        kind: DifferenceKind::Setting,
+        name: name.to_owned(),
+        pod: Some(value),
+        local: None,
+        why: why.to_owned(),
+    };
+    let set = || "set".to_owned();
+    let mut found = Vec::new();
+    if let Some(image) = &container.image {
+        found.push(setting(
+            "image",
+            image.clone(),
+            "images are not pulled: the command runs on this machine",
+        ));
+    }
+    let mounts = container.volume_mounts.iter().flatten();
+    let mounts: Vec<&str> = mounts.map(|mount| mount.mount_path.as_str()).collect();
+    if !mounts.is_empty() {
+        found.push(setting(
+            "volumeMounts",
+            mounts.join(", "),
+            "volumes are not mounted: the machine's own files are seen",
+        ));
+    }
+    let limited = |resources: &k8s_openapi::api::core::v1::ResourceRequirements| {
+        [&resources.limits, &resources.requests]
+            .into_iter()
+            .flatten()
+            .any(|list| !list.is_empty())
+    };
+    if container.resources.as_ref().is_some_and(limited) {
+        found.push(setting("resources", set(), "not limited and not reserved"));
+    }
+    let probes = [
+        ("startupProbe", container.startup_probe.is_some()),
+        ("readinessProbe", container.readiness_probe.is_some()),
+        ("livenessProbe", container.liveness_probe.is_some()),
+    ];
+    for (probe, _) in probes.into_iter().filter(|(_, set)| *set) {
+        found.push(setting(probe, set(), "probes are not made: what runs is ready"));
+    }
+    if container.lifecycle.is_some() {
+        found.push(setting("lifecycle", set(), "hooks are not run"));
+    }
+    let pod_security = pod
+        .and_then(|pod| pod.security_context.as_ref())
+        .is_some_and(|set| *set != Default::default());
+    if container.security_context.is_some() || pod_security {
+        found.push(setting(
+            "securityContext",
+            set(),
+            "processes run as the user of the agent",
+        ));
+    }
+    if pod.and_then(|pod| pod.host_network) == Some(true) {
+        found.push(setting(
+            "hostNetwork",
+            "true".to_owned(),
+            "the pod has a loopback address of its own all the same",
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;

@@ -1,0 +1,272 @@
+//! One run of a container: a process, its output, its end.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::join;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use super::event::{LogLine, NodeEvent, Stream};
+use super::guard::{Group, Guard};
+use super::logs::{Line, Lines, Record};
+
+/// How long output is awaited after the last process is gone. It ends at once, unless a process got away with the pipe
+/// or nobody takes the lines.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Launch {
+    pub(super) program: String,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) directory: PathBuf,
+}
+
+/// Where the output goes.
+pub(super) struct Output {
+    pub(super) namespace: String,
+    pub(super) pod: String,
+    pub(super) container: Option<String>,
+    pub(super) record: Record,
+    pub(super) events: mpsc::Sender<NodeEvent>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exit {
+    pub(super) code: i32,
+    pub(super) signal: Option<i32>,
+    /// The last lines of output, if it failed.
+    pub(super) message: Option<String>,
+}
+
+/// A process that has been started.
+pub(super) struct Process {
+    pub(super) pid: u32,
+    child: Child,
+    group: Group,
+    output: Output,
+}
+
+/// Starts a process in a group of its own. The caller has put the marker into its environment.
+///
+/// # Errors
+/// The exit code that a shell would give (127 not found, 126 not runnable), with a message for the user.
+pub(super) fn start(
+    launch: &Launch,
+    output: Output,
+    guard: &Arc<Guard>,
+    marker: String,
+) -> Result<Process, Exit> {
+    let mut command = Command::new(&launch.program);
+    command
+        .args(&launch.args)
+        .env_clear()
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&launch.directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    let child = command.spawn().map_err(|error| cannot_run(launch, &error))?;
+    let Some(pid) = child.id() else {
+        return Err(cannot_run(
+            launch,
+            &io::Error::other("it ended before it was seen"),
+        ));
+    };
+    Ok(Process {
+        pid,
+        child,
+        group: guard.enter(pid, marker),
+        output,
+    })
+}
+
+impl Process {
+    /// Passes the output on until the process ends, then ends all its children and gives the exit.
+    pub(super) async fn run(mut self) -> Exit {
+        let Output {
+            namespace,
+            pod,
+            container,
+            record,
+            events,
+        } = self.output;
+        let record = Arc::new(Mutex::new(record));
+        let reader = |stream| {
+            let line = LogLine {
+                namespace: namespace.clone(),
+                pod: pod.clone(),
+                container: container.clone(),
+                text: String::new(),
+                stream,
+            };
+            Reader {
+                line,
+                record: Arc::clone(&record),
+                events: events.clone(),
+            }
+        };
+        let stdout = self
+            .child
+            .stdout
+            .take()
+            .map(|pipe| reader(Stream::Stdout).read(pipe));
+        let stderr = self
+            .child
+            .stderr
+            .take()
+            .map(|pipe| reader(Stream::Stderr).read(pipe));
+        let output = join(
+            futures::future::OptionFuture::from(stdout),
+            futures::future::OptionFuture::from(stderr),
+        );
+        let mut output = std::pin::pin!(output);
+
+        let mut drained = false;
+        let status = loop {
+            tokio::select! {
+                status = self.child.wait() => break status,
+                _ = &mut output, if !drained => drained = true,
+            }
+        };
+        // Children of the process would keep the pipes, the pod's ports and the machine busy.
+        let group = self.group;
+        let ended = spawn_blocking(move || group.end());
+        let (_, _) = join(ended, async {
+            if !drained {
+                let _ = tokio::time::timeout(DRAIN, output).await;
+            }
+        })
+        .await;
+        let tail = record
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .tail
+            .message();
+        exit(&status, tail)
+    }
+}
+
+fn exit(status: &io::Result<ExitStatus>, tail: Option<String>) -> Exit {
+    let (code, signal) = match status {
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => (code, None),
+            (None, signal) => (128 + signal.unwrap_or(0), signal),
+        },
+        Err(_) => (137, None),
+    };
+    Exit {
+        code,
+        signal,
+        message: tail.filter(|_| code != 0),
+    }
+}
+
+fn cannot_run(launch: &Launch, error: &io::Error) -> Exit {
+    let program = &launch.program;
+    let path = launch
+        .env
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map_or("", |(_, path)| path);
+    // A directory of PATH that may not be read makes the system say "permission denied" of what is in none of them.
+    let in_path = || {
+        path.split(':')
+            .any(|directory| Path::new(directory).join(program).exists())
+    };
+    let nowhere = !program.contains('/') && !in_path();
+    let (code, message) = match error.kind() {
+        io::ErrorKind::NotFound if !launch.directory.is_dir() => (
+            127,
+            format!(
+                "the working directory {} does not exist",
+                launch.directory.display()
+            ),
+        ),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if nowhere => (
+            127,
+            format!(
+                "{program:?} is not in PATH ({path}); images are not pulled: name its directory with --path or --venv"
+            ),
+        ),
+        io::ErrorKind::NotFound => (
+            127,
+            format!("{program:?} (or its interpreter) does not exist on this machine; images are not pulled"),
+        ),
+        _ => (126, format!("{program:?} cannot be run: {error}")),
+    };
+    Exit {
+        code,
+        signal: None,
+        message: Some(message),
+    }
+}
+
+struct Reader {
+    line: LogLine,
+    record: Arc<Mutex<Record>>,
+    events: mpsc::Sender<NodeEvent>,
+}
+
+impl Reader {
+    async fn read(self, mut pipe: impl AsyncRead + Unpin) {
+        let mut lines = Lines::default();
+        let mut buffer = vec![0; 16 * 1024];
+        // A pipe that fails has ended.
+        while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
+            for line in lines.push(&buffer[..length]) {
+                self.pass_on(&line).await;
+            }
+        }
+        if let Some(line) = lines.finish() {
+            self.pass_on(&line).await;
+        }
+    }
+
+    async fn pass_on(&self, line: &Line) {
+        let written = self
+            .record
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write(line);
+        if let Err(error) = written {
+            tracing::warn!(pod = self.line.pod, %error, "the log file cannot be written any more");
+        }
+        let event = NodeEvent::Log(LogLine {
+            text: line.text(),
+            ..self.line.clone()
+        });
+        // Nobody may be listening any more.
+        let _ = self.events.send(event).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exits() {
+        for (raw, code, signal) in [
+            (0, 0, None),
+            (3 << 8, 3, None),
+            (9, 137, Some(9)),
+            (15 | 0x80, 143, Some(15)),
+        ] {
+            let exit = exit(&Ok(ExitStatus::from_raw(raw)), Some("tail".into()));
+            assert_eq!((exit.code, exit.signal), (code, signal));
+            assert_eq!(exit.message.is_some(), code != 0);
+        }
+    }
+}

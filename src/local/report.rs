@@ -1,0 +1,94 @@
+//! Statuses on their way to the API.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::PodStatus;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::api::{ApiError, PodApi, PodRef};
+
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(10);
+
+/// The delays between attempts: doubling, bounded, without an end.
+pub(super) fn retries() -> impl Iterator<Item = Duration> + Send {
+    std::iter::successors(Some(FIRST_RETRY), |delay| Some((*delay * 2).min(LAST_RETRY)))
+}
+
+/// Sends the statuses of one pod in order, and each until it has arrived. While one is on its way or cannot be sent,
+/// newer ones replace it: the API gets the latest, and the last for certain.
+pub(super) struct Reporter {
+    latest: watch::Sender<Latest>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Latest {
+    status: Option<PodStatus>,
+    /// No other will follow.
+    last: bool,
+}
+
+impl Reporter {
+    pub(super) fn start(api: Arc<dyn PodApi>, pod: PodRef) -> Self {
+        let (latest, updates) = watch::channel(Latest::default());
+        Self {
+            latest,
+            task: tokio::spawn(send(api, pod, updates)),
+        }
+    }
+
+    /// Sends `status` unless it is the one given last.
+    pub(super) fn report(&self, status: PodStatus) {
+        self.latest.send_if_modified(|latest| {
+            let new = latest.status.as_ref() != Some(&status);
+            latest.status = Some(status);
+            new
+        });
+    }
+
+    /// Waits until the last status has arrived, or nobody can want it any more.
+    pub(super) async fn arrived(&mut self) {
+        self.latest.send_modify(|latest| latest.last = true);
+        if !self.task.is_finished() {
+            // A task that panicked has nothing more to send.
+            let _ = (&mut self.task).await;
+        }
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn send(api: Arc<dyn PodApi>, pod: PodRef, mut updates: watch::Receiver<Latest>) {
+    let mut sent = None;
+    let mut delays = retries();
+    loop {
+        let (status, last) = {
+            let latest = updates.borrow_and_update();
+            (latest.status.clone(), latest.last)
+        };
+        let Some(status) = status.filter(|status| sent.as_ref() != Some(status)) else {
+            if last || updates.changed().await.is_err() {
+                return;
+            }
+            continue;
+        };
+        match api.report(&pod, &status).await {
+            Ok(()) => {
+                sent = Some(status);
+                delays = retries();
+            }
+            Err(ApiError::Gone) => return,
+            Err(error @ (ApiError::Conflict(_) | ApiError::Failed(_))) => {
+                tracing::warn!(pod = pod.name, %error, "the status cannot be reported, trying again");
+                tokio::time::sleep(delays.next().unwrap_or(LAST_RETRY)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Signals to process groups, and the sweep for processes that left theirs.
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// The variable that marks every process of this agent's pods, inherited by their children.
+///
+/// Its value is `AGENT/POD_UID/CONTAINER/`: see [`sweep`].
+pub(super) const MARKER: &str = "TRAINING_JOB_POD";
+
+/// How often the sweep looks again, a millisecond apart, for processes that were made while it looked or take their time.
+const MAX_ROUNDS: u32 = 1000;
+
+/// Sends a signal to a process group; one that is gone is fine.
+pub(super) fn signal_group(group: u32, signal: Signal) {
+    // Group 1 and below would mean other processes than ours.
+    let Some(pid) = i32::try_from(group)
+        .ok()
+        .filter(|pid| *pid > 1)
+        .and_then(Pid::from_raw)
+    else {
+        return;
+    };
+    // The only failures are that it is gone, or has become another user's: neither can be helped.
+    let _ = kill_process_group(pid, signal);
+}
+
+/// Kills process groups, and every process whose environment has the marker with a value that begins with `value`; and
+/// waits until they are gone, as what they held (ports above all) may be wanted next. A process that cleared its
+/// environment *and* left its process group is not found.
+pub(super) fn sweep(groups: impl IntoIterator<Item = u32>, value: &str) {
+    let marker = format!("{MARKER}={value}");
+    // Looked up before the kill: a dying process has no environment any more.
+    let mut dying: HashSet<Pid> = marked(marker.as_bytes()).collect();
+    for group in groups {
+        signal_group(group, Signal::KILL);
+    }
+    for pid in &dying {
+        let _ = kill_process(*pid, Signal::KILL);
+    }
+    for _ in 0..MAX_ROUNDS {
+        for pid in marked(marker.as_bytes()) {
+            let _ = kill_process(pid, Signal::KILL);
+            dying.insert(pid);
+        }
+        dying.retain(|pid| !is_over(*pid));
+        if dying.is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether a process is gone, or a zombie that somebody else has to reap.
+fn is_over(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    // The state follows the program's name, which is in brackets and may have any characters.
+    stat.rsplit_once(')')
+        .is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+fn marked(marker: &[u8]) -> impl Iterator<Item = Pid> {
+    let own = std::process::id();
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(move |entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            // Other users' processes cannot be read, and zombies have no environment left.
+            let environment = fs::read(entry.path().join("environ")).ok()?;
+            let marked = environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable.starts_with(marker));
+            (marked && pid != own)
+                .then(|| i32::try_from(pid).ok().and_then(Pid::from_raw))
+                .flatten()
+        })
+}

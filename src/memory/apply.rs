@@ -1,0 +1,244 @@
+//! Server-side apply: what an applier sends is merged, what it no longer sends is removed.
+//!
+//! Only appliers are remembered, each with what it sent last; a write by any other verb owns nothing. Hence an
+//! apply conflicts with other appliers only, and no `managedFields` are shown.
+
+use serde_json::{Map, Value};
+
+use super::{
+    object::Applied,
+    patch::{ListRule, Spot, same_element},
+    status::{Failure, Outcome},
+};
+
+/// Merges `config` of `manager` into `live`, and records it in `applied`.
+///
+/// # Errors
+///
+/// A conflict if another applier owns one of the fields with another value and `force` is not set.
+pub(super) fn apply(
+    live: &mut Value,
+    config: &Value,
+    manager: &str,
+    force: bool,
+    applied: &mut Applied,
+    spot: Spot<'_>,
+) -> Outcome<()> {
+    let config = owned_part(config);
+    let mut conflicts = Vec::new();
+    for (other, theirs) in applied.iter_mut().filter(|(other, _)| *other != manager) {
+        let mut paths = Vec::new();
+        differing(&config, theirs, live, "", spot, &mut paths);
+        if force {
+            give_up(theirs, &config, live, spot);
+        } else {
+            conflicts.extend(paths.into_iter().map(|path| (other.clone(), path)));
+        }
+    }
+    if !conflicts.is_empty() {
+        return Err(Failure::apply_conflict(&conflicts));
+    }
+    if let Some(last) = applied.get(manager) {
+        let others: Vec<&Value> = applied
+            .iter()
+            .filter(|(other, _)| *other != manager)
+            .map(|(_, theirs)| theirs)
+            .collect();
+        drop_missing(live, last, &config, &others, spot);
+    }
+    merge(live, &config, spot);
+    applied.insert(manager.to_owned(), config);
+    Ok(())
+}
+
+/// The configuration without what names the object, which nobody owns.
+fn owned_part(config: &Value) -> Value {
+    let mut owned = config.clone();
+    if let Some(map) = owned.as_object_mut() {
+        map.remove("apiVersion");
+        map.remove("kind");
+        if let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+            for key in [
+                "name",
+                "namespace",
+                "uid",
+                "resourceVersion",
+                "generation",
+                "creationTimestamp",
+            ] {
+                meta.remove(key);
+            }
+        }
+    }
+    owned
+}
+
+/// The element of a list that an element of another list stands for.
+fn counterpart<'v>(list: Option<&'v Value>, rule: &ListRule<'_>, element: &Value) -> Option<&'v Value> {
+    let items = list?.as_array()?;
+    match rule {
+        ListRule::Whole => None,
+        ListRule::Set => items.iter().find(|item| *item == element),
+        ListRule::Keyed(keys) => items.iter().find(|item| same_element(keys, item, element)),
+    }
+}
+
+fn rule_of<'a>(spot: Spot<'a>, items: &[Value]) -> ListRule<'a> {
+    spot.list_rule(items.first())
+}
+
+fn merge(live: &mut Value, config: &Value, spot: Spot<'_>) {
+    match config {
+        Value::Object(members) => {
+            if !live.is_object() {
+                *live = Value::Object(Map::new());
+            }
+            let Some(map) = live.as_object_mut() else { return };
+            for (key, value) in members {
+                if value.is_null() {
+                    map.remove(key);
+                } else {
+                    merge(
+                        map.entry(key.clone()).or_insert(Value::Null),
+                        value,
+                        spot.member(key),
+                    );
+                }
+            }
+        }
+        Value::Array(items) => {
+            let rule = rule_of(spot, items);
+            let Some(found) = live.as_array_mut().filter(|_| rule != ListRule::Whole) else {
+                *live = config.clone();
+                return;
+            };
+            for element in items {
+                let same = |item: &&mut Value| match &rule {
+                    ListRule::Keyed(keys) => same_element(keys, item, element),
+                    _ => *item == element,
+                };
+                match found.iter_mut().find(same) {
+                    Some(item) => merge(item, element, spot.element()),
+                    None => found.push(element.clone()),
+                }
+            }
+        }
+        _ => *live = config.clone(),
+    }
+}
+
+/// Removes from `live` what `last` had, `config` has no more, and none of `others` has.
+fn drop_missing(live: &mut Value, last: &Value, config: &Value, others: &[&Value], spot: Spot<'_>) {
+    match (live, last) {
+        (Value::Object(map), Value::Object(members)) => {
+            for (key, value) in members {
+                let Some(found) = map.get_mut(key) else { continue };
+                let theirs: Vec<&Value> = others.iter().filter_map(|other| other.get(key)).collect();
+                let still = config.get(key);
+                if still.is_none() && theirs.is_empty() && !keeps_parts(value, found) {
+                    map.remove(key);
+                    continue;
+                }
+                let empty = Value::Null;
+                drop_missing(found, value, still.unwrap_or(&empty), &theirs, spot.member(key));
+                let emptied = found.as_object().is_some_and(Map::is_empty);
+                if still.is_none() && theirs.is_empty() && emptied {
+                    map.remove(key);
+                }
+            }
+        }
+        (Value::Array(found), Value::Array(items)) => {
+            let rule = rule_of(spot, items);
+            if rule == ListRule::Whole {
+                return;
+            }
+            for element in items {
+                let kept = counterpart(Some(config), &rule, element);
+                let theirs: Vec<&Value> = others
+                    .iter()
+                    .filter_map(|other| counterpart(Some(other), &rule, element))
+                    .collect();
+                let same = |item: &Value| match &rule {
+                    ListRule::Keyed(keys) => same_element(keys, item, element),
+                    _ => item == element,
+                };
+                if kept.is_none() && theirs.is_empty() {
+                    found.retain(|item| !same(item));
+                } else if let (Some(item), Some(kept)) = (found.iter_mut().find(|item| same(item)), kept) {
+                    drop_missing(item, element, kept, &theirs, spot.element());
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether an object has members beyond those that were applied, which then stay.
+fn keeps_parts(applied: &Value, found: &Value) -> bool {
+    match (applied, found) {
+        (Value::Object(applied), Value::Object(found)) => found
+            .iter()
+            .any(|(key, value)| applied.get(key).is_none_or(|applied| keeps_parts(applied, value))),
+        _ => false,
+    }
+}
+
+/// Collects the fields that both configurations have and on whose live value `config` disagrees.
+fn differing(
+    config: &Value,
+    theirs: &Value,
+    live: &Value,
+    path: &str,
+    spot: Spot<'_>,
+    found: &mut Vec<String>,
+) {
+    match (config, theirs) {
+        (Value::Object(members), Value::Object(others)) => {
+            for (key, value) in members {
+                if let Some(other) = others.get(key) {
+                    let live = live.get(key).unwrap_or(&Value::Null);
+                    differing(
+                        value,
+                        other,
+                        live,
+                        &format!("{path}.{key}"),
+                        spot.member(key),
+                        found,
+                    );
+                }
+            }
+        }
+        (Value::Array(items), Value::Array(_)) if rule_of(spot, items) != ListRule::Whole => {
+            let rule = rule_of(spot, items);
+            for element in items {
+                let Some(other) = counterpart(Some(theirs), &rule, element) else {
+                    continue;
+                };
+                let live = counterpart(Some(live), &rule, element).unwrap_or(&Value::Null);
+                differing(element, other, live, &format!("{path}[]"), spot.element(), found);
+            }
+        }
+        _ if config != live => found.push(path.to_owned()),
+        _ => {}
+    }
+}
+
+/// Takes from `theirs` the fields that `config` overrides by force.
+fn give_up(theirs: &mut Value, config: &Value, live: &Value, spot: Spot<'_>) {
+    let (Value::Object(members), Value::Object(others)) = (config, &mut *theirs) else {
+        return;
+    };
+    let mut gone = Vec::new();
+    for (key, other) in others.iter_mut() {
+        let Some(value) = members.get(key) else { continue };
+        let live = live.get(key).unwrap_or(&Value::Null);
+        if value.is_object() && other.is_object() {
+            give_up(other, value, live, spot.member(key));
+        } else if value != live {
+            gone.push(key.clone());
+        }
+    }
+    for key in gone {
+        others.remove(&key);
+    }
+}

@@ -1,0 +1,73 @@
+//! Binding: how a scheduler puts a pod on a node.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{
+    create::meta_text,
+    kinds::Target,
+    patch,
+    request::Request,
+    server::{Answer, Server},
+    status::{self, Cause, Failure, Outcome},
+    update::uid_conflict,
+};
+
+impl Server {
+    /// `pods/binding`: puts a pod on a node, once.
+    pub(super) fn bind(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        name: &str,
+        now: Timestamp,
+    ) -> Outcome<Answer> {
+        let binding = patch::read(&request.body)?;
+        let node = binding
+            .get("target")
+            .and_then(|target| target.get("name"))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if node.is_empty() {
+            let cause = Cause::required("target.name", "");
+            return Err(Failure::invalid(target, name, &[cause]));
+        }
+        let old = self.existing(request, target, name)?.clone();
+        let uid = meta_text(&binding, "uid");
+        if !uid.is_empty() && uid != old.uid() {
+            return Err(uid_conflict(target, name, uid, old.uid()));
+        }
+        let assigned = old
+            .get("spec")
+            .and_then(|spec| spec.get("nodeName"))
+            .and_then(Value::as_str);
+        if old.is_deleting() {
+            let why = format!("pod {name} is being deleted, cannot be assigned to a host");
+            return Err(Failure::conflict(target, name, &why));
+        }
+        if let Some(assigned) = assigned.filter(|assigned| !assigned.is_empty()) {
+            let why = format!("pod {name} is already assigned to node {assigned:?}");
+            return Err(Failure::conflict(target, name, &why));
+        }
+        let stamp = self.stamp(now);
+        let mut value = old.value().clone();
+        if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("nodeName".to_owned(), Value::from(node));
+        }
+        let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": stamp});
+        if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut)
+            && let Some(conditions) = status
+                .entry("conditions")
+                .or_insert_with(|| json!([]))
+                .as_array_mut()
+        {
+            conditions.retain(|condition| condition.get("type") != scheduled.get("type"));
+            conditions.push(scheduled);
+        }
+        if !request.query.dry_run {
+            self.store.replace(target, &old, value, old.applied.clone());
+        }
+        Ok(Answer::value(201, &status::created()))
+    }
+}

@@ -1,0 +1,402 @@
+//! Creation.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{
+    definition, events,
+    kinds::{Family, Target},
+    names,
+    object::{Applied, Object},
+    patch, pods,
+    request::Request,
+    server::{Answer, Server},
+    services,
+    status::{Cause, Failure, Outcome},
+};
+
+/// Letters of a generated name before its suffix.
+const GENERATED_PREFIX: usize = 58;
+/// Suffixes tried for a generated name.
+const GENERATED_TRIES: usize = 8;
+
+impl Server {
+    pub(super) fn create(&mut self, request: &Request, target: &Target, now: Timestamp) -> Outcome<Answer> {
+        let body = patch::read(&request.body)?;
+        let namespace = request.path.namespace.as_deref().unwrap_or_default();
+        let object = self.create_from(request, target, namespace, body, None, now)?;
+        Ok(self.shown(201, request, target, &object))
+    }
+
+    /// Creates an object from a body in the request's version.
+    pub(super) fn create_from(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        namespace: &str,
+        mut body: Value,
+        applied: Option<Arc<Applied>>,
+        now: Timestamp,
+    ) -> Outcome<Arc<Object>> {
+        identify(target, &mut body)?;
+        names::settle_metadata(&mut body)?;
+        let told = meta_text(&body, "namespace");
+        if !told.is_empty() && told != namespace {
+            let why = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Failure::bad_request(why));
+        }
+        if target.kind.namespaced {
+            self.admit_namespace(target, &body, namespace, now)?;
+        }
+        target.absorb(&mut body);
+        let unknown = settle(target, &mut body)?;
+        if request.query.strict && !unknown.is_empty() {
+            return Err(strict_failure(&unknown));
+        }
+        self.insert(target, namespace, body, applied, request.query.dry_run, now)
+    }
+
+    fn admit_namespace(
+        &mut self,
+        target: &Target,
+        body: &Value,
+        namespace: &str,
+        now: Timestamp,
+    ) -> Outcome<()> {
+        if self.settings.auto_namespaces {
+            self.ensure_namespace(namespace, now);
+        }
+        let spaces = self
+            .store
+            .registry
+            .find("", "v1", "namespaces")
+            .ok_or_else(Failure::no_such_resource)?;
+        match self.store.get(spaces.id, "", namespace) {
+            None => Err(Failure::namespace_not_found(namespace)),
+            Some(space) if space.is_deleting() => Err(Failure::namespace_terminating(
+                target,
+                meta_text(body, "name"),
+                namespace,
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Stores a settled object of the stored version under a new UID.
+    pub(super) fn insert(
+        &mut self,
+        target: &Target,
+        namespace: &str,
+        mut body: Value,
+        applied: Option<Arc<Applied>>,
+        dry_run: bool,
+        now: Timestamp,
+    ) -> Outcome<Arc<Object>> {
+        let stamp = self.stamp(now);
+        let uid = self.next_uid();
+        let Some(map) = body.as_object_mut() else {
+            return Err(Failure::bad_request("no object"));
+        };
+        let Some(Value::Object(mut meta)) = map.remove("metadata") else {
+            return Err(Failure::bad_request("no metadata"));
+        };
+        if meta.contains_key("resourceVersion") {
+            return Err(Failure::internal(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        meta.remove("deletionTimestamp");
+        meta.remove("deletionGracePeriodSeconds");
+        meta.remove("generation");
+        meta.insert("uid".to_owned(), Value::from(uid));
+        meta.insert("creationTimestamp".to_owned(), Value::from(stamp.as_str()));
+        if target.kind.generation {
+            meta.insert("generation".to_owned(), Value::from(1));
+        }
+        if target.kind.namespaced {
+            meta.insert("namespace".to_owned(), Value::from(namespace));
+        } else {
+            meta.remove("namespace");
+        }
+        let generated = self.generate_name(target, namespace, &mut meta);
+        let name = meta
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        map.insert("metadata".to_owned(), Value::Object(meta));
+        self.prepare_new(target, &mut body);
+        let causes = validate(target, &body);
+        if !causes.is_empty() {
+            return Err(Failure::invalid(target, &name, &causes));
+        }
+        if !generated && self.store.get(target.id, namespace, &name).is_some() {
+            return Err(Failure::already_exists(target, &name));
+        }
+        if dry_run {
+            return Ok(Arc::new(Object::new(body, self.store.version(), None)));
+        }
+        let object = self.store.add(target, body, applied);
+        if target.kind.family == Family::Definition {
+            self.establish(target, &object, &stamp);
+        }
+        Ok(object)
+    }
+
+    /// Gives a name to an object that asks for one; whether it did so without finding the name taken.
+    fn generate_name(&mut self, target: &Target, namespace: &str, meta: &mut Map<String, Value>) -> bool {
+        if meta.contains_key("name") {
+            return false;
+        }
+        let Some(base) = meta.get("generateName").and_then(Value::as_str) else {
+            return false;
+        };
+        let base: String = base.chars().take(GENERATED_PREFIX).collect();
+        for _ in 0..GENERATED_TRIES {
+            let name = format!("{base}{}", self.next_suffix());
+            let free = self.store.get(target.id, namespace, &name).is_none();
+            meta.insert("name".to_owned(), Value::from(name));
+            if free {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What the server itself writes into a new object.
+    fn prepare_new(&mut self, target: &Target, body: &mut Value) {
+        if target.kind.family == Family::Service {
+            services::set_defaults(body, || self.next_address());
+        }
+        let name = meta_text(body, "name").to_owned();
+        let status = match target.kind.family {
+            Family::Pod => Some(pods::first_status(body)),
+            Family::Service => Some(services::first_status()),
+            Family::Namespace => Some(json!({"phase": "Active"})),
+            Family::Definition => Some(
+                json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null}),
+            ),
+            _ => None,
+        };
+        let Some(map) = body.as_object_mut() else { return };
+        if let Some(status) = status {
+            map.insert("status".to_owned(), status);
+        } else if target.kind.is_custom() && target.has_status() {
+            map.remove("status");
+        }
+        if target.kind.family == Family::Namespace {
+            map.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]}));
+            if let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut)
+                && let Some(labels) = meta.entry("labels").or_insert_with(|| json!({})).as_object_mut()
+            {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), Value::from(name));
+            }
+        }
+    }
+
+    /// Serves the kind of a stored definition and says so in its status.
+    pub(super) fn establish(&mut self, target: &Target, object: &Arc<Object>, now: &str) {
+        let Some(kind) = definition::kind(object.value()) else {
+            return;
+        };
+        self.install(kind);
+        let mut value = object.value().clone();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("status".to_owned(), definition::established(object.value(), now));
+        }
+        self.store.replace(target, object, value, object.applied.clone());
+    }
+}
+
+pub(super) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object
+        .get("metadata")
+        .and_then(|meta| meta.get(key))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Checks that a body is of the kind and version its path says.
+pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
+    let Some(map) = body.as_object_mut() else {
+        return Err(Failure::bad_request("the object provided is not a JSON object"));
+    };
+    let wanted = [
+        ("apiVersion", target.api_version()),
+        ("kind", target.kind.kind.as_str()),
+    ];
+    for (key, wanted) in wanted {
+        match map.get(key).and_then(Value::as_str) {
+            None | Some("") if target.kind.is_custom() => {
+                return Err(Failure::bad_request(format!("Object '{key}' is missing")));
+            }
+            None | Some("") => {
+                map.insert(key.to_owned(), Value::from(wanted));
+            }
+            Some(found) if found == wanted => {}
+            Some(found) if key == "apiVersion" => {
+                return Err(Failure::bad_request(format!(
+                    "the API version in the data ({found}) does not match the expected API version ({wanted})"
+                )));
+            }
+            Some(found) => {
+                return Err(Failure::bad_request(format!(
+                    "{found} cannot be handled as a {wanted}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same as [`settle`] after a write of the status alone, whose object is settled already but for that.
+pub(super) fn settle_status(target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
+    if target.kind.family != Family::Pod {
+        return settle(target, body);
+    }
+    if let Some(status) = body.get_mut("status") {
+        drop_nulls(status);
+        decode::<k8s_openapi::api::core::v1::PodStatus>("Pod", status)?;
+    }
+    Ok(Vec::new())
+}
+
+/// Brings an object of the stored version into its canonical form; names the members that were unknown.
+pub(super) fn settle(target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
+    match target.kind.family {
+        Family::Custom => return Ok(definition::settle(target, body)),
+        Family::Definition => {
+            definition::set_defaults(body);
+            return Ok(Vec::new());
+        }
+        _ => drop_nulls(body),
+    }
+    match target.kind.family {
+        Family::Pod => {
+            decode::<k8s_openapi::api::core::v1::Pod>("Pod", body)?;
+            pods::set_defaults(body);
+        }
+        Family::Service => decode::<k8s_openapi::api::core::v1::Service>("Service", body)?,
+        Family::Event => {
+            if let Some(map) = body.as_object_mut() {
+                events::set_defaults(map);
+            }
+        }
+        Family::Secret => settle_secret(body),
+        _ => {}
+    }
+    Ok(Vec::new())
+}
+
+/// Refuses members of the wrong JSON type, as decoding into the real type does.
+fn decode<'a, T: serde::Deserialize<'a>>(kind: &str, body: &'a Value) -> Outcome<()> {
+    T::deserialize(body).map(drop).map_err(|error| {
+        Failure::bad_request(format!(
+            "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
+        ))
+    })
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, member| !member.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+fn settle_secret(secret: &mut Value) {
+    let Some(map) = secret.as_object_mut() else { return };
+    map.entry("type").or_insert_with(|| Value::from("Opaque"));
+    let Some(Value::Object(texts)) = map.remove("stringData") else {
+        return;
+    };
+    let Some(data) = map.entry("data").or_insert_with(|| json!({})).as_object_mut() else {
+        return;
+    };
+    for (key, text) in texts {
+        data.insert(
+            key,
+            Value::from(base64(text.as_str().unwrap_or_default().as_bytes())),
+        );
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS.get((bits >> (18 - 6 * place) & 63) as usize).copied();
+            text.push(if place <= chunk.len() {
+                digit.map_or('=', char::from)
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+/// Everything that is checked about an object of the stored version.
+pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let name = meta_text(body, "name");
+    if name.is_empty() {
+        causes.push(Cause::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else if let Some(why) = target.kind.name_rule().broken_by(name) {
+        causes.push(Cause::invalid_text("metadata.name", name, &why));
+    }
+    if let Some(meta) = body.get("metadata").and_then(Value::as_object) {
+        names::metadata(meta, &mut causes);
+    }
+    match target.kind.family {
+        Family::Pod => causes.extend(pods::validate(body)),
+        Family::Service => causes.extend(services::validate(body)),
+        Family::Event => causes.extend(events::validate(body, target.is_events_group())),
+        Family::Definition => causes.extend(definition::validate(body)),
+        Family::Custom => {
+            if let Some(schema) = target.schema() {
+                schema.validate(body, &mut causes);
+            }
+        }
+        _ => {}
+    }
+    causes
+}
+
+pub(super) fn strict_failure(unknown: &[String]) -> Box<Failure> {
+    let listed: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field {path:?}"))
+        .collect();
+    Failure::bad_request(format!("strict decoding error: {}", listed.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_pads() {
+        for (plain, coded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Deletion: preconditions, grace periods, finalizers and the three ways to treat dependents.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{
+    definition,
+    kinds::{Family, Target},
+    names,
+    object::Object,
+    patch,
+    request::Request,
+    server::{Answer, Server},
+    status::{self, Failure, Outcome},
+    update::bump_generation,
+};
+
+/// Kept by an owner until its dependents have lost it.
+pub(super) const ORPHAN: &str = "orphan";
+/// Kept by an owner until its dependents are gone.
+pub(super) const FOREGROUND: &str = "foregroundDeletion";
+
+/// What a deletion was asked to do.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DeleteOptions {
+    grace_seconds: Option<i64>,
+    propagation: Option<String>,
+    uid: Option<String>,
+    version: Option<String>,
+    dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// A deletion without preconditions.
+    pub(super) fn with_policy(policy: &str) -> Self {
+        Self {
+            propagation: Some(policy.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    fn read(request: &Request) -> Outcome<Self> {
+        let body = if request.body.is_empty() {
+            json!({})
+        } else {
+            patch::read(&request.body)?
+        };
+        Self::from_json(&body, request)
+    }
+
+    fn from_json(body: &Value, request: &Request) -> Outcome<Self> {
+        let query = &request.query;
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let precondition = |key: &str| text(body.get("preconditions").and_then(|wanted| wanted.get(key)));
+        let mut propagation = text(body.get("propagationPolicy")).or_else(|| query.propagation.clone());
+        if let Some(orphan) = body.get("orphanDependents").and_then(Value::as_bool)
+            && propagation.is_none()
+        {
+            propagation = Some(if orphan { "Orphan" } else { "Background" }.to_owned());
+        }
+        if let Some(policy) = propagation.as_deref()
+            && !matches!(policy, "Background" | "Foreground" | "Orphan")
+        {
+            return Err(Failure::bad_request(format!(
+                "invalid propagationPolicy {policy:?}"
+            )));
+        }
+        let dry_run = names::array(body.get("dryRun")).any(|mode| mode == "All");
+        Ok(Self {
+            grace_seconds: body
+                .get("gracePeriodSeconds")
+                .and_then(Value::as_i64)
+                .or(query.grace_seconds),
+            propagation,
+            uid: precondition("uid"),
+            version: precondition("resourceVersion"),
+            dry_run: dry_run || query.dry_run,
+        })
+    }
+}
+
+/// What a deletion left.
+pub(super) struct Deletion {
+    /// The object as it is now, or as it last was.
+    pub(super) object: Arc<Object>,
+    pub(super) gone: bool,
+}
+
+impl Server {
+    pub(super) fn delete(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        name: &str,
+        now: Timestamp,
+    ) -> Outcome<Answer> {
+        let options = DeleteOptions::read(request)?;
+        let old = self.existing(request, target, name)?.clone();
+        let done = self.delete_object(target, &old, &options, now)?;
+        if done.gone && !target.kind.returns_deleted {
+            return Ok(Answer::value(200, &status::deleted(target, name, old.uid())));
+        }
+        Ok(self.shown(200, request, target, &done.object))
+    }
+
+    pub(super) fn delete_collection(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        now: Timestamp,
+    ) -> Outcome<Answer> {
+        if target.kind.namespaced && request.path.namespace.is_none() {
+            return Err(Failure::method_not_allowed());
+        }
+        let options = DeleteOptions::read(request)?;
+        let filter = super::selector::Filter::parse(&request.query.labels, &request.query.fields, target)?;
+        let namespace = request.path.namespace.as_deref();
+        let chosen: Vec<Arc<Object>> = self
+            .store
+            .iter(target.id, namespace, None)
+            .filter(|object| filter.passes(object.value()))
+            .cloned()
+            .collect();
+        let mut deleted = Vec::with_capacity(chosen.len());
+        for object in &chosen {
+            deleted.push(self.delete_object(target, object, &options, now)?.object);
+        }
+        let body = self.list_body(request, target, deleted.iter(), self.store.version(), None, None);
+        Ok(Answer::Done { code: 200, body })
+    }
+
+    /// `pods/eviction`: a deletion; there are no disruption budgets here.
+    pub(super) fn evict(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        name: &str,
+        now: Timestamp,
+    ) -> Outcome<Answer> {
+        let eviction = patch::read(&request.body)?;
+        let options =
+            DeleteOptions::from_json(eviction.get("deleteOptions").unwrap_or(&Value::Null), request)?;
+        let old = self.existing(request, target, name)?.clone();
+        self.delete_object(target, &old, &options, now)?;
+        Ok(Answer::value(201, &status::created()))
+    }
+
+    /// Deletes an object, or marks it as being deleted.
+    pub(super) fn delete_object(
+        &mut self,
+        target: &Target,
+        old: &Arc<Object>,
+        options: &DeleteOptions,
+        now: Timestamp,
+    ) -> Outcome<Deletion> {
+        check_preconditions(target, old, options)?;
+        let mut value = old.value().clone();
+        let grace = match self.grace(target, old, options, now) {
+            // A deletion with at most this grace is under way already.
+            Grace::Pending => {
+                return Ok(Deletion {
+                    object: old.clone(),
+                    gone: false,
+                });
+            }
+            Grace::Unsupported => None,
+            Grace::Seconds { seconds, deadline } => {
+                let first = !old.is_deleting();
+                set_meta(&mut value, "deletionTimestamp", Value::from(deadline));
+                set_meta(&mut value, "deletionGracePeriodSeconds", Value::from(seconds));
+                if first {
+                    bump_generation(&mut value);
+                }
+                Some(seconds)
+            }
+        };
+        let finalizers = self.finalizers(target, old, options);
+        let pending = !finalizers.is_empty() || target.kind.family == Family::Namespace;
+        set_meta(&mut value, "finalizers", Value::from(finalizers));
+        if grace.is_none() && pending {
+            self.mark_deleting(target, &mut value, now);
+        }
+        let waits = pending || grace.is_some_and(|seconds| seconds > 0);
+        if options.dry_run {
+            let object = Arc::new(Object::new(value, old.resource_version(), None));
+            return Ok(Deletion { object, gone: !waits });
+        }
+        // Without grace nor finalizers there is nothing to be stored before the removal.
+        let marked = if waits || grace.is_some() {
+            self.store.replace(target, old, value, old.applied.clone())
+        } else {
+            old.clone()
+        };
+        if waits {
+            return Ok(Deletion {
+                object: marked,
+                gone: false,
+            });
+        }
+        Ok(Deletion {
+            object: self.store.remove(target, &marked),
+            gone: true,
+        })
+    }
+
+    fn grace(&mut self, target: &Target, old: &Object, options: &DeleteOptions, now: Timestamp) -> Grace {
+        if target.kind.family != Family::Pod {
+            return Grace::Unsupported;
+        }
+        let period = old
+            .meta("deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
+        if old.is_deleting() {
+            if period == 0 {
+                return Grace::Unsupported;
+            }
+            let Some(asked) = options.grace_seconds.filter(|asked| *asked < period) else {
+                return Grace::Pending;
+            };
+            let begun = old
+                .meta_text("deletionTimestamp")
+                .parse::<Timestamp>()
+                .ok()
+                .and_then(|deadline| deadline.checked_sub(SignedDuration::from_secs(period)).ok())
+                .unwrap_or(now);
+            return self.grace_from(begun, asked);
+        }
+        let spec = |key: &str| old.get("spec").and_then(|spec| spec.get(key));
+        let node = spec("nodeName").and_then(Value::as_str).unwrap_or_default();
+        let phase = old
+            .get("status")
+            .and_then(|status| status.get("phase"))
+            .and_then(Value::as_str);
+        if node.is_empty() || matches!(phase, Some("Succeeded" | "Failed")) {
+            return self.grace_from(now, 0);
+        }
+        let asked = options
+            .grace_seconds
+            .or_else(|| spec("terminationGracePeriodSeconds").and_then(Value::as_i64))
+            .unwrap_or(30);
+        self.grace_from(now, if asked < 0 { 1 } else { asked })
+    }
+
+    fn grace_from(&mut self, begun: Timestamp, seconds: i64) -> Grace {
+        let deadline = begun
+            .checked_add(SignedDuration::from_secs(seconds))
+            .unwrap_or(begun);
+        Grace::Seconds {
+            seconds,
+            deadline: self.stamp(deadline),
+        }
+    }
+
+    /// The finalizers after a deletion was asked for: the two of the collector come and go with the policy.
+    fn finalizers(&self, target: &Target, old: &Object, options: &DeleteOptions) -> Vec<String> {
+        let (orphan, foreground) = match options.propagation.as_deref() {
+            Some("Orphan") => (true, false),
+            Some("Foreground") => (false, true),
+            Some(_) => (false, false),
+            None => (old.has_finalizer(ORPHAN), old.has_finalizer(FOREGROUND)),
+        };
+        let mut finalizers: Vec<String> = names::array(old.meta("finalizers"))
+            .filter_map(Value::as_str)
+            .filter(|name| !matches!(*name, ORPHAN | FOREGROUND))
+            .map(str::to_owned)
+            .collect();
+        if orphan {
+            finalizers.push(ORPHAN.to_owned());
+        }
+        if foreground {
+            finalizers.push(FOREGROUND.to_owned());
+        }
+        let cleanup = target.kind.family == Family::Definition && !old.is_deleting();
+        if cleanup && !finalizers.iter().any(|name| name == definition::CLEANUP) {
+            finalizers.push(definition::CLEANUP.to_owned());
+        }
+        finalizers
+    }
+
+    fn mark_deleting(&mut self, target: &Target, value: &mut Value, now: Timestamp) {
+        let stamp = self.stamp(now);
+        let meta = value.get("metadata");
+        if meta
+            .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
+            .is_none()
+        {
+            bump_generation(value);
+        }
+        if value
+            .get("metadata")
+            .and_then(|meta| meta.get("deletionTimestamp"))
+            .is_none()
+        {
+            set_meta(value, "deletionTimestamp", Value::from(stamp.as_str()));
+            if let Some(map) = value.as_object_mut() {
+                match target.kind.family {
+                    Family::Namespace => {
+                        map.insert("status".to_owned(), json!({"phase": "Terminating"}));
+                    }
+                    Family::Definition => definition::mark_terminating(map, &stamp),
+                    _ => {}
+                }
+            }
+        }
+        if target.kind.family != Family::Namespace {
+            set_meta(value, "deletionGracePeriodSeconds", Value::from(0));
+        }
+    }
+}
+
+enum Grace {
+    Unsupported,
+    Pending,
+    Seconds { seconds: i64, deadline: String },
+}
+
+/// Sets a member of the metadata; an empty list removes it.
+pub(super) fn set_meta(object: &mut Value, key: &str, value: Value) {
+    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if value.as_array().is_some_and(Vec::is_empty) {
+        meta.remove(key);
+    } else {
+        meta.insert(key.to_owned(), value);
+    }
+}
+
+fn check_preconditions(target: &Target, old: &Object, options: &DeleteOptions) -> Outcome<()> {
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != old.uid()) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
+            old.uid()
+        );
+        return Err(Failure::conflict(target, old.name(), &why));
+    }
+    let found = old.meta_text("resourceVersion");
+    if let Some(version) = options.version.as_deref().filter(|version| *version != found) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+             ({found}). The object might have been modified"
+        );
+        return Err(Failure::conflict(target, old.name(), &why));
+    }
+    Ok(())
+}

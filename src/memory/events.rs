@@ -1,0 +1,92 @@
+//! Events have two shapes, `v1` and `events.k8s.io/v1`, and one storage: the same fields under other names.
+
+use serde_json::{Map, Value};
+
+use super::status::Cause;
+
+/// Name in `v1`, name in `events.k8s.io/v1`.
+const RENAMED: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+];
+/// Bytes of an event's text.
+const NOTE_LIMIT: usize = 1024;
+
+pub(super) fn to_events_group(event: &mut Value) {
+    rename(event, |core, events| (core, events));
+}
+
+pub(super) fn to_core_group(event: &mut Value) {
+    rename(event, |core, events| (events, core));
+}
+
+fn rename(event: &mut Value, order: impl Fn(&'static str, &'static str) -> (&'static str, &'static str)) {
+    let Some(map) = event.as_object_mut() else { return };
+    for (core, events) in RENAMED {
+        let (from, to) = order(core, events);
+        if let Some(value) = map.remove(from) {
+            map.insert(to.to_owned(), value);
+        }
+    }
+}
+
+/// What a new event must be, in its stored form. Events of the older shape are hardly checked, as in a cluster.
+pub(super) fn validate(event: &Value, from_events_group: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
+    let namespace = |value: Option<&Value>| {
+        value
+            .and_then(|value| value.get("namespace"))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let own = namespace(event.get("metadata"));
+    let about = namespace(event.get("involvedObject"));
+    let fits = if about.is_empty() {
+        own == "default" || own == "kube-system"
+    } else {
+        about == own
+    };
+    if !fits {
+        causes.push(Cause::invalid_text(
+            "involvedObject.namespace",
+            &about,
+            "does not match event.namespace",
+        ));
+    }
+    if !from_events_group {
+        return causes;
+    }
+    for (key, field) in [
+        ("eventTime", "eventTime"),
+        ("reportingComponent", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+        ("action", "action"),
+        ("reason", "reason"),
+    ] {
+        if text(key).is_empty() {
+            causes.push(Cause::required(field, ""));
+        }
+    }
+    if !matches!(text("type"), "Normal" | "Warning") {
+        causes.push(Cause::invalid_text("type", text("type"), "has invalid value: "));
+    }
+    if text("message").len() > NOTE_LIMIT {
+        let detail = format!("can have at most {NOTE_LIMIT} bytes");
+        causes.push(Cause::invalid_text("message", text("message"), &detail));
+    }
+    causes
+}
+
+/// The members that a `v1` event always shows.
+pub(super) fn set_defaults(event: &mut Map<String, Value>) {
+    for key in ["reportingComponent", "reportingInstance"] {
+        event.entry(key).or_insert_with(|| Value::from(""));
+    }
+}

@@ -1,0 +1,226 @@
+//! Lists, in pages or whole, and the start of watches.
+
+use std::{ops::Bound, sync::Arc};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::{
+    kinds::Target,
+    object::{Object, encode, metadata_only, show},
+    request::{Form, Request},
+    selector::Filter,
+    server::{Answer, Server},
+    status::{Failure, Outcome},
+    watch::Watch,
+};
+
+/// Where the next page of a list starts. `version` is 0 if the rest may come from the present state.
+struct Resume {
+    version: u64,
+    after: (String, String),
+}
+
+impl Resume {
+    fn write(version: u64, object: &Object) -> String {
+        format!("{version}.{}.{}", object.namespace(), hex(object.name()))
+    }
+
+    fn read(token: &str) -> Option<Self> {
+        let mut parts = token.splitn(3, '.');
+        let version = parts.next()?.parse().ok()?;
+        let namespace = parts.next()?.to_owned();
+        let name = unhex(parts.next()?)?;
+        Some(Self {
+            version,
+            after: (namespace, name),
+        })
+    }
+}
+
+/// Names contain dots, so they are written in hexadecimal.
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<String> {
+    let digits = text.as_bytes().chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    String::from_utf8(digits.collect::<Option<Vec<u8>>>()?).ok()
+}
+
+impl Server {
+    pub(super) fn list(&mut self, request: &Request, target: &Target) -> Outcome<Answer> {
+        let query = &request.query;
+        let filter = Filter::parse(&query.labels, &query.fields, target)?;
+        let current = self.store.version();
+        let asked = version(query.version.as_deref())?;
+        if asked > current {
+            return Err(Failure::version_too_large(asked, current));
+        }
+        let resume = match query.resume.as_deref() {
+            None => None,
+            Some(token) => {
+                let bad = || Failure::bad_request("continue key is not valid");
+                Some(Resume::read(token).ok_or_else(bad)?)
+            }
+        };
+        let exact = match &resume {
+            Some(resume) if resume.version > 0 => Some(resume.version),
+            None if query.version_match.as_deref() == Some("Exact") && asked > 0 => Some(asked),
+            _ => None,
+        };
+        let after = resume.as_ref().map(|resume| &resume.after);
+        let namespace = request.path.namespace.as_deref();
+        let unchanged = |version: u64| {
+            self.store
+                .changes_since(target.id, version)
+                .is_ok_and(|mut changes| changes.next().is_none())
+        };
+        let found: Vec<Arc<Object>> = match exact {
+            Some(version) if !unchanged(version) => {
+                let Some(objects) = self.store.at_version(target.id, version) else {
+                    return Err(match &resume {
+                        Some(resume) => {
+                            let (namespace, name) = &resume.after;
+                            Failure::expired_page(format!("0.{namespace}.{}", hex(name)))
+                        }
+                        None => Failure::expired(version, current),
+                    });
+                };
+                let from = after.cloned().map_or(Bound::Unbounded, Bound::Excluded);
+                objects
+                    .range((from, Bound::Unbounded))
+                    .filter(|((space, _), _)| namespace.is_none_or(|namespace| namespace == space))
+                    .map(|(_, object)| object.clone())
+                    .filter(|object| filter.passes(object.value()))
+                    .collect()
+            }
+            _ => self
+                .store
+                .iter(target.id, namespace, after)
+                .filter(|object| filter.passes(object.value()))
+                .cloned()
+                .collect(),
+        };
+        let shown_version = exact.unwrap_or(current);
+        let limit = if query.limit == 0 {
+            found.len()
+        } else {
+            query.limit.min(found.len())
+        };
+        let page = found.get(..limit).unwrap_or_default();
+        let rest = found.len() - page.len();
+        let next = page
+            .last()
+            .filter(|_| rest > 0)
+            .map(|last| Resume::write(shown_version, last));
+        let remaining = (rest > 0 && filter.is_empty()).then_some(rest);
+        let body = self.list_body(request, target, page.iter(), shown_version, next, remaining);
+        Ok(Answer::Done { code: 200, body })
+    }
+
+    /// A list's JSON, put together from the texts of its objects.
+    pub(super) fn list_body<'a>(
+        &self,
+        request: &Request,
+        target: &Target,
+        objects: impl Iterator<Item = &'a Arc<Object>>,
+        version: u64,
+        next: Option<String>,
+        remaining: Option<usize>,
+    ) -> Bytes {
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
+        if let Some(next) = next {
+            metadata.insert("continue".to_owned(), Value::from(next));
+        }
+        if let Some(remaining) = remaining {
+            metadata.insert("remainingItemCount".to_owned(), Value::from(remaining));
+        }
+        let (api_version, kind) = match request.form {
+            Form::Whole => (target.api_version(), target.kind.list_kind.as_str()),
+            Form::MetadataOnly => ("meta.k8s.io/v1", "PartialObjectMetadataList"),
+        };
+        let head = format!(
+            "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
+            Value::from(kind),
+            Value::from(api_version),
+            Value::Object(metadata)
+        );
+        let mut body = head.into_bytes();
+        for (index, object) in objects.enumerate() {
+            if index > 0 {
+                body.push(b',');
+            }
+            let item = match request.form {
+                Form::MetadataOnly => encode(&metadata_only(object.value())),
+                Form::Whole if target.kind.is_custom() || !target.is_stored_version() => show(target, object),
+                Form::Whole => object.bare(),
+            };
+            body.extend_from_slice(&item);
+        }
+        body.extend_from_slice(b"]}");
+        Bytes::from(body)
+    }
+
+    /// Opens a watch and queues what it has missed.
+    pub(super) fn watch(&mut self, request: &Request, target: &Target) -> Outcome<Answer> {
+        let query = &request.query;
+        let filter = Filter::parse(&query.labels, &query.fields, target)?;
+        let since = version(query.version.as_deref())?;
+        let current = self.store.version();
+        let initial = query.initial_events || since == 0;
+        if query.initial_events && since > current {
+            return Err(Failure::version_too_large(since, current));
+        }
+        let mut watch = Watch::new(
+            target.clone(),
+            request.path.namespace.clone(),
+            filter,
+            request.form,
+            query.bookmarks,
+            if initial { current } else { since },
+        );
+        if initial {
+            for object in self
+                .store
+                .iter(target.id, request.path.namespace.as_deref(), None)
+            {
+                watch.present(object);
+            }
+            if query.initial_events && query.bookmarks {
+                watch.mark_initial_end(current);
+            }
+        } else {
+            match self.store.changes_since(target.id, since) {
+                Err(oldest) => watch.fail(&Failure::expired(since, oldest)),
+                Ok(changes) => {
+                    let mut nobody = Vec::new();
+                    for change in changes {
+                        watch.offer(change, &mut nobody);
+                    }
+                }
+            }
+        }
+        self.next_watch += 1;
+        let id = self.next_watch;
+        if let Some(table) = self.store.table_mut(target.id) {
+            table.watches.insert(id, watch);
+        }
+        Ok(Answer::Watch { kind: target.id, id })
+    }
+}
+
+fn version(text: Option<&str>) -> Outcome<u64> {
+    match text {
+        None => Ok(0),
+        Some(text) => text.parse().map_err(|_| {
+            Failure::bad_request(format!(
+                "resourceVersion: Invalid value: {text:?}: must be an unsigned integer"
+            ))
+        }),
+    }
+}

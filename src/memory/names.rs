@@ -1,0 +1,234 @@
+//! The syntax of names, labels, annotations, finalizers and owner references.
+
+use serde_json::{Map, Value};
+
+use super::status::{Cause, Failure, Outcome};
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
+    must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+    with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
+    used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+/// All keys and values of the annotations together, in bytes.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// Which rule an object's name follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameRule {
+    Subdomain,
+    Label1123,
+    Label1035,
+}
+
+impl NameRule {
+    /// Why `name` breaks the rule, if it does.
+    pub(super) fn broken_by(self, name: &str) -> Option<String> {
+        match self {
+            Self::Subdomain => subdomain(name),
+            Self::Label1123 => label_1123(name),
+            Self::Label1035 => label_1035(name),
+        }
+    }
+}
+
+fn at_most(text: &str, limit: usize) -> Option<String> {
+    (text.len() > limit).then(|| format!("must be no more than {limit} bytes"))
+}
+
+fn is_label(text: &str) -> bool {
+    let lower = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = text.as_bytes();
+    matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if lower(*first) && lower(*last))
+        && bytes.iter().all(|b| lower(*b) || *b == b'-')
+}
+
+pub(super) fn label_1123(text: &str) -> Option<String> {
+    at_most(text, 63).or_else(|| (!is_label(text)).then(|| LABEL_1123.to_owned()))
+}
+
+pub(super) fn label_1035(text: &str) -> Option<String> {
+    let starts = text.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
+    at_most(text, 63).or_else(|| (!starts || !is_label(text)).then(|| LABEL_1035.to_owned()))
+}
+
+pub(super) fn subdomain(text: &str) -> Option<String> {
+    at_most(text, 253).or_else(|| (!text.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()))
+}
+
+fn is_name_part(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    matches!((bytes.first(), bytes.last()), (Some(f), Some(l)) if f.is_ascii_alphanumeric() && l.is_ascii_alphanumeric())
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+/// `prefix/name` as keys of labels and annotations are written.
+pub(super) fn qualified(key: &str) -> Option<String> {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    if name.contains('/') {
+        return Some(format!("a qualified name {QUALIFIED}"));
+    }
+    match prefix {
+        Some("") => return Some("prefix part must be non-empty".to_owned()),
+        Some(prefix) => {
+            if let Some(why) = subdomain(prefix) {
+                return Some(format!("prefix part {why}"));
+            }
+        }
+        None => {}
+    }
+    if name.is_empty() {
+        return Some("name part must be non-empty".to_owned());
+    }
+    if name.len() > 63 {
+        return Some("name part must be no more than 63 bytes".to_owned());
+    }
+    (!is_name_part(name)).then(|| QUALIFIED.to_owned())
+}
+
+pub(super) fn label_value(value: &str) -> Option<String> {
+    at_most(value, 63).or_else(|| (!value.is_empty() && !is_name_part(value)).then(|| LABEL_VALUE.to_owned()))
+}
+
+/// Checks a map of labels, whether metadata's or a selector's.
+pub(super) fn labels(field: &str, labels: &Value, causes: &mut Vec<Cause>) {
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        if let Some(why) = qualified(key) {
+            causes.push(Cause::invalid_text(field, key, &why));
+        }
+        let value = value.as_str().unwrap_or_default();
+        if let Some(why) = label_value(value) {
+            causes.push(Cause::invalid_text(field, value, &why));
+        }
+    }
+}
+
+/// Checks the parts of `metadata` that every kind has, the name's own rule aside.
+pub(super) fn metadata(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
+    if let Some(value) = meta.get("labels") {
+        labels("metadata.labels", value, causes);
+    }
+    let mut size = 0;
+    for (key, value) in meta
+        .get("annotations")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        size += key.len() + value.as_str().map_or(0, str::len);
+        if let Some(why) = qualified(&key.to_lowercase()) {
+            causes.push(Cause::invalid_text("metadata.annotations", key, &why));
+        }
+    }
+    if size > ANNOTATIONS_LIMIT {
+        causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS_LIMIT as u64));
+    }
+    for (index, finalizer) in array(meta.get("finalizers")).enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        if let Some(why) = qualified(name) {
+            causes.push(Cause::invalid_text("metadata.finalizers", name, &why));
+        } else if !name.contains('/') && !matches!(name, "orphan" | "foregroundDeletion" | "kubernetes") {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid_text(
+                format!("metadata.finalizers[{index}]"),
+                name,
+                why,
+            ));
+        }
+    }
+    owner_references(meta, causes);
+}
+
+fn owner_references(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
+    let mut controllers = 0;
+    for (index, reference) in array(meta.get("ownerReferences")).enumerate() {
+        for key in ["apiVersion", "kind", "name", "uid"] {
+            if reference
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .is_empty()
+            {
+                let field = format!("metadata.ownerReferences[{index}].{key}");
+                causes.push(Cause::invalid_text(field, "", "must not be empty"));
+            }
+        }
+        controllers += usize::from(reference.get("controller") == Some(&Value::Bool(true)));
+    }
+    if controllers > 1 {
+        let why = "Only one reference can have Controller set to true.";
+        causes.push(Cause::invalid_text("metadata.ownerReferences", "", why));
+    }
+}
+
+/// The members of an array; nothing for anything else.
+pub(super) fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Refuses metadata whose members have the wrong JSON type, and leaves out what is null or empty.
+pub(super) fn settle_metadata(object: &mut Value) -> Outcome<()> {
+    let Some(map) = object.as_object_mut() else {
+        return Err(Failure::bad_request("the object provided is not a JSON object"));
+    };
+    match map.get("metadata") {
+        None | Some(Value::Null) => {
+            map.insert("metadata".to_owned(), Value::Object(Map::new()));
+        }
+        Some(Value::Object(_)) => {}
+        Some(_) => return Err(wrong_type("metadata")),
+    }
+    let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return Err(wrong_type("metadata"));
+    };
+    meta.remove("managedFields");
+    meta.remove("selfLink");
+    meta.retain(|key, value| match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !(members.is_empty() && matches!(key.as_str(), "labels" | "annotations")),
+        Value::String(text) => !text.is_empty(),
+        _ => true,
+    });
+    for (key, value) in meta.iter() {
+        let fits = match key.as_str() {
+            "name" | "generateName" | "namespace" | "uid" | "resourceVersion" | "creationTimestamp"
+            | "deletionTimestamp" => value.is_string(),
+            "generation" | "deletionGracePeriodSeconds" => value.is_i64(),
+            "labels" | "annotations" => value
+                .as_object()
+                .is_some_and(|map| map.values().all(Value::is_string)),
+            "finalizers" => value
+                .as_array()
+                .is_some_and(|items| items.iter().all(Value::is_string)),
+            "ownerReferences" => value
+                .as_array()
+                .is_some_and(|items| items.iter().all(Value::is_object)),
+            _ => true,
+        };
+        if !fits {
+            return Err(wrong_type(&format!("metadata.{key}")));
+        }
+    }
+    Ok(())
+}
+
+fn wrong_type(field: &str) -> Box<Failure> {
+    Failure::bad_request(format!(
+        "the object provided cannot be decoded: wrong type for {field}"
+    ))
+}

@@ -1,0 +1,257 @@
+//! Stored objects and the changes to them.
+
+use std::{collections::BTreeMap, fmt, ops::Deref, sync::Arc, sync::OnceLock};
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::kinds::{Kind, Target};
+
+/// What each applier last applied, by its name (and `/status` for the sub-resource).
+pub(super) type Applied = BTreeMap<String, Value>;
+
+/// An object as it is stored: its JSON never changes, a write makes a new one.
+#[derive(Debug)]
+pub struct Object {
+    value: Value,
+    version: u64,
+    pub(super) applied: Option<Arc<Applied>>,
+    whole: OnceLock<Bytes>,
+    bare: OnceLock<Bytes>,
+}
+
+impl Deref for Object {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.value
+    }
+}
+
+impl Object {
+    /// Stamps `value` with its version.
+    pub(super) fn new(mut value: Value, version: u64, applied: Option<Arc<Applied>>) -> Self {
+        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
+        }
+        Self {
+            value,
+            version,
+            applied,
+            whole: OnceLock::new(),
+            bare: OnceLock::new(),
+        }
+    }
+
+    /// The object's JSON.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// `metadata.resourceVersion` as a number.
+    #[must_use]
+    pub fn resource_version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn meta(&self, key: &str) -> Option<&Value> {
+        self.value.get("metadata").and_then(|meta| meta.get(key))
+    }
+
+    pub(super) fn meta_text(&self, key: &str) -> &str {
+        self.meta(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.meta_text("name")
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        self.meta_text("namespace")
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.meta_text("uid")
+    }
+
+    pub(super) fn is_deleting(&self) -> bool {
+        self.meta("deletionTimestamp").is_some()
+    }
+
+    pub(super) fn has_finalizer(&self, name: &str) -> bool {
+        super::names::array(self.meta("finalizers")).any(|finalizer| finalizer == name)
+    }
+
+    /// The JSON text, written once and shared from then on.
+    pub(super) fn whole(&self) -> Bytes {
+        self.whole.get_or_init(|| encode(&self.value)).clone()
+    }
+
+    /// The JSON text as lists of built-in kinds show it: without `apiVersion` and `kind`.
+    pub(super) fn bare(&self) -> Bytes {
+        let write = || {
+            let members: BTreeMap<&String, &Value> = self
+                .value
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind"))
+                .collect();
+            serde_json::to_vec(&members).map(Bytes::from).unwrap_or_default()
+        };
+        self.bare.get_or_init(write).clone()
+    }
+}
+
+pub(super) fn encode(value: &Value) -> Bytes {
+    serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
+}
+
+/// The `PartialObjectMetadata` of an object.
+pub(super) fn metadata_only(value: &Value) -> Value {
+    let metadata = value
+        .get("metadata")
+        .cloned()
+        .unwrap_or_else(|| Value::Object(Map::new()));
+    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata})
+}
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Action {
+    /// It was created.
+    Added,
+    /// It was changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+impl Action {
+    /// The word a watch uses: `ADDED`, `MODIFIED` or `DELETED`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One change of one stored object. Written out, it is a line of an event log.
+#[derive(Debug)]
+pub struct Change {
+    pub(super) action: Action,
+    pub(super) kind: Arc<Kind>,
+    pub(super) object: Arc<Object>,
+    pub(super) previous: Option<Arc<Object>>,
+    line: OnceLock<Bytes>,
+}
+
+impl Change {
+    pub(super) fn new(
+        action: Action,
+        kind: Arc<Kind>,
+        object: Arc<Object>,
+        previous: Option<Arc<Object>>,
+    ) -> Self {
+        Self {
+            action,
+            kind,
+            object,
+            previous,
+            line: OnceLock::new(),
+        }
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        self.action
+    }
+
+    /// The resource's name in paths, for example `pods`.
+    #[must_use]
+    pub fn plural(&self) -> &str {
+        &self.kind.plural
+    }
+
+    /// The object's kind, for example `Pod`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind.kind
+    }
+
+    /// The object's namespace; empty for kinds outside namespaces.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.object.namespace()
+    }
+
+    /// The object's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.object.name()
+    }
+
+    /// The version this change made: higher than that of every change before it, in any kind.
+    #[must_use]
+    pub fn resource_version(&self) -> u64 {
+        self.object.version
+    }
+
+    /// The object after the change; for a deletion its last state, with the deletion's version.
+    #[must_use]
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// The object before the change; `None` for a creation.
+    #[must_use]
+    pub fn previous(&self) -> Option<&Arc<Object>> {
+        self.previous.as_ref()
+    }
+
+    /// The watch event in the stored version, written once for all watches.
+    pub(super) fn line(&self) -> Bytes {
+        self.line
+            .get_or_init(|| event_line(self.action.as_str(), &self.object.whole()))
+            .clone()
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (version, action) = (self.resource_version(), self.action.as_str());
+        write!(
+            f,
+            "{version} {action} {} {}/{} ",
+            self.plural(),
+            self.namespace(),
+            self.name()
+        )?;
+        f.write_str(&String::from_utf8_lossy(&self.object.whole()))
+    }
+}
+
+/// One line of a watch.
+pub(super) fn event_line(word: &str, object: &[u8]) -> Bytes {
+    let mut line = Vec::with_capacity(object.len() + word.len() + 25);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(word.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    line.extend_from_slice(object);
+    line.extend_from_slice(b"}\n");
+    Bytes::from(line)
+}
+
+/// A whole object in the version a request asked for.
+pub(super) fn show(target: &Target, object: &Object) -> Bytes {
+    if target.is_stored_version() {
+        object.whole()
+    } else {
+        encode(&target.present(object.value()))
+    }
+}

@@ -1,0 +1,246 @@
+//! The patch types: JSON patch, merge patch and strategic merge patch.
+
+use json_patch::PatchOperation;
+use serde_json::{Map, Value};
+
+use super::{
+    schema::Schema,
+    status::{Failure, Outcome},
+};
+
+pub(super) const JSON: &str = "application/json-patch+json";
+pub(super) const MERGE: &str = "application/merge-patch+json";
+pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
+/// The same format as [`APPLY`], under the name it also has.
+pub(super) const APPLY_JSON: &str = "application/apply-patch+json";
+
+/// Operations in one JSON patch.
+const OPERATIONS_LIMIT: usize = 10_000;
+/// Copies in one JSON patch: each can double the object.
+const COPIES_LIMIT: usize = 16;
+
+/// Where in an object a merge is, which decides how a list there is merged.
+#[derive(Clone, Copy)]
+pub(super) enum Spot<'a> {
+    /// Somewhere in a built-in kind, in a member of this name.
+    BuiltIn(&'a str),
+    /// Somewhere in a custom kind; `None` where the schema says nothing.
+    Custom(Option<&'a Schema>),
+}
+
+/// How a list is merged.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ListRule<'a> {
+    /// Replaced as a whole.
+    Whole,
+    /// A set of plain values.
+    Set,
+    /// Elements with the same values of these keys are the same element.
+    Keyed(Vec<&'a str>),
+}
+
+impl<'a> Spot<'a> {
+    pub(super) fn member(self, name: &'a str) -> Self {
+        match self {
+            Self::BuiltIn(_) => Self::BuiltIn(name),
+            // The metadata of all kinds is the same and stands in no schema.
+            Self::Custom(_) if matches!(name, "ownerReferences" | "finalizers") => Self::BuiltIn(name),
+            Self::Custom(schema) => Self::Custom(schema.and_then(|schema| schema.member(name))),
+        }
+    }
+
+    pub(super) fn element(self) -> Self {
+        match self {
+            Self::BuiltIn(_) => Self::BuiltIn(""),
+            Self::Custom(schema) => Self::Custom(schema.and_then(Schema::element)),
+        }
+    }
+
+    pub(super) fn list_rule(self, sample: Option<&Value>) -> ListRule<'a> {
+        let keyed = |keys: &[&'a str]| ListRule::Keyed(keys.to_vec());
+        match self {
+            Self::BuiltIn(name) => match name {
+                "containers"
+                | "initContainers"
+                | "ephemeralContainers"
+                | "env"
+                | "volumes"
+                | "imagePullSecrets"
+                | "schedulingGates" => keyed(&["name"]),
+                "ports" if sample.is_some_and(|port| port.get("containerPort").is_some()) => {
+                    keyed(&["containerPort", "protocol"])
+                }
+                "ports" => keyed(&["port", "protocol"]),
+                "volumeMounts" => keyed(&["mountPath"]),
+                "volumeDevices" => keyed(&["devicePath"]),
+                "conditions" => keyed(&["type"]),
+                "ownerReferences" => keyed(&["uid"]),
+                "hostAliases" | "podIPs" | "hostIPs" => keyed(&["ip"]),
+                "finalizers" => ListRule::Set,
+                _ => ListRule::Whole,
+            },
+            Self::Custom(Some(schema)) if schema.is_set() => ListRule::Set,
+            Self::Custom(Some(schema)) if !schema.map_keys().is_empty() => {
+                ListRule::Keyed(schema.map_keys().iter().map(String::as_str).collect())
+            }
+            Self::Custom(_) => ListRule::Whole,
+        }
+    }
+}
+
+/// Whether two elements of a keyed list are the same one.
+pub(super) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
+    let part = |element: &Value, key: &str| match element.get(key) {
+        None if key == "protocol" => Value::from("TCP"),
+        found => found.cloned().unwrap_or_default(),
+    };
+    keys.iter().all(|key| part(one, key) == part(other, key))
+}
+
+/// Reads a body as JSON.
+pub(super) fn read(body: &[u8]) -> Outcome<Value> {
+    serde_json::from_slice(body)
+        .map_err(|error| Failure::bad_request(format!("the object provided cannot be decoded: {error}")))
+}
+
+/// Applies a JSON patch; an operation that does not fit refuses the whole patch.
+pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
+    let patch: json_patch::Patch = serde_json::from_slice(body)
+        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    let copies = patch
+        .iter()
+        .filter(|operation| matches!(operation, PatchOperation::Copy(_)))
+        .count();
+    if patch.len() > OPERATIONS_LIMIT || copies > COPIES_LIMIT {
+        return Err(Failure::too_large(OPERATIONS_LIMIT));
+    }
+    // `object` is a scratch copy, so nothing has to be undone on failure.
+    json_patch::patch_unsafe(object, &patch).map_err(|_| Failure::unprocessable())
+}
+
+/// Applies a merge patch (RFC 7396).
+pub(super) fn merge(object: &mut Value, patch: Value) {
+    let Value::Object(members) = patch else {
+        *object = patch;
+        return;
+    };
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let Some(map) = object.as_object_mut() else { return };
+    for (key, value) in members {
+        if value.is_null() {
+            map.remove(&key);
+        } else {
+            merge(map.entry(key).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Applies a strategic merge patch: like a merge patch, but lists with keys are merged by element.
+pub(super) fn strategic(object: &mut Value, patch: Value, spot: Spot<'_>) -> Outcome<()> {
+    let Value::Object(mut members) = patch else {
+        *object = patch;
+        return Ok(());
+    };
+    match members.remove("$patch").as_ref().and_then(Value::as_str) {
+        None | Some("merge") => {}
+        Some("replace") => {
+            *object = Value::Object(members);
+            return Ok(());
+        }
+        Some("delete") => {
+            *object = Value::Null;
+            return Ok(());
+        }
+        Some(other) => return Err(unknown_directive(other)),
+    }
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let Some(map) = object.as_object_mut() else {
+        return Ok(());
+    };
+    if let Some(Value::Array(keep)) = members.remove("$retainKeys") {
+        map.retain(|key, _| keep.iter().any(|kept| kept == key));
+    }
+    for (key, value) in members {
+        if let Some(list) = key.strip_prefix("$deleteFromPrimitiveList/") {
+            if let (Some(found), Some(gone)) =
+                (map.get_mut(list).and_then(Value::as_array_mut), value.as_array())
+            {
+                found.retain(|item| !gone.contains(item));
+            }
+        } else if key.starts_with("$setElementOrder/") {
+            // Order is kept as it is: elements stay where they were and new ones follow.
+        } else if value.is_null() {
+            map.remove(&key);
+        } else if let Value::Array(items) = value {
+            let slot = map.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
+            strategic_list(slot, items, spot.member(&key))?;
+        } else {
+            let slot = map.entry(key.clone()).or_insert(Value::Null);
+            strategic(slot, value, spot.member(&key))?;
+            if slot.is_null() {
+                map.remove(&key);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn strategic_list(list: &mut Value, patch: Vec<Value>, spot: Spot<'_>) -> Outcome<()> {
+    let rule = spot.list_rule(patch.first());
+    let Some(items) = list.as_array_mut() else {
+        *list = Value::Array(patch);
+        return Ok(());
+    };
+    let keys: Vec<&str> = match rule {
+        ListRule::Whole => {
+            *items = patch;
+            return Ok(());
+        }
+        ListRule::Set => {
+            for value in patch {
+                if !items.contains(&value) {
+                    items.push(value);
+                }
+            }
+            return Ok(());
+        }
+        // A strategic merge knows one key for each list.
+        ListRule::Keyed(keys) => keys.into_iter().take(1).collect(),
+    };
+    let is_replace = |element: &Value| element.get("$patch").and_then(Value::as_str) == Some("replace");
+    if patch.iter().any(is_replace) {
+        *items = patch.into_iter().filter(|element| !is_replace(element)).collect();
+        return Ok(());
+    }
+    for mut element in patch {
+        if !keys.iter().all(|key| element.get(key).is_some()) {
+            let key = keys.first().copied().unwrap_or_default();
+            return Err(Failure::bad_request(format!(
+                "map does not contain declared merge key: {key}"
+            )));
+        }
+        if element.get("$patch").and_then(Value::as_str) == Some("delete") {
+            items.retain(|item| !same_element(&keys, item, &element));
+            continue;
+        }
+        match items.iter_mut().find(|item| same_element(&keys, item, &element)) {
+            Some(item) => strategic(item, element, spot.element())?,
+            None => {
+                if let Some(map) = element.as_object_mut() {
+                    map.remove("$patch");
+                }
+                items.push(element);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unknown_directive(found: &str) -> Box<Failure> {
+    Failure::bad_request(format!("unknown patch type found: {found}"))
+}

@@ -1,0 +1,282 @@
+//! The synchronous core: one request in, one answer out, nothing hidden in between.
+
+use bytes::Bytes;
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{
+    kinds::{self, Description, Kind, Target},
+    object::{Object, encode, metadata_only, show},
+    request::{Form, Request},
+    status::{Failure, Outcome},
+    store::Store,
+};
+
+/// Bytes of a request's body.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// What a cluster was built with.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) seed: u64,
+    pub(super) auto_namespaces: bool,
+    pub(super) manual_collection: bool,
+}
+
+/// The whole state of a cluster.
+pub(super) struct Server {
+    pub(super) store: Store,
+    pub(super) settings: Settings,
+    pub(super) uids: u64,
+    pub(super) suffixes: u64,
+    pub(super) addresses: u32,
+    pub(super) next_watch: u64,
+    /// The second that was formatted last, with its text.
+    stamp: (i64, String),
+}
+
+/// An answer: either complete, or a watch to read from.
+pub(super) enum Answer {
+    Done { code: u16, body: Bytes },
+    Watch { kind: usize, id: u64 },
+}
+
+impl Answer {
+    pub(super) fn value(code: u16, value: &Value) -> Self {
+        Self::Done {
+            code,
+            body: encode(value),
+        }
+    }
+
+    pub(super) fn failure(failure: &Failure) -> Self {
+        Self::value(failure.code, &failure.to_value())
+    }
+}
+
+impl Server {
+    pub(super) fn new(settings: Settings, history_limit: usize, now: Timestamp) -> Self {
+        let mut server = Self {
+            store: Store::new(0, history_limit),
+            settings,
+            uids: 0,
+            suffixes: 0,
+            addresses: 0,
+            next_watch: 0,
+            stamp: (i64::MIN, String::new()),
+        };
+        for kind in kinds::built_in() {
+            server.install(kind);
+        }
+        for namespace in ["default", "kube-system"] {
+            server.ensure_namespace(namespace, now);
+        }
+        server
+    }
+
+    pub(super) fn install(&mut self, kind: Kind) {
+        let id = self.store.registry.add(kind);
+        // The table has to be there before the first watch.
+        let _ = self.store.table_mut(id);
+    }
+
+    pub(super) fn install_description(&mut self, description: Description) {
+        self.install(description.kind);
+    }
+
+    /// Answers a request, then lets the collector finish unless it is run by hand.
+    pub(super) fn handle(&mut self, request: &Request, now: Timestamp) -> Answer {
+        let answer = match self.route(request, now) {
+            Ok(answer) => answer,
+            Err(failure) => Answer::failure(&failure),
+        };
+        if !self.settings.manual_collection {
+            while self.collect_step(now) {}
+        }
+        answer
+    }
+
+    fn route(&mut self, request: &Request, now: Timestamp) -> Outcome<Answer> {
+        if request.body.len() > BODY_LIMIT {
+            return Err(Failure::too_large(BODY_LIMIT));
+        }
+        let path = &request.path;
+        if path.plural.is_empty() {
+            return self.discover(request);
+        }
+        let target = self
+            .store
+            .registry
+            .find(&path.group, &path.version, &path.plural)
+            .ok_or_else(Failure::no_such_resource)?;
+        if !target.kind.namespaced && path.namespace.is_some() {
+            return Err(Failure::no_such_resource());
+        }
+        let Some(name) = path.name.as_deref() else {
+            return self.on_collection(request, &target, now);
+        };
+        if target.kind.namespaced && path.namespace.is_none() {
+            return Err(Failure::no_such_resource());
+        }
+        match path.subresource.as_deref() {
+            None => self.on_object(request, &target, name, now),
+            Some("status") if target.has_status() => self.on_status(request, &target, name, now),
+            Some(other) => self.on_subresource(request, &target, name, other, now),
+        }
+    }
+
+    fn on_collection(&mut self, request: &Request, target: &Target, now: Timestamp) -> Outcome<Answer> {
+        match request.method {
+            Method::GET if request.query.watch => self.watch(request, target),
+            Method::GET => self.list(request, target),
+            Method::POST => {
+                if target.kind.namespaced && request.path.namespace.is_none() {
+                    return Err(Failure::method_not_allowed());
+                }
+                self.create(request, target, now)
+            }
+            Method::DELETE => self.delete_collection(request, target, now),
+            _ => Err(Failure::method_not_allowed()),
+        }
+    }
+
+    fn on_object(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        name: &str,
+        now: Timestamp,
+    ) -> Outcome<Answer> {
+        match request.method {
+            Method::GET => {
+                let object = self.existing(request, target, name)?;
+                Ok(self.shown(200, request, target, object))
+            }
+            Method::PUT => self.replace(request, target, name, false, now),
+            Method::PATCH => self.patch(request, target, name, false, now),
+            Method::DELETE => self.delete(request, target, name, now),
+            _ => Err(Failure::method_not_allowed()),
+        }
+    }
+
+    fn on_status(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        name: &str,
+        now: Timestamp,
+    ) -> Outcome<Answer> {
+        match request.method {
+            Method::GET => {
+                let object = self.existing(request, target, name)?;
+                Ok(self.shown(200, request, target, object))
+            }
+            Method::PUT => self.replace(request, target, name, true, now),
+            Method::PATCH => self.patch(request, target, name, true, now),
+            _ => Err(Failure::method_not_allowed()),
+        }
+    }
+
+    fn on_subresource(
+        &mut self,
+        request: &Request,
+        target: &Target,
+        name: &str,
+        subresource: &str,
+        now: Timestamp,
+    ) -> Outcome<Answer> {
+        match (target.kind.family, subresource, &request.method) {
+            (kinds::Family::Pod, "binding", &Method::POST) => self.bind(request, target, name, now),
+            (kinds::Family::Pod, "eviction", &Method::POST) => self.evict(request, target, name, now),
+            _ => Err(Failure::no_such_resource()),
+        }
+    }
+
+    /// The object a path names.
+    pub(super) fn existing(
+        &self,
+        request: &Request,
+        target: &Target,
+        name: &str,
+    ) -> Outcome<&std::sync::Arc<Object>> {
+        let namespace = request.path.namespace.as_deref().unwrap_or_default();
+        self.store
+            .get(target.id, namespace, name)
+            .ok_or_else(|| Failure::not_found(target, name))
+    }
+
+    /// An object as an answer, in the form that was asked for.
+    pub(super) fn shown(&self, code: u16, request: &Request, target: &Target, object: &Object) -> Answer {
+        let body = match request.form {
+            Form::Whole => show(target, object),
+            Form::MetadataOnly => encode(&metadata_only(object.value())),
+        };
+        Answer::Done { code, body }
+    }
+
+    /// A time as objects show it: RFC 3339, whole seconds, UTC.
+    pub(super) fn stamp(&mut self, time: Timestamp) -> String {
+        if self.stamp.0 != time.as_second() {
+            let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
+            self.stamp = (time.as_second(), whole.to_string());
+        }
+        self.stamp.1.clone()
+    }
+
+    /// The next UID: the shape of a random one, yet the same in every run with the same seed.
+    pub(super) fn next_uid(&mut self) -> String {
+        self.uids += 1;
+        let high = mix(self.settings.seed ^ mix(self.uids));
+        let low = mix(high ^ self.uids.rotate_left(32));
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            0x8000 | ((low >> 48) & 0x3fff),
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// Five characters for a generated name.
+    pub(super) fn next_suffix(&mut self) -> String {
+        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        self.suffixes += 1;
+        let mut bits = mix(self.settings.seed.rotate_left(17) ^ mix(self.suffixes));
+        let mut suffix = String::with_capacity(5);
+        for _ in 0..5 {
+            let index = (bits % ALPHABET.len() as u64) as usize;
+            bits /= ALPHABET.len() as u64;
+            suffix.push(ALPHABET.get(index).copied().map_or('x', char::from));
+        }
+        suffix
+    }
+
+    /// The next cluster address of a service, in 10.96.0.0/12.
+    pub(super) fn next_address(&mut self) -> String {
+        self.addresses = self.addresses % 0x000f_fffe + 1;
+        let [_, b, c, d] = self.addresses.to_be_bytes();
+        format!("10.{}.{c}.{d}", 96 + u32::from(b))
+    }
+
+    /// Creates a namespace unless it exists.
+    pub(super) fn ensure_namespace(&mut self, name: &str, now: Timestamp) {
+        let Some(target) = self.store.registry.find("", "v1", "namespaces") else {
+            return;
+        };
+        if self.store.get(target.id, "", name).is_none() {
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            // The name is the only thing that can be wrong, and then the caller's own request says so.
+            let _ = self.insert(&target, "", body, None, false, now);
+        }
+    }
+}
+
+/// A bijection of 64 bits that scatters neighbours (the finaliser of SplitMix64).
+fn mix(value: u64) -> u64 {
+    let mut bits = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

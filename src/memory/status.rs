@@ -1,0 +1,350 @@
+//! Failures as the API server words them: a `metav1.Status` with a code, a reason, details and causes.
+
+use serde_json::{Map, Value, json};
+
+use super::kinds::Target;
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Failure {
+    pub(super) code: u16,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    details: Map<String, Value>,
+    /// `metadata.continue`: set only when an expired list may go on inconsistently.
+    resume: Option<String>,
+}
+
+pub(super) type Outcome<T> = Result<T, Box<Failure>>;
+
+/// One field that validation refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cause {
+    pub(super) field: String,
+    reason: &'static str,
+    message: String,
+}
+
+impl Cause {
+    pub(super) fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self {
+            field: field.into(),
+            reason: "FieldValueRequired",
+            message,
+        }
+    }
+
+    pub(super) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {}: {detail}", shown(value)),
+        }
+    }
+
+    pub(super) fn invalid_text(field: impl Into<String>, value: &str, detail: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {value:?}: {detail}"),
+        }
+    }
+
+    pub(super) fn wrong_type(field: impl Into<String>, found: &str, wanted: &str) -> Self {
+        let field = field.into();
+        let message =
+            format!("Invalid value: {found:?}: {field} in body must be of type {wanted}: {found:?}");
+        Self {
+            field,
+            reason: "FieldValueTypeInvalid",
+            message,
+        }
+    }
+
+    pub(super) fn unsupported(field: impl Into<String>, value: &Value, allowed: &[String]) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueNotSupported",
+            message: format!(
+                "Unsupported value: {}: supported values: {}",
+                shown(value),
+                allowed.join(", ")
+            ),
+        }
+    }
+
+    pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueDuplicate",
+            message: format!("Duplicate value: {}", shown(value)),
+        }
+    }
+
+    pub(super) fn not_found(field: impl Into<String>, value: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueNotFound",
+            message: format!("Not found: {value:?}"),
+        }
+    }
+
+    pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueForbidden",
+            message: format!("Forbidden: {detail}"),
+        }
+    }
+
+    pub(super) fn too_long(field: impl Into<String>, limit: u64) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {limit} bytes"),
+        }
+    }
+
+    pub(super) fn too_many(field: impl Into<String>, found: usize, limit: u64) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueTooMany",
+            message: format!("Too many: {found}: must have at most {limit} items"),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl Failure {
+    fn new(code: u16, reason: &'static str, message: String) -> Self {
+        Self {
+            code,
+            reason,
+            message,
+            details: Map::new(),
+            resume: None,
+        }
+    }
+
+    fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        if value.as_str() != Some("") {
+            self.details.insert(key.to_owned(), value);
+        }
+        self
+    }
+
+    fn about(self, target: &Target, name: &str) -> Self {
+        self.detail("name", name)
+            .detail("group", target.group())
+            .detail("kind", target.kind.plural.as_str())
+    }
+
+    pub(super) fn bad_request(message: impl Into<String>) -> Box<Self> {
+        Box::new(Self::new(400, "BadRequest", message.into()))
+    }
+
+    pub(super) fn internal(message: impl Into<String>) -> Box<Self> {
+        Box::new(Self::new(500, "", message.into()))
+    }
+
+    pub(super) fn not_found(target: &Target, name: &str) -> Box<Self> {
+        let message = format!("{} {name:?} not found", target.resource());
+        Box::new(Self::new(404, "NotFound", message).about(target, name))
+    }
+
+    pub(super) fn namespace_not_found(name: &str) -> Box<Self> {
+        let failure = Self::new(404, "NotFound", format!("namespaces {name:?} not found"));
+        Box::new(failure.detail("name", name).detail("kind", "namespaces"))
+    }
+
+    pub(super) fn no_such_resource() -> Box<Self> {
+        Box::new(Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource".to_owned(),
+        ))
+    }
+
+    pub(super) fn method_not_allowed() -> Box<Self> {
+        let message = "the server does not allow this method on the requested resource";
+        Box::new(Self::new(405, "MethodNotAllowed", message.to_owned()))
+    }
+
+    pub(super) fn already_exists(target: &Target, name: &str) -> Box<Self> {
+        let message = format!("{} {name:?} already exists", target.resource());
+        Box::new(Self::new(409, "AlreadyExists", message).about(target, name))
+    }
+
+    pub(super) fn conflict(target: &Target, name: &str, why: &str) -> Box<Self> {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            target.resource()
+        );
+        Box::new(Self::new(409, "Conflict", message).about(target, name))
+    }
+
+    pub(super) fn modified(target: &Target, name: &str) -> Box<Self> {
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(target, name, why)
+    }
+
+    /// Fields that other appliers own with other values: pairs of manager and path.
+    pub(super) fn apply_conflict(conflicts: &[(String, String)]) -> Box<Self> {
+        let listed: Vec<String> = conflicts
+            .iter()
+            .map(|(manager, path)| format!("conflict with {manager:?}: {path}"))
+            .collect();
+        let plural = if conflicts.len() == 1 { "" } else { "s" };
+        let message = format!(
+            "Apply failed with {} conflict{plural}: {}",
+            conflicts.len(),
+            listed.join("\n")
+        );
+        let causes: Vec<Value> = conflicts
+            .iter()
+            .map(|(manager, path)| {
+                json!({
+                    "reason": "FieldManagerConflict",
+                    "message": format!("conflict with {manager:?}"),
+                    "field": path,
+                })
+            })
+            .collect();
+        Box::new(Self::new(409, "Conflict", message).detail("causes", causes))
+    }
+
+    pub(super) fn namespace_terminating(target: &Target, name: &str, namespace: &str) -> Box<Self> {
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let message = format!("{} {name:?} is forbidden: {why}", target.resource());
+        let cause = json!({
+            "reason": "NamespaceTerminating",
+            "message": format!("namespace {namespace} is being terminated"),
+            "field": "metadata.namespace",
+        });
+        let failure = Self::new(403, "Forbidden", message).about(target, name);
+        Box::new(failure.detail("causes", vec![cause]))
+    }
+
+    pub(super) fn invalid(target: &Target, name: &str, causes: &[Cause]) -> Box<Self> {
+        let listed: Vec<String> = causes
+            .iter()
+            .map(|c| format!("{}: {}", c.field, c.message))
+            .collect();
+        let text = match listed.as_slice() {
+            [only] => only.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let message = format!("{} {name:?} is invalid: {text}", target.qualified_kind());
+        let causes: Vec<Value> = causes
+            .iter()
+            .map(|c| json!({"reason": c.reason, "message": c.message, "field": c.field}))
+            .collect();
+        let failure = Self::new(422, "Invalid", message)
+            .detail("name", name)
+            .detail("group", target.group())
+            .detail("kind", target.kind.kind.as_str());
+        Box::new(failure.detail("causes", causes))
+    }
+
+    /// A JSON patch that does not fit the object.
+    pub(super) fn unprocessable() -> Box<Self> {
+        let message = "the server rejected our request due to an error in our request";
+        Box::new(Self::new(422, "Invalid", message.to_owned()))
+    }
+
+    pub(super) fn unsupported_media_type(accepted: &str) -> Box<Self> {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        );
+        Box::new(Self::new(415, "UnsupportedMediaType", message))
+    }
+
+    pub(super) fn too_large(limit: usize) -> Box<Self> {
+        let message = format!("Request entity too large: limit is {limit}");
+        Box::new(Self::new(413, "RequestEntityTooLarge", message))
+    }
+
+    pub(super) fn expired(asked: u64, oldest: u64) -> Box<Self> {
+        Box::new(Self::new(
+            410,
+            "Expired",
+            format!("too old resource version: {asked} ({oldest})"),
+        ))
+    }
+
+    /// A page of a list whose version is gone; `resume` continues it from the present state.
+    pub(super) fn expired_page(resume: String) -> Box<Self> {
+        let message = "The provided continue parameter is too old to display a consistent list result. You can \
+                       start a new list without the continue parameter, or use the continue token in this \
+                       response to retrieve the remainder of the results. Continuing with the provided token \
+                       results in an inconsistent list - objects that were created, modified, or deleted \
+                       between the time the first chunk was returned and now may show up in the list.";
+        let mut failure = Self::new(410, "Expired", message.to_owned());
+        failure.resume = Some(resume);
+        Box::new(failure)
+    }
+
+    pub(super) fn version_too_large(asked: u64, current: u64) -> Box<Self> {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let cause = json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
+        let failure = Self::new(504, "Timeout", message);
+        Box::new(
+            failure
+                .detail("causes", vec![cause])
+                .detail("retryAfterSeconds", 1),
+        )
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        let mut metadata = Map::new();
+        if let Some(resume) = &self.resume {
+            metadata.insert("continue".to_owned(), Value::from(resume.as_str()));
+        }
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        });
+        if !self.details.is_empty()
+            && let Some(map) = status.as_object_mut()
+        {
+            map.insert("details".to_owned(), Value::Object(self.details.clone()));
+        }
+        status
+    }
+}
+
+/// The answer to a deletion that left nothing to show.
+pub(super) fn deleted(target: &Target, name: &str, uid: &str) -> Value {
+    let mut details = Map::new();
+    details.insert("name".to_owned(), Value::from(name));
+    if !target.group().is_empty() {
+        details.insert("group".to_owned(), Value::from(target.group()));
+    }
+    details.insert("kind".to_owned(), Value::from(target.kind.plural.as_str()));
+    details.insert("uid".to_owned(), Value::from(uid));
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+/// The answer of sub-resources that return no object (`binding`, `eviction`).
+pub(super) fn created() -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+}

@@ -1,0 +1,106 @@
+//! Requests through a real client, and watches by kube's own watcher.
+
+mod custom;
+mod deletion;
+mod determinism;
+mod lists;
+mod objects;
+mod patches;
+mod throughput;
+mod watches;
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::{Api, Client, api::PostParams, client::Body, core::Status};
+use serde_json::{Value, json};
+
+use super::Cluster;
+
+/// 2030-01-01T00:00:00Z.
+const START: i64 = 1_893_456_000;
+
+/// A cluster whose clock follows Tokio's.
+fn cluster() -> Cluster {
+    let begin = tokio::time::Instant::now();
+    Cluster::with_clock(move || {
+        let passed = tokio::time::Instant::now().duration_since(begin);
+        Timestamp::from_second(START).unwrap() + passed
+    })
+}
+
+fn pods(client: &Client) -> Api<Pod> {
+    Api::default_namespaced(client.clone())
+}
+
+fn maps(client: &Client) -> Api<ConfigMap> {
+    Api::default_namespaced(client.clone())
+}
+
+fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn pod(name: &str) -> Pod {
+    typed(json!({
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"containers": [{"name": "main", "image": "image:1"}]},
+    }))
+}
+
+fn map(name: &str) -> ConfigMap {
+    typed(json!({"metadata": {"name": name}, "data": {"k": "v"}}))
+}
+
+async fn create_pod(client: &Client, pod: &Pod) -> Pod {
+    pods(client).create(&PostParams::default(), pod).await.unwrap()
+}
+
+/// The status a request was refused with.
+fn refusal<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
+    match result {
+        Err(kube::Error::Api(status)) => *status,
+        other => panic!("no refusal: {other:?}"),
+    }
+}
+
+fn causes(status: &Status) -> Vec<(String, String)> {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes
+        .map(|cause| (cause.reason.clone(), cause.field.clone()))
+        .collect()
+}
+
+/// Sends JSON as it is and returns the code and the answer.
+async fn send(client: &Client, method: Method, path: &str, kind: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() {
+        Vec::new()
+    } else {
+        serde_json::to_vec(body).unwrap()
+    };
+    raw(client, method, path, kind, body).await
+}
+
+async fn raw(client: &Client, method: Method, path: &str, kind: &str, body: Vec<u8>) -> (u16, Value) {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", kind);
+    let response = client
+        .send(request.body(Body::from(body)).unwrap())
+        .await
+        .unwrap();
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+}
+
+/// What a future gives, which has to be there without waiting.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_millis(1), future)
+        .await
+        .expect("nothing came")
+}

@@ -1,0 +1,259 @@
+use futures::{Stream, StreamExt, pin_mut};
+use kube::{
+    ResourceExt,
+    api::{
+        DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+    },
+    runtime::watcher::{self, watcher},
+};
+
+use super::*;
+
+fn told<K: kube::Resource>(event: &WatchEvent<K>) -> String {
+    match event {
+        WatchEvent::Added(object) => format!("+{}", object.name_any()),
+        WatchEvent::Modified(object) => format!("~{}", object.name_any()),
+        WatchEvent::Deleted(object) => format!("-{}", object.name_any()),
+        WatchEvent::Bookmark(_) => "bookmark".to_owned(),
+        WatchEvent::Error(status) => format!("error {}", status.code),
+    }
+}
+
+/// What a watcher says next, without the relist's frame.
+async fn next<K: kube::Resource>(
+    stream: &mut (impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Unpin),
+) -> String {
+    match soon(stream.next()).await.unwrap() {
+        Ok(watcher::Event::Init) => "init".to_owned(),
+        Ok(watcher::Event::InitApply(object)) => format!("={}", object.name_any()),
+        Ok(watcher::Event::InitDone) => "done".to_owned(),
+        Ok(watcher::Event::Apply(object)) => format!("+{}", object.name_any()),
+        Ok(watcher::Event::Delete(object)) => format!("-{}", object.name_any()),
+        Err(_) => "error".to_owned(),
+    }
+}
+
+async fn label(client: &Client, name: &str, value: Option<&str>) {
+    let patch = json!({"metadata": {"labels": {"app": value}}});
+    pods(client)
+        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_starts_after_the_version_it_names() {
+    let cluster = cluster();
+    let client = cluster.client("default");
+    create_pod(&client, &pod("before")).await;
+    let list = pods(&client).list(&ListParams::default()).await.unwrap();
+    create_pod(&client, &pod("missed")).await;
+    let version = list.metadata.resource_version.unwrap();
+    let stream = pods(&client)
+        .watch(&WatchParams::default(), &version)
+        .await
+        .unwrap();
+    pin_mut!(stream);
+    assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "+missed");
+    create_pod(&client, &pod("later")).await;
+    maps(&client)
+        .create(&PostParams::default(), &map("another-kind"))
+        .await
+        .unwrap();
+    pods(&client)
+        .delete("before", &DeleteParams::default())
+        .await
+        .unwrap();
+    for expected in ["+later", "~before", "-before"] {
+        assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), expected);
+    }
+    // From nothing, or from 0, what is there comes first.
+    for version in ["", "0"] {
+        let stream = pods(&client)
+            .watch(&WatchParams::default(), version)
+            .await
+            .unwrap();
+        pin_mut!(stream);
+        assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "+later");
+        assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "+missed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selecting_watch_sees_objects_come_and_go() {
+    let cluster = cluster();
+    let client = cluster.client("default");
+    let wp = WatchParams::default().labels("app=x");
+    let stream = pods(&client)
+        .watch(&wp, &cluster.resource_version().to_string())
+        .await
+        .unwrap();
+    pin_mut!(stream);
+    create_pod(&client, &pod("a")).await;
+    label(&client, "a", Some("x")).await;
+    label(&client, "a", None).await;
+    let enter = soon(stream.next()).await.unwrap().unwrap();
+    assert_eq!(told(&enter), "+a");
+    let leave = soon(stream.next()).await.unwrap().unwrap();
+    assert_eq!(told(&leave), "-a");
+    let WatchEvent::Deleted(last) = leave else {
+        panic!("{leave:?}")
+    };
+    assert_eq!(
+        last.labels()["app"],
+        "x",
+        "an object that leaves is shown as it was inside"
+    );
+    assert_eq!(
+        last.resource_version().unwrap(),
+        cluster.resource_version().to_string()
+    );
+    pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
+    let quiet = tokio::time::timeout(Duration::from_secs(1), stream.next()).await;
+    assert!(quiet.is_err(), "outside the selection nothing shows");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_in_silence_and_the_time_out_ends_the_watch() {
+    let cluster = cluster();
+    let client = cluster.client("default");
+    let wp = WatchParams::default().timeout(150);
+    let stream = pods(&client)
+        .watch(&wp, &cluster.resource_version().to_string())
+        .await
+        .unwrap();
+    pin_mut!(stream);
+    maps(&client)
+        .create(&PostParams::default(), &map("elsewhere"))
+        .await
+        .unwrap();
+    let begin = tokio::time::Instant::now();
+    let mut marks = Vec::new();
+    while let Some(event) = stream.next().await {
+        let WatchEvent::Bookmark(mark) = event.unwrap() else {
+            panic!("no bookmark")
+        };
+        assert_eq!(
+            mark.metadata.resource_version,
+            cluster.resource_version().to_string()
+        );
+        marks.push(begin.elapsed().as_secs());
+    }
+    assert_eq!(marks, [60, 120, 150]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_version_is_gone() {
+    let cluster = cluster();
+    let client = cluster.client("default");
+    create_pod(&client, &pod("a")).await;
+    let version = cluster.resource_version();
+    create_pod(&client, &pod("b")).await;
+    cluster.compact();
+    let stream = pods(&client)
+        .watch(&WatchParams::default(), &version.to_string())
+        .await
+        .unwrap();
+    pin_mut!(stream);
+    assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "error 410");
+    assert!(soon(stream.next()).await.is_none());
+    // From the newest version on it goes.
+    let newest = cluster.resource_version().to_string();
+    assert!(
+        pods(&client)
+            .watch(&WatchParams::default(), &newest)
+            .await
+            .is_ok()
+    );
+    // A short memory forgets by itself.
+    let short = Cluster::builder().history(2).build();
+    let client = short.client("default");
+    let begin = short.resource_version();
+    for name in ["a", "b", "c"] {
+        create_pod(&client, &pod(name)).await;
+    }
+    let first = |version: u64| {
+        let client = client.clone();
+        async move {
+            let stream = pods(&client)
+                .watch(&WatchParams::default(), &version.to_string())
+                .await
+                .unwrap();
+            pin_mut!(stream);
+            told(&soon(stream.next()).await.unwrap().unwrap())
+        }
+    };
+    assert_eq!(first(begin).await, "error 410");
+    assert_eq!(first(begin + 1).await, "+b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watcher_of_kube_survives_cuts_and_compaction() {
+    let cluster = cluster();
+    let client = cluster.client("default");
+    create_pod(&client, &pod("a")).await;
+    let config = watcher::Config::default().page_size(1);
+    let stream = watcher(pods(&client), config);
+    pin_mut!(stream);
+    for expected in ["init", "=a", "done"] {
+        assert_eq!(next(&mut stream).await, expected);
+    }
+    create_pod(&client, &pod("b")).await;
+    assert_eq!(next(&mut stream).await, "+b");
+    // A cut is resumed from the last version, without a relist.
+    assert_eq!(cluster.cut_watches(Some("configmaps")), 0);
+    assert_eq!(cluster.cut_watches(Some("pods")), 1);
+    create_pod(&client, &pod("c")).await;
+    assert_eq!(next(&mut stream).await, "+c");
+    // A cut after which the version is forgotten is not.
+    cluster.cut_watches(None);
+    pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
+    cluster.compact();
+    for expected in ["error", "init", "=b", "=c", "done"] {
+        assert_eq!(next(&mut stream).await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_watch_is_silent_until_it_thaws() {
+    let cluster = cluster();
+    let client = cluster.client("default");
+    let wp = WatchParams::default().timeout(5);
+    let stream = pods(&client)
+        .watch(&wp, &cluster.resource_version().to_string())
+        .await
+        .unwrap();
+    pin_mut!(stream);
+    assert_eq!(cluster.freeze_watches(Some("pods")), 1);
+    create_pod(&client, &pod("a")).await;
+    let silence = tokio::time::timeout(Duration::from_secs(3600), stream.next()).await;
+    assert!(silence.is_err());
+    cluster.thaw_watches(None);
+    assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "+a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_can_be_of_metadata_or_start_with_a_list() {
+    let cluster = cluster();
+    let client = cluster.client("default");
+    create_pod(&client, &pod("a")).await;
+    let meta: Api<PartialObjectMeta<Pod>> = Api::all(client.clone());
+    let stream = watcher(meta, watcher::Config::default().streaming_lists());
+    pin_mut!(stream);
+    for expected in ["init", "=a", "done"] {
+        assert_eq!(next(&mut stream).await, expected);
+    }
+    pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
+    assert_eq!(next(&mut stream).await, "+a");
+    assert_eq!(next(&mut stream).await, "-a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_watch_is_forgotten() {
+    let cluster = cluster();
+    let client = cluster.client("default");
+    let stream = pods(&client).watch(&WatchParams::default(), "0").await.unwrap();
+    assert_eq!(cluster.cut_watches(None), 1);
+    drop(stream);
+    assert_eq!(cluster.cut_watches(None), 0);
+}

@@ -1,0 +1,202 @@
+//! Open watches: which changes each one is to see, and the lines it has not sent yet.
+
+use std::{collections::VecDeque, task::Waker};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{
+    kinds::Target,
+    object::{Action, Change, Object, encode, event_line, metadata_only, show},
+    request::Form,
+    selector::Filter,
+    status::Failure,
+};
+
+/// Lines a watch may fall behind before it is ended, as a server ends a client that reads too slowly.
+const BACKLOG: usize = 100_000;
+
+/// What a client asked to watch.
+#[derive(Debug)]
+pub(super) struct Watch {
+    target: Target,
+    namespace: Option<String>,
+    filter: Filter,
+    form: Form,
+    pub(super) bookmarks: bool,
+    /// Changes up to and including this version are not for this watch.
+    since: u64,
+    lines: VecDeque<Bytes>,
+    ended: bool,
+    frozen: bool,
+    waker: Option<Waker>,
+}
+
+/// What a watch has for its reader.
+pub(super) enum Next {
+    Line(Bytes),
+    Nothing { frozen: bool },
+    End,
+}
+
+impl Watch {
+    pub(super) fn new(
+        target: Target,
+        namespace: Option<String>,
+        filter: Filter,
+        form: Form,
+        bookmarks: bool,
+        since: u64,
+    ) -> Self {
+        Self {
+            target,
+            namespace,
+            filter,
+            form,
+            bookmarks,
+            since,
+            lines: VecDeque::new(),
+            ended: false,
+            frozen: false,
+            waker: None,
+        }
+    }
+
+    fn covers(&self, object: &Object) -> bool {
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| namespace == object.namespace())
+    }
+
+    /// Queues a change, translated into what it means for the selected objects.
+    pub(super) fn offer(&mut self, change: &Change, wakers: &mut Vec<Waker>) {
+        if self.ended || change.resource_version() <= self.since || !self.covers(&change.object) {
+            return;
+        }
+        let now = change.action != Action::Deleted && self.filter.passes(&change.object);
+        let before = change
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.filter.passes(previous));
+        let line = match (before, now) {
+            (false, false) => return,
+            (false, true) => self.line(Action::Added, change, &change.object),
+            (true, true) => self.line(Action::Modified, change, &change.object),
+            (true, false) => match (change.action, &change.previous) {
+                (Action::Deleted, _) | (_, None) => self.line(Action::Deleted, change, &change.object),
+                // The object left the selection: it is shown as it last was inside, with the new version.
+                (_, Some(previous)) => {
+                    let last = Object::new(previous.value().clone(), change.resource_version(), None);
+                    self.line(Action::Deleted, change, &last)
+                }
+            },
+        };
+        self.push(line, wakers);
+    }
+
+    fn line(&self, action: Action, change: &Change, object: &Object) -> Bytes {
+        if self.form == Form::Whole && action == change.action && self.target.is_stored_version() {
+            return change.line();
+        }
+        event_line(action.as_str(), &self.body(object))
+    }
+
+    fn body(&self, object: &Object) -> Bytes {
+        match self.form {
+            Form::Whole => show(&self.target, object),
+            Form::MetadataOnly => encode(&metadata_only(object.value())),
+        }
+    }
+
+    /// Queues an object that was there before the watch began.
+    pub(super) fn present(&mut self, object: &Object) {
+        if self.covers(object) && self.filter.passes(object) {
+            let line = event_line(Action::Added.as_str(), &self.body(object));
+            self.lines.push_back(line);
+        }
+    }
+
+    /// Queues the bookmark that ends the initial events.
+    pub(super) fn mark_initial_end(&mut self, version: u64) {
+        let line = self.bookmark_line(version, true);
+        self.lines.push_back(line);
+    }
+
+    /// Queues a failure, after which the watch ends.
+    pub(super) fn fail(&mut self, failure: &Failure) {
+        self.lines
+            .push_back(event_line("ERROR", &encode(&failure.to_value())));
+        self.ended = true;
+    }
+
+    fn push(&mut self, line: Bytes, wakers: &mut Vec<Waker>) {
+        if self.lines.len() >= BACKLOG {
+            self.end(wakers);
+            return;
+        }
+        self.lines.push_back(line);
+        self.wake(wakers);
+    }
+
+    /// Ends the watch once its lines are sent, as if the server had closed the connection.
+    pub(super) fn end(&mut self, wakers: &mut Vec<Waker>) {
+        self.ended = true;
+        self.wake(wakers);
+    }
+
+    /// Ends the watch at once: lines not yet sent are lost.
+    pub(super) fn cut(&mut self, wakers: &mut Vec<Waker>) {
+        self.lines.clear();
+        self.frozen = false;
+        self.end(wakers);
+    }
+
+    /// Stops or resumes the flow of lines; a frozen watch does not even time out.
+    pub(super) fn freeze(&mut self, frozen: bool, wakers: &mut Vec<Waker>) {
+        self.frozen = frozen;
+        self.wake(wakers);
+    }
+
+    fn wake(&mut self, wakers: &mut Vec<Waker>) {
+        if !self.frozen {
+            wakers.extend(self.waker.take());
+        }
+    }
+
+    /// Takes the next line, or remembers whom to wake for it.
+    pub(super) fn next(&mut self, waker: &Waker) -> Next {
+        if !self.frozen {
+            if let Some(line) = self.lines.pop_front() {
+                return Next::Line(line);
+            }
+            if self.ended {
+                return Next::End;
+            }
+        }
+        if self.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+        Next::Nothing { frozen: self.frozen }
+    }
+
+    /// A bookmark, unless lines are waiting that it would overtake.
+    pub(super) fn bookmark(&self, version: u64) -> Option<Bytes> {
+        self.lines.is_empty().then(|| self.bookmark_line(version, false))
+    }
+
+    fn bookmark_line(&self, version: u64, initial_end: bool) -> Bytes {
+        let (api_version, kind) = match self.form {
+            Form::Whole => (self.target.api_version(), self.target.kind.kind.as_str()),
+            Form::MetadataOnly => ("meta.k8s.io/v1", "PartialObjectMetadata"),
+        };
+        let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+        if initial_end && let Some(map) = metadata.as_object_mut() {
+            map.insert(
+                "annotations".to_owned(),
+                json!({"k8s.io/initial-events-end": "true"}),
+            );
+        }
+        let object: Value = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+        event_line("BOOKMARK", &encode(&object))
+    }
+}

@@ -1,0 +1,107 @@
+#!/bin/sh
+# Makes the Python environment .venv/NAME below the project root from
+# tools/requirements/NAME.txt, unless a complete and current one is there.
+#
+#   tools/venv.sh mxnet|tvm
+#   PYTHON=/path/to/python3.11 tools/venv.sh mxnet      with that interpreter
+#
+# An environment counts as made only when its last file, the stamp, is there: a
+# copy of the requirements it was made from. A half-made or outdated one is
+# removed and made again. pip's output goes to .venv/NAME.log.
+set -eu
+
+fail() {
+    echo "venv: $*" >&2
+    exit 1
+}
+
+name=${1-}
+case $name in
+mxnet) title='Apache MXNet 1.9.1' needs='Python 3.8 to 3.11' fits='(3, 8) <= v < (3, 12)' ;;
+tvm) title='Apache TVM 0.27' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
+*)
+    echo 'usage: tools/venv.sh mxnet|tvm' >&2
+    exit 2
+    ;;
+esac
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+wanted=$root/tools/requirements/$name.txt
+venv=$root/.venv/$name
+stamp=$venv/complete.txt
+log=$root/.venv/$name.log
+remedy="install one, or name it: PYTHON=/path/to/python3.11"
+
+# -I in all calls: no PYTHONPATH, no packages of the user's own.
+version() { "$1" -I -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null; }
+fits() { "$1" -I -c "import sys; v = sys.version_info; sys.exit(not ($fits))" 2>/dev/null; }
+can_venv() { "$1" -I -c 'import venv, ensurepip' 2>/dev/null; }
+home() { "$1" -I -c 'import sys; print(sys.base_prefix, sys.version)' 2>/dev/null; }
+
+# Complete, of these requirements, its interpreter still works, and is the one
+# that PYTHON names, if it names one.
+current() {
+    cmp -s "$wanted" "$stamp" || return 1
+    here=$(home "$venv/bin/python") || return 1
+    [ -z "${PYTHON-}" ] || [ "$here" = "$(home "$PYTHON")" ]
+}
+
+find_python() {
+    if [ -n "${PYTHON-}" ]; then
+        found=$(version "$PYTHON") || fail "PYTHON=$PYTHON does not run; $title needs $needs"
+        fits "$PYTHON" || fail "PYTHON=$PYTHON is Python $found; $title needs $needs: $remedy"
+        can_venv "$PYTHON" || fail "PYTHON=$PYTHON has no venv module; install it (Debian, Ubuntu: apt install python${found%.*}-venv)"
+        python=$PYTHON
+        return 0
+    fi
+    seen='' bare=''
+    for python in python3.11 python3.10 python3.9 python3.8 python3; do
+        found=$(version "$python") || continue
+        if ! fits "$python"; then
+            seen="$seen, $python is $found"
+        elif ! can_venv "$python"; then
+            bare=${bare:-${found%.*}}
+        else
+            return 0
+        fi
+    done
+    [ -z "$bare" ] || fail "Python $bare has no venv module; install it (Debian, Ubuntu: apt install python$bare-venv), or name another: PYTHON=/path/to/python3.11"
+    [ -n "$seen" ] || seen=', no python3 on PATH'
+    fail "$title needs $needs; found: ${seen#, }; $remedy"
+}
+
+! current || exit 0
+mkdir -p "$root/.venv"
+
+# One at a time, where the system has flock; a second caller finds the work done.
+if command -v flock >/dev/null; then
+    exec 9>"$root/.venv/$name.lock"
+    flock 9
+    ! current || exit 0
+fi
+
+platform=$(uname -sm)
+[ "$platform" = 'Linux x86_64' ] || fail "$title has wheels for Linux x86_64; this is $platform"
+
+find_python
+echo "venv: making .venv/$name with Python $found ($title; a download of 70 to 130 MB)" >&2
+rm -rf "$venv"
+"$python" -I -m venv "$venv" >"$log" 2>&1 || fail "$python -m venv failed: $(tail -n 1 "$log") (all of it: $log)"
+
+# Wheels only: nothing is ever compiled here.
+if ! "$venv/bin/python" -I -m pip install --disable-pip-version-check --no-input --retries 2 \
+    --only-binary :all: --no-compile --requirement "$wanted" >>"$log" 2>&1; then
+    if grep -Eq 'Failed to establish a new connection|ConnectTimeout|ReadTimeout|Name or service not known|name resolution|ProxyError|SSLError|ConnectionReset|RemoteDisconnected|from versions: none' "$log"; then
+        fail "pip cannot reach a package index that has them; go online, or set PIP_INDEX_URL, HTTPS_PROXY or PIP_FIND_LINKS (all of it: $log)"
+    fi
+    fail "pip failed: $(grep '^ERROR' "$log" | head -n 1) (all of it: $log)"
+fi
+
+# Once, now: otherwise each process of each job compiles anew wherever
+# PYTHONDONTWRITEBYTECODE is set, and a job takes half as long again. Some
+# packages hold files of another Python that do not compile; never mind them.
+"$venv/bin/python" -I -m compileall -q -j 0 "$venv/lib" >>"$log" 2>&1 || :
+
+cp "$wanted" "$stamp.part"
+mv "$stamp.part" "$stamp"
+echo "venv: .venv/$name is ready" >&2
