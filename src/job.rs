@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{CustomResourceExt, Resource};
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::api::schema::tidy_definition;
 use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
 #[cfg(feature = "local")]
 use crate::local::{Environment, LocalPod};
@@ -105,9 +106,10 @@ pub trait TrainingJob:
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
     }
 
-    /// The custom resource definition. Default: what `#[derive(CustomResource)]` says.
+    /// The custom resource definition. Default: what `#[derive(CustomResource)]` says, made
+    /// [tidy](crate::api::schema::tidy_definition).
     fn definition() -> CustomResourceDefinition {
-        Self::crd()
+        tidy_definition(Self::crd())
     }
 }
 

@@ -1,39 +1,55 @@
-//! The training operator.
-mod local_run;
+//! `training-operator`: the operator, and what can be asked of it without a cluster.
 
-use clap::Parser;
+mod check;
+mod cli;
+mod crds;
+mod exit;
+mod finding;
+mod kinds;
+mod local_run;
+mod manifest;
+mod render;
+mod write;
+
 use std::process::ExitCode;
 
-#[derive(Parser)]
-enum Cli {
-    Local {
-        #[command(flatten)]
-        args: local_run::Args,
-    },
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use cli::{Cli, Command, Local};
+use exit::Failure;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Render(arguments) => render::run(&arguments),
+        Command::Crds(arguments) => crds::run(&arguments),
+        Command::Local(Local::Run(arguments)) => run_locally(&arguments),
+    };
+    done.unwrap_or_else(|failure| {
+        anstream::eprintln!("training-operator: {failure}");
+        exit::bad_input()
+    })
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+/// Nothing is run if any job is wrong.
+fn run_locally(arguments: &local_run::Args) -> Result<ExitCode, Failure> {
+    let checked = check::check(&arguments.files);
+    finding::print(&checked.findings);
+    if !checked.is_good() {
+        return Ok(exit::bad_input());
+    }
+    let mut jobs = Vec::new();
+    for job in checked.jobs {
+        jobs.push(serde_json::from_value(job.object).map_err(|error| Failure::new(&job.origin, error))?);
+    }
+    local_run::check_names(&jobs).map_err(|error| Failure::new("local run", error))?;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()),
-        )
+        .with_env_filter(filter)
         .init();
-    let Cli::Local { args } = Cli::parse();
-    let text = std::fs::read_to_string(&args.files[0]).unwrap_or_default();
-    let job: training_job_mxnet::MXJob = match serde_saphyr::from_str(&text) {
-        Ok(j) => j,
-        Err(e) => {
-            eprintln!("{e}");
-            return ExitCode::from(2);
-        }
-    };
-    match local_run::run(&args, vec![job]).await {
-        Ok(code) => code,
-        Err(e) => {
-            eprintln!("training-operator: {e:#}");
-            ExitCode::from(2)
-        }
-    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime
+        .block_on(local_run::run(arguments, jobs))
+        .map_err(|error| Failure::new("local run", format!("{error:#}")))
 }

@@ -58,6 +58,7 @@ pub struct SchedulingPolicy {
     pub queue: Option<String>,
     /// Resources that must be free at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::schema::lean::<BTreeMap<String, Quantity>>")]
     pub min_resources: Option<BTreeMap<String, Quantity>>,
     /// The priority class of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,13 @@
 //! A pod template with its descriptions is 350 KB of JSON, more than the 256 KB that client-side
 //! `kubectl apply` can store in its annotation; without them it is 55 KB.
 
+use std::sync::LazyLock;
+
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
@@ -13,15 +19,7 @@ pub const MAX_CONTAINERS: u64 = 64;
 
 /// The schema of a pod template, without descriptions.
 pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
-    let generator = SchemaSettings::openapi3()
-        .with(|s| s.inline_subschemas = true)
-        .into_generator();
-    let mut value = generator.into_root_schema_for::<PodTemplateSpec>().to_value();
-    strip_descriptions(&mut value);
-    if let Some(root) = value.as_object_mut() {
-        root.remove("$schema");
-        root.remove("title");
-    }
+    let mut value = lean_value::<PodTemplateSpec>();
     if let Some(containers) = value.pointer_mut("/properties/spec/properties/containers") {
         containers["minItems"] = 1.into();
         containers["maxItems"] = MAX_CONTAINERS.into();
@@ -31,17 +29,92 @@ pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
 
 /// The schema of type `T`, without descriptions.
 pub fn lean<T: JsonSchema>(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(lean_value::<T>()).unwrap_or_default()
+}
+
+fn lean_value<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::openapi3()
         .with(|s| s.inline_subschemas = true)
         .into_generator();
     let mut value = generator.into_root_schema_for::<T>().to_value();
-    strip_descriptions(&mut value);
-    Schema::try_from(value).unwrap_or_default()
+    strip_value(&mut value);
+    if let Some(root) = value.as_object_mut() {
+        root.remove("$schema");
+        root.remove("title");
+    }
+    value
+}
+
+/// The schema of an object's metadata, which a definition leaves to the API server.
+pub(crate) fn object_meta() -> &'static JSONSchemaProps {
+    static SCHEMA: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
+        let mut schema = serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
+        tidy(&mut schema);
+        schema
+    });
+    &SCHEMA
+}
+
+/// Takes out of a derived definition what Rust types say about themselves and the API does not.
+///
+/// `Option` becomes `nullable`, with which the API server keeps nulls, where a definition made for
+/// Go has them dropped. `serde(default)` becomes an empty default, which would be filled in where
+/// the user wrote nothing, and make `required` vain.
+pub fn tidy_definition(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut definition.spec.versions {
+        let schema = version
+            .schema
+            .as_mut()
+            .and_then(|s| s.open_api_v3_schema.as_mut());
+        if let Some(schema) = schema {
+            schema.title = None;
+            tidy(schema);
+        }
+    }
+    definition
+}
+
+fn tidy(schema: &mut JSONSchemaProps) {
+    for_each(schema, &|schema| {
+        schema.nullable = None;
+        if let Some(words) = &mut schema.enum_ {
+            words.retain(|word| !word.0.is_null());
+        }
+        schema.default = schema.default.take().filter(|default| !is_empty(&default.0));
+    });
+}
+
+/// Removes all descriptions, for a version whose fields are described in another.
+pub fn strip_descriptions(schema: &mut JSONSchemaProps) {
+    for_each(schema, &|schema| schema.description = None);
+}
+
+fn for_each(schema: &mut JSONSchemaProps, change: &impl Fn(&mut JSONSchemaProps)) {
+    change(schema);
+    for property in schema.properties.iter_mut().flat_map(|p| p.values_mut()) {
+        for_each(property, change);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(schema)) = &mut schema.additional_properties {
+        for_each(schema, change);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(schema)) = &mut schema.items {
+        for_each(schema, change);
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Removes the keyword `description` from every schema in `value`, and leaves properties of that
 /// name alone.
-fn strip_descriptions(value: &mut Value) {
+fn strip_value(value: &mut Value) {
     match value {
         Value::Object(schema) => {
             if schema.get("description").is_some_and(Value::is_string) {
@@ -50,14 +123,14 @@ fn strip_descriptions(value: &mut Value) {
             for (key, child) in schema {
                 if key == "properties" {
                     for property in child.as_object_mut().into_iter().flat_map(|p| p.values_mut()) {
-                        strip_descriptions(property);
+                        strip_value(property);
                     }
                 } else {
-                    strip_descriptions(child);
+                    strip_value(child);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(strip_descriptions),
+        Value::Array(items) => items.iter_mut().for_each(strip_value),
         _ => {}
     }
 }
@@ -70,7 +143,7 @@ mod tests {
     #[test]
     fn a_property_called_description_stays() {
         let mut schema = json!({"description": "gone", "properties": {"description": {"type": "string", "description": "gone"}}});
-        strip_descriptions(&mut schema);
+        strip_value(&mut schema);
         assert_eq!(schema, json!({"properties": {"description": {"type": "string"}}}));
     }
 }

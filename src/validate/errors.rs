@@ -2,6 +2,24 @@
 
 use std::fmt;
 
+/// The path of `key` below `path`: `path.key`, or `path[key]` if the key is not a plain word, as the
+/// keys of labels are.
+pub fn field(path: &str, key: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if key.is_empty() || !key.chars().all(plain) {
+        format!("{path}[{key}]")
+    } else if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+/// The path of item `n` of the list at `path`.
+pub fn item(path: &str, n: usize) -> String {
+    format!("{path}[{n}]")
+}
+
 /// One thing wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {

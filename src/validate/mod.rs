@@ -4,12 +4,17 @@
 //! [`ValidJob`], is all that render and plan take, so nothing after this step looks at raw specs.
 
 mod errors;
+pub mod mend;
 pub(crate) mod names;
+mod quantity;
 mod roles;
+pub mod schema;
 mod template;
+mod words;
 
-pub use errors::{FieldError, FieldErrors};
+pub use errors::{FieldError, FieldErrors, field, item};
 pub(crate) use template::framework_port;
+pub use words::nearest;
 
 use crate::api::{CleanPodPolicy, RestartScope};
 use crate::job::TrainingJob;
@@ -68,13 +73,16 @@ pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<V
     let mut errors = FieldErrors::default();
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
-    if !names::is_dns1035_label(name) {
+    if name.is_empty() {
+        errors.push("metadata.name", "it is missing", "give the job a name");
+    } else if !names::is_dns1035_label(name) {
         errors.push(
             "metadata.name",
             format!("{name:?} cannot name a service"),
             "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'",
         );
     }
+    template::check_labels("metadata", meta, &mut errors);
     let policy = check_policy(job, settings, &mut errors);
     let roles = roles::check(job, &mut errors);
     let topology = Topology {
@@ -157,11 +165,13 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
 }
 
 pub(crate) fn unknown_word(path: String, word: &str, known: &[&str], errors: &mut FieldErrors) {
-    errors.push(
-        path,
-        format!("{word:?} is not known"),
-        format!("use one of {}", known.join(", ")),
-    );
+    let use_one = format!("use one of {}", known.join(", "));
+    let remedy = match nearest(word, known.iter().copied()) {
+        _ if known.len() == 1 => format!("use {}, or leave it out", known.join("")),
+        Some(meant) => format!("did you mean {meant}? {use_one}"),
+        None => use_one,
+    };
+    errors.push(path, format!("{word:?} is not known"), remedy);
 }
 
 /// Host names are service names, so the longest must be a label.

@@ -4,7 +4,7 @@ use crate::api::{ReplicaSpec, RestartPolicy};
 use crate::job::{RoleKind, TrainingJob};
 use crate::topology::Role;
 
-use super::{FieldErrors, MAX_REPLICAS, template, unknown_word};
+use super::{FieldErrors, MAX_REPLICAS, errors, nearest, template, unknown_word};
 
 /// The roles that a job names, in the framework's order, and what is wrong with them.
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
@@ -14,10 +14,15 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
     let known: Vec<&str> = framework.roles.iter().map(|r| r.name).collect();
     for key in specs.keys() {
         if !known.iter().any(|name| name.eq_ignore_ascii_case(key)) {
+            let use_one = format!("use one of {}", known.join(", "));
+            let remedy = match nearest(key, known.iter().copied()) {
+                Some(meant) => format!("did you mean {meant}? {use_one}"),
+                None => use_one,
+            };
             errors.push(
-                format!("{field}.{key}"),
+                errors::field(&field, key),
                 format!("{} has no such role", J::kind(&())),
-                format!("use one of {}", known.join(", ")),
+                remedy,
             );
         }
     }
@@ -29,7 +34,7 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
         let Some((key, spec)) = named.next() else { continue };
         for (other, _) in named {
             errors.push(
-                format!("{field}.{other}"),
+                errors::field(&field, other),
                 format!("this is the same role as {key}"),
                 format!("keep one of the two, as {}", kind.name),
             );

@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::job::TrainingJob;
 
-use super::{FieldErrors, names};
+use super::quantity::is_quantity;
+use super::{FieldErrors, errors, names};
 
 /// Checks a template, and returns the number of the framework's port in it.
 pub(super) fn check<J: TrainingJob>(path: &str, template: &PodTemplateSpec, errors: &mut FieldErrors) -> i32 {
     let framework = J::FRAMEWORK;
-    check_metadata(path, template, errors);
+    if let Some(metadata) = &template.metadata {
+        check_labels(&format!("{path}.metadata"), metadata, errors);
+    }
     let containers = template
         .spec
         .as_ref()
@@ -69,16 +73,14 @@ pub(crate) fn framework_port(container: &Container, port_name: &str) -> Option<i
         .map(|p| p.container_port)
 }
 
-fn check_metadata(path: &str, template: &PodTemplateSpec, errors: &mut FieldErrors) {
-    let Some(metadata) = &template.metadata else {
-        return;
-    };
+/// Checks the labels and annotations of `metadata`, which is at `path`.
+pub(super) fn check_labels(path: &str, metadata: &ObjectMeta, errors: &mut FieldErrors) {
     for (field, map, is_label) in [
         ("labels", &metadata.labels, true),
         ("annotations", &metadata.annotations, false),
     ] {
         for (key, value) in map.iter().flatten() {
-            let at = format!("{path}.metadata.{field}[{key}]");
+            let at = errors::field(&format!("{path}.{field}"), key);
             if !names::is_qualified_name(key) {
                 errors.push(
                     at,
@@ -116,6 +118,7 @@ fn check_container(path: &str, container: &Container, errors: &mut FieldErrors) 
             );
         }
     }
+    check_resources(path, container, errors);
     let mut port_names = BTreeSet::new();
     for (n, port) in container.ports.iter().flatten().enumerate() {
         let at = format!("{path}.ports[{n}]");
@@ -142,6 +145,26 @@ fn check_container(path: &str, container: &Container, errors: &mut FieldErrors) 
                 format!("{name:?} is taken"),
                 "give each port its own name",
             );
+        }
+    }
+}
+
+fn check_resources(path: &str, container: &Container, errors: &mut FieldErrors) {
+    let Some(resources) = &container.resources else {
+        return;
+    };
+    for (list, quantities) in [("limits", &resources.limits), ("requests", &resources.requests)] {
+        for (resource, quantity) in quantities.iter().flatten() {
+            let at = errors::field(&format!("{path}.resources.{list}"), resource);
+            if !is_quantity(&quantity.0) {
+                errors.push(
+                    at,
+                    format!("{:?} is not a quantity", quantity.0),
+                    "use a number, perhaps with a unit: 500m, 2, 1.5Gi",
+                );
+            } else if quantity.0.starts_with('-') {
+                errors.push(at, format!("{} is negative", quantity.0), "use 0 or more");
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
+use training_job::api::schema::{strip_descriptions, tidy_definition};
 
 use crate::MXJob;
 
@@ -12,7 +13,7 @@ const OLDER: [&str; 2] = ["v1beta1", "v1alpha2"];
 
 /// The definition, of which one serves all versions.
 pub(crate) fn definition() -> CustomResourceDefinition {
-    let mut definition = MXJob::crd();
+    let mut definition = tidy_definition(MXJob::crd());
     // kubectl reads these as they are; Go's generator writes none that is empty.
     definition.spec.names.list_kind = Some("MXJobList".to_owned());
     let Some(v1) = definition.spec.versions.first_mut() else {
@@ -34,6 +35,7 @@ pub(crate) fn definition() -> CustomResourceDefinition {
 }
 
 /// The same fields, but for pod templates, which are taken as they come: each full copy costs 55 KB.
+/// The fields are described in `v1`.
 fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourceDefinitionVersion {
     let mut version = CustomResourceDefinitionVersion {
         name: name.to_owned(),
@@ -41,6 +43,9 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
         deprecated: Some(true),
         ..current.clone()
     };
+    if let Some(schema) = schema(&mut version) {
+        strip_descriptions(schema);
+    }
     let spec = schema(&mut version).and_then(|s| s.properties.as_mut()?.get_mut("spec"));
     if let Some(spec) = spec {
         spec.required = Some(vec!["mxReplicaSpecs".to_owned()]);

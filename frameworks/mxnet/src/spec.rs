@@ -14,6 +14,7 @@ use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy, Sche
     plural = "mxjobs",
     singular = "mxjob",
     namespaced,
+    doc = "A distributed job of Apache MXNet, TVM or BytePS.",
     status = "JobStatus",
     derive = "PartialEq",
     printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),

@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What to run, and how.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Job manifests: files, or `-` for standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
@@ -90,7 +90,7 @@ enum End {
 ///
 /// # Errors
 /// The machine lacks something that is needed, or the API refuses a job.
-pub async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let cluster = Cluster::builder().auto_namespaces().build();
     let client = cluster.client("default");
@@ -251,7 +251,7 @@ async fn until(at: Option<Instant>) {
 ///
 /// # Errors
 /// Names the job that is there twice.
-pub fn check_names(jobs: &[MXJob]) -> anyhow::Result<()> {
+pub(crate) fn check_names(jobs: &[MXJob]) -> anyhow::Result<()> {
     let mut seen = std::collections::BTreeSet::new();
     for job in jobs {
         let name = (

@@ -1,0 +1,123 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::local_run;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    all is well
+  1    the job failed
+  2    bad YAML or usage
+  130  ended by Ctrl-C";
+
+/// Runs training jobs on Kubernetes, or shows what they would be.
+#[derive(Debug, Parser)]
+#[command(name = "training-operator", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print every service and pod that jobs would get.
+    Render(Render),
+    /// Print the custom resource definitions.
+    Crds(Crds),
+    /// Run jobs on this machine, without a cluster.
+    #[command(subcommand)]
+    Local(Local),
+}
+
+const RENDER_HELP: &str = "\
+The objects come in the order in which the operator makes them, and the same input gives the same
+bytes. A job in a file has no UID: the owner references have 00000000-0000-0000-0000-000000000000.
+Objects that are no training jobs are passed by with a note. Nothing is printed if any job is wrong.
+
+Examples:
+  training-operator render job.yaml
+  training-operator render examples/ --output json
+  kustomize build overlays/prod | training-operator render -
+  diff <(training-operator render old.yaml) <(training-operator render new.yaml)
+
+Exit codes:
+  0  all jobs are printed
+  2  bad YAML, a job that the operator would refuse, or bad usage";
+
+/// Print every service and pod that jobs would get.
+#[derive(Debug, Args)]
+#[command(after_help = RENDER_HELP)]
+pub(crate) struct Render {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How to print: YAML documents, or one JSON List.
+    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
+    pub(crate) output: Format,
+}
+
+/// How to print objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// YAML documents.
+    Yaml,
+    /// One JSON object of kind List.
+    Json,
+}
+
+const CRDS_HELP: &str = "\
+Examples:
+  training-operator crds | kubectl apply -f -
+  training-operator crds --dir crds
+
+Exit codes:
+  0  all is well
+  2  the files cannot be written, or bad usage";
+
+/// Print the custom resource definitions.
+#[derive(Debug, Args)]
+#[command(after_help = CRDS_HELP)]
+pub(crate) struct Crds {
+    /// Write one file per definition into this directory instead, such as kubeflow.org_mxjobs.yaml.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Without a cluster.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Local {
+    /// Run jobs until they end, each replica as a process.
+    #[command(after_help = LOCAL_RUN_HELP)]
+    Run(local_run::Args),
+}
+
+const LOCAL_RUN_HELP: &str = "\
+The operator, an in-memory Kubernetes API and a node agent run in this one process. Images are not
+pulled: the containers' commands run as they are found here.
+
+Examples:
+  training-operator local run examples/mxnet/train.yaml --venv .venv/mxnet
+  training-operator local run job.yaml --workdir ~/src/model --timeout 600 --keep-logs logs
+  training-operator local run job.yaml --why
+
+Exit codes:
+  0    all jobs Succeeded
+  1    a job Failed, or the time-out has passed
+  2    bad YAML or usage
+  130  ended by Ctrl-C; a second Ctrl-C kills at once";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

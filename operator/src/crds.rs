@@ -1,0 +1,97 @@
+//! `training-operator crds`.
+
+use std::fs;
+use std::process::ExitCode;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_saphyr::{FlowMap, FlowSeq};
+
+use crate::cli::Crds;
+use crate::exit::Failure;
+use crate::kinds::kinds;
+use crate::write;
+
+/// Prints the definitions, or writes them to files.
+pub(crate) fn run(arguments: &Crds) -> Result<ExitCode, Failure> {
+    let mut all = String::new();
+    for kind in kinds() {
+        let text = text(&kind.definition).map_err(|error| Failure::new("output", error))?;
+        let Some(directory) = &arguments.dir else {
+            all.push_str(&text);
+            continue;
+        };
+        let spec = &kind.definition.spec;
+        let file = directory.join(format!("{}_{}.yaml", spec.group, spec.names.plural));
+        fs::create_dir_all(directory)
+            .and_then(|()| fs::write(&file, text))
+            .map_err(|error| Failure::new(&file.display().to_string(), error))?;
+    }
+    write::print(&all)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Schemas up to this long are written on one line.
+const NARROW: usize = 100;
+/// The same in what nobody reads: a pod template, whose 1,200 fields are Kubernetes' own, and the
+/// versions that only repeat the stored one. In block style their indentation alone would be 100 KB.
+const WIDE: usize = 1_500;
+
+fn text(definition: &CustomResourceDefinition) -> Result<String, String> {
+    let mut value = serde_json::to_value(definition).map_err(|error| error.to_string())?;
+    use_integers(&mut value);
+    let text = write::yaml(&Lines {
+        value: &value,
+        width: NARROW,
+    })?;
+    Ok(format!("---\n# {}\n{text}", write::title(&value)))
+}
+
+/// Bounds are floating-point numbers in the API's type, and integers in every manifest.
+fn use_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15) {
+                *value = (float as i64).into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(use_integers),
+        Value::Object(members) => members.values_mut().for_each(use_integers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// A part of a definition, on one line if it is short.
+struct Lines<'a> {
+    value: &'a Value,
+    width: usize,
+}
+
+impl<'a> Serialize for Lines<'a> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let part = |key: &str, value: &'a Value| Lines {
+            value,
+            width: if key == "template" || value["storage"] == false {
+                WIDE
+            } else {
+                self.width
+            },
+        };
+        match self.value {
+            Value::Object(members) if self.is_short() => FlowMap(members).serialize(serializer),
+            Value::Array(items) if self.is_short() => FlowSeq(items).serialize(serializer),
+            Value::Object(members) => {
+                serializer.collect_map(members.iter().map(|(key, value)| (key, part(key, value))))
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(|value| part("", value))),
+            value => value.serialize(serializer),
+        }
+    }
+}
+
+impl Lines<'_> {
+    fn is_short(&self) -> bool {
+        self.value.to_string().len() <= self.width
+    }
+}

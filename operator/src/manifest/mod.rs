@@ -1,0 +1,10 @@
+//! Manifests: files, directories and standard input → documents whose every field knows its place.
+
+mod node;
+mod scalar;
+mod source;
+mod yaml;
+
+pub(crate) use node::{Content, Node, Position};
+pub(crate) use source::{Source, sources};
+pub(crate) use yaml::documents;

@@ -1,0 +1,92 @@
+//! Where manifests come from.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The text of a file, or why there is none.
+pub(crate) struct Source {
+    /// Its name in messages.
+    pub(crate) name: String,
+    /// Which of the command's arguments led to it.
+    pub(crate) argument: usize,
+    /// Its text.
+    pub(crate) text: Result<String, String>,
+}
+
+/// What the arguments of a command name: `-` is standard input, a directory stands for all manifests
+/// in it and below it, by name.
+pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for (n, path) in arguments.iter().enumerate() {
+        let mut add = |name: String, bytes: io::Result<Vec<u8>>| {
+            let text = bytes.map_err(|e| explain(&e)).and_then(text);
+            sources.push(Source {
+                name,
+                argument: n,
+                text,
+            });
+        };
+        if path == Path::new("-") {
+            let mut bytes = Vec::new();
+            let read = io::stdin().lock().read_to_end(&mut bytes);
+            add("<stdin>".to_owned(), read.map(|_| bytes));
+        } else if path.is_dir() {
+            let mut files = Vec::new();
+            match manifests_below(path, &mut files) {
+                Ok(()) if files.is_empty() => {
+                    let error = io::Error::other("there is no *.yaml, *.yml or *.json file in it");
+                    add(path.display().to_string(), Err(error));
+                }
+                Ok(()) => {
+                    for file in files {
+                        add(file.display().to_string(), fs::read(&file));
+                    }
+                }
+                Err(error) => add(path.display().to_string(), Err(error)),
+            }
+        } else {
+            add(path.display().to_string(), fs::read(path));
+        }
+    }
+    sources
+}
+
+/// Links to directories are not followed: they may lead back up.
+fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            manifests_below(&path, files)?;
+        } else if path.is_file()
+            && matches!(
+                path.extension().and_then(|e| e.to_str()),
+                Some("yaml" | "yml" | "json")
+            )
+        {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, String> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("it is not text: byte {at} is not UTF-8")
+    })?;
+    if let Some(at) = text.find('\0') {
+        return Err(format!("it is not text: byte {at} is 0"));
+    }
+    Ok(text)
+}
+
+fn explain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "it may not be read; change its permissions".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,173 @@
+//! Kubernetes objects as text: YAML that kubectl reads back as the same objects, or JSON.
+
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_saphyr::SingleQuoted;
+
+/// A YAML document without its `---`.
+///
+/// The writer quotes what YAML 1.1 would read as anything but a string. Long strings are not folded:
+/// a value that is one line in the cluster is one line to read.
+pub(crate) fn yaml(value: &impl Serialize) -> Result<String, String> {
+    let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+    serde_saphyr::to_string_with_options(value, options).map_err(|error| error.to_string())
+}
+
+/// Objects as YAML documents, each behind a comment that names it.
+pub(crate) fn documents(objects: &[Value]) -> Result<String, String> {
+    let mut text = String::new();
+    for object in objects {
+        text.push_str("---\n# ");
+        text.push_str(&title(object));
+        text.push('\n');
+        text.push_str(&yaml(&Readable(object))?);
+    }
+    Ok(text)
+}
+
+/// Objects as one JSON `List`.
+pub(crate) fn list(objects: Vec<Value>) -> Result<String, String> {
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let mut text = serde_json::to_string_pretty(&list).map_err(|error| error.to_string())?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Writes to standard output. A reader that has seen enough, such as `head`, is no failure.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// A value whose strings are quoted for people: JSON in a string, such as `MX_CONFIG`, stands in
+/// single quotes and needs no backslashes.
+struct Readable<'a>(&'a Value);
+
+impl Serialize for Readable<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::String(text) if is_json(text) => SingleQuoted(text).serialize(serializer),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Readable)),
+            Value::Object(members) => serializer.collect_map(members.iter().map(|(k, v)| (k, Readable(v)))),
+            value => value.serialize(serializer),
+        }
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    text.starts_with(['{', '[', '"']) && text.chars().all(|c| c == ' ' || c.is_ascii_graphic())
+}
+
+pub(crate) fn title(object: &Value) -> String {
+    let text = |pointer| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    format!("{} {}", text("/kind"), text("/metadata/name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest;
+    use proptest::prelude::*;
+
+    fn reread(value: &Value) -> Vec<Value> {
+        let text = documents(std::slice::from_ref(value)).unwrap();
+        let (documents, fault) = manifest::documents(&text);
+        assert!(fault.is_none(), "{fault:?}\n{text}");
+        documents.iter().map(manifest::Node::to_json).collect()
+    }
+
+    #[test]
+    fn strings_stay_strings() {
+        for text in [
+            "on",
+            "y",
+            "No",
+            "null",
+            "~",
+            "",
+            "0644",
+            "1_000",
+            "1:30",
+            "0x1F",
+            "1e3",
+            ".5",
+            "-",
+            "?",
+            "a: b",
+            "a #b",
+            "# a",
+            " a ",
+            "{}",
+            "[1]",
+            "{\"a\":\"it's\"}",
+            "\"",
+            "'",
+            "a\nb",
+            "a\n",
+            "\n",
+            "a\n\n",
+            "\ta",
+            "  a\nb",
+            "%x",
+            "@x",
+            "`x",
+            "!x",
+            "&x",
+            "*x",
+            "<<",
+            "=",
+            "2026-01-01",
+            ".inf",
+            "\u{85}",
+            "\u{feff}",
+            "é",
+            "\0",
+            "---",
+            "...",
+            "--- a",
+            "a\r\nb",
+            "\u{1b}[31m",
+            "|",
+            ">",
+            "- a",
+        ] {
+            let object = serde_json::json!({"kind": "K", "value": text, text: [text]});
+            assert_eq!(reread(&object), [object]);
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[ -~\n\t]{0,12}".prop_map(Value::from),
+            "\\PC{0,8}".prop_map(Value::from),
+            "[0-9_.xobeE+-]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[ -~]{0,6}", inner, 0..4)
+                    .prop_map(|m| Value::Object(m.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(value in any_value()) {
+            let object = serde_json::json!({"kind": "K", "value": value});
+            prop_assert_eq!(reread(&object), [object]);
+        }
+    }
+}

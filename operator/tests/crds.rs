@@ -1,0 +1,140 @@
+//! The committed definitions are what the program prints, small, and structural.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod program;
+
+use std::fs;
+
+use program::{root, run};
+use serde_json::Value;
+
+/// Client-side `kubectl apply` stores the whole object in an annotation of at most 256 KiB, and a
+/// person should be able to open the file.
+const MAX_BYTES: usize = 80_000;
+
+#[test]
+fn committed_definitions_are_current() {
+    let directory = root().join("crds");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        let written = run(&["crds", "--dir", "crds"]);
+        assert_eq!(written.code, Some(0), "{}", written.stderr);
+    }
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    files.sort();
+    let committed: String = files.iter().map(|f| fs::read_to_string(f).unwrap()).collect();
+    let printed = run(&["crds"]).stdout;
+    assert!(
+        committed == printed,
+        "crds/ is stale; run: UPDATE_SNAPSHOTS=1 cargo test -p training-operator --test crds"
+    );
+    for file in files {
+        let bytes = fs::metadata(&file).unwrap().len();
+        assert!(bytes < MAX_BYTES as u64, "{} has {bytes} bytes", file.display());
+    }
+}
+
+#[test]
+fn definitions_are_what_an_api_server_accepts() {
+    for definition in definitions() {
+        let versions = definition["spec"]["versions"].as_array().unwrap();
+        let stored: Vec<_> = versions.iter().filter(|v| v["storage"] == true).collect();
+        assert_eq!(stored.len(), 1, "one version is stored");
+        assert_eq!(stored[0]["name"], "v1");
+        for version in versions {
+            assert_eq!(version["served"], true);
+            assert!(version["subresources"]["status"].is_object());
+            let schema = &version["schema"]["openAPIV3Schema"];
+            assert_eq!(schema["type"], "object");
+            check_structural(schema, &version["name"].to_string());
+        }
+    }
+}
+
+#[test]
+fn mxjob_has_the_versions_that_manifests_use() {
+    let definition = &definitions()[0];
+    assert_eq!(definition["metadata"]["name"], "mxjobs.kubeflow.org");
+    let versions = definition["spec"]["versions"].as_array().unwrap();
+    let names: Vec<_> = versions.iter().map(|v| v["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["v1", "v1beta1", "v1alpha2"]);
+    let spec = &versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    assert_eq!(
+        spec["runPolicy"]["properties"]["suspend"]["default"], false,
+        "as under the Go operator"
+    );
+    assert!(spec["jobMode"].get("default").is_none());
+    assert!(
+        spec["jobMode"]["description"].is_string(),
+        "our fields are described"
+    );
+    let role = &spec["mxReplicaSpecs"]["additionalProperties"]["properties"];
+    assert!(role["template"]["description"].is_string());
+    let containers = &role["template"]["properties"]["spec"]["properties"]["containers"];
+    assert!(
+        !containers.to_string().contains("\"description\":\""),
+        "Kubernetes' own are not"
+    );
+    let limits = &containers["items"]["properties"]["resources"]["properties"]["limits"];
+    assert_eq!(limits["additionalProperties"]["x-kubernetes-int-or-string"], true);
+}
+
+fn definitions() -> Vec<Value> {
+    serde_saphyr::from_multiple(&run(&["crds"]).stdout).unwrap()
+}
+
+/// The rules of structural schemas, as far as this operator's could break them.
+fn check_structural(schema: &Value, path: &str) {
+    let members = schema.as_object().unwrap();
+    for (key, value) in members {
+        let known = [
+            "additionalProperties",
+            "default",
+            "description",
+            "enum",
+            "format",
+            "items",
+            "maxItems",
+            "maximum",
+            "minItems",
+            "minimum",
+            "properties",
+            "required",
+            "type",
+            "x-kubernetes-int-or-string",
+            "x-kubernetes-preserve-unknown-fields",
+        ];
+        assert!(known.contains(&key.as_str()), "{path}: {key}: {value}");
+    }
+    let int_or_string = members.contains_key("x-kubernetes-int-or-string");
+    assert!(
+        int_or_string != members.contains_key("type"),
+        "{path}: a type, or int-or-string"
+    );
+    assert!(
+        !(members.contains_key("properties") && members.contains_key("additionalProperties")),
+        "{path}"
+    );
+    if let Some(format) = members.get("format") {
+        assert!(
+            ["int32", "int64", "date-time"].contains(&format.as_str().unwrap()),
+            "{path}: {format}"
+        );
+    }
+    for (name, property) in members
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        check_structural(property, &format!("{path}.{name}"));
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(part) = members.get(key) {
+            check_structural(part, &format!("{path}.{key}"));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! An object without what its schema forbids, so that the rest of it can be looked at.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use serde_json::Value;
+
+use super::errors::{field, item};
+use super::schema::{fits, of_any_key, of_items};
+use crate::api::schema::object_meta;
+
+/// Removes from an object what would keep it from being decoded, and returns the paths of that.
+///
+/// Null properties go as well, as in the API server, and are not among the paths. What is removed
+/// has an error from [`check`](super::schema::check); an error elsewhere that only its absence
+/// brings about is found by [`is_echo`].
+pub fn mend(schema: &JSONSchemaProps, object: &mut Value) -> Vec<String> {
+    let mut removed = Vec::new();
+    mend_value(schema, object, "", &mut removed);
+    if let Some(metadata) = object.get_mut("metadata") {
+        let schema = object_meta();
+        if fits(schema, metadata) {
+            mend_value(schema, metadata, "metadata", &mut removed);
+        } else {
+            *metadata = Value::Object(serde_json::Map::new());
+            removed.push("metadata".to_owned());
+        }
+    }
+    removed
+}
+
+/// Whether an error at `path` may come from nothing but the absence of one of the `removed` fields:
+/// it is within that field, or is the field around it or the one around that.
+pub fn is_echo(path: &str, removed: &[String]) -> bool {
+    removed.iter().any(|removed| {
+        let around = parent(removed);
+        [removed.as_str(), around, parent(around)].contains(&path)
+            || path
+                .strip_prefix(removed.as_str())
+                .is_some_and(|rest| rest.starts_with(['.', '[']))
+    })
+}
+
+fn parent(path: &str) -> &str {
+    path.rfind(['.', '[']).map_or("", |end| &path[..end])
+}
+
+fn mend_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, removed: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => members.retain(|key, member| {
+            let property = schema.properties.as_ref().and_then(|p| p.get(key));
+            let Some(schema) = property.or(of_any_key(schema)) else {
+                return true;
+            };
+            if member.is_null() && property.is_some() {
+                return schema.nullable == Some(true);
+            }
+            let at = field(path, key);
+            if fits(schema, member) {
+                mend_value(schema, member, &at, removed);
+                return true;
+            }
+            removed.push(at);
+            false
+        }),
+        Value::Array(items) => {
+            let Some(schema) = of_items(schema) else { return };
+            for (n, value) in items.iter_mut().enumerate() {
+                let at = item(path, n);
+                if fits(schema, value) {
+                    mend_value(schema, value, &at, removed);
+                } else {
+                    // The others keep their numbers.
+                    *value = empty(schema);
+                    removed.push(at);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn empty(schema: &JSONSchemaProps) -> Value {
+    match schema.type_.as_deref() {
+        Some("object") => Value::Object(serde_json::Map::new()),
+        Some("array") => Value::Array(Vec::new()),
+        Some("string") => "".into(),
+        Some("boolean") => false.into(),
+        _ => 0.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_does_not_fit_goes() {
+        let schema = serde_json::from_value(json!({"type": "object", "properties": {
+            "count": {"type": "integer", "format": "int32"},
+            "name": {"type": "string"},
+            "maybe": {"type": "string", "nullable": true},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"on": {"type": "boolean"}}}},
+        }}))
+        .unwrap();
+        let mut object = json!({
+            "metadata": {"name": 5, "labels": {"a": 1, "b": "2"}},
+            "count": 3_000_000_000_u64, "name": null, "maybe": null, "other": null,
+            "labels": {"a": null, "b": "c"}, "list": ["x", {"on": "yes"}],
+        });
+        let removed = mend(&schema, &mut object);
+        assert_eq!(
+            object,
+            json!({
+                "metadata": {"labels": {"b": "2"}},
+                "maybe": null, "other": null, "labels": {"b": "c"}, "list": [{}, {}],
+            })
+        );
+        let mut paths = removed.clone();
+        paths.sort();
+        assert_eq!(
+            paths,
+            [
+                "count",
+                "labels.a",
+                "list[0]",
+                "list[1].on",
+                "metadata.labels.a",
+                "metadata.name"
+            ]
+        );
+        assert!(is_echo("list[0].on", &removed) && is_echo("list", &removed) && is_echo("count", &removed));
+        assert!(!is_echo("counter", &removed) && !is_echo("labels.b", &removed));
+    }
+}

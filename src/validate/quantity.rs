@@ -1,0 +1,45 @@
+//! Syntax of Kubernetes resource quantities, such as `500m`, `1.5Gi` or `1e3`.
+
+/// Whether the API server takes `text` as a quantity.
+pub(crate) fn is_quantity(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let after_number = unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = &unsigned[..unsigned.len() - after_number.len()];
+    number.contains(|c: char| c.is_ascii_digit())
+        && number.matches('.').count() <= 1
+        && (is_suffix(after_number) || is_exponent(after_number))
+}
+
+fn is_suffix(text: &str) -> bool {
+    matches!(
+        text,
+        "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei"
+    )
+}
+
+fn is_exponent(text: &str) -> bool {
+    let Some(exponent) = text.strip_prefix(['e', 'E']) else {
+        return false;
+    };
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_by_the_api_server() {
+        for good in [
+            "0", "1", "-1", "1.5Gi", ".5", "1.", "500m", "2k", "1e3", "1E-3", "1E", "+4Ti",
+        ] {
+            assert!(is_quantity(good), "{good}");
+        }
+        for bad in [
+            "", "m", "1 Gi", "1gb", "4GB", "1K", "1.2.3", "e3", "1e", "0x10", "1_000", "١",
+        ] {
+            assert!(!is_quantity(bad), "{bad}");
+        }
+    }
+}

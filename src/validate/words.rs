@@ -1,0 +1,64 @@
+//! Which word was meant.
+
+/// The word of `known` that `word` was probably meant to be: the same but for case, or few typing
+/// errors away.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = word.to_lowercase();
+    let allowed = match wanted.chars().count() {
+        0..=2 => 0,
+        3..=5 => 1,
+        6..=8 => 2,
+        _ => 3,
+    };
+    known
+        .into_iter()
+        .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many characters must be inserted, removed, replaced or swapped with their neighbour to make
+/// `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut before_last = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    let mut previous = None;
+    for (i, x) in a.chars().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let replaced = last[j] + usize::from(x != *y);
+            let mut best = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            if j > 0 && previous == Some(*y) && x == b[j - 1] {
+                best = best.min(before_last[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        previous = Some(x);
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_found() {
+        let known = ["Scheduler", "Server", "Worker", "Tuner"];
+        for (word, expected) in [
+            ("worker", Some("Worker")),
+            ("Workr", Some("Worker")),
+            ("Wokrer", Some("Worker")),
+            ("Sceduler", Some("Scheduler")),
+            ("Chief", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, known), expected, "{word}");
+        }
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("ab", "ba"), 1);
+    }
+}
