@@ -80,7 +80,8 @@ pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Deletes the job at the end of its time to live.
 pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now: Timestamp) {
-    let (Some(ttl), Some(completed)) = (ttl, &status.completion_time) else {
+    // A negative one is a mistake, of which the job's owner is still to learn.
+    let (Some(ttl @ 0..), Some(completed)) = (ttl, &status.completion_time) else {
         return;
     };
     match completed.0.checked_add(SignedDuration::from_secs(ttl)) {

@@ -47,6 +47,14 @@ fn another_mistake_is_told_in_its_turn() {
 }
 
 #[test]
+fn a_negative_time_to_live_deletes_no_job() {
+    let mut w = World::train("Worker=1", "ttlSecondsAfterFinished: -5");
+    w.settle();
+    assert!(!w.job_deleted, "its owner must be able to read what is wrong");
+    assert_eq!(w.state(), ["Failed"]);
+}
+
+#[test]
 fn a_mistake_in_a_running_job_costs_no_training() {
     let mut w = World::train("Scheduler=1 Worker=1", "").started();
     let before = (w.status(), w.pod_names());
