@@ -207,9 +207,9 @@ impl From<&Service> for ServiceRecord {
     }
 }
 
-/// Cuts a message at a character's end, from the front: its last words say most.
-fn cut(message: String) -> String {
-    let mut from = message.len().saturating_sub(MAX_MESSAGE);
+/// The end of a message that has at most `bound` bytes: its last words say most.
+pub(crate) fn last_words(message: String, bound: usize) -> String {
+    let mut from = message.len().saturating_sub(bound);
     while !message.is_char_boundary(from) {
         from += 1;
     }
@@ -218,6 +218,10 @@ fn cut(message: String) -> String {
     } else {
         message[from..].to_owned()
     }
+}
+
+fn cut(message: String) -> String {
+    last_words(message, MAX_MESSAGE)
 }
 
 #[cfg(test)]

@@ -118,3 +118,22 @@ fn a_restart_in_place_at_the_limit_tells_how_the_container_had_ended() {
         (Some("job-worker-0"), Some(139), Some(11))
     );
 }
+
+#[test]
+fn a_message_has_a_bound() {
+    let mut w = World::train("Worker=1:ExitCode", "backoffLimit: 0").started();
+    w.pod("worker-0").exits(137);
+    let status = w.pod("worker-0").object().status.as_mut().unwrap();
+    let state = status.container_statuses.as_mut().unwrap()[0]
+        .state
+        .as_mut()
+        .unwrap();
+    state.terminated.as_mut().unwrap().message = Some("é".repeat(5_000));
+    w.settle();
+    let message = w.status().failure.unwrap().message;
+    assert!(
+        message.len() <= MAX_MESSAGE && message.starts_with("backoffLimit 0 is used up"),
+        "{}",
+        message.len()
+    );
+}

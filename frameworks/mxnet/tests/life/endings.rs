@@ -102,6 +102,25 @@ fn services_of_pods_that_are_gone_already_go_as_well() {
 }
 
 #[test]
+fn a_pod_with_a_deadline_of_its_own_is_not_the_jobs_limit() {
+    // `None` is obeyed: no limit of the job was reached, though the pod's reason has the same name.
+    let mut w = World::train("Scheduler=1 Worker=1", "cleanPodPolicy: None").started();
+    w.pod("worker-0").taken(
+        "Failed",
+        "DeadlineExceeded",
+        "Pod was active on the node longer than the specified deadline",
+    );
+    w.settle();
+    assert_eq!(
+        (w.state(), w.pod_names()),
+        (
+            vec!["Created".into(), "Failed".to_owned()],
+            vec!["scheduler-0".into(), "worker-0".to_owned()]
+        )
+    );
+}
+
+#[test]
 fn a_job_that_is_being_deleted_is_left_to_the_garbage_collector() {
     let mut w = World::train("Scheduler=1 Worker=1", "").started();
     let now = w.now;
