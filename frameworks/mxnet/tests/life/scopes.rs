@@ -171,3 +171,20 @@ fn a_container_that_always_starts_again_after_a_good_end_is_no_failure() {
     assert_eq!(w.settle().state(), ["Created", "Running"]);
     assert_eq!(w.status().restart_count, 0);
 }
+
+#[test]
+fn pods_of_a_role_that_is_gone_must_be_gone_too_before_the_others_come_back() {
+    // An old worker would find the new scheduler by its name, and join.
+    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
+    w.created.clear();
+    w.pod("worker-0").exits(1);
+    w.scale("Worker", 1).settle();
+    w.pod("scheduler-0").vanishes();
+    w.settle();
+    assert_eq!(
+        (w.pod_names(), w.created.len()),
+        (vec!["(worker-1)".to_owned()], 0)
+    );
+    w.reap().settle();
+    assert_eq!(w.created, ["job-scheduler-0", "job-worker-0"]);
+}
