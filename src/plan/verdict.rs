@@ -139,9 +139,16 @@ fn remember_progress<J>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
             recovery.started.remove(name);
             continue;
         }
-        let has_started = |s: &&Standing| !matches!(s, Standing::Missing | Standing::Outdated(_));
-        let prefix = of_role.replicas.iter().take_while(has_started).count();
-        let started = u32::try_from(prefix)
+        let has_pod = |s: &&Standing| !matches!(s, Standing::Missing | Standing::Outdated(_));
+        let prefix = of_role.replicas.iter().take_while(has_pod).count();
+        // The last ones may be on their way out since the role was smaller for a while: they are no loss.
+        let leaving = |s: &&Standing| matches!(s, Standing::Stopping);
+        let surplus = of_role.replicas[..prefix]
+            .iter()
+            .rev()
+            .take_while(leaving)
+            .count();
+        let started = u32::try_from(prefix - surplus)
             .unwrap_or(u32::MAX)
             .max(ledger::started(recovery, of_role.role));
         if started == 0 {

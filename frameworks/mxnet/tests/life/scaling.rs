@@ -39,6 +39,24 @@ fn surplus_workers_go_once_and_are_no_failures() {
 }
 
 #[test]
+fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
+    let mut w = World::train("Scheduler=1 Worker=3", "backoffLimit: 0").started();
+    w.scale("Worker", 2).settle();
+    w.scale("Worker", 3).settle();
+    assert_eq!(
+        w.pod_names(),
+        ["scheduler-0", "worker-0", "worker-1", "(worker-2)"]
+    );
+    w.reap().settle();
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Running".to_owned()], 0)
+    );
+    assert_eq!(w.counts("Worker"), (3, 0, 0));
+}
+
+#[test]
 fn a_surplus_pod_that_failed_says_nothing() {
     let mut w = World::train("Scheduler=1 Worker=2", "").started();
     w.scale("Worker", 1);
