@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, RestartScope};
 use crate::job::{Milestone, TrainingJob};
+use crate::observed::{MAX_MESSAGE, Phase, last_words};
 use crate::replicas::Outcome;
 use crate::topology::Replica;
 
@@ -54,15 +56,7 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     } else if outcome == Outcome::Succeeded {
         end::succeed(draft);
     } else if deadline.is_some_and(|at| at <= draft.now) {
-        let record = FailureRecord {
-            reason: "DeadlineExceeded".to_owned(),
-            message: format!(
-                "the job did not end within activeDeadlineSeconds ({} s)",
-                job.policy.active_deadline_seconds.unwrap_or_default()
-            ),
-            time: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(draft.now)),
-            ..FailureRecord::default()
-        };
+        let record = out_of_time(draft);
         end::fail(draft, true, &Milestone::Deadline, record);
     } else if exceeds_limit(draft, in_place, &failed) {
         let record = first(failed.iter())
@@ -256,6 +250,36 @@ fn deadline<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
     let start = draft.status.start_time.as_ref()?.0;
     // A deadline beyond the end of time never comes.
     start.checked_add(SignedDuration::from_secs(seconds)).ok()
+}
+
+/// The failure of a job whose deadline has passed. It names the first pod that never started, if
+/// there is one: that is what most such jobs wait for.
+fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
+    let job = draft.job;
+    let names = job.topology.all().map(|r| job.topology.host(r.role, r.index));
+    let mut pods = names.filter_map(|name| draft.observed.pods.get(&name));
+    let pending = pods.find(|pod| pod.phase == Phase::Pending && !pod.deleting);
+    let mut message = format!(
+        "the job did not end within activeDeadlineSeconds ({} s)",
+        job.policy.active_deadline_seconds.unwrap_or_default()
+    );
+    if let Some(pod) = pending {
+        message += &format!("; {} never started", pod.name);
+        if let Some((reason, why)) = pod.waits_for() {
+            let why = if why.is_empty() {
+                reason.clone()
+            } else {
+                format!("{reason}: {why}")
+            };
+            message += &format!(": {}", last_words(why, MAX_MESSAGE - message.len() - 2));
+        }
+    }
+    FailureRecord {
+        reason: end::DEADLINE.to_owned(),
+        message,
+        time: Some(Time(draft.now)),
+        ..FailureRecord::default()
+    }
 }
 
 /// The latest end of a container that the kubelet restarted in place.

@@ -127,6 +127,32 @@ fn a_silent_node_is_waited_for() {
 }
 
 #[test]
+fn a_pod_that_never_starts_holds_nobody_up_for_ever() {
+    let mut w = World::train("Scheduler=1 Worker=1", "activeDeadlineSeconds: 60");
+    w.settle();
+    w.pod("scheduler-0").running();
+    w.pod("worker-0").waits(
+        "ImagePullBackOff",
+        "Back-off pulling image \"example.com/mxnet:1\"",
+    );
+    w.settle();
+    assert_eq!(
+        (w.state(), w.counts("Worker")),
+        (vec!["Created".into(), "Running".to_owned()], (0, 0, 0))
+    );
+    w.after(60).settle().reap().settle();
+    assert_eq!(
+        (w.state(), w.pod_names().len()),
+        (vec!["Created".into(), "Failed".to_owned()], 0)
+    );
+    assert_eq!(
+        w.status().failure.unwrap().message,
+        "the job did not end within activeDeadlineSeconds (60 s); job-worker-0 never started: \
+         ImagePullBackOff: Back-off pulling image \"example.com/mxnet:1\""
+    );
+}
+
+#[test]
 fn a_deleted_service_is_made_again() {
     let mut w = World::train("Scheduler=1 Worker=1", "").started();
     w.services.remove("job-worker-0");
