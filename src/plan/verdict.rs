@@ -290,7 +290,7 @@ fn latest_restart<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<FailureRecord>
             .observed
             .pods
             .get(&job.topology.host(replica.role, replica.index))?;
-        Failure::of_restart(&replica, pod, J::FRAMEWORK.container)
+        Failure::of_restart(&replica, pod, pod.containers.iter(), J::FRAMEWORK.container)
     });
     let known = failures.filter(|f| f.record.time.is_some());
     known.max_by_key(Failure::time).map(|f| f.record)

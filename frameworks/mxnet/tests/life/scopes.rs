@@ -173,6 +173,20 @@ fn a_container_that_always_starts_again_after_a_good_end_is_no_failure() {
 }
 
 #[test]
+fn an_init_container_that_is_tried_again_restarts_nobody() {
+    // It waits for the scheduler, say. The replica has not joined the cluster, so nobody hangs.
+    let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "");
+    w.settle();
+    w.pod("worker-0").init_restarts("wait", 3);
+    assert_eq!(w.settle().status().restart_count, 0);
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.pod_names().len()),
+        (vec!["Created".into(), "Running".to_owned()], 2)
+    );
+}
+
+#[test]
 fn pods_of_a_role_that_is_gone_must_be_gone_too_before_the_others_come_back() {
     // An old worker would find the new scheduler by its name, and join.
     let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
