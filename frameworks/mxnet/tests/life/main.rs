@@ -3,6 +3,7 @@
 
 mod budget;
 mod causes;
+mod crash;
 mod disruption;
 mod edits;
 mod endings;
