@@ -16,9 +16,16 @@ pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {
     u32::try_from(sum).unwrap_or(0)
 }
 
-/// Enters a restart: its scope gets a new attempt and forgets what it had started and completed.
-pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>) {
-    let bump = |n: &mut i32| *n = n.saturating_add(1);
+/// Whether a pod made for `made_for` has no part in `attempt`: it is of an earlier one, or of one so
+/// far ahead that somebody must have made the number up. A little ahead is a status that was lost.
+pub(super) fn is_outdated(made_for: u32, attempt: u32) -> bool {
+    made_for < attempt || made_for - attempt > 1_000_000
+}
+
+/// Enters a restart: its scope gets an attempt that is later by `step`, and forgets what it had
+/// started and completed.
+pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>, step: i32) {
+    let bump = |n: &mut i32| *n = n.saturating_add(step);
     let role = replica.role;
     match scope {
         RestartScope::Job => {

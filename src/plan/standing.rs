@@ -91,7 +91,7 @@ fn standing<J: TrainingJob>(
             Standing::Missing
         };
     };
-    if pod.attempt < attempt {
+    if ledger::is_outdated(pod.attempt, attempt) {
         return Standing::Outdated(pod.clone());
     }
     match pod.phase {

@@ -101,9 +101,12 @@ fn count_restarts_in_place<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         let key = replica.key();
         let known = draft.status.recovery.in_place.get(&key).copied().unwrap_or(0);
         let attempt = ledger::attempt(&draft.status.recovery, replica.role, replica.index);
-        let live = if pod.attempt < attempt { 0 } else { pod.restarts() };
+        if ledger::is_outdated(pod.attempt, attempt) {
+            continue;
+        }
+        let live = pod.restarts();
         fresh = fresh.saturating_add(live.saturating_sub(known).max(0));
-        if live.max(known) > 0 && pod.attempt >= attempt {
+        if live.max(known) > 0 {
             seen.insert(key, live.max(known));
         }
     }
@@ -226,7 +229,8 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, failed: &[Failed<'_, '_>]) 
     let scopes = restarts(failed);
     ledger::charge(&mut draft.status, i32::try_from(scopes.len()).unwrap_or(i32::MAX));
     for one in scopes {
-        ledger::restart(&mut draft.status.recovery, one.scope, &one.replica);
+        let step = step(draft, one);
+        ledger::restart(&mut draft.status.recovery, one.scope, &one.replica, step);
     }
     draft.status.failure = Some(cause.failure.record.clone());
     let milestone = Milestone::Restarting {
@@ -243,6 +247,29 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, failed: &[Failed<'_, '_>]) 
     // The failed pods belong to the past now.
     let after = standing::survey(draft.job, &draft.status, draft.observed);
     draft.count(&standing::states(&draft.job.topology, &after));
+}
+
+/// By how much the attempt of what restarts must rise for all its pods to be of an earlier one: by
+/// 1, or more if the status was lost and its pods are ahead of it.
+fn step<J: TrainingJob>(draft: &Draft<'_, J>, failed: &Failed<'_, '_>) -> i32 {
+    let topology = &draft.job.topology;
+    let concerned = |replica: &Replica<'_>| match failed.scope {
+        RestartScope::Job => true,
+        RestartScope::Role => replica.role.name() == failed.replica.role.name(),
+        _ => replica.key() == failed.replica.key(),
+    };
+    let ahead = topology.all().filter(concerned).filter_map(|replica| {
+        let pod = draft
+            .observed
+            .pods
+            .get(&topology.host(replica.role, replica.index))?;
+        let attempt = ledger::attempt(&draft.status.recovery, replica.role, replica.index);
+        let is_outdated = ledger::is_outdated(pod.attempt, attempt);
+        i32::try_from(pod.attempt.checked_sub(attempt)?)
+            .ok()
+            .filter(|_| !is_outdated)
+    });
+    ahead.max().unwrap_or(0).saturating_add(1)
 }
 
 fn deadline<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {

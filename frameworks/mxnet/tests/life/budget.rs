@@ -121,6 +121,48 @@ fn the_count_survives_the_operator_and_the_pods() {
 }
 
 #[test]
+fn one_failure_counts_once_though_the_status_was_lost() {
+    // Its pods are then of a later attempt than the status knows.
+    for scope in ["Job", "Role", "Replica"] {
+        let policy = format!("restartScope: {scope}, backoffLimit: 5");
+        let mut w = World::train("Scheduler=1 Worker=2:ExitCode", &policy).started();
+        for _ in 0..3 {
+            w.pod("worker-0").exits(137);
+            w.settle().reap().settle();
+            w.all_running();
+        }
+        w.edit(|job| job.status = None).settle();
+        w.pod("worker-0").exits(137);
+        w.settle().reap().settle();
+        w.all_running();
+        assert_eq!(w.status().restart_count, 1, "{scope}");
+        assert_eq!(w.state(), ["Created", "Running"], "{scope}");
+    }
+}
+
+#[test]
+fn an_annotation_that_was_tampered_with_restarts_nobody_for_ever() {
+    let mut w = World::train("Worker=1:ExitCode", "").started();
+    let annotations = w
+        .pod("worker-0")
+        .object()
+        .metadata
+        .annotations
+        .get_or_insert_default();
+    annotations.insert(
+        "training.kubeflow.org/restart-attempt".into(),
+        u32::MAX.to_string(),
+    );
+    w.pod("worker-0").exits(137);
+    w.settle();
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.attempts()["worker-0"]),
+        (vec!["Created".into(), "Running".to_owned()], 0)
+    );
+}
+
+#[test]
 fn without_a_limit_there_is_none() {
     let mut w = World::train("Worker=1:OnFailure", "").started();
     for n in 1..30 {

@@ -367,6 +367,13 @@ impl World {
             let after = plan.status.as_ref().map_or(&status, |c| &c.status);
             assert_eq!(after.conditions, status.conditions, "a verdict is final");
         }
+        if !plan.events.is_empty() && validate(&self.job, &self.settings).is_ok() {
+            let change = plan
+                .status
+                .as_ref()
+                .expect("an event tells of a change of status");
+            assert!(change.urgent, "what is told is written without delay");
+        }
         if self.job.run_policy().suspend == Some(true) {
             assert!(!creates, "a suspended job creates nothing");
         }

@@ -104,6 +104,7 @@ fn pod() -> impl Strategy<Value = PodRecord> {
         2 => Just(Phase::Pending), 4 => Just(Phase::Running), 2 => Just(Phase::Succeeded),
         2 => Just(Phase::Failed), 1 => Just(Phase::Unknown),
     ];
+    let attempt = prop_oneof![9 => 0..3_u32, 1 => Just(1_000_000_000)];
     let reason = of(prop_oneof![
         Just("Evicted"),
         Just("DeadlineExceeded"),
@@ -112,7 +113,7 @@ fn pod() -> impl Strategy<Value = PodRecord> {
     ]);
     (
         phase,
-        0..3_u32,
+        attempt,
         prop::bool::weighted(0.2),
         any::<bool>(),
         reason,

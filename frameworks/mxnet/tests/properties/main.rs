@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
 use training_job::api::JobStatus;
@@ -151,8 +152,27 @@ fn check(job: &MXJob, observed: &Observed, plan: &Plan) -> Result<(), TestCaseEr
     Ok(())
 }
 
+#[test]
+fn the_jobs_are_a_good_mixture() {
+    // Properties of valid jobs say little if there are none.
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut valid, mut refused, mut unreadable) = (0, 0, 0);
+    for _ in 0..300 {
+        let job = jobs::conceivable().new_tree(&mut runner).unwrap().current();
+        match read(&job, &JobStatus::default()) {
+            None => unreadable += 1,
+            Some(job) if validate(&job, &Settings::default()).is_ok() => valid += 1,
+            Some(_) => refused += 1,
+        }
+    }
+    assert!(
+        valid > 100 && refused > 50 && unreadable > 5,
+        "{valid} {refused} {unreadable}"
+    );
+}
+
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(256))]
 
     #[test]
     fn any_job_that_parses_is_refused_or_rendered(job in jobs::conceivable(), status in clusters::status()) {
