@@ -7,10 +7,12 @@ use crate::topology::{Replica, Role};
 
 /// The attempt that a replica's pod must have been made for.
 pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {
-    let count = |map: &BTreeMap<String, i32>, key: &str| map.get(key).copied().unwrap_or(0);
+    // Anybody may have edited the status: less than no restarts are none.
+    let count = |map: &BTreeMap<String, i32>, key: &str| map.get(key).copied().unwrap_or(0).max(0);
     let key = Replica { role, index }.key();
     let sum = recovery
         .job
+        .max(0)
         .saturating_add(count(&recovery.roles, role.name()))
         .saturating_add(count(&recovery.replicas, &key));
     u32::try_from(sum).unwrap_or(0)
@@ -25,7 +27,7 @@ pub(super) fn is_outdated(made_for: u32, attempt: u32) -> bool {
 /// Enters a restart: its scope gets an attempt that is later by `step`, and forgets what it had
 /// started and completed.
 pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>, step: i32) {
-    let bump = |n: &mut i32| *n = n.saturating_add(step);
+    let bump = |n: &mut i32| *n = (*n).max(0).saturating_add(step);
     let role = replica.role;
     match scope {
         RestartScope::Job => {

@@ -64,7 +64,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     draft.event(false, "Resumed", message);
     if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {
         // What is left of the time before is of an earlier attempt: new pods wait until it is gone.
-        draft.status.recovery.job = draft.status.recovery.job.saturating_add(1);
+        draft.status.recovery.job = draft.status.recovery.job.max(0).saturating_add(1);
     }
     true
 }

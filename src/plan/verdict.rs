@@ -99,7 +99,14 @@ fn count_restarts_in_place<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
             continue;
         };
         let key = replica.key();
-        let known = draft.status.recovery.in_place.get(&key).copied().unwrap_or(0);
+        let known = draft
+            .status
+            .recovery
+            .in_place
+            .get(&key)
+            .copied()
+            .unwrap_or(0)
+            .max(0);
         let attempt = ledger::attempt(&draft.status.recovery, replica.role, replica.index);
         if ledger::is_outdated(pod.attempt, attempt) {
             continue;

@@ -163,6 +163,26 @@ fn an_annotation_that_was_tampered_with_restarts_nobody_for_ever() {
 }
 
 #[test]
+fn negative_numbers_in_a_status_count_nothing() {
+    let mut w = World::train("Worker=1:OnFailure", "backoffLimit: 1").started();
+    w.edit(|job| {
+        let recovery = &mut job.status.as_mut().unwrap().recovery;
+        recovery.job = -40;
+        recovery.replicas.insert("worker-0".into(), i32::MIN);
+        recovery.in_place.insert("worker-0".into(), -3);
+    });
+    w.settle();
+    assert_eq!(w.status().restart_count, 0);
+    w.pod("worker-0").exits(1);
+    w.settle();
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Running".to_owned()], 1)
+    );
+}
+
+#[test]
 fn without_a_limit_there_is_none() {
     let mut w = World::train("Worker=1:OnFailure", "").started();
     for n in 1..30 {
