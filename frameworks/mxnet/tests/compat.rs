@@ -6,6 +6,9 @@
 //! recorded, nor is the order of service ports, which is random there. Scenarios of gang scheduling
 //! are left out: they need an operator with other flags.
 
+// A panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,8 @@
 //! What a user is told of each mistake: one job in `invalid/` for each, and the words in `snapshots/`.
 
+// A panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::fs;
 
 use training_job::{Settings, validate};

@@ -1,6 +1,9 @@
 //! The ports of a replica's service (#39): in the container's order, with their protocols, and always
 //! such as the API server takes.
 
+// A panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use training_job::{Settings, render, validate};
 use training_job_mxnet::MXJob;
 

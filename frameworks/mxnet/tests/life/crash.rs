@@ -1,5 +1,7 @@
 //! The operator dies between any two of its calls, in any story, and the story ends as if it had not.
 
+use std::collections::BTreeMap;
+
 use training_job::api::JobStatus;
 
 use crate::world::{World, steps};
@@ -151,7 +153,7 @@ fn run(w: &mut World) {
     }
 }
 
-/// For acts that return the world.
+/// Ends an act that is one verb of the world, which returns the world.
 fn void(_: &mut World) {}
 
 fn reap(w: &mut World) {
@@ -172,15 +174,23 @@ fn crashed_pass(w: &mut World, calls: usize, stored: bool) {
 }
 
 /// All that a user can see at the end but events, which a crash may lose.
-fn end(w: &World) -> (Vec<String>, Vec<String>, JobStatus, bool, Vec<(String, u32)>) {
-    let attempts = w.attempts().into_iter().collect();
-    (
-        w.pod_names(),
-        w.service_names(),
-        w.status(),
-        w.job_deleted,
-        attempts,
-    )
+#[derive(Debug, PartialEq)]
+struct End {
+    pods: Vec<String>,
+    services: Vec<String>,
+    attempts: BTreeMap<String, u32>,
+    status: JobStatus,
+    job_deleted: bool,
+}
+
+fn end(w: &World) -> End {
+    End {
+        pods: w.pod_names(),
+        services: w.service_names(),
+        attempts: w.attempts(),
+        status: w.status(),
+        job_deleted: w.job_deleted,
+    }
 }
 
 /// Plays a story; before the passes after act `crash_at.0`, pass `crash_at.1` ends early.

@@ -3,6 +3,9 @@
 //! The same cases every time, so that a red test is somebody's doing; for others, and more:
 //! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=20000 cargo test -p training-job-mxnet --test properties`.
 
+// A panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod clusters;
 mod jobs;
 
