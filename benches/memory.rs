@@ -30,7 +30,10 @@ async fn lifecycle(client: &Client, round: u32) -> u32 {
     let services: Api<Service> = Api::default_namespaced(client.clone());
     let name = format!("job-{round}");
     let owner: ConfigMap = maps
-        .create(&PostParams::default(), &typed(json!({"metadata": {"name": name}})))
+        .create(
+            &PostParams::default(),
+            &typed(json!({"metadata": {"name": name}})),
+        )
         .await
         .unwrap();
     let reference = vec![owner.controller_owner_ref(&()).unwrap()];
@@ -51,8 +54,7 @@ async fn lifecycle(client: &Client, round: u32) -> u32 {
         services.create(&PostParams::default(), &service).await.unwrap();
         for phase in ["Running", "Succeeded"] {
             let status = json!({"status": {"phase": phase}});
-            pods
-                .patch_status(&name, &pp, &Patch::Merge(&status))
+            pods.patch_status(&name, &pp, &Patch::Merge(&status))
                 .await
                 .unwrap();
         }
@@ -60,15 +62,9 @@ async fn lifecycle(client: &Client, round: u32) -> u32 {
     }
     for round in 0..4 {
         let note = json!({"data": {"round": round.to_string()}});
-        maps
-            .patch(&name, &pp, &Patch::Merge(&note))
-            .await
-            .unwrap();
+        maps.patch(&name, &pp, &Patch::Merge(&note)).await.unwrap();
     }
-    maps
-        .delete(&name, &DeleteParams::background())
-        .await
-        .unwrap();
+    maps.delete(&name, &DeleteParams::background()).await.unwrap();
     requests + 4
 }
 
@@ -88,7 +84,10 @@ async fn main() {
     });
     let client = Client::new(timed, "default");
     let watch = |client: Client| async move {
-        let stream = Api::<Pod>::default_namespaced(client).watch(&WatchParams::default(), "0").await.unwrap();
+        let stream = Api::<Pod>::default_namespaced(client)
+            .watch(&WatchParams::default(), "0")
+            .await
+            .unwrap();
         pin_mut!(stream);
         while stream.next().await.is_some() {}
     };

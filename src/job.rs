@@ -44,6 +44,11 @@ pub trait TrainingJob:
     /// The run policy, from wherever the kind keeps it. Defaults of [`RunPolicy`] apply to what is unset.
     fn run_policy(&self) -> RunPolicy;
 
+    /// Where the job has `field` of its run policy, for messages. Default: below `spec.runPolicy`.
+    fn run_policy_field(&self, field: &str) -> String {
+        format!("spec.runPolicy.{field}")
+    }
+
     /// The status, if the job has one.
     fn status(&self) -> Option<&JobStatus>;
 

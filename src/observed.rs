@@ -43,6 +43,8 @@ pub struct PodRecord {
     pub reason: Option<String>,
     /// The pod's own message.
     pub message: Option<String>,
+    /// Why no node takes it: reason and message.
+    pub unscheduled: Option<(String, String)>,
     /// Its init containers, then its containers.
     pub containers: Vec<ContainerRecord>,
 }
@@ -68,6 +70,8 @@ pub enum Phase {
 pub struct ContainerRecord {
     /// Its name.
     pub name: String,
+    /// Whether it is an init container: it says nothing of the replica's part in the job.
+    pub init: bool,
     /// How often the kubelet restarted it.
     pub restarts: i32,
     /// How it ended, if it has ended and has not been restarted.
@@ -113,6 +117,12 @@ impl PodRecord {
             .fold(0, i32::saturating_add)
     }
 
+    /// Why the pod has not started, as far as the cluster says: reason and message.
+    pub fn waits_for(&self) -> Option<&(String, String)> {
+        let waiting = self.containers.iter().find_map(|c| c.waiting.as_ref());
+        self.unscheduled.as_ref().or(waiting)
+    }
+
     /// Whether the pod has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
@@ -129,7 +139,7 @@ impl From<&Pod> for PodRecord {
             .iter()
             .flatten()
             .any(|c| c.type_ == "DisruptionTarget" && c.status == "True");
-        let reason = status.reason.filter(|r| !r.is_empty());
+        let reason = status.reason.clone().filter(|r| !r.is_empty());
         let taken_away = matches!(
             reason.as_deref(),
             Some(
@@ -143,6 +153,21 @@ impl From<&Pod> for PodRecord {
                     | "Terminated"
             )
         );
+        let unscheduled = status.conditions.iter().flatten().find_map(|c| {
+            let waits = c.type_ == "PodScheduled" && c.status == "False";
+            let reason = c.reason.clone().filter(|_| waits)?;
+            Some((reason, cut(c.message.clone().unwrap_or_default())))
+        });
+        let init = status.init_container_statuses.iter().flatten();
+        let init = init.map(|c| ContainerRecord {
+            init: true,
+            ..c.into()
+        });
+        let main = status
+            .container_statuses
+            .iter()
+            .flatten()
+            .map(ContainerRecord::from);
         Self {
             name: pod.metadata.name.clone().unwrap_or_default(),
             uid: pod.metadata.uid.clone().unwrap_or_default(),
@@ -157,14 +182,9 @@ impl From<&Pod> for PodRecord {
             deleting: pod.metadata.deletion_timestamp.is_some(),
             disrupted: disruption_target || taken_away,
             reason,
-            message: status.message.filter(|m| !m.is_empty()).map(cut),
-            containers: status
-                .init_container_statuses
-                .iter()
-                .flatten()
-                .chain(status.container_statuses.iter().flatten())
-                .map(ContainerRecord::from)
-                .collect(),
+            message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
+            unscheduled,
+            containers: init.chain(main).collect(),
         }
     }
 }
@@ -176,6 +196,7 @@ impl From<&ContainerStatus> for ContainerRecord {
         let last = status.last_state.as_ref();
         Self {
             name: status.name.clone(),
+            init: false,
             restarts: status.restart_count.max(0),
             ended: state.and_then(|s| s.terminated.as_ref()).map(Termination::from),
             last: last.and_then(|s| s.terminated.as_ref()).map(Termination::from),
@@ -207,9 +228,9 @@ impl From<&Service> for ServiceRecord {
     }
 }
 
-/// Cuts a message at a character's end, from the front: its last words say most.
-fn cut(message: String) -> String {
-    let mut from = message.len().saturating_sub(MAX_MESSAGE);
+/// The end of a message that has at most `bound` bytes: its last words say most.
+pub(crate) fn last_words(message: String, bound: usize) -> String {
+    let mut from = message.len().saturating_sub(bound);
     while !message.is_char_boundary(from) {
         from += 1;
     }
@@ -218,6 +239,10 @@ fn cut(message: String) -> String {
     } else {
         message[from..].to_owned()
     }
+}
+
+fn cut(message: String) -> String {
+    last_words(message, MAX_MESSAGE)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Pods and services that an active job lacks, or has too many of.
 
+use std::collections::BTreeSet;
+
 use crate::api::RestartScope;
 use crate::job::TrainingJob;
 use crate::render;
-use crate::topology::Replica;
+use crate::topology::{Replica, Topology};
 
 use super::standing::{RoleStanding, Standing};
 use super::{ChildKind, Deletion, Draft, ledger};
@@ -19,9 +21,7 @@ pub(super) fn settle<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleSta
 /// Children of ours that no replica has: after scaling down, or made by hand. Names decide, not
 /// labels, which anybody may edit.
 fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    let topology = &draft.job.topology;
-    let wanted: std::collections::BTreeSet<String> =
-        topology.all().map(|r| topology.host(r.role, r.index)).collect();
+    let wanted = names(&draft.job.topology);
     let observed = draft.observed;
     let pods = observed
         .pods
@@ -67,15 +67,15 @@ fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 }
 
 /// Pods of replicas that restart together are made together, once the last of the old ones is gone:
-/// one that came early would join a cluster that is about to die.
+/// one that came early would join a cluster that is about to die. If the whole job restarts, surplus
+/// pods must be gone as well: they would find the new ones under the old names.
 fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
     let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping);
     let leaving = |r: &&RoleStanding<'_>| r.replicas.iter().any(is_leaving);
-    if survey
-        .iter()
-        .filter(leaving)
-        .any(|r| r.scope == RestartScope::Job)
-    {
+    let wanted = names(&draft.job.topology);
+    let surplus = draft.observed.pods.keys().any(|name| !wanted.contains(name));
+    let waits = |r: &RoleStanding<'_>| r.scope == RestartScope::Job && (surplus || leaving(&r));
+    if survey.iter().any(waits) {
         return;
     }
     for of_role in survey {
@@ -96,6 +96,11 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
             }
         }
     }
+}
+
+/// The names of all replicas' pods and services.
+fn names(topology: &Topology<'_>) -> BTreeSet<String> {
+    topology.all().map(|r| topology.host(r.role, r.index)).collect()
 }
 
 pub(super) fn deletion(kind: ChildKind, name: &str, uid: &str) -> Deletion {

@@ -7,14 +7,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, TrainingJob};
-use crate::observed::PodRecord;
+use crate::observed::{MAX_MESSAGE, PodRecord, last_words};
 
 use super::children::deletion;
 use super::{ChildKind, Draft, Plan};
 
-/// The reasons in a failure record that mean that a limit ended the job. After these, what still
-/// runs is stopped under any clean-up policy: the limit was set to stop it.
-const LIMITS: [&str; 2] = ["DeadlineExceeded", "BackoffLimitExceeded"];
+/// The reason in the failure record of a job that was out of time.
+pub(super) const DEADLINE: &str = "DeadlineExceeded";
+
+/// The reason in the failure record of a job that was out of restarts.
+const BACKOFF_LIMIT: &str = "BackoffLimitExceeded";
 
 /// How long replicas may take to end by themselves once the job has succeeded. The processes of a
 /// cluster that has done its work end within a moment of each other, and should not be killed in it.
@@ -46,8 +48,9 @@ pub(super) fn fail<J: TrainingJob>(
         } else {
             record.message
         };
-        record.message = format!("backoffLimit {limit} is used up; the last failure: {because}");
-        record.reason = "BackoffLimitExceeded".to_owned();
+        let limit = format!("backoffLimit {limit} is used up; the last failure: ");
+        record.message = format!("{limit}{}", last_words(because, MAX_MESSAGE - limit.len()));
+        record.reason = BACKOFF_LIMIT.to_owned();
     }
     draft.status.failure = Some(record);
     draft.set(ConditionType::Failed, ConditionStatus::True, "Failed", milestone);
@@ -88,7 +91,8 @@ pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Deletes the job at the end of its time to live.
 pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now: Timestamp) {
-    let (Some(ttl), Some(completed)) = (ttl, &status.completion_time) else {
+    // A negative one is a mistake, of which the job's owner is still to learn.
+    let (Some(ttl @ 0..), Some(completed)) = (ttl, &status.completion_time) else {
         return;
     };
     match completed.0.checked_add(SignedDuration::from_secs(ttl)) {
@@ -158,10 +162,12 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
+/// After a limit, what still runs is stopped under any clean-up policy: the limit was set to stop it.
 fn must_stop_running(policy: CleanPodPolicy, status: &JobStatus) -> bool {
-    let limit = status
-        .failure
-        .as_ref()
-        .is_some_and(|f| LIMITS.contains(&f.reason.as_str()));
+    let limit = status.failure.as_ref().is_some_and(|f| match f.reason.as_str() {
+        // A pod may have a deadline of its own, under the same name; the job's concerns no pod.
+        DEADLINE => f.pod.is_none(),
+        reason => reason == BACKOFF_LIMIT,
+    });
     policy != CleanPodPolicy::None || (limit && status.is(ConditionType::Failed))
 }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{FailureRecord, RestartPolicy};
 use crate::job::TrainingJob;
-use crate::observed::{PodRecord, Termination};
+use crate::observed::{ContainerRecord, PodRecord, Termination};
 use crate::topology::Replica;
 
 /// A replica's failure.
@@ -80,10 +80,15 @@ impl Failure {
         Self { cause, record }
     }
 
-    /// A pod in which the kubelet has restarted a container after a bad end, if there is one. A
-    /// container that policy Always starts again after a good end is no failure.
-    pub(super) fn of_restart(replica: &Replica<'_>, pod: &PodRecord, main: &str) -> Option<Self> {
-        let restarted = pod.containers.iter().filter(|c| c.restarts > 0);
+    /// A pod in which the kubelet has restarted one of `containers` after a bad end, if there is one.
+    /// A container that policy Always starts again after a good end is no failure.
+    pub(super) fn of_restart<'p>(
+        replica: &Replica<'_>,
+        pod: &PodRecord,
+        containers: impl Iterator<Item = &'p ContainerRecord> + Clone,
+        main: &str,
+    ) -> Option<Self> {
+        let restarted = containers.filter(|c| c.restarts > 0);
         let unexplained = restarted.clone().find(|c| c.last.is_none());
         let ended = restarted.filter_map(|c| Some((c.name.as_str(), c.last.as_ref()?)));
         let mut record = Self::record(replica, &pod.name);

@@ -7,18 +7,27 @@ use crate::topology::{Replica, Role};
 
 /// The attempt that a replica's pod must have been made for.
 pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {
-    let count = |map: &BTreeMap<String, i32>, key: &str| map.get(key).copied().unwrap_or(0);
+    // Anybody may have edited the status: less than no restarts are none.
+    let count = |map: &BTreeMap<String, i32>, key: &str| map.get(key).copied().unwrap_or(0).max(0);
     let key = Replica { role, index }.key();
     let sum = recovery
         .job
+        .max(0)
         .saturating_add(count(&recovery.roles, role.name()))
         .saturating_add(count(&recovery.replicas, &key));
     u32::try_from(sum).unwrap_or(0)
 }
 
-/// Enters a restart: its scope gets a new attempt and forgets what it had started and completed.
-pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>) {
-    let bump = |n: &mut i32| *n = n.saturating_add(1);
+/// Whether a pod made for `made_for` has no part in `attempt`: it is of an earlier one, or of one so
+/// far ahead that somebody must have made the number up. A little ahead is a status that was lost.
+pub(super) fn is_outdated(made_for: u32, attempt: u32) -> bool {
+    made_for < attempt || made_for - attempt > 1_000_000
+}
+
+/// Enters a restart: its scope gets an attempt that is later by `step`, and forgets what it had
+/// started and completed.
+pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>, step: i32) {
+    let bump = |n: &mut i32| *n = (*n).max(0).saturating_add(step);
     let role = replica.role;
     match scope {
         RestartScope::Job => {

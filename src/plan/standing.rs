@@ -91,7 +91,7 @@ fn standing<J: TrainingJob>(
             Standing::Missing
         };
     };
-    if pod.attempt < attempt {
+    if ledger::is_outdated(pod.attempt, attempt) {
         return Standing::Outdated(pod.clone());
     }
     match pod.phase {
@@ -100,13 +100,20 @@ fn standing<J: TrainingJob>(
         // A pod that somebody deletes says nothing until it is gone.
         _ if pod.deleting => Standing::Stopping,
         Phase::Failed => Standing::Failed(Failure::of_pod(replica, pod, J::FRAMEWORK.container)),
-        phase => match Failure::of_restart(replica, pod, J::FRAMEWORK.container) {
-            // The kubelet restarted a container in place. Alone it is of no use to the others.
+        phase => match restarted_in_place::<J>(replica, pod) {
+            // Alone it is of no use to the others.
             Some(failure) if *scope != RestartScope::Replica => Standing::Failed(failure),
             _ if phase == Phase::Running => Standing::Running,
             _ => Standing::Pending,
         },
     }
+}
+
+/// The failure of a pod in which the kubelet restarted a container. An init container that is tried
+/// again is none: the replica has not joined the others yet.
+fn restarted_in_place<J: TrainingJob>(replica: &Replica<'_>, pod: &PodRecord) -> Option<Failure> {
+    let containers = pod.containers.iter().filter(|c| !c.init);
+    Failure::of_restart(replica, pod, containers, J::FRAMEWORK.container)
 }
 
 /// The replicas' states as success rules see them.

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, RestartScope};
 use crate::job::{Milestone, TrainingJob};
+use crate::observed::{MAX_MESSAGE, Phase, last_words};
 use crate::replicas::Outcome;
 use crate::topology::Replica;
 
@@ -54,15 +56,7 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     } else if outcome == Outcome::Succeeded {
         end::succeed(draft);
     } else if deadline.is_some_and(|at| at <= draft.now) {
-        let record = FailureRecord {
-            reason: "DeadlineExceeded".to_owned(),
-            message: format!(
-                "the job did not end within activeDeadlineSeconds ({} s)",
-                job.policy.active_deadline_seconds.unwrap_or_default()
-            ),
-            time: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(draft.now)),
-            ..FailureRecord::default()
-        };
+        let record = out_of_time(draft);
         end::fail(draft, true, &Milestone::Deadline, record);
     } else if exceeds_limit(draft, in_place, &failed) {
         let record = first(failed.iter())
@@ -105,11 +99,21 @@ fn count_restarts_in_place<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
             continue;
         };
         let key = replica.key();
-        let known = draft.status.recovery.in_place.get(&key).copied().unwrap_or(0);
+        let known = draft
+            .status
+            .recovery
+            .in_place
+            .get(&key)
+            .copied()
+            .unwrap_or(0)
+            .max(0);
         let attempt = ledger::attempt(&draft.status.recovery, replica.role, replica.index);
-        let live = if pod.attempt < attempt { 0 } else { pod.restarts() };
+        if ledger::is_outdated(pod.attempt, attempt) {
+            continue;
+        }
+        let live = pod.restarts();
         fresh = fresh.saturating_add(live.saturating_sub(known).max(0));
-        if live.max(known) > 0 && pod.attempt >= attempt {
+        if live.max(known) > 0 {
             seen.insert(key, live.max(known));
         }
     }
@@ -139,9 +143,16 @@ fn remember_progress<J>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
             recovery.started.remove(name);
             continue;
         }
-        let has_started = |s: &&Standing| !matches!(s, Standing::Missing | Standing::Outdated(_));
-        let prefix = of_role.replicas.iter().take_while(has_started).count();
-        let started = u32::try_from(prefix)
+        let has_pod = |s: &&Standing| !matches!(s, Standing::Missing | Standing::Outdated(_));
+        let prefix = of_role.replicas.iter().take_while(has_pod).count();
+        // The last ones may be on their way out since the role was smaller for a while: they are no loss.
+        let leaving = |s: &&Standing| matches!(s, Standing::Stopping);
+        let surplus = of_role.replicas[..prefix]
+            .iter()
+            .rev()
+            .take_while(leaving)
+            .count();
+        let started = u32::try_from(prefix - surplus)
             .unwrap_or(u32::MAX)
             .max(ledger::started(recovery, of_role.role));
         if started == 0 {
@@ -225,7 +236,8 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, failed: &[Failed<'_, '_>]) 
     let scopes = restarts(failed);
     ledger::charge(&mut draft.status, i32::try_from(scopes.len()).unwrap_or(i32::MAX));
     for one in scopes {
-        ledger::restart(&mut draft.status.recovery, one.scope, &one.replica);
+        let step = step(draft, one);
+        ledger::restart(&mut draft.status.recovery, one.scope, &one.replica, step);
     }
     draft.status.failure = Some(cause.failure.record.clone());
     let milestone = Milestone::Restarting {
@@ -244,11 +256,64 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, failed: &[Failed<'_, '_>]) 
     draft.count(&standing::states(&draft.job.topology, &after));
 }
 
+/// By how much the attempt of what restarts must rise for all its pods to be of an earlier one: by
+/// 1, or more if the status was lost and its pods are ahead of it.
+fn step<J: TrainingJob>(draft: &Draft<'_, J>, failed: &Failed<'_, '_>) -> i32 {
+    let topology = &draft.job.topology;
+    let concerned = |replica: &Replica<'_>| match failed.scope {
+        RestartScope::Job => true,
+        RestartScope::Role => replica.role.name() == failed.replica.role.name(),
+        _ => replica.key() == failed.replica.key(),
+    };
+    let ahead = topology.all().filter(concerned).filter_map(|replica| {
+        let pod = draft
+            .observed
+            .pods
+            .get(&topology.host(replica.role, replica.index))?;
+        let attempt = ledger::attempt(&draft.status.recovery, replica.role, replica.index);
+        let is_outdated = ledger::is_outdated(pod.attempt, attempt);
+        i32::try_from(pod.attempt.checked_sub(attempt)?)
+            .ok()
+            .filter(|_| !is_outdated)
+    });
+    ahead.max().unwrap_or(0).saturating_add(1)
+}
+
 fn deadline<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
     let seconds = draft.job.policy.active_deadline_seconds?;
     let start = draft.status.start_time.as_ref()?.0;
     // A deadline beyond the end of time never comes.
     start.checked_add(SignedDuration::from_secs(seconds)).ok()
+}
+
+/// The failure of a job whose deadline has passed. It names the first pod that never started, if
+/// there is one: that is what most such jobs wait for.
+fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
+    let job = draft.job;
+    let names = job.topology.all().map(|r| job.topology.host(r.role, r.index));
+    let mut pods = names.filter_map(|name| draft.observed.pods.get(&name));
+    let pending = pods.find(|pod| pod.phase == Phase::Pending && !pod.deleting);
+    let mut message = format!(
+        "the job did not end within activeDeadlineSeconds ({} s)",
+        job.policy.active_deadline_seconds.unwrap_or_default()
+    );
+    if let Some(pod) = pending {
+        message += &format!("; {} never started", pod.name);
+        if let Some((reason, why)) = pod.waits_for() {
+            let why = if why.is_empty() {
+                reason.clone()
+            } else {
+                format!("{reason}: {why}")
+            };
+            message += &format!(": {}", last_words(why, MAX_MESSAGE - message.len() - 2));
+        }
+    }
+    FailureRecord {
+        reason: end::DEADLINE.to_owned(),
+        message,
+        time: Some(Time(draft.now)),
+        ..FailureRecord::default()
+    }
 }
 
 /// The latest end of a container that the kubelet restarted in place.
@@ -259,7 +324,7 @@ fn latest_restart<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<FailureRecord>
             .observed
             .pods
             .get(&job.topology.host(replica.role, replica.index))?;
-        Failure::of_restart(&replica, pod, J::FRAMEWORK.container)
+        Failure::of_restart(&replica, pod, pod.containers.iter(), J::FRAMEWORK.container)
     });
     let known = failures.filter(|f| f.record.time.is_some());
     known.max_by_key(Failure::time).map(|f| f.record)

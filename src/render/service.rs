@@ -58,10 +58,12 @@ fn ports<J: TrainingJob>(replica: &Replica<'_>) -> Vec<ServicePort> {
     let several = kept.len() > 1;
     kept.into_iter()
         .map(|(name, number, protocol)| ServicePort {
-            name: match name.filter(|name| !name.is_empty()) {
-                Some(name) => Some(name.to_owned()),
-                None if several => Some(format!("port-{number}")),
-                None => None,
+            name: match (name.filter(|name| !name.is_empty()), protocol.unwrap_or("TCP")) {
+                (Some(name), _) => Some(name.to_owned()),
+                (None, _) if !several => None,
+                (None, "TCP") => Some(format!("port-{number}")),
+                // Two protocols may share a number, and must not share a name.
+                (None, protocol) => Some(format!("port-{number}-{}", protocol.to_lowercase())),
             },
             port: number,
             protocol: protocol.map(str::to_owned),

@@ -73,12 +73,14 @@ pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<V
     let mut errors = FieldErrors::default();
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
-    if name.is_empty() {
-        errors.push("metadata.name", "it is missing", "give the job a name");
-    } else if !names::is_dns1035_label(name) {
+    if !names::is_dns1035_label(name) {
+        let problem = match name {
+            "" => "it is missing".to_owned(),
+            name => format!("{name:?} cannot name a service"),
+        };
         errors.push(
             "metadata.name",
-            format!("{name:?} cannot name a service"),
+            problem,
             "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'",
         );
     }
@@ -116,11 +118,9 @@ impl<J: TrainingJob> ValidJob<'_, J> {
     }
 }
 
-/// The errors point below `spec.runPolicy`; a kind that keeps the fields elsewhere has its own schema
-/// to say so first.
 fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut FieldErrors) -> Policy {
     let policy = job.run_policy();
-    let path = |field: &str| format!("spec.runPolicy.{field}");
+    let path = |field: &str| job.run_policy_field(field);
     let clean_pods = match policy.clean_pod_policy {
         None => CleanPodPolicy::Running,
         Some(CleanPodPolicy::Other(word)) if word.is_empty() => CleanPodPolicy::Running,

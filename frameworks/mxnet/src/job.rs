@@ -39,6 +39,14 @@ impl TrainingJob for MXJob {
         self.spec.merged_run_policy()
     }
 
+    fn run_policy_field(&self, field: &str) -> String {
+        if self.spec.has_inline(field) {
+            format!("spec.{field}")
+        } else {
+            format!("spec.runPolicy.{field}")
+        }
+    }
+
     fn status(&self) -> Option<&JobStatus> {
         self.status.as_ref()
     }

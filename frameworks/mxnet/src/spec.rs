@@ -138,6 +138,20 @@ impl MXJobSpec {
                 || self.scheduling_policy.is_some())
     }
 
+    /// Whether `field` of the run policy comes from the top of the spec.
+    pub(crate) fn has_inline(&self, field: &str) -> bool {
+        let at_top = match field {
+            "cleanPodPolicy" => self.clean_pod_policy.is_some(),
+            "ttlSecondsAfterFinished" => self.ttl_seconds_after_finished.is_some(),
+            "activeDeadlineSeconds" => self.active_deadline_seconds.is_some(),
+            "backoffLimit" => self.backoff_limit.is_some(),
+            "schedulingPolicy" => self.scheduling_policy.is_some(),
+            _ => false,
+        };
+        let nested = serde_json::to_value(&self.run_policy).unwrap_or_default();
+        at_top && nested.get(field).is_none()
+    }
+
     /// The run policy from both places; what `runPolicy` says counts.
     pub fn merged_run_policy(&self) -> RunPolicy {
         let nested = self.run_policy.clone().unwrap_or_default();

@@ -1,0 +1,192 @@
+//! What kubelets and users do to pods.
+
+use k8s_openapi::api::core::v1::{
+    ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
+    Pod, PodCondition, PodStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::world::World;
+
+/// One pod of a story.
+pub(crate) struct PodHandle<'w> {
+    world: &'w mut World,
+    name: String,
+}
+
+impl<'w> PodHandle<'w> {
+    pub(crate) fn new(world: &'w mut World, name: String) -> Self {
+        assert!(
+            world.pods.contains_key(&name),
+            "no pod {name}; there are {:?}",
+            world.pods.keys()
+        );
+        Self { world, name }
+    }
+
+    pub(crate) fn running(self) {
+        self.set("Running", |_, _| ContainerState {
+            running: Some(ContainerStateRunning::default()),
+            ..ContainerState::default()
+        });
+    }
+
+    pub(crate) fn succeeds(self) {
+        self.set("Succeeded", |_, now| terminated(0, "Completed", now));
+    }
+
+    /// The framework's container ends with this code, all others with 0.
+    pub(crate) fn exits(self, code: i32) {
+        self.exits_in("mxnet", code);
+    }
+
+    /// This container ends with this code, all others with 0.
+    pub(crate) fn exits_in(self, container: &str, code: i32) {
+        self.set("Failed", |name, now| {
+            if name == container {
+                terminated(code, "Error", now)
+            } else {
+                terminated(0, "Completed", now)
+            }
+        });
+    }
+
+    /// The kubelet takes it away for want of memory: no container says anything.
+    pub(crate) fn evicted(self) {
+        self.taken("Failed", "Evicted", "The node was low on resource: memory.");
+    }
+
+    /// The pod has a phase and a reason of its own, and no container statuses.
+    pub(crate) fn taken(self, phase: &str, reason: &str, message: &str) {
+        self.status().replace(PodStatus {
+            phase: Some(phase.to_owned()),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            ..PodStatus::default()
+        });
+    }
+
+    /// A drain or preemption ends it: its container dies of SIGTERM, and the pod tells why.
+    pub(crate) fn disrupted(self) {
+        let world = self.world;
+        PodHandle {
+            world: &mut *world,
+            name: self.name.clone(),
+        }
+        .exits(143);
+        let status = PodHandle {
+            world,
+            name: self.name,
+        }
+        .status()
+        .as_mut()
+        .unwrap();
+        status.conditions = Some(vec![PodCondition {
+            type_: "DisruptionTarget".to_owned(),
+            status: "True".to_owned(),
+            ..PodCondition::default()
+        }]);
+    }
+
+    /// The kubelet restarts the framework's container, which ended with this code.
+    pub(crate) fn restarts_in_place(self, code: i32) {
+        self.restarts_in("mxnet", code);
+    }
+
+    /// The kubelet restarts this container, which ended with this code.
+    pub(crate) fn restarts_in(self, container: &str, code: i32) {
+        let now = Time(self.world.now);
+        let status = self.status().as_mut().expect("the pod runs");
+        let all = status
+            .container_statuses
+            .iter_mut()
+            .chain(&mut status.init_container_statuses)
+            .flatten();
+        let one = all
+            .into_iter()
+            .find(|c| c.name == container)
+            .expect("the container has a status");
+        one.restart_count += 1;
+        one.last_state = Some(terminated(code, "Error", &now));
+    }
+
+    /// An init container fails and is tried again; the pod has not started.
+    pub(crate) fn init_restarts(self, container: &str, restarts: i32) {
+        let now = Time(self.world.now);
+        let status = self.status().get_or_insert_default();
+        status.phase = Some("Pending".to_owned());
+        status.init_container_statuses = Some(vec![ContainerStatus {
+            name: container.to_owned(),
+            restart_count: restarts,
+            last_state: Some(terminated(1, "Error", &now)),
+            ..ContainerStatus::default()
+        }]);
+    }
+
+    /// It cannot start.
+    pub(crate) fn waits(self, reason: &str, message: &str) {
+        self.set("Pending", |_, _| ContainerState {
+            waiting: Some(ContainerStateWaiting {
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()),
+            }),
+            ..ContainerState::default()
+        });
+    }
+
+    /// Somebody deletes it: a running pod lingers until it is reaped.
+    pub(crate) fn deleted_by_user(self) {
+        self.world.delete_pod(&self.name);
+    }
+
+    /// It is deleted and gone.
+    pub(crate) fn vanishes(self) {
+        self.world.remove_pod(&self.name);
+    }
+
+    pub(crate) fn object(self) -> &'w mut Pod {
+        self.world.pods.get_mut(&self.name).expect("the pod is there")
+    }
+
+    fn status(self) -> &'w mut Option<PodStatus> {
+        &mut self.object().status
+    }
+
+    fn set(self, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) {
+        let now = Time(self.world.now);
+        let pod = self.object();
+        let old = pod.status.take().unwrap_or_default();
+        let restarts = |name: &str| {
+            let of = old.container_statuses.iter().flatten().find(|c| c.name == name);
+            of.map_or((0, None), |c| (c.restart_count, c.last_state.clone()))
+        };
+        let containers = pod.spec.iter().flat_map(|s| &s.containers).map(|c| {
+            let (restart_count, last_state) = restarts(&c.name);
+            ContainerStatus {
+                name: c.name.clone(),
+                state: Some(state(&c.name, &now)),
+                restart_count,
+                last_state,
+                ..ContainerStatus::default()
+            }
+        });
+        pod.status = Some(PodStatus {
+            phase: Some(phase.to_owned()),
+            container_statuses: Some(containers.collect()),
+            init_container_statuses: old.init_container_statuses.clone(),
+            ..PodStatus::default()
+        });
+    }
+}
+
+pub(crate) fn terminated(code: i32, reason: &str, at: &Time) -> ContainerState {
+    ContainerState {
+        terminated: Some(ContainerStateTerminated {
+            exit_code: code,
+            reason: Some(reason.to_owned()),
+            finished_at: Some(at.clone()),
+            ..ContainerStateTerminated::default()
+        }),
+        ..ContainerState::default()
+    }
+}

@@ -1,0 +1,151 @@
+//! Conditions and events: order, words, and nothing said twice (#8, #15, #17, #26).
+
+use crate::world::World;
+
+fn told(w: &World) -> Vec<String> {
+    let all = w.events.iter();
+    all.map(|e| {
+        format!(
+            "{} {}: {}",
+            if e.warning { "Warning" } else { "Normal" },
+            e.reason,
+            e.message
+        )
+    })
+    .collect()
+}
+
+#[test]
+fn a_good_life() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    assert_eq!(
+        w.conditions(),
+        ["Created=True(MXJobCreated)", "Running=True(MXJobRunning)"]
+    );
+    w.after(5).pod("scheduler-0").succeeds();
+    w.settle();
+    assert_eq!(
+        w.conditions(),
+        [
+            "Created=True(MXJobCreated)",
+            "Running=False(MXJobRunning)",
+            "Succeeded=True(MXJobSucceeded)"
+        ]
+    );
+    let messages: Vec<_> = w.status().conditions.iter().map(|c| c.message.clone()).collect();
+    assert_eq!(
+        messages,
+        [
+            "MXJob job is created.",
+            "MXJob job is running.",
+            "MXJob job is successfully completed."
+        ]
+    );
+    w.forget().after(60).settle();
+    assert_eq!(
+        told(&w),
+        ["Normal MXJobSucceeded: MXJob job is successfully completed."]
+    );
+}
+
+#[test]
+fn a_life_with_a_restart() {
+    let mut w = World::train("Scheduler=1:ExitCode Worker=1", "").started();
+    w.pod("scheduler-0").exits(137);
+    w.settle();
+    assert_eq!(
+        w.conditions(),
+        ["Created=True(MXJobCreated)", "Restarting=True(MXJobRestarting)"]
+    );
+    w.reap().settle();
+    // It succeeds before anybody has seen it run.
+    w.pod("scheduler-0").succeeds();
+    w.settle();
+    assert_eq!(
+        w.conditions(),
+        ["Created=True(MXJobCreated)", "Succeeded=True(MXJobSucceeded)"],
+        "Restarting does not outlive the job"
+    );
+    assert_eq!(
+        told(&w),
+        [
+            "Warning MXJobRestarting: job job is restarting because Scheduler replica(s) failed.",
+            "Normal MXJobSucceeded: MXJob job is successfully completed."
+        ]
+    );
+}
+
+#[test]
+fn a_bad_end() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    w.pod("server-0").exits(1);
+    w.settle();
+    assert_eq!(
+        w.conditions(),
+        [
+            "Created=True(MXJobCreated)",
+            "Running=False(MXJobRunning)",
+            "Failed=True(MXJobFailed)"
+        ]
+    );
+    assert_eq!(
+        told(&w),
+        ["Normal MXJobFailed: mxjob job is failed because 1 Server replica(s) failed."]
+    );
+}
+
+#[test]
+fn every_restart_is_told_once() {
+    let mut w = World::train("Worker=1:ExitCode", "").started();
+    for _ in 0..3 {
+        w.pod("worker-0").exits(137);
+        w.settle();
+        w.after(1).settle();
+        w.all_running();
+    }
+    assert_eq!(w.event_reasons(), ["MXJobRestarting"; 3]);
+}
+
+#[test]
+fn times_of_conditions_tell_when_they_changed() {
+    let mut w = World::train("Worker=1", "");
+    w.settle();
+    let born = w.now;
+    w.after(10);
+    w.all_running();
+    w.after(10).pod("worker-0").succeeds();
+    w.settle();
+    let seconds = |t: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
+        t.as_ref().unwrap().0.duration_since(born).as_secs()
+    };
+    let status = w.status();
+    let times: Vec<_> = status
+        .conditions
+        .iter()
+        .map(|c| seconds(&c.last_transition_time))
+        .collect();
+    assert_eq!(times, [0, 20, 20], "Running ended at 20");
+    assert_eq!(
+        (seconds(&status.start_time), seconds(&status.completion_time)),
+        (0, 20)
+    );
+}
+
+#[test]
+fn mere_counts_are_not_urgent() {
+    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    w.pod("worker-0").succeeds();
+    let change = w.plan().status.expect("the counts change");
+    assert!(!change.urgent);
+    w.pod("scheduler-0").succeeds();
+    assert!(w.plan().status.unwrap().urgent, "the end is");
+}
+
+#[test]
+fn counts_are_by_the_names_of_the_framework() {
+    let mut w = World::train("scheduler=1 WORKER=2", "").started();
+    let names: Vec<_> = w.status().replica_statuses.keys().cloned().collect();
+    assert_eq!(names, ["Scheduler", "Worker"]);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().counts("Worker"), (1, 1, 0));
+}

@@ -1,0 +1,148 @@
+//! When a job runs and when it has succeeded: modes and topologies (#1, #2, #5, #8, #11).
+
+use crate::world::World;
+
+const CREATED: [&str; 1] = ["Created"];
+const RUNNING: [&str; 2] = ["Created", "Running"];
+const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
+
+#[test]
+fn the_scheduler_decides_a_training() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=2", "");
+    w.settle();
+    assert_eq!(w.state(), CREATED);
+    w.pod("worker-0").running();
+    w.pod("server-0").running();
+    assert_eq!(w.settle().state(), CREATED, "the scheduler does not run yet");
+    w.all_running();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-0").succeeds();
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), RUNNING);
+    w.pod("scheduler-0").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+    assert!(w.status().completion_time.is_some());
+}
+
+#[test]
+fn without_a_scheduler_all_workers_decide() {
+    let mut w = World::train("Server=1 Worker=2", "").started();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-0").succeeds();
+    w.pod("server-0").succeeds();
+    assert_eq!(w.settle().state(), RUNNING, "worker 1 runs on");
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn a_single_worker_is_a_job() {
+    let mut w = World::train("Worker=1", "").started();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn roles_with_no_replicas_are_absent() {
+    let mut w = World::train("Scheduler=0 Server=0 Worker=1", "").started();
+    assert_eq!(
+        (w.state(), w.pod_names()),
+        (RUNNING.map(String::from).to_vec(), vec!["worker-0".to_owned()])
+    );
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn with_all_workers_the_scheduler_does_not_end_the_job() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=2", "");
+    w.edit(|job| job.spec.success_policy = Some("AllWorkers".into()));
+    let mut w = w.started();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("scheduler-0").succeeds();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.settle().state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED, "the server never ends by itself");
+}
+
+#[test]
+fn a_tuning_runs_and_ends_with_its_tuner() {
+    let mut w = World::tune("TunerTracker=1 TunerServer=2 Tuner=1", "");
+    w.settle();
+    w.pod("tunertracker-0").running();
+    w.pod("tunerserver-0").running();
+    assert_eq!(w.settle().state(), CREATED);
+    w.all_running();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("tuner-0").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+    assert_eq!(
+        w.pod_names(),
+        [
+            "tuner-0",
+            "(tunerserver-0)",
+            "(tunerserver-1)",
+            "(tunertracker-0)"
+        ],
+        "helpers never end by themselves"
+    );
+}
+
+#[test]
+fn all_tuners_must_succeed() {
+    let mut w = World::tune("TunerTracker=1 Tuner=2", "").started();
+    w.pod("tuner-0").succeeds();
+    assert_eq!(w.settle().state(), RUNNING);
+    w.pod("tuner-1").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn an_empty_mode_is_a_training() {
+    let mut w = World::train("Worker=1", "");
+    w.edit(|job| job.spec.job_mode.clear());
+    let mut w = w.started();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn a_final_failure_outweighs_a_success_of_the_same_moment() {
+    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    w.pod("scheduler-0").succeeds();
+    w.pod("worker-0").exits(1);
+    assert_eq!(w.settle().state(), ["Created", "Failed"]);
+}
+
+#[test]
+fn success_outweighs_a_failure_that_could_be_retried() {
+    let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "").started();
+    w.pod("scheduler-0").succeeds();
+    w.pod("worker-0").exits(137);
+    assert_eq!(w.settle().state(), SUCCEEDED);
+    assert_eq!(w.status().restart_count, 0);
+}
+
+#[test]
+fn a_success_whose_pod_was_collected_is_not_lost() {
+    let mut w = World::train("Worker=2", "").started();
+    w.pod("worker-0").succeeds();
+    w.settle();
+    w.pod("worker-0").vanishes();
+    w.forget().settle();
+    assert_eq!(w.pod_names(), ["worker-1"], "what is done need not be done again");
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn a_success_that_was_collected_before_it_could_be_stored_is_not_lost() {
+    let mut w = World::train("Worker=2", "").started();
+    w.pod("worker-0").succeeds();
+    w.pod("worker-0").vanishes();
+    assert_eq!(w.settle().pod_names(), ["worker-1"]);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
