@@ -267,7 +267,7 @@ impl<J: TrainingJob> KindOf<J> {
         let name = stored.meta().name.clone().unwrap_or_default();
         match stored {
             Stored::Unreadable { error, .. } => plan::invalid(&kind, &name, old, None, error, now),
-            Stored::Job(job) => match validate(job, &shared.settings) {
+            Stored::Job(job) => match validate(&**job, &shared.settings) {
                 Ok(valid) => plan::plan(&valid, observed, now),
                 Err(errors) => {
                     let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);

@@ -17,7 +17,7 @@ use crate::job::TrainingJob;
 #[derive(Clone, Debug)]
 pub(super) enum Stored<J> {
     /// A job.
-    Job(J),
+    Job(Box<J>),
     /// An object that is not a job of this kind, whatever it says.
     Unreadable {
         /// Its metadata.
@@ -33,7 +33,7 @@ impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         match J::deserialize(&value) {
-            Ok(job) => Ok(Self::Job(job)),
+            Ok(job) => Ok(Self::Job(Box::new(job))),
             Err(error) => {
                 let part = |name| value.get(name).cloned().unwrap_or_default();
                 Ok(Self::Unreadable {

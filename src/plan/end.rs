@@ -103,23 +103,20 @@ pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now:
     }
 }
 
-/// When the replicas that still run after a success have had their moment, if that is to come.
-fn lingers_until<J>(draft: &Draft<'_, J>) -> Option<Timestamp> {
-    let at = draft
-        .status
-        .recovery
-        .succeeded
-        .as_ref()?
-        .0
-        .checked_add(LINGER)
-        .ok()?;
-    let waits = at > draft.exact_now && at <= draft.exact_now.checked_add(LINGER).ok()?;
+/// When the replicas that still run after a success, and would be deleted, have had their moment, if
+/// that is to come.
+fn lingers_until<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
+    let succeeded = draft.status.recovery.succeeded.as_ref()?.0;
+    let at = succeeded.checked_add(LINGER).ok()?;
+    // A clock that was set back makes nobody wait for longer.
+    let waits = at > draft.exact_now && succeeded <= draft.exact_now;
     let runs = draft
         .observed
         .pods
         .values()
         .any(|pod| !pod.is_terminal() && !pod.deleting);
-    (waits && runs).then_some(at)
+    let stops = must_stop_running(draft.job.policy.clean_pods.clone(), &draft.status);
+    (waits && runs && stops).then_some(at)
 }
 
 fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {

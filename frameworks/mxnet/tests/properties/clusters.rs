@@ -219,6 +219,7 @@ fn recovery() -> impl Strategy<Value = Recovery> {
             in_place,
             started,
             completed,
+            succeeded: None,
         })
 }
 
