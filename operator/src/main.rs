@@ -6,10 +6,13 @@ use std::process::ExitCode;
 
 #[derive(Parser)]
 enum Cli {
-    Local {
-        #[command(flatten)]
-        args: local_run::Args,
-    },
+    #[command(subcommand)]
+    Local(Local),
+}
+
+#[derive(clap::Subcommand)]
+enum Local {
+    Run(local_run::Args),
 }
 
 #[tokio::main]
@@ -20,16 +23,19 @@ async fn main() -> ExitCode {
             tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()),
         )
         .init();
-    let Cli::Local { args } = Cli::parse();
-    let text = std::fs::read_to_string(&args.files[0]).unwrap_or_default();
-    let job: training_job_mxnet::MXJob = match serde_saphyr::from_str(&text) {
-        Ok(j) => j,
-        Err(e) => {
-            eprintln!("{e}");
-            return ExitCode::from(2);
+    let Cli::Local(Local::Run(args)) = Cli::parse();
+    let mut jobs: Vec<training_job_mxnet::MXJob> = Vec::new();
+    for file in &args.files {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        match serde_saphyr::from_str(&text) {
+            Ok(job) => jobs.push(job),
+            Err(e) => {
+                eprintln!("{e}");
+                return ExitCode::from(2);
+            }
         }
-    };
-    match local_run::run(&args, vec![job]).await {
+    }
+    match local_run::run(&args, jobs).await {
         Ok(code) => code,
         Err(e) => {
             eprintln!("training-operator: {e:#}");
