@@ -1,12 +1,14 @@
 //! Ctrl-C, and other ends from outside.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::manifest::Manifest;
 use crate::processes;
-use crate::trial::Trial;
+use crate::run::Run;
+use crate::trial::{Trial, local_run};
 
 /// What processes are given between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -75,6 +77,36 @@ fn other_signals_have_codes_of_their_own() {
         run.signal(signal);
         run.end().expect_code(code);
     }
+}
+
+/// What a process has to say when it is stopped is of use.
+#[test]
+fn last_words_are_heard() {
+    let trial = Trial::new();
+    let script = "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done";
+    let mut run = trial.run(&Manifest::shell("careful", 1, script));
+    run.line(&["worker-0 | up"]);
+    run.signal(Signal::INT);
+    let ended = run.end();
+    ended.expect_code(130);
+    ended.only(&["worker-0 | saved"]);
+    assert_eq!(ended.table()["worker-0"].exit, Some(0));
+}
+
+/// `| head` takes what it wants and goes.
+#[test]
+fn a_reader_that_goes_away_does_not_end_the_job() {
+    let trial = Trial::new();
+    let done = trial.dir.join("done");
+    let script = "echo one; echo two; sleep 0.2; echo three; touch done";
+    let file = trial.write(&Manifest::shell("piped", 1, script));
+    let run = local_run();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "{ \"$0\" \"$@\"; echo \"code $?\" >&2; } | head -n 1"]);
+    shell.arg(run.get_program()).args(run.get_args()).arg(file);
+    let ended = Run::start(&mut shell).end_anyhow();
+    assert_eq!(ended.err, ["code 0"]);
+    assert!(done.exists());
 }
 
 /// Nobody is left to stop the processes but the guard.

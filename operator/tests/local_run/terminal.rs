@@ -68,9 +68,6 @@ fn screen(bytes: &str) -> Vec<String> {
                 let number: usize = rest[1..end].parse().unwrap_or(0);
                 match &rest[end..=end] {
                     "A" => row -= number.max(1).min(row),
-                    "B" => row += number.max(1),
-                    "K" if number == 2 => lines[row].clear(),
-                    "K" => lines[row].truncate(column),
                     "J" => {
                         lines.truncate(row + 1);
                         lines[row].truncate(column);
