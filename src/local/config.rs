@@ -31,6 +31,9 @@ pub struct NodeConfig {
     pub adjust: BTreeMap<String, EnvAdjust>,
     /// The longest time between SIGTERM and SIGKILL, whatever the pod asks for. Default: what the pod asks for.
     pub grace_cap: Option<Duration>,
+    /// Whether to bind pods whatever scheduler they ask for, because no other is there. Default: no, only those of the
+    /// default scheduler.
+    pub any_scheduler: bool,
     /// Whether to create a Node object and keep it ready. Failure to do so is reported and otherwise ignored. Default: no.
     pub register: bool,
 }
@@ -50,6 +53,7 @@ impl Default for NodeConfig {
             restart_backoff: RestartBackoff::default(),
             adjust: BTreeMap::new(),
             grace_cap: None,
+            any_scheduler: false,
             register: false,
         }
     }

@@ -18,7 +18,7 @@ use super::pod_task::{Command, PodTask};
 use super::report::retries;
 
 /// The scheduler whose pods the agent binds: the others' are not for everybody.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
+pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// What orderly ends may take beyond their grace.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
 
@@ -141,7 +141,7 @@ impl Dispatch {
         match &task {
             Some(task) => task.tell(Command::Changed(Box::new(pod.clone()))),
             None if self.is_mine(&pod) => task = Some(self.spawn(pod.clone(), before)),
-            None if !wanted && to_be_bound(&pod) => {
+            None if !wanted && to_be_bound(&pod, self.agent.config.any_scheduler) => {
                 wanted = true;
                 self.binds.spawn(bind(Arc::clone(&self.agent), at.clone()));
             }
@@ -226,7 +226,7 @@ fn node_of(pod: &Pod) -> Option<&str> {
 }
 
 /// Whether the pod waits for somebody like this agent to take it.
-fn to_be_bound(pod: &Pod) -> bool {
+fn to_be_bound(pod: &Pod, any_scheduler: bool) -> bool {
     let Some(spec) = &pod.spec else { return false };
     let scheduler = spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
     let gated = spec
@@ -234,7 +234,7 @@ fn to_be_bound(pod: &Pod) -> bool {
         .as_ref()
         .is_some_and(|gates| !gates.is_empty());
     node_of(pod).is_none()
-        && scheduler == DEFAULT_SCHEDULER
+        && (any_scheduler || scheduler == DEFAULT_SCHEDULER)
         && !gated
         && pod.metadata.deletion_timestamp.is_none()
 }

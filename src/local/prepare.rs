@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::ResourceExt;
 
 use super::config::{LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
+use super::dispatch::DEFAULT_SCHEDULER;
 use super::environment::{Difference, DifferenceKind, Environment, NAMES_ARE_ADDRESSES};
 use super::names::Names;
 use super::process::Launch;
@@ -277,6 +278,14 @@ fn without_effect(container: &Container, pod: Option<&PodSpec>) -> Vec<Differenc
             "securityContext",
             set(),
             "processes run as the user of the agent",
+        ));
+    }
+    let scheduler = pod.and_then(|pod| pod.scheduler_name.clone());
+    if let Some(scheduler) = scheduler.filter(|name| name != DEFAULT_SCHEDULER) {
+        found.push(setting(
+            "schedulerName",
+            scheduler,
+            "all pods start at once, on this machine",
         ));
     }
     if pod.and_then(|pod| pod.host_network) == Some(true) {

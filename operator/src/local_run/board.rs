@@ -9,6 +9,12 @@ use training_job::TrainingJob;
 use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
 use training_job_mxnet::MXJob;
 
+/// The reason of a pod that was ended because the node stops.
+const STOPPED_BY_NODE: &str = "Terminated";
+
+/// Why a container waits for what can no more come: there are no images, and all objects are there already.
+const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
+
 /// All jobs and replicas of a run.
 pub(super) struct Board {
     pub(super) jobs: BTreeMap<String, JobStatus>,
@@ -33,6 +39,8 @@ pub(super) struct Row {
     pub(super) stopping: bool,
     /// Whether its pod was deleted before it ended by itself.
     pub(super) stopped: bool,
+    /// Why it cannot start, here, ever.
+    dead_end: Option<String>,
     /// Restarts that a new pod began.
     attempt: i32,
 }
@@ -88,7 +96,8 @@ impl Board {
             .get(labels::RESTART_ATTEMPT)
             .and_then(|a| a.parse().ok())
             .unwrap_or(0);
-        let row = Row {
+        let ended_by_us = status.reason.as_deref() == Some(STOPPED_BY_NODE);
+        let mut row = Row {
             job: label(labels::JOB_NAME),
             role: label(labels::REPLICA_TYPE),
             index: label(labels::REPLICA_INDEX).parse().unwrap_or(0),
@@ -100,14 +109,16 @@ impl Board {
             present: !gone,
             stopping: !gone && pod.metadata.deletion_timestamp.is_some(),
             stopped: false,
+            dead_end: dead_end(&containers),
             attempt,
         };
-        let mut row = row;
         let before = self.replicas.get(&pod.name_any());
         let was_stopped = before.is_some_and(|b| b.stopped && b.attempt == row.attempt);
         let runs = !matches!(row.phase.as_str(), "Succeeded" | "Failed");
-        row.stopped = was_stopped || ((row.stopping || gone) && runs);
-        let told = |r: &Row| (r.phase.clone(), r.stopping || r.stopped, r.attempt, r.restarts);
+        // One that was about to end well when it was asked to stop has done its work.
+        row.stopped =
+            row.phase != "Succeeded" && (was_stopped || ended_by_us || ((row.stopping || gone) && runs));
+        let told = |r: &Row| (describe(r), r.attempt, r.restarts);
         let news = (!gone && before.map(told) != Some(told(&row))).then(|| News {
             who: pod.name_any(),
             what: describe(&row),
@@ -116,8 +127,32 @@ impl Board {
         news.into_iter().collect()
     }
 
-    pub(super) fn all_finished(&self) -> bool {
-        self.jobs.values().all(JobStatus::is_finished)
+    /// Whether every job has ended or will never go on.
+    pub(super) fn all_settled(&self) -> bool {
+        self.jobs.iter().all(|(name, status)| {
+            let is_stuck = || self.stuck(name).next().is_some();
+            status.is_finished() || status.is(ConditionType::Suspended) || is_stuck()
+        })
+    }
+
+    /// Why jobs that have not ended never will.
+    pub(super) fn dead_ends(&self) -> Vec<String> {
+        let unfinished = self.jobs.iter().filter(|(_, status)| !status.is_finished());
+        let why = unfinished.flat_map(|(job, status)| {
+            let suspended = status.is(ConditionType::Suspended).then(|| {
+                format!("{job} is suspended, and here is nobody to resume it: set `suspend: false`")
+            });
+            suspended.into_iter().chain(self.stuck(job))
+        });
+        why.collect()
+    }
+
+    fn stuck<'a>(&'a self, job: &'a str) -> impl Iterator<Item = String> + 'a {
+        let of_job = self
+            .replicas
+            .iter()
+            .filter(move |(_, row)| row.job == job && row.present);
+        of_job.filter_map(|(pod, row)| Some(format!("{pod} cannot start: {}", row.dead_end.as_ref()?)))
     }
 
     pub(super) fn all_succeeded(&self) -> bool {
@@ -126,11 +161,13 @@ impl Board {
             .all(|status| status.is(ConditionType::Succeeded))
     }
 
-    /// Whether no replica runs any more.
+    /// Whether no replica of a finished job runs any more.
     pub(super) fn is_quiet(&self) -> bool {
+        let finished = |row: &Row| self.jobs.get(&row.job).is_some_and(JobStatus::is_finished);
+        let ended = |row: &Row| matches!(row.phase.as_str(), "Succeeded" | "Failed") && !row.stopping;
         self.replicas
             .values()
-            .all(|r| !r.present || matches!(r.phase.as_str(), "Succeeded" | "Failed") && !r.stopping)
+            .all(|row| !row.present || !finished(row) || ended(row))
     }
 
     /// The replicas by job, role in its order, and index.
@@ -162,6 +199,9 @@ fn describe(row: &Row) -> String {
         }
         .to_owned();
     }
+    if let Some(why) = &row.dead_end {
+        return format!("{}: {why}", row.phase);
+    }
     match (row.phase.as_str(), row.exit_code) {
         ("Failed", Some(code)) => format!("Failed with exit code {code}"),
         ("Pending", _) if row.restarts > 0 => format!("Pending, restart {}", row.restarts),
@@ -183,4 +223,12 @@ fn ended(containers: &[ContainerStatus]) -> Option<Timestamp> {
         .iter()
         .filter_map(|c| c.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
     ends.map(|t| t.0).max()
+}
+
+fn dead_end(containers: &[ContainerStatus]) -> Option<String> {
+    let mut waiting = containers
+        .iter()
+        .filter_map(|c| c.state.as_ref()?.waiting.as_ref());
+    let dead = waiting.find(|w| DEAD_ENDS.iter().any(|end| w.reason.as_deref() == Some(end)))?;
+    Some(dead.message.clone().unwrap_or_default())
 }

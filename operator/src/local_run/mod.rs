@@ -2,6 +2,7 @@
 //! process, so that a job's replicas run as processes of this machine.
 
 mod board;
+mod screen;
 mod signals;
 mod summary;
 mod view;
@@ -13,14 +14,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Interval, sleep_until};
 use training_job::local::{Node, NodeConfig, NodeEvent};
 use training_job::memory::Cluster;
 use training_job::{Operator, Options, TrainingJob};
@@ -78,7 +80,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// How a run ended.
 enum End {
-    /// All jobs have ended.
+    /// All jobs have ended, or cannot go on.
     Finished,
     /// The time was up.
     TimedOut(Duration),
@@ -91,6 +93,7 @@ enum End {
 /// # Errors
 /// The machine lacks something that is needed, or the API refuses a job.
 pub(crate) async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCode> {
+    check_directories(args)?;
     let mut signals = Signals::listen()?;
     let cluster = Cluster::builder().auto_namespaces().build();
     let client = cluster.client("default");
@@ -101,34 +104,43 @@ pub(crate) async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCod
     let (lines, output) = mpsc::channel(WAITING_LINES);
     let node = Node::start(client.clone(), node_config(args), lines)?;
 
-    let mut board = Board::new(&jobs);
-    let mut view = View::new(std::io::stdout().is_terminal(), args.why);
-    view.note(&format!(
+    // The watches begin before there is anything to see.
+    let mut stage = Stage {
+        board: Board::new(&jobs),
+        view: View::new(std::io::stdout().is_terminal(), args.why),
+        output,
+        changes: changes(client.clone()).boxed(),
+        ticks: tokio::time::interval(Duration::from_secs(1)),
+    };
+    stage.view.note(&format!(
         "images are not pulled: commands run on this machine, in {}",
         workdir(args).display()
     ));
-    // The watches begin before there is anything to see.
-    let changes = changes(client.clone());
     for job in &jobs {
         let api = Api::<MXJob>::namespaced(client.clone(), job.namespace().as_deref().unwrap_or("default"));
         let created = api.create(&PostParams::default(), job).await;
         created.with_context(|| format!("MXJob {} was refused", job.name_any()))?;
     }
-    let end = follow(args, &mut signals, output, changes, &mut board, &mut view).await;
+    let end = stage.play(args, &mut signals).await;
 
-    let stopped = tokio::select! {
-        () = node.shutdown(GRACE) => true,
-        _ = signals.next() => false,
-    };
+    // What is stopped now says nothing about the jobs.
     operator.abort();
+    let stopped = stage.play_out(node.shutdown(GRACE), &mut signals).await;
+    stage.take_stock(&client).await?;
+    let Stage { board, mut view, .. } = stage;
     view.close();
     if !stopped {
         view.note("killed");
     }
-    print!("{}", summary::of(&board));
+    screen::write(&summary::of(&board));
     Ok(match end {
         End::Finished if board.all_succeeded() => ExitCode::SUCCESS,
-        End::Finished => ExitCode::from(1),
+        End::Finished => {
+            for why in board.dead_ends() {
+                eprintln!("training-operator: {why}");
+            }
+            ExitCode::from(1)
+        }
         End::TimedOut(after) => {
             eprintln!(
                 "training-operator: not finished after {} s (--timeout)",
@@ -138,6 +150,22 @@ pub(crate) async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCod
         }
         End::Interrupted(code) => ExitCode::from(code),
     })
+}
+
+/// A directory that is not there would only show as a program that is not found.
+fn check_directories(args: &Args) -> anyhow::Result<()> {
+    if let Some(venv) = &args.venv
+        && !venv.join("bin/python").exists()
+    {
+        bail!(
+            "--venv {0} does not exist, or is no Python environment; make one with: python3 -m venv {0}",
+            venv.display()
+        );
+    }
+    match args.path.iter().find(|path| !path.is_dir()) {
+        Some(path) => bail!("--path {} does not exist", path.display()),
+        None => Ok(()),
+    }
 }
 
 async fn install(client: &Client) -> anyhow::Result<()> {
@@ -169,6 +197,7 @@ fn node_config(args: &Args) -> NodeConfig {
         logs: args.keep_logs.clone(),
         adjust: BTreeMap::from([(MXJob::FRAMEWORK.controller.to_owned(), MXJob::adjust_local as _)]),
         grace_cap: Some(GRACE),
+        any_scheduler: true,
         ..NodeConfig::default()
     }
 }
@@ -195,48 +224,90 @@ fn changes(client: Client) -> impl Stream<Item = Change> {
     futures::stream::select(jobs, pods)
 }
 
-/// Shows what happens until all jobs have ended or the user has had enough.
-async fn follow(
-    args: &Args,
-    signals: &mut Signals,
-    mut output: mpsc::Receiver<NodeEvent>,
-    changes: impl Stream<Item = Change>,
-    board: &mut Board,
-    view: &mut View,
-) -> End {
-    pin_mut!(changes);
-    let mut ticks = tokio::time::interval(Duration::from_secs(1));
-    let give_up = args.timeout.map(|timeout| (timeout, Instant::now() + timeout));
-    // When all jobs have ended: replicas that are to go may take a moment, and say so.
-    let mut linger: Option<Instant> = None;
-    loop {
+/// All that is shown, and where it comes from.
+struct Stage {
+    board: Board,
+    view: View,
+    output: mpsc::Receiver<NodeEvent>,
+    changes: BoxStream<'static, Change>,
+    ticks: Interval,
+}
+
+impl Stage {
+    /// Shows what happens until all jobs have ended or the user has had enough.
+    async fn play(&mut self, args: &Args, signals: &mut Signals) -> End {
+        let give_up = args.timeout.map(|timeout| (timeout, Instant::now() + timeout));
+        // When all jobs have ended: replicas that are to go may take a moment, and say so.
+        let mut linger: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                // Processes that write without pause must not hold up the rest.
+                biased;
+                code = signals.next() => {
+                    self.view.note("stopping; once more to kill at once");
+                    return End::Interrupted(code);
+                }
+                () = until(give_up.map(|(_, at)| at)) => {
+                    return End::TimedOut(give_up.map_or(Duration::ZERO, |(timeout, _)| timeout));
+                }
+                () = until(linger) => return End::Finished,
+                () = self.show_next() => {}
+            }
+            if linger.is_none() && self.board.all_settled() {
+                linger = Some(Instant::now() + GRACE);
+            }
+            if linger.is_some() && self.board.is_quiet() && self.output.is_empty() {
+                return End::Finished;
+            }
+        }
+    }
+
+    /// Shows what happens while the node stops; returns whether it did before the user lost patience.
+    async fn play_out(&mut self, stopping: impl Future<Output = ()>, signals: &mut Signals) -> bool {
+        pin_mut!(stopping);
+        loop {
+            tokio::select! {
+                biased;
+                _ = signals.next() => return false,
+                () = &mut stopping => return true,
+                () = self.show_next() => {}
+            }
+        }
+    }
+
+    async fn show_next(&mut self) {
         tokio::select! {
             biased;
-            code = signals.next() => {
-                view.note("stopping; once more to kill at once");
-                return End::Interrupted(code);
-            }
-            Some(event) = output.recv() => view.output(&event, board),
-            Some(change) = changes.next() => {
+            Some(change) = self.changes.next() => {
                 let told = match change {
-                    Change::Job(job) => board.job(&job),
-                    Change::Pod(pod) => board.pod(&pod, false),
-                    Change::Gone(pod) => board.pod(&pod, true),
+                    Change::Job(job) => self.board.job(&job),
+                    Change::Pod(pod) => self.board.pod(&pod, false),
+                    Change::Gone(pod) => self.board.pod(&pod, true),
                 };
-                view.changed(&told, board);
+                self.view.changed(&told, &self.board);
             }
-            _ = ticks.tick() => view.tick(board),
-            () = until(linger) => return End::Finished,
-            () = until(give_up.map(|(_, at)| at)) => {
-                return End::TimedOut(give_up.map_or(Duration::ZERO, |(timeout, _)| timeout));
+            _ = self.ticks.tick() => self.view.tick(&self.board),
+            Some(event) = self.output.recv() => {
+                self.view.output(&event, &self.board);
+                if self.output.is_empty() {
+                    self.view.tick(&self.board);
+                }
             }
         }
-        if linger.is_none() && board.all_finished() {
-            linger = Some(Instant::now() + GRACE);
+    }
+
+    /// The last lines, and how the replicas have ended: watches may be behind.
+    async fn take_stock(&mut self, client: &Client) -> anyhow::Result<()> {
+        while let Ok(event) = self.output.try_recv() {
+            self.view.output(&event, &self.board);
         }
-        if linger.is_some() && board.is_quiet() && output.is_empty() {
-            return End::Finished;
+        let pods = Api::<Pod>::all(client.clone());
+        let listed = pods.list(&ListParams::default()).await;
+        for pod in listed.context("the replicas' ends are not known")? {
+            let told = self.board.pod(&pod, false);
+            self.view.changed(&told, &self.board);
         }
+        Ok(())
     }
 }
 

@@ -39,7 +39,9 @@ pub(super) fn of(board: &Board) -> String {
         }
     }
     out.push('\n');
-    out.push_str(&table(board));
+    for line in table(board) {
+        let _ = writeln!(out, "{line}");
+    }
     out
 }
 
@@ -65,7 +67,7 @@ fn cause(title: &str, failure: &FailureRecord) -> String {
 }
 
 /// The header of [`line`].
-pub(super) fn header() -> String {
+fn header() -> String {
     format!(
         "{:<24} {:<10} {:>6} {:>5} {:>9}",
         "REPLICA", "PHASE", "AGE", "EXIT", "RESTARTS"
@@ -73,7 +75,7 @@ pub(super) fn header() -> String {
 }
 
 /// A replica in a line; `now` is where the age of one that runs ends.
-pub(super) fn line(name: &str, row: &Row, now: jiff::Timestamp) -> String {
+fn line(name: &str, row: &Row, now: jiff::Timestamp) -> String {
     let age = row
         .started
         .map(|from| (row.ended.unwrap_or(now).as_second() - from.as_second()).max(0));
@@ -93,11 +95,10 @@ pub(super) fn line(name: &str, row: &Row, now: jiff::Timestamp) -> String {
     )
 }
 
-fn table(board: &Board) -> String {
+/// The table of all replicas, line by line.
+pub(super) fn table(board: &Board) -> Vec<String> {
     let now = jiff::Timestamp::now();
-    let mut out = format!("{}\n", header());
-    for (name, row) in board.rows() {
-        let _ = writeln!(out, "{}", line(board.short(name), row, now));
-    }
-    out
+    let rows = board.rows();
+    let rows = rows.iter().map(|(name, row)| line(board.short(name), row, now));
+    std::iter::once(header()).chain(rows).collect()
 }

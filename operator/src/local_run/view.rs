@@ -1,12 +1,10 @@
 //! What is shown while jobs run: on a terminal a table that changes below the replicas' lines,
 //! elsewhere plain lines.
 
-use std::collections::BTreeMap;
-
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use training_job::local::{NodeEvent, Prepared};
 
 use super::board::{Board, News};
+use super::screen::{self, Screen};
 use super::summary;
 
 /// Colours of replicas' names: readable on dark and light.
@@ -14,97 +12,77 @@ const COLOURS: [u8; 6] = [36, 33, 35, 32, 34, 31];
 
 /// The view of a run.
 pub(super) struct View {
-    live: Option<Live>,
-    why: bool,
-}
-
-struct Live {
-    progress: MultiProgress,
-    header: ProgressBar,
-    rows: BTreeMap<String, ProgressBar>,
+    screen: Option<Screen>,
     coloured: bool,
+    why: bool,
 }
 
 impl View {
     pub(super) fn new(terminal: bool, why: bool) -> Self {
-        let live = terminal.then(|| {
-            let progress = MultiProgress::new();
-            let header = progress.add(line());
-            let coloured = std::env::var_os("NO_COLOR").is_none();
-            Live {
-                progress,
-                header,
-                rows: BTreeMap::new(),
-                coloured,
-            }
-        });
-        Self { live, why }
+        let screen = Screen::new(terminal);
+        // As no-color.org has it: an empty value asks for nothing.
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            coloured: screen.is_some() && !no_color,
+            screen,
+            why,
+        }
     }
 
     /// A word of our own.
-    pub(super) fn note(&self, text: &str) {
-        self.print(&format!("training-operator: {text}"));
+    pub(super) fn note(&mut self, text: &str) {
+        self.print("training-operator: ", text);
     }
 
-    /// What a process wrote, or how it differs from its pod.
-    pub(super) fn output(&self, event: &NodeEvent, board: &Board) {
+    /// What a process wrote, or how it differs from its pod. On a terminal it is seen at the next [`tick`](Self::tick).
+    pub(super) fn output(&mut self, event: &NodeEvent, board: &Board) {
         match event {
             NodeEvent::Log(log) => {
                 let mut name = board.short(&log.pod).to_owned();
                 if let Some(container) = &log.container {
                     name = format!("{name}/{container}");
                 }
-                self.print(&format!("{} | {}", self.coloured(&name), log.text));
+                let name = self.coloured(&name);
+                self.print(&format!("{name} | "), &log.text);
             }
-            NodeEvent::Prepared(prepared) if self.why => self.print(&why(prepared, board)),
+            NodeEvent::Prepared(prepared) if self.why => self.why(prepared, board),
             _ => {}
         }
     }
 
     /// News of a job or a replica: lines where there is no table.
     pub(super) fn changed(&mut self, news: &[News], board: &Board) {
-        if self.live.is_none() {
+        if self.screen.is_none() {
             for News { who, what } in news {
-                println!("{} * {what}", board.short(who));
+                screen::write(&format!("{} * {what}\n", board.short(who)));
             }
         }
         self.tick(board);
     }
 
-    /// Brings the table up to date.
+    /// Brings the terminal up to date.
     pub(super) fn tick(&mut self, board: &Board) {
-        let Some(live) = &mut self.live else { return };
-        let now = jiff::Timestamp::now();
-        live.header.set_message(summary::header());
-        for (name, row) in board.rows() {
-            let bar = live
-                .rows
-                .entry(name.clone())
-                .or_insert_with(|| live.progress.add(line()));
-            bar.set_message(summary::line(board.short(name), row, now));
+        if let Some(screen) = &mut self.screen {
+            screen.show(summary::table(board));
         }
     }
 
-    /// Takes the table away.
+    /// Takes the table away; from here on there are plain lines.
     pub(super) fn close(&mut self) {
-        if let Some(live) = self.live.take() {
-            // A terminal that is gone needs no tidying.
-            let _ = live.progress.clear();
+        if let Some(screen) = self.screen.take() {
+            screen.close();
         }
     }
 
-    fn print(&self, text: &str) {
-        match &self.live {
-            Some(live) => {
-                // A terminal that is gone shows nothing; the run goes on.
-                let _ = live.progress.println(text);
-            }
-            None => println!("{text}"),
+    fn print(&mut self, name: &str, text: &str) {
+        match &mut self.screen {
+            Some(screen) => screen.line(name, text),
+            None => screen::write(&format!("{name}{text}\n")),
         }
     }
 
     fn coloured(&self, name: &str) -> String {
-        if !self.live.as_ref().is_some_and(|live| live.coloured) {
+        if !self.coloured {
             return name.to_owned();
         }
         let sum = name.bytes().fold(0_usize, |sum, byte| {
@@ -112,24 +90,14 @@ impl View {
         });
         format!("\u{1b}[{}m{name}\u{1b}[0m", COLOURS[sum % COLOURS.len()])
     }
-}
 
-fn line() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    match ProgressStyle::with_template("{msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
+    fn why(&mut self, prepared: &Prepared, board: &Board) {
+        let name = format!("{} ? ", board.short(&prepared.pod));
+        if prepared.differences.is_empty() {
+            self.print(&name, "as in a cluster");
+        }
+        for difference in &prepared.differences {
+            self.print(&name, &difference.to_string());
+        }
     }
-}
-
-fn why(prepared: &Prepared, board: &Board) -> String {
-    let name = board.short(&prepared.pod);
-    if prepared.differences.is_empty() {
-        return format!("{name} ? as in a cluster");
-    }
-    let lines = prepared
-        .differences
-        .iter()
-        .map(|difference| format!("{name} ? {difference}"));
-    lines.collect::<Vec<_>>().join("\n")
 }

@@ -1,7 +1,5 @@
 //! Deletion, shutdown, and that no process is left behind.
 
-use std::io::BufRead;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -231,49 +229,5 @@ async fn kill_ends_everything_at_once() {
     bench.node.take().unwrap().kill();
     for pid in pids {
         assert!(!alive(pid), "{pid}");
-    }
-}
-
-/// What the next test kills: it runs in a process of its own.
-#[tokio::test]
-#[ignore = "run by the test below, in a process that is killed"]
-async fn an_agent_to_be_killed() {
-    let mut bench = Bench::new(NodeConfig::default());
-    bench.api.create(
-        "job-0",
-        "u1",
-        &script("Always", &format!("trap '' TERM; {FAMILY} wait")),
-        json!({}),
-    );
-    for pid in family(&mut bench).await {
-        println!("child {pid}");
-    }
-    std::future::pending::<()>().await;
-}
-
-#[tokio::test]
-async fn nothing_is_left_of_an_agent_that_is_killed() {
-    let mut agent = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "local::tests::ends::an_agent_to_be_killed",
-            "--ignored",
-            "--nocapture",
-        ])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let output = std::io::BufReader::new(agent.stdout.take().unwrap());
-    let pids = output
-        .lines()
-        .map_while(Result::ok)
-        .filter_map(|line| line.strip_prefix("child ")?.parse().ok());
-    let pids: Vec<u32> = pids.take(4).collect();
-    assert_eq!(pids.len(), 4);
-    assert!(pids.iter().all(|pid| alive(*pid)));
-    agent.kill().unwrap();
-    agent.wait().unwrap();
-    for pid in pids {
-        dead(pid).await;
     }
 }

@@ -1,0 +1,96 @@
+//! Jobs that do not end by themselves.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::manifest::Manifest;
+use crate::run::Run;
+use crate::trial::{Trial, train, venv};
+
+/// Raises after the key-value store was made: Python's exit then waits for the others for ever.
+const RAISES: &str = "
+import mxnet as mx
+kv = mx.kv.create('dist_sync')
+print('connected', flush=True)
+raise RuntimeError('no data')
+";
+
+#[test]
+fn a_worker_that_raises_and_never_exits_is_ended_by_the_deadline() {
+    let trial = Trial::new();
+    trial.file("train.py", RAISES);
+    let job = Manifest::example("train.yaml")
+        .named("hangs")
+        .replicas("Server", 1)
+        .replicas("Worker", 1);
+    let job = job.policy("activeDeadlineSeconds", enough_to_begin().as_secs());
+    let mut run = Run::start(train(&trial.dir).arg(trial.write(&job)));
+    run.line(&["worker-0 | RuntimeError: no data"]);
+    let ended = run.end();
+    ended.expect_code(1);
+    assert_eq!(
+        ended.conditions("hangs"),
+        [("Created", true), ("Running", false), ("Failed", true)]
+    );
+    ended.only(&["  failed because of the job itself, DeadlineExceeded"]);
+    for (name, row) in ended.table() {
+        assert_eq!(row.phase, "Stopped", "{name}\n{}", ended.transcript());
+    }
+}
+
+/// Time for a few processes to load MXNet and connect, as busy as the machine is now.
+fn enough_to_begin() -> Duration {
+    let started = Instant::now();
+    let python = venv("mxnet").join("bin/python");
+    let loaded = Command::new(python).args(["-c", "import mxnet"]).status();
+    assert!(loaded.unwrap().success());
+    Duration::from_secs(5) + started.elapsed() * 6
+}
+
+/// Nobody says whether the job is good or bad: it is only too late.
+#[test]
+fn the_timeout_gives_up() {
+    let trial = Trial::new();
+    let started = Instant::now();
+    let ended = trial
+        .run_with(
+            &Manifest::shell("long", 2, "exec sleep 1000"),
+            &["--timeout", "2"],
+        )
+        .end();
+    ended.expect_code(1);
+    assert!(started.elapsed() >= Duration::from_secs(2));
+    assert_eq!(
+        ended.err,
+        ["training-operator: not finished after 2 s (--timeout)"]
+    );
+    assert_eq!(ended.conditions("long"), [("Created", true), ("Running", true)]);
+}
+
+/// What is written without pause must not hide that the time is up.
+#[test]
+fn the_timeout_gives_up_on_a_job_that_floods_its_output() {
+    let trial = Trial::new();
+    let ended = trial
+        .run_with(&Manifest::shell("flood", 2, "exec yes"), &["--timeout", "1"])
+        .end();
+    ended.expect_code(1);
+    assert_eq!(
+        ended.err,
+        ["training-operator: not finished after 1 s (--timeout)"]
+    );
+}
+
+/// In a cluster somebody would resume it.
+#[test]
+fn a_suspended_job_is_not_waited_for() {
+    let trial = Trial::new();
+    let job = Manifest::shell("paused", 1, "echo never").policy("suspend", true);
+    let ended = trial.run(&job).end();
+    ended.expect_code(1);
+    assert!(
+        ended.err.join("\n").contains("paused is suspended"),
+        "{}",
+        ended.transcript()
+    );
+}

@@ -1,0 +1,101 @@
+//! Manifests: the examples with something changed, and jobs of shell scripts.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::trial::examples;
+
+/// A job's manifest.
+#[derive(Clone)]
+pub(crate) struct Manifest(Value);
+
+impl Manifest {
+    /// One of the examples.
+    pub(crate) fn example(file: &str) -> Self {
+        let text = fs::read_to_string(examples().join(file)).unwrap();
+        Self(serde_saphyr::from_str(&text).unwrap())
+    }
+
+    /// A job of workers only, each of which runs the script.
+    pub(crate) fn shell(name: &str, workers: u32, script: &str) -> Self {
+        Self::roles(name, &[("Worker", workers, script)])
+    }
+
+    /// A job whose roles run scripts.
+    pub(crate) fn roles(name: &str, roles: &[(&str, u32, &str)]) -> Self {
+        let roles = roles.iter().map(|(role, replicas, script)| {
+            let container = json!({"name": "mxnet", "image": "none", "command": ["sh", "-c", script]});
+            let template = json!({"spec": {"containers": [container]}});
+            let spec = json!({"replicas": replicas, "restartPolicy": "Never", "template": template});
+            ((*role).to_owned(), spec)
+        });
+        let roles: serde_json::Map<_, _> = roles.collect();
+        Self(json!({
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MXJob",
+            "metadata": {"name": name},
+            "spec": {"jobMode": "MXTrain", "runPolicy": {}, "mxReplicaSpecs": roles},
+        }))
+    }
+
+    /// Another name.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.0["metadata"]["name"] = json!(name);
+        self
+    }
+
+    /// A field of `runPolicy`.
+    pub(crate) fn policy(mut self, field: &str, value: impl Into<Value>) -> Self {
+        self.0["spec"]["runPolicy"][field] = value.into();
+        self
+    }
+
+    /// A restart policy for all roles.
+    pub(crate) fn restart_policy(self, policy: &str) -> Self {
+        self.each_role(|role| role["restartPolicy"] = json!(policy))
+    }
+
+    /// An environment variable of all containers.
+    pub(crate) fn env(self, name: &str, value: &str) -> Self {
+        self.each_container(|container| match &mut container["env"] {
+            Value::Array(env) => env.push(json!({"name": name, "value": value})),
+            none => *none = json!([{"name": name, "value": value}]),
+        })
+    }
+
+    /// The command of all containers; none if null.
+    pub(crate) fn command(self, command: &Value) -> Self {
+        self.each_container(|container| container["command"] = command.clone())
+    }
+
+    /// A change of every container.
+    pub(crate) fn each_container(self, change: impl Fn(&mut Value)) -> Self {
+        self.each_role(|role| {
+            let containers = &mut role["template"]["spec"]["containers"];
+            containers.as_array_mut().unwrap().iter_mut().for_each(&change);
+        })
+    }
+
+    /// A change of every role.
+    pub(crate) fn each_role(mut self, change: impl Fn(&mut Value)) -> Self {
+        let roles = self.0["spec"]["mxReplicaSpecs"].as_object_mut().unwrap();
+        roles.values_mut().for_each(change);
+        self
+    }
+
+    /// Other numbers of replicas.
+    pub(crate) fn replicas(mut self, role: &str, replicas: u32) -> Self {
+        self.0["spec"]["mxReplicaSpecs"][role]["replicas"] = json!(replicas);
+        self
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.0["metadata"]["name"].as_str().unwrap()
+    }
+
+    /// JSON, which is YAML too.
+    pub(crate) fn text(&self) -> String {
+        format!("{:#}", self.0)
+    }
+}

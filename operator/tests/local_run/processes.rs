@@ -1,0 +1,92 @@
+//! The processes of a run, as the kernel knows them.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often the kernel is asked about what it sends no event for.
+const INTERVAL: Duration = Duration::from_millis(5);
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A process of a run.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) command: String,
+    environment: Vec<String>,
+}
+
+/// All processes that an operator has started and that still live: those of its pods, their children, and the guard.
+pub(crate) fn of_run(operator: u32) -> Vec<Process> {
+    let marker = format!("TRAINING_JOB_POD={operator}-");
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let marked = |process: &Process| {
+        // The guard has the marker among its arguments.
+        process.command.contains(&marker) || process.environment.iter().any(|v| v.starts_with(&marker))
+    };
+    pids.filter_map(process).filter(marked).collect()
+}
+
+/// The one process of a run whose host name is that of a pod.
+#[track_caller]
+pub(crate) fn of_pod(operator: u32, pod: &str) -> u32 {
+    let name = format!("HOSTNAME={pod}");
+    let mut found = of_run(operator);
+    found.retain(|process| process.environment.contains(&name));
+    match &found[..] {
+        [process] => process.pid,
+        _ => panic!("of {pod}: {found:?}"),
+    }
+}
+
+/// The host names of a run's processes, in order.
+pub(crate) fn of_pods(operator: u32) -> Vec<String> {
+    let processes = of_run(operator);
+    let variables = processes.iter().flat_map(|process| &process.environment);
+    let mut names: Vec<String> = variables
+        .filter_map(|variable| variable.strip_prefix("HOSTNAME="))
+        .map(str::to_owned)
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// Waits until nothing of a run is left.
+#[track_caller]
+pub(crate) fn expect_gone(operator: u32) {
+    poll(
+        || of_run(operator).is_empty(),
+        || format!("{:?}", of_run(operator)),
+    );
+}
+
+/// Asks again and again: the end of a process that is not one's own has no event.
+#[track_caller]
+fn poll(done: impl Fn() -> bool, state: impl Fn() -> String) {
+    let give_up = Instant::now() + LIMIT;
+    while !done() {
+        assert!(
+            Instant::now() < give_up,
+            "after {} s: {}",
+            LIMIT.as_secs(),
+            state()
+        );
+        thread::sleep(INTERVAL);
+    }
+}
+
+fn process(pid: u32) -> Option<Process> {
+    let read = |file: &str| {
+        let bytes = fs::read(format!("/proc/{pid}/{file}")).ok()?;
+        let words = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        Some(words.map(|word| word.into_owned()).collect::<Vec<_>>())
+    };
+    // What is gone, or a zombie, has none; neither has another user's for us.
+    let environment = read("environ")?;
+    Some(Process {
+        pid,
+        command: read("cmdline")?.join(" "),
+        environment,
+    })
+}
