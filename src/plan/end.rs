@@ -20,7 +20,8 @@ const BACKOFF_LIMIT: &str = "BackoffLimitExceeded";
 
 /// How long replicas may take to end by themselves once the job has succeeded. The processes of a
 /// cluster that has done its work end within a moment of each other, and should not be killed in it.
-const LINGER: SignedDuration = SignedDuration::from_secs(1);
+/// On a busy machine the moment is longer than a second.
+const LINGER: SignedDuration = SignedDuration::from_secs(3);
 
 pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.set(

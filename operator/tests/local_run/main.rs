@@ -1,5 +1,12 @@
 //! `training-operator local run` as its user sees it: the binary, real MXNet and TVM, real signals.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
 mod clean_up;
 mod kill;
 mod limits;
