@@ -18,11 +18,6 @@ pub(super) const DEADLINE: &str = "DeadlineExceeded";
 /// The reason in the failure record of a job that was out of restarts.
 const BACKOFF_LIMIT: &str = "BackoffLimitExceeded";
 
-/// How long replicas may take to end by themselves once the job has succeeded. The processes of a
-/// cluster that has done its work end within a moment of each other, and should not be killed in it.
-/// On a busy machine the moment is longer than a second.
-const LINGER: SignedDuration = SignedDuration::from_secs(3);
-
 pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.set(
         ConditionType::Succeeded,
@@ -108,7 +103,7 @@ pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now:
 /// that is to come.
 fn lingers_until<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
     let succeeded = draft.status.recovery.succeeded.as_ref()?.0;
-    let at = succeeded.checked_add(LINGER).ok()?;
+    let at = succeeded.checked_add(draft.job.policy.linger).ok()?;
     // A clock that was set back makes nobody wait for longer.
     let waits = at > draft.exact_now && succeeded <= draft.exact_now;
     let runs = draft

@@ -16,6 +16,8 @@ pub use errors::{FieldError, FieldErrors, field, item};
 pub(crate) use template::framework_port;
 pub use words::nearest;
 
+use std::time::Duration;
+
 use crate::api::{CleanPodPolicy, RestartScope};
 use crate::job::TrainingJob;
 use crate::topology::{Replica, Role, Topology};
@@ -28,11 +30,24 @@ pub const MAX_REPLICAS: i32 = 10_000;
 pub const MAX_ENV_BYTES: usize = 131_072;
 
 /// The operator's own settings that bear on every job.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// What restarts together with a failed replica where the job does not say; the kind of job
     /// decides if unset.
     pub restart_scope: Option<RestartScope>,
+    /// How long replicas may take to end by themselves once their job has succeeded, before clean-up
+    /// stops them. The processes of a cluster that has done its work end within a moment of each other,
+    /// and should not be killed in it. Default: one second.
+    pub linger: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            restart_scope: None,
+            linger: Duration::from_secs(1),
+        }
+    }
 }
 
 /// A job that can be rendered and planned.
@@ -63,6 +78,8 @@ pub struct Policy {
     pub restart_scope: Option<RestartScope>,
     /// Whether the job is to have no pods.
     pub suspend: bool,
+    /// How long replicas may take to end once the job has succeeded.
+    pub linger: Duration,
 }
 
 /// Checks a job.
@@ -161,6 +178,7 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
         backoff_limit: policy.backoff_limit,
         restart_scope: restart_scope.or_else(|| settings.restart_scope.clone()),
         suspend: policy.suspend.unwrap_or(false),
+        linger: settings.linger,
     }
 }
 

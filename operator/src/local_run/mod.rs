@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, sleep_until};
 use training_job::local::{Node, NodeConfig, NodeEvent};
 use training_job::memory::Cluster;
-use training_job::{Operator, Options, TrainingJob};
+use training_job::{Operator, Options, Settings, TrainingJob};
 use training_job_mxnet::MXJob;
 
 use board::Board;
@@ -35,7 +35,10 @@ use view::View;
 /// Lines of output that may wait to be shown before processes have to wait.
 const WAITING_LINES: usize = 1_024;
 
-/// How long replicas may take to end once the job has.
+/// How long replicas may take to end by themselves once the job has succeeded.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// How long replicas may take to end once they are asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What to run, and how.
@@ -99,7 +102,7 @@ pub(crate) async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCod
     let client = cluster.client("default");
     install(&client).await?;
 
-    let operator = Operator::new(client.clone(), Options::default()).manage::<MXJob>();
+    let operator = Operator::new(client.clone(), options()).manage::<MXJob>();
     let operator = tokio::spawn(operator.run());
     let (lines, output) = mpsc::channel(WAITING_LINES);
     let node = Node::start(client.clone(), node_config(args), lines)?;
@@ -165,6 +168,17 @@ fn check_directories(args: &Args) -> anyhow::Result<()> {
     match args.path.iter().find(|path| !path.is_dir()) {
         Some(path) => bail!("--path {} does not exist", path.display()),
         None => Ok(()),
+    }
+}
+
+/// A busy machine takes longer than a cluster for processes to end.
+fn options() -> Options {
+    Options {
+        settings: Settings {
+            linger: LINGER,
+            ..Settings::default()
+        },
+        ..Options::default()
     }
 }
 
