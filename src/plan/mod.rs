@@ -159,8 +159,10 @@ struct Draft<'a, J> {
 impl<'a, J: TrainingJob> Draft<'a, J> {
     fn new(job: &'a ValidJob<'a, J>, observed: &'a Observed, now: Timestamp) -> Self {
         let old = job.job.status().cloned().unwrap_or_default();
-        let exact_now = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
-        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let (seconds, micros) = (now.as_second(), now.as_microsecond());
+        let now = Timestamp::from_second(seconds).unwrap_or(now);
+        // The last second of time has no microseconds.
+        let exact_now = Timestamp::from_microsecond(micros).unwrap_or(now);
         Self {
             job,
             observed,
