@@ -79,7 +79,7 @@ fn a_tuning_runs_and_ends_with_its_tuner() {
     w.pod("tuner-0").succeeds();
     assert_eq!(w.settle().state(), SUCCEEDED);
     assert_eq!(
-        w.after(1).settle().pod_names(),
+        w.pod_names(),
         [
             "tuner-0",
             "(tunerserver-0)",
