@@ -4,9 +4,10 @@
 //! order: everything is gathered first (each replica's standing), then one verdict is taken (failed
 //! for good, succeeded, out of time, restarting, running), then the next status follows from it.
 //!
-//! What must not be lost is written first. A plan whose status ends the job or enters a restart does
-//! nothing else: the next plan, made from the status that was stored, does the deleting. So a crash
-//! between any two calls leaves a state that the next plan continues from.
+//! What must not be lost is written first. A plan whose status ends the job, enters a restart,
+//! suspends or resumes does nothing else: the next plan, made from the status that was stored, does
+//! the deleting and creating. So a crash between any two calls leaves a state that the next plan
+//! continues from.
 
 mod children;
 mod conditions;
@@ -135,8 +136,7 @@ pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Tim
         end::tidy(&mut draft);
     } else if job.policy.suspend {
         suspension::suspend(&mut draft);
-    } else {
-        suspension::resume(&mut draft);
+    } else if !suspension::resume(&mut draft) {
         verdict::advance(&mut draft);
     }
     draft.finish()

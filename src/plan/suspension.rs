@@ -32,6 +32,8 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     ) {
         let message = draft.job.job.message(&Milestone::Suspended);
         draft.event(false, "Suspended", message);
+        // Stored first: should the job be resumed before its pods are gone, their end is nobody's fault.
+        return;
     }
     let pods = draft.observed.pods.values().filter(|p| !p.deleting);
     draft
@@ -45,10 +47,11 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         .extend(services.map(|s| deletion(ChildKind::Service, &s.name, &s.uid)));
 }
 
-/// Ends a suspension: the job starts anew, with a new start time.
-pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+/// Ends a suspension, and returns whether there was one to end: the job starts anew, with a new start
+/// time. Stored before anything is created, so that the next plan tells new pods from old ones.
+pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     if !draft.status.is(ConditionType::Suspended) {
-        return;
+        return false;
     }
     draft.set(
         ConditionType::Suspended,
@@ -59,8 +62,9 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.start_clock();
     let message = draft.job.job.message(&Milestone::Resumed);
     draft.event(false, "Resumed", message);
-    if draft.observed.pods.values().any(|p| !p.deleting) {
-        // The suspension did not get as far as deleting these. They must not meet the new ones.
+    if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {
+        // What is left of the time before is of an earlier attempt: new pods wait until it is gone.
         draft.status.recovery.job = draft.status.recovery.job.saturating_add(1);
     }
+    true
 }
