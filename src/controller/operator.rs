@@ -3,9 +3,9 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
+use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use kube::runtime::watcher::{Config, Event};
 use kube::{Client, Resource};
 use tokio::sync::{Semaphore, watch};
 
@@ -19,7 +19,7 @@ use super::clock::{Clock, SystemClock};
 use super::events::Recorder;
 use super::queue::{Key, Queue};
 use super::reconcile::{Boxed, Kind, KindOf, Shared};
-use super::watch as watching;
+use super::watch::{self as watching, Event};
 
 /// How the operator runs.
 #[derive(Clone)]
@@ -119,8 +119,10 @@ impl Operator {
             self.ready.send_replace(true);
             self.work().await;
         };
+        // In this order, so that a pass knows all that has come: in the same order for the same run.
         tokio::select! {
-            () = watching::all(watches) => {},
+            biased;
+            _ = join_all(watches) => {},
             () = work => {},
         }
     }
@@ -137,21 +139,24 @@ impl Operator {
     {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
-        let config = Config::default().labels(&selector);
-        watching::watch(self.shared.api::<C::Object>(), config, |event| {
+        watching::watch(self.shared.api::<C::Object>(), Some(selector), |event| {
             let mut children = self.shared.children();
             let concerned: Vec<OwnerRef> = match event {
-                Event::Init => {
+                Event::ListBegins => {
                     children.list_begins::<C>();
                     Vec::new()
                 }
-                Event::InitApply(object) => children.listed::<C>(&object),
-                Event::InitDone => {
+                Event::Listed(object) => children.listed::<C>(&object),
+                Event::ListEnds(version) => {
                     listed.send_replace(true);
-                    children.list_ends::<C>()
+                    children.list_ends::<C>(version)
                 }
-                Event::Apply(object) => children.applied::<C>(&object),
-                Event::Delete(object) => children.deleted::<C>(&object).into_iter().collect(),
+                Event::Applied(object) => children.applied::<C>(&object),
+                Event::Deleted(object) => children.deleted::<C>(&object).into_iter().collect(),
+                Event::Passed(version) => {
+                    children.passed::<C>(version);
+                    Vec::new()
+                }
             };
             drop(children);
             for owner in concerned {

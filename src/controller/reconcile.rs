@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions};
-use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -25,9 +24,10 @@ use super::clock::Clock;
 use super::events::{self, Recorder};
 use super::jobs::{JobName, Jobs};
 use super::queue::{Key, Queue};
+use super::report;
 use super::retry::{CallError, backoff, call};
 use super::stored::Stored;
-use super::{report, watch as watching};
+use super::watch::{self as watching, Event};
 
 /// How long changes of mere counts are collected before they are written.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);
@@ -138,29 +138,31 @@ impl<J: TrainingJob> KindOf<J> {
 
     fn take(&self, shared: &Shared, event: Event<Stored<J>>, listed: &watch::Sender<bool>) {
         match event {
-            Event::Init => self.jobs().list_begins(),
-            Event::InitApply(job) | Event::Apply(job) if job.meta().name.is_none() => drop(job),
-            Event::InitApply(job) => {
+            Event::ListBegins => self.jobs().list_begins(),
+            // The server names everything; an empty name in a path would mean all objects.
+            Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
+            Event::Listed(job) => {
                 let key = self.key(super::jobs::name(&job));
                 let replaced = self.jobs().listed(job);
                 replaced.iter().for_each(|uid| self.forget(shared, uid));
                 shared.queue.add(key);
             }
-            Event::InitDone => {
+            Event::ListEnds(_) => {
                 let gone = self.jobs().list_ends();
                 gone.iter().for_each(|(_, uid)| self.forget(shared, uid));
                 listed.send_replace(true);
             }
-            Event::Apply(job) => {
+            Event::Applied(job) => {
                 let key = self.key(super::jobs::name(&job));
                 let replaced = self.jobs().applied(job);
                 replaced.iter().for_each(|uid| self.forget(shared, uid));
                 shared.queue.add(key);
             }
-            Event::Delete(job) => {
+            Event::Deleted(job) => {
                 let uid = self.jobs().deleted(&job);
                 self.forget(shared, &uid);
             }
+            Event::Passed(_) => {}
         }
     }
 
@@ -350,7 +352,7 @@ impl<J: TrainingJob> Kind for KindOf<J> {
 
     fn watch<'a>(&'a self, shared: &'a Shared, listed: watch::Sender<bool>) -> Boxed<'a> {
         Box::pin(async move {
-            watching::watch(shared.api::<Stored<J>>(), Config::default(), |event| {
+            watching::watch(shared.api::<Stored<J>>(), None, |event| {
                 self.take(shared, event, &listed);
             })
             .await;
