@@ -18,27 +18,25 @@ const MOMENT: Duration = Duration::from_secs(1);
 
 /// What becomes of a pod once it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// It runs until it is deleted.
     Runs,
     /// It ends well after so many seconds.
     Succeeds(u64),
     /// It ends with this code after so many seconds.
     Fails(i32, u64),
-    /// It never starts.
-    Pends,
 }
 
-pub type Script = Box<dyn Fn(&str, u32) -> Fate + Send + Sync>;
+pub(crate) type Script = Box<dyn Fn(&str, u32) -> Fate + Send + Sync>;
 
 /// The attempt that a pod was made for.
-pub fn attempt(pod: &Value) -> u32 {
+pub(crate) fn attempt(pod: &Value) -> u32 {
     let annotation = &pod["metadata"]["annotations"]["training.kubeflow.org/restart-attempt"];
     annotation.as_str().map_or(0, |a| a.parse().unwrap())
 }
 
 /// Runs all pods of a cluster for ever. `script` says what becomes of one, by name and attempt.
-pub async fn run(cluster: Cluster, script: Script) {
+pub(crate) async fn run(cluster: Cluster, script: Script) {
     let changed = Arc::new(Notify::new());
     let notify = changed.clone();
     cluster.on_change(move |_, change| {
@@ -78,8 +76,7 @@ async fn look(
             .entry((text("/metadata/uid").to_owned(), stage.to_owned()))
             .or_insert_with(Instant::now);
         let wait = match (stage, script(name, attempt(pod))) {
-            ("deleting", _) => MOMENT,
-            ("Pending" | "", Fate::Succeeds(_) | Fate::Fails(..) | Fate::Runs) => MOMENT,
+            ("deleting" | "Pending" | "", _) => MOMENT,
             ("Running", Fate::Succeeds(s) | Fate::Fails(_, s)) => Duration::from_secs(s),
             _ => continue,
         };
@@ -112,20 +109,16 @@ async fn start(client: &Client, api: &Api<Pod>, namespace: &str, name: &str) {
 }
 
 async fn end(api: &Api<Pod>, name: &str, phase: &str, code: i32) {
-    set_status(api, name, ended(phase, code)).await;
-}
-
-/// The status of a pod whose container has ended.
-pub fn ended(phase: &str, code: i32) -> Value {
     let reason = if code == 0 { "Completed" } else { "Error" };
-    json!({"phase": phase, "containerStatuses": [{
+    let status = json!({"phase": phase, "containerStatuses": [{
         "name": "mxnet", "image": "i", "imageID": "i", "ready": false, "restartCount": 0,
         "state": {"terminated": {"exitCode": code, "reason": reason}},
-    }]})
+    }]});
+    set_status(api, name, status).await;
 }
 
 /// Writes a pod's status, if the pod is there.
-pub async fn set_status(api: &Api<Pod>, name: &str, status: Value) {
+async fn set_status(api: &Api<Pod>, name: &str, status: Value) {
     let patch = Patch::Merge(json!({"status": status}));
     let _ = api.patch_status(name, &PatchParams::default(), &patch).await;
 }

@@ -260,3 +260,39 @@ async fn an_object_that_does_not_decode_disturbs_no_other() {
     assert_eq!(world.conditions("odd"), "Failed");
     world.check();
 }
+#[tokio::test(start_paused = true)]
+async fn a_mistake_in_an_edit_costs_one_event_and_no_pod() {
+    let world = World::new(|_, _| Runs);
+    world.create(train("job", &SMALL)).await;
+    world.pass(5).await;
+    let pods = world.pods_now();
+    world
+        .edit(
+            "job",
+            json!({"spec": {"mxReplicaSpecs": {"Worker": {"replicas": -1}}}}),
+        )
+        .await;
+    world.pass(5).await;
+    // Whatever happens to its pods, the mistake is told once.
+    world
+        .pods()
+        .patch(
+            "job-worker-0",
+            &Default::default(),
+            &kube::api::Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}})),
+        )
+        .await
+        .unwrap();
+    world.pass(600).await;
+    assert_eq!(world.conditions("job"), "Created Running");
+    assert_eq!(world.pods_now(), pods);
+    assert_eq!(
+        world
+            .events()
+            .iter()
+            .filter(|e| *e == "MXJobFailedValidation")
+            .count(),
+        1
+    );
+    world.check();
+}

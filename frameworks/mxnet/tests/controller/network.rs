@@ -19,25 +19,25 @@ use training_job::memory::{Cluster, Endpoint};
 
 /// One call of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub(crate) struct Call {
     /// `list`, `watch`, `get`, `create`, `patch`, `delete`.
-    pub verb: &'static str,
+    pub(crate) verb: &'static str,
     /// `pods`, `mxjobs/status`, …
-    pub resource: String,
+    pub(crate) resource: String,
     /// The object, if the path names one.
-    pub name: String,
+    pub(crate) name: String,
     /// The query.
-    pub query: String,
+    pub(crate) query: String,
 }
 
 impl Call {
     /// Whether this is such a call; an empty resource stands for all.
-    pub fn is(&self, verb: &str, resource: &str) -> bool {
+    pub(crate) fn is(&self, verb: &str, resource: &str) -> bool {
         self.verb == verb && (resource.is_empty() || self.resource == resource)
     }
 
     /// Whether it changes something.
-    pub fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         !matches!(self.verb, "list" | "watch" | "get")
     }
 
@@ -78,7 +78,7 @@ impl Call {
 
 /// What happens to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// It is refused with this code and reason.
     Refused(u16, &'static str),
     /// It takes effect, and then the answer is this.
@@ -103,14 +103,14 @@ struct State {
 
 /// All that operators of one cluster send.
 #[derive(Clone)]
-pub struct Network {
+pub(crate) struct Network {
     endpoint: Endpoint,
     state: Arc<Mutex<State>>,
     died: Arc<Notify>,
 }
 
 impl Network {
-    pub fn new(cluster: &Cluster) -> Self {
+    pub(crate) fn new(cluster: &Cluster) -> Self {
         Self {
             endpoint: cluster.endpoint(),
             state: Arc::default(),
@@ -119,7 +119,7 @@ impl Network {
     }
 
     /// A new connection, and the switch that ends it.
-    pub fn connect(&self) -> (kube::Client, Arc<AtomicBool>) {
+    pub(crate) fn connect(&self) -> (kube::Client, Arc<AtomicBool>) {
         let dead = Arc::new(AtomicBool::new(false));
         let connection = Connection {
             network: self.clone(),
@@ -129,12 +129,12 @@ impl Network {
     }
 
     /// Lets `rule` decide about each call from now on; the first rule with an opinion counts.
-    pub fn rule(&self, rule: impl FnMut(&Call) -> Option<Fault> + Send + 'static) {
+    pub(crate) fn rule(&self, rule: impl FnMut(&Call) -> Option<Fault> + Send + 'static) {
         self.state.lock().unwrap().rules.push(Box::new(rule));
     }
 
     /// Does this to the next `times` calls of this kind.
-    pub fn fault(&self, verb: &'static str, resource: &'static str, mut times: usize, fault: Fault) {
+    pub(crate) fn fault(&self, verb: &'static str, resource: &'static str, mut times: usize, fault: Fault) {
         self.rule(move |call| {
             let hit = times > 0 && call.is(verb, resource);
             times -= usize::from(hit);
@@ -143,23 +143,23 @@ impl Network {
     }
 
     /// No more faults.
-    pub fn heal(&self) {
+    pub(crate) fn heal(&self) {
         self.state.lock().unwrap().rules.clear();
     }
 
     /// The calls since this was last asked.
-    pub fn take(&self) -> Vec<Call> {
+    pub(crate) fn take(&self) -> Vec<Call> {
         std::mem::take(&mut self.state.lock().unwrap().calls)
     }
 
     /// How many such calls there were since the calls were last taken.
-    pub fn count(&self, verb: &str, resource: &str) -> usize {
+    pub(crate) fn count(&self, verb: &str, resource: &str) -> usize {
         let state = self.state.lock().unwrap();
         state.calls.iter().filter(|c| c.is(verb, resource)).count()
     }
 
     /// Comes when a fault has killed the operator.
-    pub async fn died(&self) {
+    pub(crate) async fn died(&self) {
         self.died.notified().await;
     }
 

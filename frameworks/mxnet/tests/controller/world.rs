@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, Client, discovery::ApiResource};
@@ -25,7 +25,7 @@ const START: i64 = 1_893_456_000;
 
 /// A clock that follows Tokio's.
 #[derive(Clone, Copy)]
-pub struct Virtual(Instant);
+pub(crate) struct Virtual(Instant);
 
 impl Clock for Virtual {
     fn now(&self) -> Timestamp {
@@ -33,11 +33,11 @@ impl Clock for Virtual {
     }
 }
 
-pub struct World {
-    pub cluster: Cluster,
-    pub network: Network,
+pub(crate) struct World {
+    pub(crate) cluster: Cluster,
+    pub(crate) network: Network,
     /// A client of users, whose calls nothing disturbs.
-    pub user: Client,
+    pub(crate) user: Client,
     clock: Virtual,
     running: Option<(JoinHandle<()>, Arc<AtomicBool>)>,
     /// What must never happen and did.
@@ -46,13 +46,13 @@ pub struct World {
 
 impl World {
     /// A cluster with nodes and an operator.
-    pub fn new(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
         let mut world = Self::without_operator(script);
         world.start();
         world
     }
 
-    pub fn without_operator(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
+    pub(crate) fn without_operator(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
         let clock = Virtual(Instant::now());
         let cluster = Cluster::with_clock(move || clock.now());
         cluster.install(Description::new("kubeflow.org", "v1", "MXJob", "mxjobs").with_status());
@@ -75,7 +75,7 @@ impl World {
     }
 
     /// Starts an operator with an empty memory.
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         let (client, dead) = self.network.connect();
         let options = Options {
             clock: Arc::new(self.clock),
@@ -86,7 +86,7 @@ impl World {
     }
 
     /// Kills the operator.
-    pub async fn kill(&mut self) {
+    pub(crate) async fn kill(&mut self) {
         let (task, dead) = self.running.take().unwrap();
         dead.store(true, Ordering::Relaxed);
         task.abort();
@@ -94,12 +94,12 @@ impl World {
     }
 
     /// Lets this many seconds pass.
-    pub async fn pass(&self, seconds: u64) {
+    pub(crate) async fn pass(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
     /// As [`pass`](Self::pass); an operator that dies meanwhile is replaced.
-    pub async fn pass_with_deaths(&mut self, seconds: u64) {
+    pub(crate) async fn pass_with_deaths(&mut self, seconds: u64) {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {
             tokio::select! {
@@ -112,27 +112,27 @@ impl World {
         }
     }
 
-    pub async fn create(&self, job: Value) {
+    pub(crate) async fn create(&self, job: Value) {
         let job: DynamicObject = serde_json::from_value(job).unwrap();
         self.jobs().create(&PostParams::default(), &job).await.unwrap();
     }
 
     /// Merges `patch` into a job.
-    pub async fn edit(&self, name: &str, patch: Value) {
+    pub(crate) async fn edit(&self, name: &str, patch: Value) {
         self.jobs()
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .unwrap();
     }
 
-    pub async fn delete(&self, name: &str) {
+    pub(crate) async fn delete(&self, name: &str) {
         self.jobs()
             .delete(name, &DeleteParams::background())
             .await
             .unwrap();
     }
 
-    pub fn jobs(&self) -> Api<DynamicObject> {
+    pub(crate) fn jobs(&self) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk_with_plural(
             &GroupVersionKind::gvk("kubeflow.org", "v1", "MXJob"),
             "mxjobs",
@@ -140,31 +140,27 @@ impl World {
         Api::default_namespaced_with(self.user.clone(), &kind)
     }
 
-    pub fn pods(&self) -> Api<Pod> {
+    pub(crate) fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.user.clone())
     }
 
-    pub fn services(&self) -> Api<Service> {
-        Api::default_namespaced(self.user.clone())
-    }
-
-    pub async fn delete_pod(&self, name: &str) {
+    pub(crate) async fn delete_pod(&self, name: &str) {
         self.pods().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
     /// An object as it is stored.
-    pub fn stored(&self, resource: &str, name: &str) -> Value {
+    pub(crate) fn stored(&self, resource: &str, name: &str) -> Value {
         self.cluster
             .get(resource, "default", name)
             .map_or(Value::Null, |o| o.value().clone())
     }
 
-    pub fn status(&self, job: &str) -> Value {
+    pub(crate) fn status(&self, job: &str) -> Value {
         self.stored("mxjobs", job)["status"].clone()
     }
 
     /// The job's conditions in order, as `Created Running=False Succeeded`.
-    pub fn conditions(&self, job: &str) -> String {
+    pub(crate) fn conditions(&self, job: &str) -> String {
         let status = self.status(job);
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
         let word = |c: &Value| match c["status"].as_str().unwrap() {
@@ -175,7 +171,7 @@ impl World {
     }
 
     /// All pods, as `job-worker-0:Running`, with `+1` behind the name for attempt 1, and `!` if terminating.
-    pub fn pods_now(&self) -> Vec<String> {
+    pub(crate) fn pods_now(&self) -> Vec<String> {
         let text = |pod: &Value| {
             let attempt = match kubelet::attempt(pod) {
                 0 => String::new(),
@@ -199,7 +195,7 @@ impl World {
             .collect()
     }
 
-    pub fn services_now(&self) -> Vec<String> {
+    pub(crate) fn services_now(&self) -> Vec<String> {
         let objects = self.cluster.list("services", None);
         objects
             .iter()
@@ -208,7 +204,7 @@ impl World {
     }
 
     /// The reasons of all events, in the order of their creation.
-    pub fn events(&self) -> Vec<String> {
+    pub(crate) fn events(&self) -> Vec<String> {
         let mut events = self.cluster.list("events", None);
         events.sort_by_key(|e| e.resource_version());
         events
@@ -218,7 +214,7 @@ impl World {
     }
 
     /// Whether nothing happened that must never happen.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         let broken = self.broken.lock().unwrap();
         assert!(broken.is_empty(), "{broken:#?}");
         if let Some((task, _)) = &self.running {
@@ -267,7 +263,7 @@ fn violation(view: &View<'_>, change: &Change) -> Option<String> {
 }
 
 /// A job with so many replicas of each role, all of restart policy ExitCode.
-pub fn train(name: &str, roles: &[(&str, i32)]) -> Value {
+pub(crate) fn train(name: &str, roles: &[(&str, i32)]) -> Value {
     let replica = |n: &i32| {
         json!({
             "replicas": n, "restartPolicy": "ExitCode",
@@ -286,10 +282,10 @@ pub fn train(name: &str, roles: &[(&str, i32)]) -> Value {
 }
 
 /// One scheduler, one server and two workers.
-pub const SMALL: [(&str, i32); 3] = [("Scheduler", 1), ("Server", 1), ("Worker", 2)];
+pub(crate) const SMALL: [(&str, i32); 3] = [("Scheduler", 1), ("Server", 1), ("Worker", 2)];
 
 /// `job` with `patch` merged into its spec.
-pub fn with(mut job: Value, patch: Value) -> Value {
+pub(crate) fn with(mut job: Value, patch: Value) -> Value {
     merge(&mut job["spec"], patch);
     job
 }
