@@ -1,13 +1,14 @@
 //! The run loop: watches, then passes.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
 use kube::{Client, Resource};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 use crate::api::labels;
 use crate::job::TrainingJob;
@@ -20,6 +21,10 @@ use super::events::Recorder;
 use super::queue::{Key, Queue};
 use super::reconcile::{Boxed, Kind, KindOf, Shared};
 use super::watch::{self as watching, Event};
+
+/// How long changes of a job's children are collected before the job is looked at: many change
+/// together.
+const COLLECT: Duration = Duration::from_millis(10);
 
 /// How the operator runs.
 #[derive(Clone)]
@@ -162,11 +167,12 @@ impl Operator {
             for owner in concerned {
                 let kind = self.kinds.iter().position(|k| k.name() == owner.kind);
                 if let Some(kind) = kind {
-                    self.shared.queue.add(Key {
+                    let key = Key {
                         kind,
                         namespace: owner.namespace,
                         name: owner.name,
-                    });
+                    };
+                    self.shared.queue.add_at(key, Instant::now() + COLLECT);
                 }
             }
         })
@@ -182,11 +188,7 @@ impl Operator {
                 key = self.shared.queue.next(), if passes.len() < self.concurrency => {
                     passes.push(async move {
                         if let Some(kind) = self.kinds.get(key.kind) {
-                            let pass = AssertUnwindSafe(kind.reconcile(&self.shared, &key)).catch_unwind();
-                            if pass.await.is_err() {
-                                // One job's bug must not stop the others; it is looked at again when it changes.
-                                tracing::error!(?key, "a pass panicked");
-                            }
+                            kind.reconcile(&self.shared, &key).await;
                         }
                         key
                     });

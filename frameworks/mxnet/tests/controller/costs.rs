@@ -32,7 +32,7 @@ async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
         let cost = cost(&world.network.take());
         let replicas = usize::try_from(workers).unwrap() + 2;
         assert_eq!(cost.objects, 2 * replicas, "{workers}");
-        assert!(cost.statuses <= 4, "{workers}: {} status writes", cost.statuses);
+        assert!(cost.statuses <= 3, "{workers}: {} status writes", cost.statuses);
         assert!(cost.events <= 4, "{workers}: {} events", cost.events);
         assert_eq!(cost.reads, 0, "{workers}");
         world.check();
