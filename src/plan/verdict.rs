@@ -95,7 +95,11 @@ fn held_until<J>(draft: &Draft<'_, J>, survey: &[RoleStanding<'_>]) -> Option<Ti
     if !survey.iter().any(|role| role.replicas.iter().any(runs)) {
         return None;
     }
-    let ends = draft.observed.pods.values().filter(|pod| pod.phase == Phase::Succeeded);
+    let ends = draft
+        .observed
+        .pods
+        .values()
+        .filter(|pod| pod.phase == Phase::Succeeded);
     let last = ends.filter_map(|pod| pod.seen_to_end).max()?;
     let until = last.checked_add(draft.job.policy.linger).ok()?;
     // A clock that was set back makes nobody wait for longer.

@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(crate) created: Vec<String>,
     /// The job was deleted by the controller.
     pub(crate) job_deleted: bool,
+    /// When the controller saw which pods end; it was not there when the others did.
+    seen_to_end: BTreeMap<String, Timestamp>,
     settings: Settings,
     /// Pods that the controller itself deletes.
     deleted_here: BTreeSet<String>,
@@ -55,6 +57,7 @@ impl World {
             events: Vec::new(),
             created: Vec::new(),
             job_deleted: false,
+            seen_to_end: BTreeMap::new(),
             settings: Settings::default(),
             deleted_here: BTreeSet::new(),
             last_uid: 0,
@@ -104,6 +107,12 @@ impl World {
 
     pub(crate) fn after(&mut self, seconds: i64) -> &mut Self {
         self.now += SignedDuration::from_secs(seconds);
+        self
+    }
+
+    /// The controller sees this pod end now.
+    pub(crate) fn watches(&mut self, replica: &str) -> &mut Self {
+        self.seen_to_end.insert(format!("job-{replica}"), self.now);
         self
     }
 
@@ -252,7 +261,16 @@ impl World {
             pods: self
                 .pods
                 .iter()
-                .map(|(n, p)| (n.clone(), Arc::new(p.into())))
+                .map(|(n, p)| {
+                    let seen_to_end = self.seen_to_end.get(n).copied();
+                    (
+                        n.clone(),
+                        Arc::new(PodRecord {
+                            seen_to_end,
+                            ..p.into()
+                        }),
+                    )
+                })
                 .collect(),
             services: self
                 .services
