@@ -313,10 +313,13 @@ impl<J: TrainingJob> KindOf<J> {
             }
         }
         let answer = report::write_status(&shared.client, stored, old, &change.status).await?;
-        memory.counts_since = None;
         let changed = answer.meta().resource_version != stored.meta().resource_version;
         self.jobs().answered(answer);
-        Ok(if changed { Written::Now } else { Written::Unchanged })
+        if !changed {
+            return Ok(Written::Unchanged);
+        }
+        memory.counts_since = None;
+        Ok(Written::Now)
     }
 
     async fn tell(

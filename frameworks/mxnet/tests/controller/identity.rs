@@ -185,3 +185,16 @@ async fn a_job_that_a_finalizer_keeps_gets_no_new_pods() {
     assert_eq!(world.pods_now().len(), 3);
     world.check();
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_job_that_a_finalizer_keeps_is_left_alone() {
+    let mut world = World::without_operator(|_, _| Runs);
+    let mut job = train("job", &[("Worker", -1)]);
+    job["metadata"]["finalizers"] = json!(["a/b"]);
+    world.create(job).await;
+    world.delete("job").await;
+    world.start();
+    world.pass(600).await;
+    assert!(world.network.take().iter().all(|c| !c.writes()));
+    world.check();
+}

@@ -296,3 +296,30 @@ async fn a_mistake_in_an_edit_costs_one_event_and_no_pod() {
     );
     world.check();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_life_lived_again_is_the_same_to_the_byte() {
+    let mut histories = Vec::new();
+    for _ in 0..2 {
+        let mut world = World::new(|name, attempt| match attempt {
+            0 if name.ends_with("worker-1") => Fails(137, 5),
+            _ => Succeeds(7),
+        });
+        for number in 0..20 {
+            world.create(train(&format!("job-{number}"), &SMALL)).await;
+        }
+        world.pass(6).await;
+        world.cluster.compact();
+        world.cluster.cut_watches(None);
+        world.kill().await;
+        world.start();
+        world.pass(120).await;
+        let changes = world.cluster.changes(0);
+        let history: Vec<_> = changes.iter().map(|c| c.object().value().to_string()).collect();
+        histories.push((history, world.network.take()));
+        world.check();
+    }
+    let (first, second) = (&histories[0], &histories[1]);
+    assert!(first.0.len() > 500, "{}", first.0.len());
+    assert!(first == second);
+}
