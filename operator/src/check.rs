@@ -8,6 +8,7 @@ use serde_json::Value;
 use training_job::validate::mend::{is_echo, mend};
 use training_job::validate::{FieldError, schema};
 
+use crate::exit::Failure;
 use crate::finding::{Finding, Severity};
 use crate::kinds::{Kind, Refusal, kinds};
 use crate::manifest::{Content, Node, Position, Source, documents, sources};
@@ -28,6 +29,13 @@ pub(crate) struct Job {
     pub(crate) object: Value,
     /// Its file and the line in which it begins.
     pub(crate) origin: String,
+}
+
+impl Job {
+    /// All that it gets, in the order in which the operator makes it.
+    pub(crate) fn render(&self) -> Result<Vec<Value>, Failure> {
+        (self.kind.render)(&self.object).map_err(|refusal| Failure::new(&self.origin, format!("{refusal:?}")))
+    }
 }
 
 impl Checked {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::local_run;
+use crate::render::ReplicaName;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -42,12 +43,14 @@ Objects that are no training jobs are passed by with a note. Nothing is printed 
 Examples:
   training-operator render job.yaml
   training-operator render examples/ --output json
+  training-operator render job.yaml --replica worker-3 --only env
+  training-operator render jobs/ --summary
   kustomize build overlays/prod | training-operator render -
   diff <(training-operator render old.yaml) <(training-operator render new.yaml)
 
 Exit codes:
   0  all jobs are printed
-  2  bad YAML, a job that the operator would refuse, or bad usage";
+  2  bad YAML, a job that the operator would refuse, a replica that no job has, or bad usage";
 
 /// Print every service and pod that jobs would get.
 #[derive(Debug, Args)]
@@ -56,9 +59,29 @@ pub(crate) struct Render {
     /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// How to print: YAML documents, or one JSON List.
-    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
-    pub(crate) output: Format,
+    /// Print only this replica's objects, such as worker-3.
+    #[arg(long, value_name = "ROLE-INDEX")]
+    pub(crate) replica: Option<ReplicaName>,
+    /// Print only a part: pods, services, or the pods' environment.
+    #[arg(long, value_enum)]
+    pub(crate) only: Option<Part>,
+    /// Print how much each role asks for instead: replicas, resources, GPUs, ports, images.
+    #[arg(long, conflicts_with = "only")]
+    pub(crate) summary: bool,
+    /// How to print: YAML documents (the default), or one JSON List; a summary is a table by default.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+/// A part of what a job gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Pods.
+    Pods,
+    /// Services.
+    Services,
+    /// Of each pod, the containers' environment.
+    Env,
 }
 
 /// How to print objects.

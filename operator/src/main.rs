@@ -9,6 +9,7 @@ mod kinds;
 mod local_run;
 mod manifest;
 mod render;
+mod table;
 mod write;
 
 use std::process::ExitCode;

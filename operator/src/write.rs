@@ -30,7 +30,12 @@ pub(crate) fn documents(objects: &[Value]) -> Result<String, String> {
 /// Objects as one JSON `List`.
 pub(crate) fn list(objects: Vec<Value>) -> Result<String, String> {
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let mut text = serde_json::to_string_pretty(&list).map_err(|error| error.to_string())?;
+    json(&list)
+}
+
+/// A JSON document that ends its line.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, String> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
     text.push('\n');
     Ok(text)
 }

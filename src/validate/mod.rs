@@ -13,6 +13,7 @@ mod template;
 mod words;
 
 pub use errors::{FieldError, FieldErrors, field, item};
+pub use quantity::amount;
 pub(crate) use template::framework_port;
 pub use words::nearest;
 
