@@ -10,7 +10,7 @@ use crate::render::ReplicaName;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all is well
-  1    the job failed
+  1    the job failed; what is checked has errors
   2    bad YAML or usage
   130  ended by Ctrl-C";
 
@@ -28,6 +28,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Print every service and pod that jobs would get.
     Render(Render),
+    /// Tell what is wrong with jobs, and what is surely not meant.
+    Validate(Validate),
     /// Print the custom resource definitions.
     Crds(Crds),
     /// Run jobs on this machine, without a cluster.
@@ -91,6 +93,43 @@ pub(crate) enum Format {
     Yaml,
     /// One JSON object of kind List.
     Json,
+}
+
+const VALIDATE_HELP: &str = "\
+The checks are those of the operator and of the custom resource definition. A warning is about a job
+that can be run and will surely not do what its author wants.
+
+Examples:
+  training-operator validate jobs/
+  kustomize build overlays/prod | training-operator validate -
+  training-operator validate jobs/ --output sarif > validate.sarif
+
+Exit codes:
+  0  no errors; there may be warnings
+  1  errors, bad YAML among them
+  2  a file that cannot be read, or bad usage";
+
+/// Tell what is wrong with jobs, and what is surely not meant.
+#[derive(Debug, Args)]
+#[command(after_help = VALIDATE_HELP)]
+pub(crate) struct Validate {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How to report.
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) output: ReportFormat,
+}
+
+/// How to report findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// One line each: file:line:column: field: problem; remedy.
+    Text,
+    /// One JSON object.
+    Json,
+    /// SARIF 2.1.0, which code hosts show beside the lines.
+    Sarif,
 }
 
 const CRDS_HELP: &str = "\

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaPropsOrBool,
 };
 use serde_json::Value;
-use training_job::validate::FieldErrors;
+use training_job::validate::{FieldErrors, warnings};
 use training_job::{Settings, TrainingJob, render, validate};
 use training_job_mxnet::MXJob;
 
@@ -19,8 +19,8 @@ pub(crate) struct Kind {
     /// The custom resource definition.
     pub(crate) definition: CustomResourceDefinition,
     schemas: BTreeMap<String, JSONSchemaProps>,
-    /// What the operator has against a job.
-    pub(crate) check: fn(&Value) -> Result<(), Refusal>,
+    /// What the operator has against a job, or what its author should know of a good one.
+    pub(crate) check: fn(&Value) -> Result<FieldErrors, Refusal>,
     /// All objects that a valid job gets, in the order in which the operator makes them.
     pub(crate) render: fn(&Value) -> Result<Vec<Value>, Refusal>,
 }
@@ -119,10 +119,10 @@ fn read<J: TrainingJob>(object: &Value) -> Result<J, Refusal> {
     Ok(job)
 }
 
-fn check<J: TrainingJob>(object: &Value) -> Result<(), Refusal> {
+fn check<J: TrainingJob>(object: &Value) -> Result<FieldErrors, Refusal> {
     let job: J = read(object)?;
-    validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
-    Ok(())
+    let valid = validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
+    Ok(warnings(&valid))
 }
 
 fn render_all<J: TrainingJob>(object: &Value) -> Result<Vec<Value>, Refusal> {

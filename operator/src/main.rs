@@ -10,6 +10,7 @@ mod local_run;
 mod manifest;
 mod render;
 mod table;
+mod validate;
 mod write;
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ use exit::Failure;
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Render(arguments) => render::run(&arguments),
+        Command::Validate(arguments) => validate::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Local(Local::Run(arguments)) => run_locally(&arguments),
     };

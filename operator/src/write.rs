@@ -42,7 +42,15 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, String> {
 
 /// Writes to standard output. A reader that has seen enough, such as `head`, is no failure.
 pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    print_to(&mut io::stdout().lock(), text)
+}
+
+/// The same with terminal styles, which only a terminal gets.
+pub(crate) fn print_styled(text: &str) -> io::Result<()> {
+    print_to(&mut anstream::stdout().lock(), text)
+}
+
+fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
