@@ -29,6 +29,8 @@ pub(crate) struct Job {
     pub(crate) kind: Rc<Kind>,
     /// The object, of its kind's stored version, nulls dropped.
     pub(crate) object: Value,
+    /// Its file, as the command's arguments name it.
+    pub(crate) file: String,
     /// Its file and the line in which it begins.
     pub(crate) origin: String,
 }
@@ -198,7 +200,12 @@ impl Checker {
         {
             self.field_findings(Severity::Warning, node, warnings.into_iter());
             let origin = format!("{}:{}", self.file, node.at.line);
-            return self.checked.jobs.push(Job { kind, object, origin });
+            return self.checked.jobs.push(Job {
+                kind,
+                object,
+                file: self.file.clone(),
+                origin,
+            });
         }
         // Of two errors in one field the operator's says more than the schema's.
         let mut errors: BTreeMap<String, FieldError> =

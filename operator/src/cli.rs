@@ -10,7 +10,7 @@ use crate::render::ReplicaName;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all is well
-  1    the job failed; what is checked has errors
+  1    the job failed; what is checked has errors, or is stale
   2    bad YAML or usage
   130  ended by Ctrl-C";
 
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Render(Render),
     /// Tell what is wrong with jobs, and what is surely not meant.
     Validate(Validate),
+    /// Write what jobs get to files that people can review.
+    Snapshot(Snapshot),
     /// Print the custom resource definitions.
     Crds(Crds),
     /// Run jobs on this machine, without a cluster.
@@ -130,6 +132,34 @@ pub(crate) enum ReportFormat {
     Json,
     /// SARIF 2.1.0, which code hosts show beside the lines.
     Sarif,
+}
+
+const SNAPSHOT_HELP: &str = "\
+Each job gets one file: the job as a comment, then what it gets. Files that this command made and that
+belong to no job any more are deleted, so name all jobs of a directory in one call.
+
+Examples:
+  training-operator snapshot jobs/ --dir snapshots
+  training-operator snapshot jobs/ --dir snapshots --check
+
+Exit codes:
+  0  the files are written; with --check, they are as they would be written
+  1  with --check: a file is stale, missing or belongs to no job
+  2  bad YAML, a job that the operator would refuse, a file that is in the way, or bad usage";
+
+/// Write what jobs get to files that people can review.
+#[derive(Debug, Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub(crate) struct Snapshot {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where the snapshots are.
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// Write nothing; show what would change.
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 const CRDS_HELP: &str = "\

@@ -6,9 +6,11 @@ mod crds;
 mod exit;
 mod finding;
 mod kinds;
+mod line_diff;
 mod local_run;
 mod manifest;
 mod render;
+mod snapshot;
 mod table;
 mod validate;
 mod write;
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Render(arguments) => render::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Snapshot(arguments) => snapshot::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Local(Local::Run(arguments)) => run_locally(&arguments),
     };

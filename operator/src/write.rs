@@ -59,7 +59,7 @@ fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
 
 /// A value whose strings are quoted for people: JSON in a string, such as `MX_CONFIG`, stands in
 /// single quotes and needs no backslashes.
-struct Readable<'a>(&'a Value);
+pub(crate) struct Readable<'a>(pub(crate) &'a Value);
 
 impl Serialize for Readable<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -98,7 +98,13 @@ fn output_is_stable_in_both_formats() {
 
 #[test]
 fn help_has_examples_and_exit_codes() {
-    for command in [&["render"][..], &["validate"], &["crds"], &["local", "run"]] {
+    for command in [
+        &["render"][..],
+        &["validate"],
+        &["snapshot"],
+        &["crds"],
+        &["local", "run"],
+    ] {
         let help = run(&[command, &["--help"]].concat());
         assert_eq!(help.code, Some(0), "{command:?}");
         assert!(

@@ -6,5 +6,5 @@ mod source;
 mod yaml;
 
 pub(crate) use node::{Content, Node, Position};
-pub(crate) use source::{Source, sources};
+pub(crate) use source::{Source, manifests_below, sources};
 pub(crate) use yaml::documents;

@@ -52,8 +52,10 @@ pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
     sources
 }
 
+/// All manifests in a directory and below it, by name.
+///
 /// Links to directories are not followed: they may lead back up.
-fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+pub(crate) fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {

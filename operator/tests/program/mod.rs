@@ -20,6 +20,15 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
+/// An empty directory for a test of this name.
+#[allow(dead_code, reason = "not every test writes files")]
+pub(crate) fn empty_directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
 /// Runs the program.
 pub(crate) fn run(arguments: &[&str]) -> Run {
     run_with_input(arguments, b"")
