@@ -10,7 +10,7 @@ use crate::render::ReplicaName;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all is well
-  1    the job failed; what is checked has errors, or is stale
+  1    the job failed; what is checked has errors, is stale, or differs
   2    bad YAML or usage
   130  ended by Ctrl-C";
 
@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Write what jobs get to files that people can review.
     Snapshot(Snapshot),
+    /// Show what changes in the pods and services that jobs get.
+    Diff(Diff),
     /// Print the custom resource definitions.
     Crds(Crds),
     /// Run jobs on this machine, without a cluster.
@@ -160,6 +162,44 @@ pub(crate) struct Snapshot {
     /// Write nothing; show what would change.
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+const DIFF_HELP: &str = "\
+A side is a file, a directory, - for standard input, a file or directory of a git revision (REV:path,
+from the repository's root), or /dev/null for nothing. Objects that change in the same way stand together.
+
+Examples:
+  training-operator diff old.yaml new.yaml
+  training-operator diff HEAD:jobs jobs
+  training-operator diff origin/main:jobs jobs --format markdown > comment.md
+
+Exit codes:
+  0  the jobs get the same
+  1  they do not
+  2  bad YAML, a job that the operator would refuse, a side that cannot be read, or bad usage";
+
+/// Show what changes in the pods and services that jobs get.
+#[derive(Debug, Args)]
+#[command(after_help = DIFF_HELP)]
+pub(crate) struct Diff {
+    /// The old side.
+    #[arg(value_name = "OLD")]
+    pub(crate) old: PathBuf,
+    /// The new side.
+    #[arg(value_name = "NEW")]
+    pub(crate) new: PathBuf,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub(crate) format: DiffFormat,
+}
+
+/// How to show changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiffFormat {
+    /// Unified diffs, coloured on a terminal.
+    Text,
+    /// A comment for a pull request.
+    Markdown,
 }
 
 const CRDS_HELP: &str = "\

@@ -3,6 +3,7 @@
 mod check;
 mod cli;
 mod crds;
+mod diff;
 mod exit;
 mod finding;
 mod kinds;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Render(arguments) => render::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Local(Local::Run(arguments)) => run_locally(&arguments),
     };

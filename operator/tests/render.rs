@@ -102,6 +102,7 @@ fn help_has_examples_and_exit_codes() {
         &["render"][..],
         &["validate"],
         &["snapshot"],
+        &["diff"],
         &["crds"],
         &["local", "run"],
     ] {

@@ -1,6 +1,7 @@
 //! Manifests: files, directories and standard input → documents whose every field knows its place.
 
 mod node;
+mod revision;
 mod scalar;
 mod source;
 mod yaml;

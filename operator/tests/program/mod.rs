@@ -36,9 +36,14 @@ pub(crate) fn run(arguments: &[&str]) -> Run {
 
 /// Runs the program with something on standard input.
 pub(crate) fn run_with_input(arguments: &[&str], input: &[u8]) -> Run {
+    run_in(&root(), arguments, input)
+}
+
+/// Runs the program in a directory.
+pub(crate) fn run_in(directory: &Path, arguments: &[&str], input: &[u8]) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(arguments)
-        .current_dir(root())
+        .current_dir(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
