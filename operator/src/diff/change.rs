@@ -12,7 +12,7 @@ pub(super) struct Change {
     pub(super) titles: Vec<String>,
     /// What happens to them.
     pub(super) what: What,
-    /// The unified diff of each; its lines are the same for all.
+    /// The unified diff of the first; those of the others differ at most in the lines around.
     pub(super) diff: String,
 }
 
@@ -83,7 +83,7 @@ fn add(
     let diff = line_diff::unified(&yaml(old)?, &yaml(new)?);
     match changes.last_mut() {
         // A new image for a hundred workers is one change to read.
-        Some(last) if last.what == what && last.diff == diff => last.titles.push(title),
+        Some(last) if last.what == what && touched(&last.diff).eq(touched(&diff)) => last.titles.push(title),
         _ => changes.push(Change {
             titles: vec![title],
             what,
@@ -91,6 +91,11 @@ fn add(
         }),
     }
     Ok(())
+}
+
+/// The places and the changed lines of a diff: the lines around them may have an index of a replica.
+fn touched(diff: &str) -> impl Iterator<Item = &str> {
+    diff.lines().filter(|line| !line.starts_with(' '))
 }
 
 /// How many objects change, are added, are removed.
