@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Snapshot(Snapshot),
     /// Show what changes in the pods and services that jobs get.
     Diff(Diff),
+    /// Tell a job's life in plain words: start, success, and what follows from each failure.
+    Explain(Explain),
     /// Print the custom resource definitions.
     Crds(Crds),
     /// Run jobs on this machine, without a cluster.
@@ -200,6 +202,26 @@ pub(crate) enum DiffFormat {
     Text,
     /// A comment for a pull request.
     Markdown,
+}
+
+const EXPLAIN_HELP: &str = "\
+Nothing of it is written down anywhere: the operator's own plan is run on made-up failures.
+
+Examples:
+  training-operator explain job.yaml
+  training-operator explain jobs/ | less
+
+Exit codes:
+  0  all jobs are explained
+  2  bad YAML, a job that the operator would refuse, or bad usage";
+
+/// Tell a job's life in plain words: start, success, and what follows from each failure.
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_HELP)]
+pub(crate) struct Explain {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 const CRDS_HELP: &str = "\

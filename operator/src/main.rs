@@ -5,6 +5,7 @@ mod cli;
 mod crds;
 mod diff;
 mod exit;
+mod explain;
 mod finding;
 mod kinds;
 mod line_diff;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Local(Local::Run(arguments)) => run_locally(&arguments),
     };

@@ -103,6 +103,7 @@ fn help_has_examples_and_exit_codes() {
         &["validate"],
         &["snapshot"],
         &["diff"],
+        &["explain"],
         &["crds"],
         &["local", "run"],
     ] {
