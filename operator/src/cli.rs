@@ -7,7 +7,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::local_run;
 use crate::render::ReplicaName;
 
-const EXIT_CODES: &str = "\
+const HELP: &str = "\
+Examples:
+  training-operator validate jobs/
+  training-operator render job.yaml --replica worker-0
+  training-operator diff origin/main:jobs jobs
+  training-operator local run job.yaml
+
 Exit codes:
   0    all is well
   1    the job failed; what is checked has errors, is stale, or differs
@@ -16,7 +22,7 @@ Exit codes:
 
 /// Runs training jobs on Kubernetes, or shows what they would be.
 #[derive(Debug, Parser)]
-#[command(name = "training-operator", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "training-operator", version, after_help = HELP, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -38,6 +44,10 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Print the custom resource definitions.
     Crds(Crds),
+    /// Print what a shell needs to complete commands.
+    Completions(Completions),
+    /// Print the manual page.
+    Man(Man),
     /// Run jobs on this machine, without a cluster.
     #[command(subcommand)]
     Local(Local),
@@ -238,6 +248,43 @@ Exit codes:
 #[command(after_help = CRDS_HELP)]
 pub(crate) struct Crds {
     /// Write one file per definition into this directory instead, such as kubeflow.org_mxjobs.yaml.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  training-operator completions bash > /etc/bash_completion.d/training-operator
+  source <(training-operator completions zsh)
+  training-operator completions fish > ~/.config/fish/completions/training-operator.fish
+
+Exit codes:
+  0  all is well
+  2  bad usage";
+
+/// Print what a shell needs to complete commands.
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_HELP)]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+const MAN_HELP: &str = "\
+Examples:
+  training-operator man | man -l -
+  training-operator man --dir /usr/local/share/man/man1
+
+Exit codes:
+  0  all is well
+  2  the files cannot be written, or bad usage";
+
+/// Print the manual page.
+#[derive(Debug, Args)]
+#[command(after_help = MAN_HELP)]
+pub(crate) struct Man {
+    /// Write a page for every command into this directory instead.
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
 }

@@ -11,6 +11,7 @@ mod kinds;
 mod line_diff;
 mod local_run;
 mod manifest;
+mod manual;
 mod render;
 mod snapshot;
 mod table;
@@ -33,6 +34,8 @@ fn main() -> ExitCode {
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Man(arguments) => manual::man(&arguments),
         Command::Local(Local::Run(arguments)) => run_locally(&arguments),
     };
     done.unwrap_or_else(|failure| {

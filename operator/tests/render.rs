@@ -104,6 +104,9 @@ fn help_has_examples_and_exit_codes() {
         &["snapshot"],
         &["diff"],
         &["explain"],
+        &["completions"],
+        &["man"],
+        &[],
         &["crds"],
         &["local", "run"],
     ] {
