@@ -35,7 +35,8 @@ check: toolchain ## Formatting, lints, documentation
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
 
 snapshots: build ## Write snapshots/ anew
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test snapshots
+	$(OPERATOR) snapshot examples/mxnet --dir snapshots/mxnet/examples
+	$(OPERATOR) snapshot operator/tests/cases --dir snapshots/mxnet/cases
 
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds

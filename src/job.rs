@@ -65,6 +65,12 @@ pub trait TrainingJob:
         let _ = (topology, errors);
     }
 
+    /// Adds what is legal in the job, and certainly not what its author wants: nothing that may be
+    /// meant. Nobody is kept from running such a job. Default: nothing.
+    fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
+        let _ = (topology, warnings);
+    }
+
     /// What the replicas' states mean for the job. Default: it runs when any replica runs, and has
     /// succeeded when all have.
     ///

@@ -22,6 +22,8 @@ pub struct Topology<'a> {
 pub struct Role<'a> {
     /// The kind of role.
     pub kind: &'static RoleKind,
+    /// The field that describes it, such as `spec.replicaSpecs.worker`: spelt as the job spells it.
+    pub field: String,
     /// Its name in lower case, as in names, labels and environment.
     pub lower: String,
     /// How many replicas; may be 0.

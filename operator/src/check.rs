@@ -8,6 +8,7 @@ use serde_json::Value;
 use training_job::validate::mend::{is_echo, mend};
 use training_job::validate::{FieldError, schema};
 
+use crate::exit::Failure;
 use crate::finding::{Finding, Severity};
 use crate::kinds::{Kind, Refusal, kinds};
 use crate::manifest::{Content, Node, Position, Source, documents, sources};
@@ -18,6 +19,8 @@ pub(crate) struct Checked {
     pub(crate) findings: Vec<Finding>,
     /// The jobs that can be run, in the files' order.
     pub(crate) jobs: Vec<Job>,
+    /// Whether a file could not be read at all.
+    pub(crate) is_unreadable: bool,
 }
 
 /// A job that can be run.
@@ -26,8 +29,17 @@ pub(crate) struct Job {
     pub(crate) kind: Rc<Kind>,
     /// The object, of its kind's stored version, nulls dropped.
     pub(crate) object: Value,
+    /// Its file, as the command's arguments name it.
+    pub(crate) file: String,
     /// Its file and the line in which it begins.
     pub(crate) origin: String,
+}
+
+impl Job {
+    /// All that it gets, in the order in which the operator makes it.
+    pub(crate) fn render(&self) -> Result<Vec<Value>, Failure> {
+        (self.kind.render)(&self.object).map_err(|refusal| Failure::new(&self.origin, format!("{refusal:?}")))
+    }
 }
 
 impl Checked {
@@ -46,6 +58,7 @@ pub(crate) fn check(arguments: &[PathBuf]) -> Checked {
         checked: Checked {
             findings: Vec::new(),
             jobs: Vec::new(),
+            is_unreadable: false,
         },
     };
     let mut sources = sources(arguments).into_iter().peekable();
@@ -71,7 +84,10 @@ impl Checker {
     fn source(&mut self, source: Source) {
         self.file = source.name;
         match source.text {
-            Err(problem) => self.error(None, "", problem, ""),
+            Err(problem) => {
+                self.checked.is_unreadable = true;
+                self.error(None, "", problem, "");
+            }
             Ok(text) => {
                 let (documents, fault) = documents(&text);
                 for document in &documents {
@@ -148,17 +164,11 @@ impl Checker {
 
     fn pass_by(&mut self, node: &Node, api_version: &str, kind: &str) {
         let name = node.get("metadata").and_then(|m| m.text("name"));
-        self.checked.findings.push(Finding {
-            severity: Severity::Note,
-            file: self.file.clone(),
-            at: Some(node.at),
-            path: String::new(),
-            problem: format!(
-                "{kind} {} of {api_version} is not a training job: passed by",
-                name.unwrap_or("without a name")
-            ),
-            remedy: String::new(),
-        });
+        let problem = format!(
+            "{kind} {} of {api_version} is not a training job: passed by",
+            name.unwrap_or("without a name")
+        );
+        self.add(Severity::Note, Some(node.at), "", problem, "");
     }
 
     fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
@@ -185,43 +195,55 @@ impl Checker {
             }
         }
         let by_operator = (kind.check)(&object);
-        if by_schema.is_empty() && by_operator.is_ok() {
+        if by_schema.is_empty()
+            && let Ok(warnings) = by_operator
+        {
+            self.field_findings(Severity::Warning, node, warnings.into_iter());
             let origin = format!("{}:{}", self.file, node.at.line);
-            return self.checked.jobs.push(Job { kind, object, origin });
+            return self.checked.jobs.push(Job {
+                kind,
+                object,
+                file: self.file.clone(),
+                origin,
+            });
         }
         // Of two errors in one field the operator's says more than the schema's.
         let mut errors: BTreeMap<String, FieldError> =
             by_schema.into_iter().map(|e| (e.path.clone(), e)).collect();
         match by_operator {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(Refusal::Invalid(more)) => {
                 let more = more.into_iter().filter(|e| !is_echo(&e.path, &removed));
                 errors.extend(more.map(|e| (e.path.clone(), e)));
             }
             Err(Refusal::Unreadable(problem)) => self.error(Some(node.at), "", problem, ""),
         }
-        self.field_errors(node, errors.into_values());
+        self.field_findings(Severity::Error, node, errors.into_values());
     }
 
-    fn field_errors(&mut self, node: &Node, errors: impl Iterator<Item = FieldError>) {
+    fn field_findings(&mut self, severity: Severity, node: &Node, errors: impl Iterator<Item = FieldError>) {
         let positions = node.positions();
         let mut placed: Vec<_> = errors
             .map(|error| (place(&positions, &error.path), error))
             .collect();
         placed.sort_by_key(|(at, _)| *at);
         for (at, error) in placed {
-            self.error(at, &error.path, error.problem, &error.remedy);
+            self.add(severity, at, &error.path, error.problem, &error.remedy);
         }
     }
 
     fn error(&mut self, at: Option<Position>, path: &str, problem: impl Into<String>, remedy: &str) {
-        self.has_job = true;
+        self.add(Severity::Error, at, path, problem.into(), remedy);
+    }
+
+    fn add(&mut self, severity: Severity, at: Option<Position>, path: &str, problem: String, remedy: &str) {
+        self.has_job |= severity == Severity::Error;
         self.checked.findings.push(Finding {
-            severity: Severity::Error,
+            severity,
             file: self.file.clone(),
             at,
             path: path.to_owned(),
-            problem: problem.into(),
+            problem,
             remedy: remedy.to_owned(),
         });
     }

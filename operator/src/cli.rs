@@ -5,17 +5,24 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::local_run;
+use crate::render::ReplicaName;
 
-const EXIT_CODES: &str = "\
+const HELP: &str = "\
+Examples:
+  training-operator validate jobs/
+  training-operator render job.yaml --replica worker-0
+  training-operator diff origin/main:jobs jobs
+  training-operator local run job.yaml
+
 Exit codes:
   0    all is well
-  1    the job failed
+  1    the job failed; what is checked has errors, is stale, or differs
   2    bad YAML or usage
   130  ended by Ctrl-C";
 
 /// Runs training jobs on Kubernetes, or shows what they would be.
 #[derive(Debug, Parser)]
-#[command(name = "training-operator", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "training-operator", version, after_help = HELP, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -27,8 +34,20 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Print every service and pod that jobs would get.
     Render(Render),
+    /// Tell what is wrong with jobs, and what is surely not meant.
+    Validate(Validate),
+    /// Write what jobs get to files that people can review.
+    Snapshot(Snapshot),
+    /// Show what changes in the pods and services that jobs get.
+    Diff(Diff),
+    /// Tell a job's life in plain words: start, success, and what follows from each failure.
+    Explain(Explain),
     /// Print the custom resource definitions.
     Crds(Crds),
+    /// Print what a shell needs to complete commands.
+    Completions(Completions),
+    /// Print the manual page.
+    Man(Man),
     /// Run jobs on this machine, without a cluster.
     #[command(subcommand)]
     Local(Local),
@@ -42,12 +61,14 @@ Objects that are no training jobs are passed by with a note. Nothing is printed 
 Examples:
   training-operator render job.yaml
   training-operator render examples/ --output json
+  training-operator render job.yaml --replica worker-3 --only env
+  training-operator render jobs/ --summary
   kustomize build overlays/prod | training-operator render -
   diff <(training-operator render old.yaml) <(training-operator render new.yaml)
 
 Exit codes:
   0  all jobs are printed
-  2  bad YAML, a job that the operator would refuse, or bad usage";
+  2  bad YAML, a job that the operator would refuse, a replica that no job has, or bad usage";
 
 /// Print every service and pod that jobs would get.
 #[derive(Debug, Args)]
@@ -56,9 +77,29 @@ pub(crate) struct Render {
     /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// How to print: YAML documents, or one JSON List.
-    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
-    pub(crate) output: Format,
+    /// Print only this replica's objects, such as worker-3.
+    #[arg(long, value_name = "ROLE-INDEX")]
+    pub(crate) replica: Option<ReplicaName>,
+    /// Print only a part: pods, services, or the pods' environment.
+    #[arg(long, value_enum)]
+    pub(crate) only: Option<Part>,
+    /// Print how much each role asks for instead: replicas, resources, GPUs, ports, images.
+    #[arg(long, conflicts_with = "only")]
+    pub(crate) summary: bool,
+    /// How to print: YAML documents (the default), or one JSON List; a summary is a table by default.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+/// A part of what a job gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Pods.
+    Pods,
+    /// Services.
+    Services,
+    /// Of each pod, the containers' environment.
+    Env,
 }
 
 /// How to print objects.
@@ -68,6 +109,129 @@ pub(crate) enum Format {
     Yaml,
     /// One JSON object of kind List.
     Json,
+}
+
+const VALIDATE_HELP: &str = "\
+The checks are those of the operator and of the custom resource definition. A warning is about a job
+that can be run and will surely not do what its author wants.
+
+Examples:
+  training-operator validate jobs/
+  kustomize build overlays/prod | training-operator validate -
+  training-operator validate jobs/ --output sarif > validate.sarif
+
+Exit codes:
+  0  no errors; there may be warnings
+  1  errors, bad YAML among them
+  2  a file that cannot be read, or bad usage";
+
+/// Tell what is wrong with jobs, and what is surely not meant.
+#[derive(Debug, Args)]
+#[command(after_help = VALIDATE_HELP)]
+pub(crate) struct Validate {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How to report.
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) output: ReportFormat,
+}
+
+/// How to report findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// One line each: file:line:column: field: problem; remedy.
+    Text,
+    /// One JSON object.
+    Json,
+    /// SARIF 2.1.0, which code hosts show beside the lines.
+    Sarif,
+}
+
+const SNAPSHOT_HELP: &str = "\
+Each job gets one file: the job as a comment, then what it gets. Files that this command made and that
+belong to no job any more are deleted, so name all jobs of a directory in one call.
+
+Examples:
+  training-operator snapshot jobs/ --dir snapshots
+  training-operator snapshot jobs/ --dir snapshots --check
+
+Exit codes:
+  0  the files are written; with --check, they are as they would be written
+  1  with --check: a file is stale, missing or belongs to no job
+  2  bad YAML, a job that the operator would refuse, a file that is in the way, or bad usage";
+
+/// Write what jobs get to files that people can review.
+#[derive(Debug, Args)]
+#[command(after_help = SNAPSHOT_HELP)]
+pub(crate) struct Snapshot {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where the snapshots are.
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// Write nothing; show what would change.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+const DIFF_HELP: &str = "\
+A side is a file, a directory, - for standard input, a file or directory of a git revision (REV:path,
+from the repository's root), or /dev/null for nothing. Objects that change in the same way stand together.
+
+Examples:
+  training-operator diff old.yaml new.yaml
+  training-operator diff HEAD:jobs jobs
+  training-operator diff origin/main:jobs jobs --format markdown > comment.md
+
+Exit codes:
+  0  the jobs get the same
+  1  they do not
+  2  bad YAML, a job that the operator would refuse, a side that cannot be read, or bad usage";
+
+/// Show what changes in the pods and services that jobs get.
+#[derive(Debug, Args)]
+#[command(after_help = DIFF_HELP)]
+pub(crate) struct Diff {
+    /// The old side.
+    #[arg(value_name = "OLD")]
+    pub(crate) old: PathBuf,
+    /// The new side.
+    #[arg(value_name = "NEW")]
+    pub(crate) new: PathBuf,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub(crate) format: DiffFormat,
+}
+
+/// How to show changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiffFormat {
+    /// Unified diffs, coloured on a terminal.
+    Text,
+    /// A comment for a pull request.
+    Markdown,
+}
+
+const EXPLAIN_HELP: &str = "\
+Nothing of it is written down anywhere: the operator's own plan is run on made-up failures.
+
+Examples:
+  training-operator explain job.yaml
+  training-operator explain jobs/ | less
+
+Exit codes:
+  0  all jobs are explained
+  2  bad YAML, a job that the operator would refuse, or bad usage";
+
+/// Tell a job's life in plain words: start, success, and what follows from each failure.
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_HELP)]
+pub(crate) struct Explain {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 const CRDS_HELP: &str = "\
@@ -84,6 +248,43 @@ Exit codes:
 #[command(after_help = CRDS_HELP)]
 pub(crate) struct Crds {
     /// Write one file per definition into this directory instead, such as kubeflow.org_mxjobs.yaml.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  training-operator completions bash > /etc/bash_completion.d/training-operator
+  source <(training-operator completions zsh)
+  training-operator completions fish > ~/.config/fish/completions/training-operator.fish
+
+Exit codes:
+  0  all is well
+  2  bad usage";
+
+/// Print what a shell needs to complete commands.
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_HELP)]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+const MAN_HELP: &str = "\
+Examples:
+  training-operator man | man -l -
+  training-operator man --dir /usr/local/share/man/man1
+
+Exit codes:
+  0  all is well
+  2  the files cannot be written, or bad usage";
+
+/// Print the manual page.
+#[derive(Debug, Args)]
+#[command(after_help = MAN_HELP)]
+pub(crate) struct Man {
+    /// Write a page for every command into this directory instead.
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
 }

@@ -8,6 +8,11 @@ pub(crate) fn bad_input() -> ExitCode {
     ExitCode::from(2)
 }
 
+/// There is something to be said about the input: an error, a difference, a stale file.
+pub(crate) fn found() -> ExitCode {
+    ExitCode::from(1)
+}
+
 /// What kept a command from doing its work.
 #[derive(Debug)]
 pub(crate) struct Failure(String);

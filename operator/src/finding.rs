@@ -11,6 +11,8 @@ use crate::manifest::Position;
 pub(crate) enum Severity {
     /// The job cannot be run.
     Error,
+    /// The job can be run, and will not do what its author wants.
+    Warning,
     /// Only to be known.
     Note,
 }
@@ -32,18 +34,35 @@ pub(crate) struct Finding {
     pub(crate) remedy: String,
 }
 
+impl Severity {
+    /// Its word in reports.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
 impl Finding {
     /// One line: `file:line:column: field: problem; remedy`, with terminal styles.
     pub(crate) fn styled(&self) -> String {
-        let (bold, note) = (Style::new().bold(), AnsiColor::Cyan.on_default());
+        let bold = Style::new().bold();
         let mut line = format!("{bold}{}", printable(&self.file));
         if let Some(at) = self.at {
             // Writing to a string cannot fail.
             let _ = write!(line, ":{}:{}", at.line, at.column);
         }
         let _ = write!(line, ":{bold:#} ");
-        if self.severity == Severity::Note {
-            let _ = write!(line, "{note}note:{note:#} ");
+        let mark = match self.severity {
+            Severity::Error => None,
+            Severity::Warning => Some(("warning", AnsiColor::Yellow)),
+            Severity::Note => Some(("note", AnsiColor::Cyan)),
+        };
+        if let Some((word, colour)) = mark {
+            let style = colour.on_default();
+            let _ = write!(line, "{style}{word}:{style:#} ");
         }
         if !self.path.is_empty() {
             let _ = write!(line, "{}: ", printable(&self.path));
@@ -69,9 +88,10 @@ fn printable(text: &str) -> String {
     out
 }
 
-/// Prints all on standard error, in colour if that is a terminal.
+/// Prints on standard error what keeps jobs from being run and what is passed by, in colour if that is
+/// a terminal. Warnings are for `validate` to tell: they would be in the way of everything else.
 pub(crate) fn print(findings: &[Finding]) {
-    for finding in findings {
+    for finding in findings.iter().filter(|f| f.severity != Severity::Warning) {
         anstream::eprintln!("{}", finding.styled());
     }
 }

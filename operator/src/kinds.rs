@@ -7,9 +7,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaPropsOrBool,
 };
 use serde_json::Value;
-use training_job::validate::FieldErrors;
+use training_job::validate::{FieldErrors, warnings};
 use training_job::{Settings, TrainingJob, render, validate};
 use training_job_mxnet::MXJob;
+
+use crate::explain;
 
 /// The UID of a job that no API server has seen, in the owner references of what it would get.
 pub(crate) const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
@@ -19,10 +21,12 @@ pub(crate) struct Kind {
     /// The custom resource definition.
     pub(crate) definition: CustomResourceDefinition,
     schemas: BTreeMap<String, JSONSchemaProps>,
-    /// What the operator has against a job.
-    pub(crate) check: fn(&Value) -> Result<(), Refusal>,
+    /// What the operator has against a job, or what its author should know of a good one.
+    pub(crate) check: fn(&Value) -> Result<FieldErrors, Refusal>,
     /// All objects that a valid job gets, in the order in which the operator makes them.
     pub(crate) render: fn(&Value) -> Result<Vec<Value>, Refusal>,
+    /// What the operator does in a valid job's life.
+    pub(crate) explain: fn(&Value) -> Result<explain::Life, Refusal>,
 }
 
 /// Why an object is no valid job.
@@ -47,6 +51,7 @@ impl Kind {
             definition,
             check: check::<J>,
             render: render_all::<J>,
+            explain: explain::life::<J>,
         }
     }
 
@@ -112,17 +117,17 @@ fn fill_in(schema: &mut JSONSchemaProps, stored: &JSONSchemaProps) {
     }
 }
 
-fn read<J: TrainingJob>(object: &Value) -> Result<J, Refusal> {
+pub(crate) fn read<J: TrainingJob>(object: &Value) -> Result<J, Refusal> {
     let mut job: J = serde::Deserialize::deserialize(object)
         .map_err(|error: serde_json::Error| Refusal::Unreadable(error.to_string()))?;
     job.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
     Ok(job)
 }
 
-fn check<J: TrainingJob>(object: &Value) -> Result<(), Refusal> {
+fn check<J: TrainingJob>(object: &Value) -> Result<FieldErrors, Refusal> {
     let job: J = read(object)?;
-    validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
-    Ok(())
+    let valid = validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
+    Ok(warnings(&valid))
 }
 
 fn render_all<J: TrainingJob>(object: &Value) -> Result<Vec<Value>, Refusal> {

@@ -3,12 +3,19 @@
 mod check;
 mod cli;
 mod crds;
+mod diff;
 mod exit;
+mod explain;
 mod finding;
 mod kinds;
+mod line_diff;
 mod local_run;
 mod manifest;
+mod manual;
 mod render;
+mod snapshot;
+mod table;
+mod validate;
 mod write;
 
 use std::process::ExitCode;
@@ -22,7 +29,13 @@ use exit::Failure;
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Render(arguments) => render::run(&arguments),
+        Command::Validate(arguments) => validate::run(&arguments),
+        Command::Snapshot(arguments) => snapshot::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Man(arguments) => manual::man(&arguments),
         Command::Local(Local::Run(arguments)) => run_locally(&arguments),
     };
     done.unwrap_or_else(|failure| {

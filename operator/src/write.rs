@@ -30,14 +30,27 @@ pub(crate) fn documents(objects: &[Value]) -> Result<String, String> {
 /// Objects as one JSON `List`.
 pub(crate) fn list(objects: Vec<Value>) -> Result<String, String> {
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let mut text = serde_json::to_string_pretty(&list).map_err(|error| error.to_string())?;
+    json(&list)
+}
+
+/// A JSON document that ends its line.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, String> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
     text.push('\n');
     Ok(text)
 }
 
 /// Writes to standard output. A reader that has seen enough, such as `head`, is no failure.
 pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    print_to(&mut io::stdout().lock(), text)
+}
+
+/// The same with terminal styles, which only a terminal gets.
+pub(crate) fn print_styled(text: &str) -> io::Result<()> {
+    print_to(&mut anstream::stdout().lock(), text)
+}
+
+fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
@@ -46,7 +59,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 
 /// A value whose strings are quoted for people: JSON in a string, such as `MX_CONFIG`, stands in
 /// single quotes and needs no backslashes.
-struct Readable<'a>(&'a Value);
+pub(crate) struct Readable<'a>(pub(crate) &'a Value);
 
 impl Serialize for Readable<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -98,7 +98,18 @@ fn output_is_stable_in_both_formats() {
 
 #[test]
 fn help_has_examples_and_exit_codes() {
-    for command in [&["render"][..], &["crds"], &["local", "run"]] {
+    for command in [
+        &["render"][..],
+        &["validate"],
+        &["snapshot"],
+        &["diff"],
+        &["explain"],
+        &["completions"],
+        &["man"],
+        &[],
+        &["crds"],
+        &["local", "run"],
+    ] {
         let help = run(&[command, &["--help"]].concat());
         assert_eq!(help.code, Some(0), "{command:?}");
         assert!(
@@ -107,4 +118,89 @@ fn help_has_examples_and_exit_codes() {
         );
     }
     assert!(run(&["--version"]).stdout.starts_with("training-operator 0."));
+}
+
+const SIDECAR: &str = "operator/tests/cases/sidecar-and-init.yaml";
+
+#[test]
+fn a_replica_and_a_part_can_be_chosen() {
+    let titles = |arguments: &[&str]| {
+        let run = run(&[&["render", SIDECAR][..], arguments].concat());
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        let titles = run.stdout.lines().filter_map(|l| l.strip_prefix("# "));
+        titles.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        titles(&["--replica", "worker-0"]),
+        ["Service sidecar-worker-0", "Pod sidecar-worker-0"]
+    );
+    assert_eq!(
+        titles(&["--replica", "Scheduler-0", "--only", "pods"]),
+        ["Pod sidecar-scheduler-0"]
+    );
+    assert_eq!(
+        titles(&["--only", "services"]),
+        ["Service sidecar-scheduler-0", "Service sidecar-worker-0"]
+    );
+
+    let arguments = [
+        "render",
+        SIDECAR,
+        "--only",
+        "env",
+        "-o",
+        "json",
+        "--replica",
+        "worker-0",
+    ];
+    let list: Value = serde_json::from_str(&run(&arguments).stdout).unwrap();
+    let containers = &list["items"][0]["spec"]["containers"];
+    assert_eq!(containers[1]["name"], "tensorboard");
+    assert_eq!(containers[1]["env"][0]["name"], "PORT");
+    assert_eq!(containers[0]["env"][0]["name"], "MX_CONFIG");
+    assert!(containers[0].get("image").is_none());
+}
+
+#[test]
+fn a_replica_that_no_job_has_is_an_error() {
+    let gone = run(&["render", SIDECAR, "--replica", "worker-3"]);
+    assert_eq!((gone.code, gone.stdout.as_str()), (Some(2), ""));
+    assert_eq!(
+        gone.stderr,
+        "training-operator: --replica: no job has a worker-3; there are scheduler-0, worker-0\n"
+    );
+    let nonsense = run(&["render", SIDECAR, "--replica", "worker"]);
+    assert_eq!(nonsense.code, Some(2));
+    assert!(
+        nonsense.stderr.contains("such as worker-3"),
+        "{}",
+        nonsense.stderr
+    );
+}
+
+#[test]
+fn a_summary_counts_what_is_asked_for() {
+    let table = run(&[
+        "render",
+        "operator/tests/cases/rich-template.yaml",
+        "examples/mxnet/gpu.yaml",
+        "--summary",
+    ]);
+    assert_eq!((table.code, table.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(table.stdout);
+
+    let json = run(&[
+        "render",
+        "operator/tests/cases/rich-template.yaml",
+        "--summary",
+        "-o",
+        "json",
+    ]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    let worker = &json["jobs"][0]["roles"][0];
+    assert_eq!(worker["role"], "worker");
+    assert_eq!(worker["requests"]["cpu"], "0.5");
+    assert_eq!(worker["requests"]["memory"], "4Gi");
+    assert_eq!(worker["gpus"], 1.0);
+    assert_eq!(worker["ports"], serde_json::json!(["9091/TCP mxjob-port"]));
 }

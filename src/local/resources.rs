@@ -1,7 +1,8 @@
 //! Resource quantities, as far as environment variables ask for them.
 
 use k8s_openapi::api::core::v1::{Container, ResourceFieldSelector};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::validate::amount;
 
 /// What the machine has: the answer where a container sets no limit, as on a real node.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +44,8 @@ pub(super) fn field_value(
             .or_else(|| limits.and_then(|l| l.get(resource))),
         _ => return None,
     };
-    let amount = match (declared, list, resource) {
-        (Some(quantity), ..) => parse(quantity)?,
+    let value = match (declared, list, resource) {
+        (Some(quantity), ..) => amount(&quantity.0)?,
         (None, "limits", "cpu") => machine.cpus,
         (None, "limits", "memory") => machine.memory_bytes,
         (None, "requests", "cpu" | "memory") => 0.0,
@@ -53,44 +54,16 @@ pub(super) fn field_value(
     let divisor = selector
         .divisor
         .as_ref()
-        .and_then(parse)
+        .and_then(|divisor| amount(&divisor.0))
         .filter(|divisor| *divisor > 0.0)
         .unwrap_or(1.0);
-    Some(format!("{:.0}", (amount / divisor).ceil()))
-}
-
-fn parse(quantity: &Quantity) -> Option<f64> {
-    let text = quantity.0.trim();
-    let split = text
-        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
-        .unwrap_or(text.len());
-    let (number, suffix) = text.split_at(split);
-    let factor = match suffix {
-        "" => 1.0,
-        "n" => 1e-9,
-        "u" => 1e-6,
-        "m" => 1e-3,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "P" => 1e15,
-        "E" => 1e18,
-        "Ki" => 1024.0,
-        "Mi" => 1024.0 * 1024.0,
-        "Gi" => 1024.0f64.powi(3),
-        "Ti" => 1024.0f64.powi(4),
-        "Pi" => 1024.0f64.powi(5),
-        "Ei" => 1024.0f64.powi(6),
-        // 12e6: an exponent, not a unit.
-        _ => return text.parse().ok(),
-    };
-    Some(number.parse::<f64>().ok()? * factor)
+    Some(format!("{:.0}", (value / divisor).ceil()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
     use serde_json::json;
 
     #[test]

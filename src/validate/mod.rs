@@ -10,10 +10,13 @@ mod quantity;
 mod roles;
 pub mod schema;
 mod template;
+mod warnings;
 mod words;
 
 pub use errors::{FieldError, FieldErrors, field, item};
+pub use quantity::amount;
 pub(crate) use template::framework_port;
+pub use warnings::warnings;
 pub use words::nearest;
 
 use std::time::Duration;

@@ -10,6 +10,36 @@ pub(crate) fn is_quantity(text: &str) -> bool {
         && (is_suffix(after_number) || is_exponent(after_number))
 }
 
+/// The number that a quantity stands for.
+pub fn amount(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let split = text
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
+        .unwrap_or(text.len());
+    let (number, suffix) = text.split_at(split);
+    let factor = match suffix {
+        "" => 1.0,
+        "n" => 1e-9,
+        "u" => 1e-6,
+        "m" => 1e-3,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        "P" => 1e15,
+        "E" => 1e18,
+        "Ki" => 1024.0,
+        "Mi" => 1024.0 * 1024.0,
+        "Gi" => 1024.0f64.powi(3),
+        "Ti" => 1024.0f64.powi(4),
+        "Pi" => 1024.0f64.powi(5),
+        "Ei" => 1024.0f64.powi(6),
+        // 12e6: an exponent, not a unit.
+        _ => return text.parse().ok(),
+    };
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
 fn is_suffix(text: &str) -> bool {
     matches!(
         text,

@@ -100,6 +100,7 @@ fn role<'a, J: TrainingJob>(
     let replicas = u32::try_from(replicas.clamp(0, max)).unwrap_or(0);
     Role {
         kind,
+        field: path.to_owned(),
         lower: kind.name.to_lowercase(),
         replicas,
         restart_policy,

@@ -86,6 +86,19 @@ impl TrainingJob for MXJob {
         }
     }
 
+    /// A training's servers wait for the scheduler's address, and without one it is empty.
+    fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
+        let is_training = self.spec.mode() == Some(JobMode::Train);
+        if let (true, Some(server), None) = (is_training, topology.role("Server"), topology.role("Scheduler"))
+        {
+            warnings.push(
+                server.field.as_str(),
+                "servers find no workers without a scheduler",
+                "add a Scheduler with 1 replica, or remove the servers",
+            );
+        }
+    }
+
     /// The scheduler's end is the end of a training: it waits for all servers and workers. Without a
     /// scheduler, or by `successPolicy: AllWorkers`, the workers decide. A tuning job is done when
     /// its tuner is: tracker and servers never end by themselves.

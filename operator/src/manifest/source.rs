@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::revision;
+
 /// The text of a file, or why there is none.
 pub(crate) struct Source {
     /// Its name in messages.
@@ -15,7 +17,7 @@ pub(crate) struct Source {
 }
 
 /// What the arguments of a command name: `-` is standard input, a directory stands for all manifests
-/// in it and below it, by name.
+/// in it and below it, by name, and what is no file may be one of a git revision.
 pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
     let mut sources = Vec::new();
     for (n, path) in arguments.iter().enumerate() {
@@ -35,8 +37,7 @@ pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
             let mut files = Vec::new();
             match manifests_below(path, &mut files) {
                 Ok(()) if files.is_empty() => {
-                    let error = io::Error::other("there is no *.yaml, *.yml or *.json file in it");
-                    add(path.display().to_string(), Err(error));
+                    add(path.display().to_string(), Err(no_manifest()));
                 }
                 Ok(()) => {
                     for file in files {
@@ -46,30 +47,48 @@ pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
                 Err(error) => add(path.display().to_string(), Err(error)),
             }
         } else {
-            add(path.display().to_string(), fs::read(path));
+            let name = path.display().to_string();
+            match fs::read(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && revision::is_meant(&name) => {
+                    match revision::files(&name, |file| is_manifest(Path::new(file))) {
+                        Ok(files) if files.is_empty() => add(name, Err(no_manifest())),
+                        Ok(files) => files.into_iter().for_each(|(name, bytes)| add(name, bytes)),
+                        Err(error) => add(name, Err(error)),
+                    }
+                }
+                bytes => add(name, bytes),
+            }
         }
     }
     sources
 }
 
+/// All manifests in a directory and below it, by name.
+///
 /// Links to directories are not followed: they may lead back up.
-fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+pub(crate) fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         if entry.file_type()?.is_dir() {
             manifests_below(&path, files)?;
-        } else if path.is_file()
-            && matches!(
-                path.extension().and_then(|e| e.to_str()),
-                Some("yaml" | "yml" | "json")
-            )
-        {
+        } else if path.is_file() && is_manifest(&path) {
             files.push(path);
         }
     }
     Ok(())
+}
+
+fn is_manifest(path: &Path) -> bool {
+    matches!(
+        path.extension().and_then(|e| e.to_str()),
+        Some("yaml" | "yml" | "json")
+    )
+}
+
+fn no_manifest() -> io::Error {
+    io::Error::other("there is no *.yaml, *.yml or *.json file in it")
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, String> {

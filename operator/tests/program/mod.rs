@@ -20,6 +20,15 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
+/// An empty directory for a test of this name.
+#[allow(dead_code, reason = "not every test writes files")]
+pub(crate) fn empty_directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
 /// Runs the program.
 pub(crate) fn run(arguments: &[&str]) -> Run {
     run_with_input(arguments, b"")
@@ -27,9 +36,14 @@ pub(crate) fn run(arguments: &[&str]) -> Run {
 
 /// Runs the program with something on standard input.
 pub(crate) fn run_with_input(arguments: &[&str], input: &[u8]) -> Run {
+    run_in(&root(), arguments, input)
+}
+
+/// Runs the program in a directory.
+pub(crate) fn run_in(directory: &Path, arguments: &[&str], input: &[u8]) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(arguments)
-        .current_dir(root())
+        .current_dir(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

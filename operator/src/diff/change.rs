@@ -1,0 +1,113 @@
+//! What becomes of each object.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{line_diff, write};
+
+/// Objects to which the same happens.
+pub(super) struct Change {
+    /// Which.
+    pub(super) titles: Vec<String>,
+    /// What happens to them.
+    pub(super) what: What,
+    /// The unified diff of the first; those of the others differ at most in the lines around.
+    pub(super) diff: String,
+}
+
+/// What happens to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// It is another.
+    Changed,
+}
+
+/// What identifies an object: its title, and which of that title it is, for two files of one side may
+/// hold the same job.
+type Key = (String, usize);
+
+/// What differs between two sides, in the order of the new one; removed objects come last.
+pub(super) fn changes(old: &[Value], new: &[Value]) -> Result<Vec<Change>, String> {
+    let mut before: BTreeMap<Key, &Value> = keyed(old).into_iter().collect();
+    let mut changes: Vec<Change> = Vec::new();
+    for (key, object) in keyed(new) {
+        match before.remove(&key) {
+            Some(same) if same == object => {}
+            Some(other) => add(&mut changes, key.0, What::Changed, Some(other), Some(object))?,
+            None => add(&mut changes, key.0, What::Added, None, Some(object))?,
+        }
+    }
+    for (key, object) in keyed(old) {
+        if before.contains_key(&key) {
+            add(&mut changes, key.0, What::Removed, Some(object), None)?;
+        }
+    }
+    Ok(changes)
+}
+
+fn keyed(objects: &[Value]) -> Vec<(Key, &Value)> {
+    let mut seen = BTreeMap::<String, usize>::new();
+    let key = |object| {
+        let title = title(object);
+        let n = seen.entry(title.clone()).or_default();
+        *n += 1;
+        ((title, *n), object)
+    };
+    objects.iter().map(key).collect()
+}
+
+fn title(object: &Value) -> String {
+    let title = write::title(object);
+    match object["metadata"]["namespace"].as_str() {
+        None | Some("default") => title,
+        Some(namespace) => format!("{title} in {namespace}"),
+    }
+}
+
+fn add(
+    changes: &mut Vec<Change>,
+    title: String,
+    what: What,
+    old: Option<&Value>,
+    new: Option<&Value>,
+) -> Result<(), String> {
+    let yaml = |object: Option<&Value>| match object {
+        Some(object) => write::yaml(&write::Readable(object)),
+        None => Ok(String::new()),
+    };
+    let diff = line_diff::unified(&yaml(old)?, &yaml(new)?);
+    match changes.last_mut() {
+        // A new image for a hundred workers is one change to read.
+        Some(last) if last.what == what && touched(&last.diff).eq(touched(&diff)) => last.titles.push(title),
+        _ => changes.push(Change {
+            titles: vec![title],
+            what,
+            diff,
+        }),
+    }
+    Ok(())
+}
+
+/// The places and the changed lines of a diff: the lines around them may have an index of a replica.
+fn touched(diff: &str) -> impl Iterator<Item = &str> {
+    diff.lines().filter(|line| !line.starts_with(' '))
+}
+
+/// How many objects change, are added, are removed.
+pub(super) fn tally(changes: &[Change]) -> String {
+    let count = |what| -> usize {
+        let of = changes.iter().filter(|c| c.what == what);
+        of.map(|c| c.titles.len()).sum()
+    };
+    format!(
+        "{} changed, {} added, {} removed",
+        count(What::Changed),
+        count(What::Added),
+        count(What::Removed)
+    )
+}

@@ -1,0 +1,50 @@
+//! Changes as a comment on a pull request.
+
+use super::change::{Change, What, tally};
+
+/// GitHub takes 65,536 characters; a workflow may want to add something.
+const MAX_CHARACTERS: usize = 60_000;
+
+/// The changes, each folded; those for which there is no room are named only.
+pub(super) fn comment(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return "### Training jobs\n\nNothing changes in the pods and services that the jobs get.\n"
+            .to_owned();
+    }
+    let mut text = format!("### Training jobs\n\nPods and services: {}.\n\n", tally(changes));
+    let mut room = MAX_CHARACTERS.saturating_sub(text.len());
+    let mut left_out = 0;
+    for change in changes {
+        let section = section(change);
+        match room.checked_sub(section.chars().count()) {
+            Some(rest) => {
+                room = rest;
+                text += &section;
+            }
+            None => left_out += change.titles.len(),
+        }
+    }
+    if left_out > 0 {
+        text += &format!("_{left_out} more objects do not fit here: run `training-operator diff`._\n");
+    }
+    text
+}
+
+fn section(change: &Change) -> String {
+    let what = match change.what {
+        What::Added => "added",
+        What::Removed => "removed",
+        What::Changed => "changed",
+    };
+    let summary = match &change.titles[..] {
+        [first, .., last] => format!("{first} to {last} ({} alike)", change.titles.len()),
+        titles => titles.concat(),
+    };
+    // A fence must be longer than any in what it holds.
+    let longest = change.diff.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!(
+        "<details><summary>{summary}: {what}</summary>\n\n{fence}diff\n{}{fence}\n\n</details>\n\n",
+        change.diff
+    )
+}

@@ -1,0 +1,96 @@
+//! Which files a snapshot has, and what is in each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Files, at};
+use crate::check::Job;
+use crate::exit::Failure;
+use crate::manifest::manifests_below;
+use crate::write;
+
+/// How a snapshot's first line ends. A file without it is somebody's own: it is neither deleted nor
+/// overwritten.
+const MARK: &str = "Made by `training-operator snapshot`.";
+
+/// The snapshots of `jobs`, by file. A job has its manifest's path below the argument that led to it;
+/// of several in a manifest each has its name as well.
+pub(super) fn files(jobs: &[Job], arguments: &[PathBuf], directory: &Path) -> Result<Files, Failure> {
+    let mut in_file = BTreeMap::<&str, usize>::new();
+    for job in jobs {
+        *in_file.entry(&job.file).or_default() += 1;
+    }
+    let mut files = Files::new();
+    for job in jobs {
+        let name = job.object["metadata"]["name"].as_str().unwrap_or_default();
+        let mut path = directory.join(below(Path::new(&job.file), arguments));
+        path.set_extension("");
+        if job.file == STDIN || in_file.get(job.file.as_str()).is_some_and(|n| *n > 1) {
+            path.push(name);
+        }
+        let mut full = path.into_os_string();
+        full.push(".yaml");
+        let path = PathBuf::from(full);
+        if path.exists() && !is_snapshot(&fs::read_to_string(&path).map_err(|error| at(&path, error))?) {
+            let why = "it is there, and no snapshot; move it away, or choose another --dir";
+            return Err(Failure::new(&path.display().to_string(), why));
+        }
+        if files.insert(path.clone(), text(job)?).is_some() {
+            let why = format!(
+                "two jobs, one of them {}, would be written to it; rename one",
+                job.origin
+            );
+            return Err(Failure::new(&path.display().to_string(), why));
+        }
+    }
+    Ok(files)
+}
+
+/// The name of standard input among files.
+const STDIN: &str = "<stdin>";
+
+fn below<'f>(file: &'f Path, arguments: &[PathBuf]) -> &'f Path {
+    if file == Path::new(STDIN) {
+        return Path::new("");
+    }
+    let inside = arguments.iter().filter_map(|a| file.strip_prefix(a).ok());
+    let relative = inside
+        .filter(|rest| !rest.as_os_str().is_empty())
+        .min_by_key(|rest| rest.as_os_str().len());
+    relative.or(file.file_name().map(Path::new)).unwrap_or(file)
+}
+
+/// The job stands in comments: who renders or applies the directory of snapshots finds no job there.
+fn text(job: &Job) -> Result<String, Failure> {
+    let fail = |error| Failure::new(&job.origin, error);
+    let mut text = format!("# What {} gets. {MARK}\n#\n", job.file);
+    for line in write::yaml(&write::Readable(&job.object)).map_err(fail)?.lines() {
+        text += format!("# {line}").trim_end();
+        text.push('\n');
+    }
+    text += &write::documents(&job.render()?).map_err(fail)?;
+    Ok(text)
+}
+
+fn is_snapshot(text: &str) -> bool {
+    text.lines().next().is_some_and(|line| line.ends_with(MARK))
+}
+
+/// The snapshots below a directory, which need not be there.
+pub(super) fn found(directory: &Path) -> Result<Files, Failure> {
+    let mut paths = Vec::new();
+    match manifests_below(directory, &mut paths) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(directory, error)),
+        _ => {}
+    }
+    let mut found = Files::new();
+    for path in paths.into_iter().collect::<BTreeSet<_>>() {
+        let text = fs::read_to_string(&path).map_err(|error| at(&path, error))?;
+        if is_snapshot(&text) {
+            found.insert(path, text);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,90 @@
+//! `training-operator explain`.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod program;
+
+use program::{root, run, run_with_input};
+
+fn case(name: &str) -> String {
+    std::fs::read_to_string(root().join("operator/tests/cases").join(name)).unwrap()
+}
+
+/// The explanation of the single worker, with `policy` for its role and `run_policy` for the job.
+fn single(policy: &str, run_policy: &str) -> String {
+    let text = case("single-worker.yaml")
+        .replace("Worker:\n", &format!("Worker:\n      restartPolicy: {policy}\n"))
+        .replace(
+            "spec:\n  jobMode",
+            &format!("spec:\n  runPolicy: {run_policy}\n  jobMode"),
+        );
+    let run = run_with_input(&["explain", "-"], text.as_bytes());
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{text}");
+    run.stdout
+}
+
+/// What follows from an event, by the table.
+fn then<'t>(text: &'t str, event: &str) -> &'t str {
+    let line = text.lines().find(|line| line.contains(event));
+    line.and_then(|line| line.rsplit("  ").next()).unwrap()
+}
+
+#[test]
+fn a_training_is_explained() {
+    let run = run(&["explain", "examples/mxnet/train.yaml", "examples/mxnet/tune.yaml"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(run.stdout);
+}
+
+#[test]
+fn each_policy_has_its_own_ends() {
+    let never = single("Never", "{}");
+    assert_eq!(then(&never, "exit code 137"), "the job fails");
+    assert_eq!(then(&never, "evicted"), "the job fails");
+    assert_eq!(then(&never, "deleted"), "it gets a new pod, without limit");
+
+    let by_code = single("ExitCode", "{backoffLimit: 3}");
+    assert_eq!(then(&by_code, "exit code 1 "), "the job fails");
+    assert_eq!(
+        then(&by_code, "exit code 137"),
+        "it alone restarts, 3 times; the next time the job fails"
+    );
+    // The kubelet has restarted the container when it is seen, so one less is allowed.
+    let on_failure = single("OnFailure", "{backoffLimit: 2}");
+    assert_eq!(
+        then(&on_failure, "exit code 1 "),
+        "its container, in place restarts once; the next time the job fails"
+    );
+    assert_eq!(
+        then(&single("Always", "{}"), "exit code 1 "),
+        "its container, in place restarts, without limit"
+    );
+    assert_eq!(
+        then(&single("Always", "{backoffLimit: 0}"), "exit code 139"),
+        "the job fails"
+    );
+    assert_eq!(
+        then(&single("ExitCode", "{restartScope: Role}"), "exit code 143"),
+        "its role restarts, without limit"
+    );
+}
+
+#[test]
+fn limits_and_suspension_are_named() {
+    let late = single("Never", "{activeDeadlineSeconds: 60}");
+    assert!(late.contains("\nDeadline: 60 s after its start"), "{late}");
+    assert!(!single("Never", "{}").contains("Deadline"));
+    let suspended = single("Never", "{suspend: true}");
+    assert!(
+        suspended.ends_with("nothing is made until it is resumed.\n"),
+        "{suspended}"
+    );
+}
+
+#[test]
+fn every_case_can_be_explained_and_no_bad_job() {
+    let all = run(&["explain", "operator/tests/cases"]);
+    assert_eq!((all.code, all.stderr.as_str()), (Some(0), ""));
+    let bad = run(&["explain", "operator/tests/bad/no-worker.yaml"]);
+    assert_eq!((bad.code, bad.stdout.as_str()), (Some(2), ""));
+}
