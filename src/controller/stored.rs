@@ -21,7 +21,7 @@ pub(super) enum Stored<J> {
     /// An object that is not a job of this kind, whatever it says.
     Unreadable {
         /// Its metadata.
-        meta: ObjectMeta,
+        meta: Box<ObjectMeta>,
         /// Its status, as far as it decodes.
         status: Box<JobStatus>,
         /// Why it is not a job.
