@@ -112,9 +112,9 @@ pub trait TrainingJob:
     }
 
     /// The custom resource definition. Default: what `#[derive(CustomResource)]` says, made
-    /// [tidy](crate::api::schema::tidy_definition).
+    /// [tidy](crate::api::schema::tidy_definition), with the field of the replica specs required.
     fn definition() -> CustomResourceDefinition {
-        tidy_definition(Self::crd())
+        tidy_definition(Self::crd(), &[Self::FRAMEWORK.specs_field])
     }
 }
 
