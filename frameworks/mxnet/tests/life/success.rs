@@ -1,6 +1,6 @@
 //! When a job runs and when it has succeeded: modes and topologies (#1, #2, #5, #8, #11).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];
