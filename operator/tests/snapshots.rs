@@ -13,9 +13,10 @@ use program::{root, run};
 const UPDATE: &str = "UPDATE_SNAPSHOTS=1 cargo test -p training-operator --test snapshots";
 
 /// Directories with jobs, and where the snapshots of their files are.
-const CORPUS: [(&str, &str); 3] = [
+const CORPUS: [(&str, &str); 4] = [
     ("examples/mxnet", "snapshots/mxnet/examples"),
     ("operator/tests/cases", "snapshots/mxnet/cases"),
+    ("examples/xgboost", "snapshots/xgboost/examples"),
     ("operator/tests/tensorflow", "snapshots/tensorflow/cases"),
 ];
 
