@@ -45,6 +45,8 @@ pub struct PodRecord {
     pub message: Option<String>,
     /// Why no node takes it: reason and message.
     pub unscheduled: Option<(String, String)>,
+    /// When the controller saw it end; unset if it had ended when the controller first saw it.
+    pub seen_to_end: Option<Timestamp>,
     /// Its init containers, then its containers.
     pub containers: Vec<ContainerRecord>,
 }
@@ -184,6 +186,7 @@ impl From<&Pod> for PodRecord {
             reason,
             message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
             unscheduled,
+            seen_to_end: None,
             containers: init.chain(main).collect(),
         }
     }

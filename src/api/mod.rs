@@ -1,7 +1,7 @@
 //! The types on the wire that every `kubeflow.org/v1` training job shares.
 //!
 //! They read more than they write: objects that older clients stored, with nulls, odd casing or
-//! unknown policy names, decode without an error, and [validation](crate::validate) says what is
+//! unknown policy names, decode without an error, and [validation](crate::validate()) says what is
 //! wrong with them. The CRD schema ([`schema`]) is strict.
 
 pub mod labels;

@@ -14,7 +14,7 @@ macro_rules! words {
         #[serde(from = "String", into = "String")]
         pub enum $name {
             $($(#[$vdoc])* $variant,)+
-            /// A word that the API does not know; [validation](crate::validate) refuses it.
+            /// A word that the API does not know; [validation](crate::validate()) refuses it.
             Other(String),
         }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -189,9 +189,6 @@ pub struct Recovery {
     /// Indexes of replicas that ended with success and need no pod any more, such as `0-2,5`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub completed: BTreeMap<String, String>,
-    /// When the job succeeded, to the microsecond: what still runs then has a moment to end by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub succeeded: Option<MicroTime>,
 }
 
 impl Recovery {

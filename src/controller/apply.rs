@@ -1,6 +1,8 @@
 //! Carries out the part of a plan that makes and deletes objects.
 
 use std::fmt::Debug;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::StreamExt;
@@ -11,10 +13,11 @@ use kube::{Api, Client, Resource};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
+use crate::api::labels;
 use crate::observed::{PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Deletion, Plan};
 
-use super::children::{Children, Tracked, controller};
+use super::children::{Children, OwnerRef, Tracked, controller};
 use super::retry::{CallError, call};
 
 /// Calls of one job under way at once; further ones wait, so that others get their turn at the
@@ -28,7 +31,12 @@ pub(super) struct Applier<'a> {
     /// Calls of all jobs under way at once.
     pub(super) limit: &'a Semaphore,
     pub(super) namespace: &'a str,
+    /// The job's UID, its kind and name.
     pub(super) owner: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+    /// The value of the label by which its children are watched.
+    pub(super) controller: &'a str,
 }
 
 /// What was done, by name, and what could not be.
@@ -62,9 +70,18 @@ pub(super) enum ApplyError {
     /// The call failed.
     #[error("{}", .0.message())]
     Call(#[from] CallError),
-    /// Not tried, since the server refused one of the same kind before it.
-    #[error("not tried after an earlier refusal")]
+    /// Not tried, since a call of the same kind before it failed.
+    #[error("not tried after an earlier failure")]
     NotTried,
+}
+
+impl ApplyError {
+    /// Whether calls for other objects would fail as well: a quota that one exceeds, the next exceeds
+    /// too, and a server that does not answer should not be asked a thousand times.
+    fn concerns_all(&self) -> bool {
+        let of_object = |error: &CallError| matches!(error.code(), Some(400 | 409 | 413 | 422));
+        matches!(self, Self::Call(error) if !of_object(error))
+    }
 }
 
 impl Applier<'_> {
@@ -109,24 +126,14 @@ impl Applier<'_> {
             + Sync,
     {
         let api = Api::<C::Object>::namespaced(self.client.clone(), self.namespace);
-        let refused = std::sync::atomic::AtomicBool::new(false);
-        let (api, refused) = (&api, &refused);
+        let failed = AtomicBool::new(false);
+        let (api, failed) = (&api, &failed);
         let calls: Vec<_> = objects
             .iter()
             .map(|object| async move {
                 let name = object.meta().name.clone().unwrap_or_default();
-                // A quota that one exceeds, the next exceeds, too.
-                let result = if refused.load(std::sync::atomic::Ordering::Relaxed) {
-                    Err(ApplyError::NotTried)
-                } else {
-                    self.create_one::<C>(api, object, &name).await
-                };
-                if let Err(ApplyError::Call(error)) = &result
-                    && matches!(error.code(), Some(403 | 429))
-                {
-                    refused.store(true, std::sync::atomic::Ordering::Relaxed);
-                }
-                match result {
+                let call = self.create_one::<C>(api, object, &name);
+                match unless_failed(failed, call).await {
                     Ok(()) => Ok(name),
                     Err(problem) => Err(ApplyFailure {
                         kind,
@@ -149,25 +156,66 @@ impl Applier<'_> {
     where
         C::Object: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
+        let holder = self.children().owner::<C>(self.namespace, name);
+        if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
+            // The watch tells when it is gone.
+            return Err(ApplyError::StillThere);
+        }
         let _permit = self.limit.acquire().await;
-        let created = match call(api.create(&PostParams::default(), object)).await {
-            Ok(created) => created,
-            Err(error) if error.code() == Some(409) => {
-                // An earlier create whose answer was lost, a predecessor, or somebody else's.
-                let there = call(api.get(name)).await?;
-                if controller(there.meta()).is_none_or(|owner| owner.uid != self.owner) {
-                    return Err(if there.meta().deletion_timestamp.is_some() {
-                        ApplyError::StillThere
-                    } else {
-                        ApplyError::NameTaken
-                    });
-                }
-                there
+        match call(api.create(&PostParams::default(), object)).await {
+            Ok(created) => {
+                self.children().answered::<C>(&created);
+                Ok(())
             }
+            Err(error) if error.is_already_there() => self.take_over::<C>(api, name).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Finds out whose the object is that has the name already: ours, by an earlier call whose answer
+    /// was lost; a predecessor's; or somebody else's.
+    async fn take_over<C: Tracked>(&self, api: &Api<C::Object>, name: &str) -> Result<(), ApplyError>
+    where
+        C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let there = match call(api.get(name)).await {
+            Ok(there) => there,
+            // It has gone since.
+            Err(error) if error.code() == Some(404) => return Err(ApplyError::StillThere),
             Err(error) => return Err(error.into()),
         };
-        self.children().answered::<C>(&created);
-        Ok(())
+        let meta = there.meta();
+        let owner = controller(meta);
+        let deleting = meta.deletion_timestamp.is_some();
+        if owner.as_ref().is_none_or(|owner| owner.uid != self.owner) {
+            let predecessor = owner.is_some_and(|owner| self.is_predecessor(&owner));
+            return Err(if deleting || predecessor {
+                ApplyError::StillThere
+            } else {
+                ApplyError::NameTaken
+            });
+        }
+        let label = meta.labels.as_ref().and_then(|l| l.get(labels::OPERATOR_NAME));
+        if label.map(String::as_str) != Some(self.controller) {
+            // Its label was edited, so that no watch tells of it any more.
+            if !deleting {
+                let uid = meta.uid.clone().unwrap_or_default();
+                self.call_delete::<C>(api, name, &uid).await?;
+            }
+            return Err(ApplyError::StillThere);
+        }
+        self.children().answered::<C>(&there);
+        if deleting {
+            Err(ApplyError::StillThere)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether an object's owner is an earlier job of the same name: the garbage collector takes what
+    /// it left.
+    fn is_predecessor(&self, owner: &OwnerRef) -> bool {
+        owner.uid != self.owner && owner.kind == self.kind && owner.name == self.name
     }
 
     async fn delete<C: Tracked + Clone>(
@@ -180,12 +228,13 @@ impl Applier<'_> {
             Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
         let api = Api::<C::Object>::namespaced(self.client.clone(), self.namespace);
-        let api = &api;
+        let failed = AtomicBool::new(false);
+        let (api, failed) = (&api, &failed);
         let calls: Vec<_> = wanted
             .iter()
             .map(|deletion| async move {
                 let Deletion { name, uid, .. } = deletion;
-                match self.delete_one::<C>(api, name, uid).await {
+                match unless_failed(failed, self.delete_one::<C>(api, name, uid)).await {
                     Ok(()) => Ok(name.clone()),
                     Err(problem) => Err(ApplyFailure {
                         kind,
@@ -211,6 +260,24 @@ impl Applier<'_> {
         let _permit = self.limit.acquire().await;
         // The watch may tell of the deletion before the server answers.
         self.children().deleting_here::<C>(self.owner, name, uid);
+        let deleted = self.call_delete::<C>(api, name, uid).await;
+        match deleted {
+            Ok(Deleted::Now) => {}
+            Ok(Deleted::Before) => self.children().absent::<C>(self.namespace, name, uid),
+            Err(_) => self.children().not_deleting::<C>(self.owner, name, uid),
+        }
+        deleted.map(|_| ()).map_err(ApplyError::from)
+    }
+
+    async fn call_delete<C: Tracked>(
+        &self,
+        api: &Api<C::Object>,
+        name: &str,
+        uid: &str,
+    ) -> Result<Deleted, CallError>
+    where
+        C::Object: Clone + Debug + DeserializeOwned,
+    {
         let preconditions = Preconditions {
             uid: Some(uid.to_owned()),
             resource_version: None,
@@ -220,16 +287,10 @@ impl Applier<'_> {
             ..DeleteParams::background()
         };
         match call(api.delete(name, &params)).await {
-            Ok(_) => Ok(()),
-            // Gone, or another object has the name now.
-            Err(error) if matches!(error.code(), Some(404 | 409)) => {
-                self.children().absent::<C>(self.namespace, name, uid);
-                Ok(())
-            }
-            Err(error) => {
-                self.children().not_deleting::<C>(self.owner, name, uid);
-                Err(error.into())
-            }
+            Ok(_) => Ok(Deleted::Now),
+            // Another object may have the name now.
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Deleted::Before),
+            Err(error) => Err(error),
         }
     }
 
@@ -237,6 +298,29 @@ impl Applier<'_> {
         // No code that holds the lock can leave the cache half-changed.
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What became of an object that was to be deleted.
+enum Deleted {
+    /// It is gone, or going.
+    Now,
+    /// It was gone already.
+    Before,
+}
+
+/// Makes a call, unless one before it failed in a way that concerns all.
+async fn unless_failed<T>(
+    failed: &AtomicBool,
+    call: impl Future<Output = Result<T, ApplyError>>,
+) -> Result<T, ApplyError> {
+    if failed.load(Ordering::Relaxed) {
+        return Err(ApplyError::NotTried);
+    }
+    let result = call.await;
+    if result.as_ref().is_err_and(ApplyError::concerns_all) {
+        failed.store(true, Ordering::Relaxed);
+    }
+    result
 }
 
 fn sort(

@@ -6,11 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::observed::{Observed, Phase, PodRecord, ServiceRecord};
 
+use super::clock::Clock;
 use super::version::Version;
 
 /// The job that controls a child.
@@ -33,6 +35,9 @@ pub(super) trait Child: Send + Sync + 'static {
     fn deleting(&mut self) -> &mut bool;
     /// The map of `observed` for this kind.
     fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>>;
+    /// Takes over from the record that is kept of the object's state before, if there is one, what
+    /// only a witness can know.
+    fn follow(&mut self, before: Option<&Self>, now: Timestamp);
     /// The record leaves the cache; `ours` says whether this controller deleted the object.
     fn leave(&self, observed: &mut Observed, ours: bool);
 }
@@ -58,6 +63,17 @@ impl Child for PodRecord {
 
     fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
         &mut observed.pods
+    }
+
+    fn follow(&mut self, before: Option<&Self>, now: Timestamp) {
+        let Some(before) = before.filter(|_| self.is_terminal()) else {
+            return;
+        };
+        self.seen_to_end = if before.is_terminal() {
+            before.seen_to_end
+        } else {
+            Some(now)
+        };
     }
 
     fn leave(&self, observed: &mut Observed, ours: bool) {
@@ -91,13 +107,17 @@ impl Child for ServiceRecord {
         &mut observed.services
     }
 
+    fn follow(&mut self, _: Option<&Self>, _: Timestamp) {}
+
     fn leave(&self, _: &mut Observed, _: bool) {}
 }
 
 /// All pods and services that jobs control.
-#[derive(Default)]
 pub(super) struct Children {
+    clock: Arc<dyn Clock>,
     observed: BTreeMap<String, Arc<Observed>>,
+    /// Jobs that are gone and have children still: what becomes of these is of no interest.
+    forgotten: BTreeSet<String>,
     pods: Tracker,
     services: Tracker,
 }
@@ -107,12 +127,20 @@ pub(super) struct Children {
 pub(super) struct Tracker {
     /// By namespace and name.
     entries: BTreeMap<(String, String), Entry>,
-    /// The newest version that the watch has delivered.
+    /// The version up to which the watch has told everything.
     seen: Version,
-    /// During a list, the keys that it did not name yet.
-    unlisted: Option<BTreeSet<(String, String)>>,
+    list: Option<List>,
     /// Objects that this controller has deleted, until they are gone.
     deleted_here: BTreeSet<String>,
+}
+
+/// A list under way.
+struct List {
+    /// The keys held before, as long as the list has not named them.
+    unlisted: BTreeSet<(String, String)>,
+    /// The keys that the server has answered calls with since the list began. Whether these answers
+    /// or the list are newer shows when the list's version is known.
+    answered: BTreeSet<(String, String)>,
 }
 
 struct Entry {
@@ -138,6 +166,17 @@ impl Tracked for ServiceRecord {
 }
 
 impl Children {
+    /// A cache of nothing.
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            observed: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
+            pods: Tracker::default(),
+            services: Tracker::default(),
+        }
+    }
+
     /// What the cluster holds of the job with this UID.
     pub(super) fn observe(&self, uid: &str) -> Arc<Observed> {
         self.observed.get(uid).cloned().unwrap_or_default()
@@ -147,52 +186,99 @@ impl Children {
     pub(super) fn forget(&mut self, uid: &str) {
         if let Some(observed) = self.observed.get_mut(uid) {
             Arc::make_mut(observed).completed.clear();
+            self.forgotten.insert(uid.to_owned());
             self.drop_if_empty(uid);
         }
+    }
+
+    /// The job that controls the object of this name, as far as is known.
+    pub(super) fn owner<C: Tracked>(&mut self, namespace: &str, name: &str) -> Option<OwnerRef> {
+        let key = (namespace.to_owned(), name.to_owned());
+        C::tracker(self).entries.get(&key).map(|e| e.owner.clone())
     }
 
     /// A list begins.
     pub(super) fn list_begins<C: Tracked>(&mut self) {
         let tracker = C::tracker(self);
-        tracker.unlisted = Some(tracker.entries.keys().cloned().collect());
+        tracker.list = Some(List {
+            unlisted: tracker.entries.keys().cloned().collect(),
+            answered: BTreeSet::new(),
+        });
         // The server may have been restored from a backup, and its versions with it.
         tracker.seen = Version::default();
     }
 
-    /// The list names an object. Returns the job concerned.
+    /// The list names an object. Returns the jobs concerned.
     pub(super) fn listed<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
         let meta = kube::Resource::meta(object);
         let key = key(meta);
-        if let Some(unlisted) = &mut C::tracker(self).unlisted {
-            unlisted.remove(&key);
+        let tracker = C::tracker(self);
+        let mut answered = false;
+        if let Some(list) = &mut tracker.list {
+            list.unlisted.remove(&key);
+            answered = list.answered.remove(&key);
         }
-        self.enter::<C>(object, true)
+        if meta.deletion_timestamp.is_none()
+            && let Some(uid) = &meta.uid
+        {
+            // A deletion that the server has forgotten, with a backup, is asked for again.
+            tracker.deleted_here.remove(uid);
+        }
+        self.enter::<C>(object, !answered)
     }
 
-    /// The list is complete: what it did not name is gone. Returns the jobs concerned.
-    pub(super) fn list_ends<C: Tracked>(&mut self) -> Vec<OwnerRef> {
-        let gone = C::tracker(self).unlisted.take().unwrap_or_default();
-        gone.into_iter()
+    /// The list is complete, as of this version: what it did not name is gone, unless it came later.
+    /// Returns the jobs concerned.
+    pub(super) fn list_ends<C: Tracked>(&mut self, version: Version) -> Vec<OwnerRef> {
+        let tracker = C::tracker(self);
+        tracker.seen = version;
+        let Some(List {
+            mut unlisted,
+            answered,
+        }) = tracker.list.take()
+        else {
+            return Vec::new();
+        };
+        for key in answered {
+            if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
+                unlisted.remove(&key);
+            } else {
+                unlisted.insert(key);
+            }
+        }
+        unlisted
+            .into_iter()
             .filter_map(|key| self.remove::<C>(&key, None))
             .collect()
     }
 
-    /// The watch says that an object is new or has changed. Returns the jobs concerned.
-    pub(super) fn applied<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
-        let version = Version::of(kube::Resource::meta(object));
+    /// The watch has told everything up to this version.
+    pub(super) fn passed<C: Tracked>(&mut self, version: Version) {
         let tracker = C::tracker(self);
         tracker.seen = tracker.seen.max(version);
+    }
+
+    /// The watch says that an object is new or has changed. Returns the jobs concerned.
+    pub(super) fn applied<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
+        self.passed::<C>(Version::of(kube::Resource::meta(object)));
         self.enter::<C>(object, false)
     }
 
     /// The watch says that an object is gone. Returns the job concerned.
     pub(super) fn deleted<C: Tracked>(&mut self, object: &C::Object) -> Option<OwnerRef> {
         let meta = kube::Resource::meta(object);
-        let version = Version::of(meta);
-        let tracker = C::tracker(self);
-        tracker.seen = tracker.seen.max(version);
+        let (key, version) = (key(meta), Version::of(meta));
+        self.passed::<C>(version);
         let last = C::record(object);
-        self.remove::<C>(&key(meta), Some(&last))
+        if self.held::<C>(&key).is_some_and(|held| held.uid() != last.uid()) {
+            let tracker = C::tracker(self);
+            if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
+                // The answer that brought its successor was faster than the watch.
+                tracker.deleted_here.remove(last.uid());
+                return None;
+            }
+        }
+        self.remove::<C>(&key, Some(&last))
     }
 
     /// The server has answered an own write, or a question, with this object.
@@ -200,13 +286,13 @@ impl Children {
         let meta = kube::Resource::meta(object);
         let (key, version) = (key(meta), Version::of(meta));
         let tracker = C::tracker(self);
-        if !tracker.entries.contains_key(&key) && version <= tracker.seen {
+        match &mut tracker.list {
+            Some(list) => {
+                list.answered.insert(key);
+            }
             // The watch is past this version, and has told of its deletion.
-            return;
-        }
-        if let Some(unlisted) = &mut tracker.unlisted {
-            // The list under way may be older.
-            unlisted.remove(&key);
+            None if version <= tracker.seen && !tracker.entries.contains_key(&key) => return,
+            None => {}
         }
         self.enter::<C>(object, false);
     }
@@ -239,16 +325,15 @@ impl Children {
     /// The server says that there is no object of this name and UID any more.
     pub(super) fn absent<C: Tracked>(&mut self, namespace: &str, name: &str, uid: &str) {
         let key = (namespace.to_owned(), name.to_owned());
-        let Some(owner) = C::tracker(self).entries.get(&key).map(|e| e.owner.uid.clone()) else {
-            return;
-        };
-        let held = self
-            .observed
-            .get_mut(&owner)
-            .and_then(|o| C::map(Arc::make_mut(o)).get(name).cloned());
-        if held.is_some_and(|record| record.uid() == uid) {
+        if self.held::<C>(&key).is_some_and(|record| record.uid() == uid) {
             self.remove::<C>(&key, None);
         }
+    }
+
+    fn held<C: Tracked>(&mut self, key: &(String, String)) -> Option<Arc<C>> {
+        let owner = C::tracker(self).entries.get(key)?.owner.uid.clone();
+        let observed = self.observed.get_mut(&owner)?;
+        C::map(Arc::make_mut(observed)).get(&key.1).cloned()
     }
 
     fn enter<C: Tracked>(&mut self, object: &C::Object, from_list: bool) -> Vec<OwnerRef> {
@@ -272,6 +357,15 @@ impl Children {
                 concerned.extend(self.remove::<C>(&key, None));
             }
         }
+        if self
+            .held::<C>(&key)
+            .is_some_and(|held| held.uid() != record.uid())
+        {
+            // Its predecessor has gone unseen.
+            self.remove::<C>(&key, None);
+        }
+        let now = self.clock.now();
+        record.follow(self.held::<C>(&key).as_deref(), now);
         C::tracker(self).entries.insert(
             key,
             Entry {
@@ -291,7 +385,9 @@ impl Children {
         if let Some(record) = C::map(observed).remove(&key.1) {
             let last = last.filter(|l| l.uid() == record.uid()).unwrap_or(&record);
             let ours = C::tracker(self).deleted_here.remove(last.uid());
-            if let Some(observed) = self.observed.get_mut(&owner.uid) {
+            if !self.forgotten.contains(&owner.uid)
+                && let Some(observed) = self.observed.get_mut(&owner.uid)
+            {
                 last.leave(Arc::make_mut(observed), ours);
             }
         }
@@ -299,10 +395,20 @@ impl Children {
         Some(owner)
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.observed.is_empty()
+            && self.forgotten.is_empty()
+            && [&self.pods, &self.services]
+                .iter()
+                .all(|t| t.entries.is_empty() && t.deleted_here.is_empty())
+    }
+
     fn drop_if_empty(&mut self, uid: &str) {
         let empty = |o: &Arc<Observed>| o.pods.is_empty() && o.services.is_empty() && o.completed.is_empty();
         if self.observed.get(uid).is_some_and(empty) {
             self.observed.remove(uid);
+            self.forgotten.remove(uid);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Events about jobs, as the Go operator's clients read them (`v1 Event`).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -18,18 +18,20 @@ use super::stored::Stored;
 /// The most names that one event lists.
 const MAX_NAMES: usize = 10;
 
+/// The most bytes of an event's message, as the API has it.
+const MAX_MESSAGE: usize = 1_024;
+
+/// The most bytes of the job's name in an event's: names of objects have 253 at most.
+const MAX_NAME: usize = 200;
+
 /// Sends events; one that cannot be sent is logged and lost, since nothing may depend on it.
 pub(super) struct Recorder {
     client: Client,
-    sent: AtomicU64,
 }
 
 impl Recorder {
     pub(super) fn new(client: Client) -> Self {
-        Self {
-            client,
-            sent: AtomicU64::new(0),
-        }
+        Self { client }
     }
 
     pub(super) async fn send<J: TrainingJob>(&self, job: &Stored<J>, event: &PlannedEvent, now: Timestamp) {
@@ -37,9 +39,7 @@ impl Recorder {
         let meta = job.meta();
         let namespace = meta.namespace.clone().unwrap_or_default();
         let name = meta.name.clone().unwrap_or_default();
-        let number = self.sent.fetch_add(1, Ordering::Relaxed);
-        // Names of events need only be unique: time and number are, within a job.
-        let unique = format!("{name}.{:x}{:04x}", now.as_nanosecond(), number % 0x1_0000);
+        let unique = unique_name(&name, meta.uid.as_deref(), event, now);
         let body = Event {
             metadata: ObjectMeta {
                 name: Some(unique),
@@ -57,7 +57,7 @@ impl Recorder {
             },
             type_: Some(if event.warning { "Warning" } else { "Normal" }.to_owned()),
             reason: Some(event.reason.clone()),
-            message: Some(event.message.clone()),
+            message: Some(cut(&event.message, MAX_MESSAGE).to_owned()),
             source: Some(EventSource {
                 component: Some(J::FRAMEWORK.controller.to_owned()),
                 host: None,
@@ -73,6 +73,24 @@ impl Recorder {
             tracing::warn!(namespace, name, reason = event.reason, %error, "failed to send an event");
         }
     }
+}
+
+/// A name that no other event has: what is said of which job, and when. A counter would begin anew with
+/// each operator.
+fn unique_name(job: &str, uid: Option<&str>, event: &PlannedEvent, now: Timestamp) -> String {
+    let mut hasher = DefaultHasher::new();
+    (uid, &event.reason, &event.message, now.as_nanosecond()).hash(&mut hasher);
+    let job = cut(job, MAX_NAME).trim_end_matches(['.', '-']);
+    format!("{job}.{:016x}", hasher.finish())
+}
+
+/// The beginning of a text, of so many bytes at most.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// The events that tell what was done: one for all objects of a kind, however many they are.
@@ -140,9 +158,38 @@ pub(super) fn of_failures(applied: &Applied) -> Vec<PlannedEvent> {
             events.push(PlannedEvent {
                 warning: true,
                 reason,
-                message: message.chars().take(1_000).collect(),
+                message,
             });
         }
     }
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(message: &str) -> PlannedEvent {
+        PlannedEvent {
+            warning: false,
+            reason: "Why".to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn names_differ_and_are_names() {
+        let now = Timestamp::UNIX_EPOCH;
+        let name = |job: &str, message| unique_name(job, Some("u"), &event(message), now);
+        assert_ne!(name("job", "a"), name("job", "b"));
+        assert_eq!(name("job", "a"), name("job", "a"));
+        let long = name(&format!("{}-{}", "a".repeat(MAX_NAME - 1), "b".repeat(99)), "a");
+        assert!(long.len() <= 253 && !long.contains("-."), "{long}");
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("aéé", 4), "aé");
+        assert_eq!(cut("short", 9), "short");
+    }
 }

@@ -16,16 +16,22 @@ pub(super) type JobName = (String, String);
 /// All jobs of a kind.
 pub(super) struct Jobs<J> {
     jobs: BTreeMap<JobName, Arc<Stored<J>>>,
-    seen: Version,
-    unlisted: Option<BTreeSet<JobName>>,
+    list: Option<List>,
+}
+
+/// A list under way.
+struct List {
+    /// The jobs that it did not name yet.
+    unlisted: BTreeSet<JobName>,
+    /// The jobs that own writes were answered with meanwhile.
+    answered: BTreeSet<JobName>,
 }
 
 impl<J> Default for Jobs<J> {
     fn default() -> Self {
         Self {
             jobs: BTreeMap::new(),
-            seen: Version::default(),
-            unlisted: None,
+            list: None,
         }
     }
 }
@@ -38,21 +44,32 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// A list begins.
     pub(super) fn list_begins(&mut self) {
-        self.unlisted = Some(self.jobs.keys().cloned().collect());
-        self.seen = Version::default();
+        self.list = Some(List {
+            unlisted: self.jobs.keys().cloned().collect(),
+            answered: BTreeSet::new(),
+        });
     }
 
     /// The list names a job. Returns the UID of a namesake that it replaces.
+    ///
+    /// The list is newer than all that was known before it began, even if versions have gone back
+    /// with a backup of the server. An answer that came since may be newer than the list.
     pub(super) fn listed(&mut self, job: Stored<J>) -> Option<String> {
-        if let Some(unlisted) = &mut self.unlisted {
-            unlisted.remove(&name(&job));
+        let name = name(&job);
+        let mut answered = false;
+        if let Some(list) = &mut self.list {
+            list.unlisted.remove(&name);
+            answered = list.answered.contains(&name);
+        }
+        if answered && self.holds_newer(&name, &job) {
+            return None;
         }
         self.put(job)
     }
 
     /// The list is complete. Returns the names and UIDs of the jobs that are gone.
     pub(super) fn list_ends(&mut self) -> Vec<(JobName, String)> {
-        let gone = self.unlisted.take().unwrap_or_default();
+        let gone = self.list.take().map(|list| list.unlisted).unwrap_or_default();
         gone.into_iter()
             .filter_map(|name| Some((name.clone(), uid(&*self.jobs.remove(&name)?))))
             .collect()
@@ -60,10 +77,7 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// The watch says that a job is new or has changed. Returns the UID of a namesake that it replaces.
     pub(super) fn applied(&mut self, job: Stored<J>) -> Option<String> {
-        let version = Version::of(job.meta());
-        self.seen = self.seen.max(version);
-        let held = self.jobs.get(&name(&job));
-        if held.is_some_and(|held| Version::of(held.meta()) > version) {
+        if self.holds_newer(&name(&job), &job) {
             return None;
         }
         self.put(job)
@@ -71,26 +85,27 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// The watch says that a job is gone. Returns its UID.
     pub(super) fn deleted(&mut self, job: &Stored<J>) -> String {
-        self.seen = self.seen.max(Version::of(job.meta()));
         self.jobs.remove(&name(job));
         uid(job)
     }
 
-    /// The server has answered an own write with this job.
+    /// The server has answered an own write with this job. A job that is not held any more has been
+    /// deleted since: nothing is written to one that was not held.
     pub(super) fn answered(&mut self, job: Stored<J>) {
-        let version = Version::of(job.meta());
         let name = name(&job);
-        match self.jobs.get(&name) {
-            Some(held) if Version::of(held.meta()) >= version => {}
-            // The watch is past this version, and has told of its deletion.
-            None if version <= self.seen => {}
-            _ => {
-                if let Some(unlisted) = &mut self.unlisted {
-                    unlisted.remove(&name);
-                }
-                self.put(job);
-            }
+        let held = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(&job));
+        if !held || self.holds_newer(&name, &job) {
+            return;
         }
+        if let Some(list) = &mut self.list {
+            list.answered.insert(name);
+        }
+        self.put(job);
+    }
+
+    fn holds_newer(&self, name: &JobName, job: &Stored<J>) -> bool {
+        let held = self.jobs.get(name);
+        held.is_some_and(|held| Version::of(held.meta()) > Version::of(job.meta()))
     }
 
     fn put(&mut self, job: Stored<J>) -> Option<String> {

@@ -12,15 +12,20 @@
 //! * A child's name follows from its job, role and index, so creating it twice gives one object:
 //!   `AlreadyExists` of an own object is success.
 //! * Every delete names the UID it means; every status write names the version it was made from.
-//! * Answers to own writes enter the cache at once, so the next plan knows of them.
+//! * Answers to own writes enter the cache at once, so the next plan knows of them; one that the watch
+//!   is already past is left out, so that nothing lives on that is gone.
 //! * Nothing is planned before the first lists of all kinds are complete.
 //! * Every call has a time-out; every retry is per job, exponential and bounded.
 
 mod apply;
 mod children;
+#[cfg(test)]
+mod children_tests;
 mod clock;
 mod events;
 mod jobs;
+#[cfg(test)]
+mod jobs_tests;
 mod operator;
 mod queue;
 mod reconcile;

@@ -1,13 +1,14 @@
 //! The run loop: watches, then passes.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use futures::StreamExt;
+use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
-use kube::runtime::watcher::{Config, Event};
 use kube::{Client, Resource};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 use crate::api::labels;
 use crate::job::TrainingJob;
@@ -19,7 +20,11 @@ use super::clock::{Clock, SystemClock};
 use super::events::Recorder;
 use super::queue::{Key, Queue};
 use super::reconcile::{Boxed, Kind, KindOf, Shared};
-use super::watch as watching;
+use super::watch::{self as watching, Event};
+
+/// How long changes of a job's children are collected before the job is looked at: many change
+/// together.
+const COLLECT: Duration = Duration::from_millis(10);
 
 /// How the operator runs.
 #[derive(Clone)]
@@ -67,9 +72,9 @@ impl Operator {
             client,
             namespace: options.namespace,
             settings: options.settings,
+            children: Mutex::new(Children::new(options.clock.clone())),
             clock: options.clock,
             queue: Queue::default(),
-            children: Mutex::new(Children::default()),
             limit: Semaphore::new(options.calls.max(1)),
         };
         let concurrency = options.concurrency.max(1);
@@ -119,8 +124,10 @@ impl Operator {
             self.ready.send_replace(true);
             self.work().await;
         };
+        // In this order, so that a pass knows all that has come: in the same order for the same run.
         tokio::select! {
-            () = watching::all(watches) => {},
+            biased;
+            _ = join_all(watches) => {},
             () = work => {},
         }
     }
@@ -137,31 +144,35 @@ impl Operator {
     {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
-        let config = Config::default().labels(&selector);
-        watching::watch(self.shared.api::<C::Object>(), config, |event| {
+        watching::watch(self.shared.api::<C::Object>(), Some(selector), |event| {
             let mut children = self.shared.children();
             let concerned: Vec<OwnerRef> = match event {
-                Event::Init => {
+                Event::ListBegins => {
                     children.list_begins::<C>();
                     Vec::new()
                 }
-                Event::InitApply(object) => children.listed::<C>(&object),
-                Event::InitDone => {
+                Event::Listed(object) => children.listed::<C>(&object),
+                Event::ListEnds(version) => {
                     listed.send_replace(true);
-                    children.list_ends::<C>()
+                    children.list_ends::<C>(version)
                 }
-                Event::Apply(object) => children.applied::<C>(&object),
-                Event::Delete(object) => children.deleted::<C>(&object).into_iter().collect(),
+                Event::Applied(object) => children.applied::<C>(&object),
+                Event::Deleted(object) => children.deleted::<C>(&object).into_iter().collect(),
+                Event::Passed(version) => {
+                    children.passed::<C>(version);
+                    Vec::new()
+                }
             };
             drop(children);
             for owner in concerned {
                 let kind = self.kinds.iter().position(|k| k.name() == owner.kind);
                 if let Some(kind) = kind {
-                    self.shared.queue.add(Key {
+                    let key = Key {
                         kind,
                         namespace: owner.namespace,
                         name: owner.name,
-                    });
+                    };
+                    self.shared.queue.add_at(key, Instant::now() + COLLECT);
                 }
             }
         })
@@ -177,11 +188,7 @@ impl Operator {
                 key = self.shared.queue.next(), if passes.len() < self.concurrency => {
                     passes.push(async move {
                         if let Some(kind) = self.kinds.get(key.kind) {
-                            let pass = AssertUnwindSafe(kind.reconcile(&self.shared, &key)).catch_unwind();
-                            if pass.await.is_err() {
-                                // One job's bug must not stop the others; it is looked at again when it changes.
-                                tracing::error!(?key, "a pass panicked");
-                            }
+                            kind.reconcile(&self.shared, &key).await;
                         }
                         key
                     });

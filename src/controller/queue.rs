@@ -73,7 +73,7 @@ impl Queue {
                 state.by_time.first().map(|(at, _)| *at)
             };
             match next_due {
-                Some(at) => tokio::select! { () = changed => {}, () = sleep_until(at) => {} },
+                Some(at) => tokio::select! { biased; () = changed => {}, () = sleep_until(at) => {} },
                 None => changed.await,
             }
         }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions};
-use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -25,9 +26,10 @@ use super::clock::Clock;
 use super::events::{self, Recorder};
 use super::jobs::{JobName, Jobs};
 use super::queue::{Key, Queue};
+use super::report;
 use super::retry::{CallError, backoff, call};
 use super::stored::Stored;
-use super::{report, watch as watching};
+use super::watch::{self as watching, Event};
 
 /// How long changes of mere counts are collected before they are written.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);
@@ -94,6 +96,8 @@ struct Memory {
     counts_since: Option<Instant>,
     /// The failures that events have told of.
     told: Vec<PlannedEvent>,
+    /// The planned events that have been sent without a status that remembers them.
+    unstored: Vec<PlannedEvent>,
 }
 
 /// How a pass ended.
@@ -102,8 +106,8 @@ enum End {
     Settled(Option<Instant>),
     /// The plan was carried out and another is due at once.
     Again,
-    /// Something could not be done.
-    Failed(String),
+    /// Something could not be done; look again after a while, or then if that is earlier.
+    Failed(String, Option<Instant>),
 }
 
 impl<J: TrainingJob> KindOf<J> {
@@ -138,29 +142,31 @@ impl<J: TrainingJob> KindOf<J> {
 
     fn take(&self, shared: &Shared, event: Event<Stored<J>>, listed: &watch::Sender<bool>) {
         match event {
-            Event::Init => self.jobs().list_begins(),
-            Event::InitApply(job) | Event::Apply(job) if job.meta().name.is_none() => drop(job),
-            Event::InitApply(job) => {
+            Event::ListBegins => self.jobs().list_begins(),
+            // The server names everything; an empty name in a path would mean all objects.
+            Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
+            Event::Listed(job) => {
                 let key = self.key(super::jobs::name(&job));
                 let replaced = self.jobs().listed(job);
                 replaced.iter().for_each(|uid| self.forget(shared, uid));
                 shared.queue.add(key);
             }
-            Event::InitDone => {
+            Event::ListEnds(_) => {
                 let gone = self.jobs().list_ends();
                 gone.iter().for_each(|(_, uid)| self.forget(shared, uid));
                 listed.send_replace(true);
             }
-            Event::Apply(job) => {
+            Event::Applied(job) => {
                 let key = self.key(super::jobs::name(&job));
                 let replaced = self.jobs().applied(job);
                 replaced.iter().for_each(|uid| self.forget(shared, uid));
                 shared.queue.add(key);
             }
-            Event::Delete(job) => {
+            Event::Deleted(job) => {
                 let uid = self.jobs().deleted(&job);
                 self.forget(shared, &uid);
             }
+            Event::Passed(_) => {}
         }
     }
 
@@ -170,8 +176,11 @@ impl<J: TrainingJob> KindOf<J> {
         };
         let uid = super::jobs::uid(&*stored);
         let mut memory = self.memory().get(&uid).cloned().unwrap_or_default();
-        let end = self.steps(shared, &stored, &mut memory).await;
-        match end {
+        // One job's bug must not stop the others.
+        let end = AssertUnwindSafe(self.steps(shared, &stored, &mut memory))
+            .catch_unwind()
+            .await;
+        match end.unwrap_or_else(|_| End::Failed("it panicked".to_owned(), None)) {
             End::Settled(wake) => {
                 memory.errors = 0;
                 if let Some(at) = wake {
@@ -182,7 +191,7 @@ impl<J: TrainingJob> KindOf<J> {
                 memory.errors = 0;
                 shared.queue.add(key.clone());
             }
-            End::Failed(problem) => {
+            End::Failed(problem, wake) => {
                 memory.errors = memory.errors.saturating_add(1);
                 let wait = backoff(memory.errors, key);
                 tracing::warn!(
@@ -193,7 +202,11 @@ impl<J: TrainingJob> KindOf<J> {
                     wait_ms = wait.as_millis(),
                     "a pass failed"
                 );
-                shared.queue.add_at(key.clone(), Instant::now() + wait);
+                let again = Instant::now() + wait;
+                // Time limits are kept whatever else fails.
+                shared
+                    .queue
+                    .add_at(key.clone(), wake.map_or(again, |at| at.min(again)));
             }
         }
         // A job that went meanwhile has been forgotten and stays so.
@@ -215,12 +228,16 @@ impl<J: TrainingJob> KindOf<J> {
             return delete_job(shared, stored).await;
         }
         let namespace = stored.meta().namespace.clone().unwrap_or_default();
+        let name = stored.meta().name.clone().unwrap_or_default();
         let applier = Applier {
             client: &shared.client,
             children: &shared.children,
             limit: &shared.limit,
             namespace: &namespace,
             owner: &uid,
+            kind: &J::kind(&()),
+            name: &name,
+            controller: J::FRAMEWORK.controller,
         };
         let acted =
             !(plan.create_pods.is_empty() && plan.create_services.is_empty() && plan.delete.is_empty());
@@ -237,24 +254,20 @@ impl<J: TrainingJob> KindOf<J> {
             plan
         };
         let written = self.report(shared, stored, &old, &next, memory).await;
-        let events = if matches!(written, Ok(Written::Later(_))) {
-            &[][..]
-        } else {
-            &next.events[..]
-        };
-        self.tell(shared, stored, &applied, events, memory).await;
+        self.tell(shared, stored, &applied, &next, &written, memory).await;
         let wake = next.wake.map(|wake| instant(shared, wake.at));
+        let mut failures = applied.failures.iter();
         match (
             written,
-            applied
-                .failures
-                .iter()
-                .find(|f| !matches!(f.problem, ApplyError::NotTried)),
+            failures.find(|f| !matches!(f.problem, ApplyError::NotTried)),
         ) {
-            // Somebody else changed the job: the watch brings it.
-            (Err(error), _) if error.code() == Some(404) => End::Settled(None),
-            (Err(error), _) => End::Failed(error.message()),
-            (_, Some(failure)) => End::Failed(format!("{}: {}", failure.name, failure.problem)),
+            // If the job is gone, there will be nothing to look at; if it has changed, the watch brings it.
+            (Err(error), _) => End::Failed(error.message(), wake),
+            (_, Some(failure)) => End::Failed(format!("{}: {}", failure.name, failure.problem), wake),
+            (Ok(Written::Unchanged), _) => {
+                let problem = "the server keeps another status than it is sent; is the CRD an older one?";
+                End::Failed(problem.to_owned(), wake)
+            }
             (Ok(Written::Now), _) => End::Again,
             (Ok(Written::Later(at)), _) => End::Settled(Some(wake.map_or(at, |w| w.min(at)))),
             (Ok(Written::Nothing), _) => End::Settled(wake),
@@ -262,6 +275,10 @@ impl<J: TrainingJob> KindOf<J> {
     }
 
     fn plan(&self, shared: &Shared, stored: &Stored<J>, old: &JobStatus, observed: &Observed) -> Plan {
+        if stored.meta().deletion_timestamp.is_some() {
+            // The garbage collector takes the children.
+            return Plan::default();
+        }
         let now = shared.clock.now();
         let kind = J::kind(&());
         let name = stored.meta().name.clone().unwrap_or_default();
@@ -296,8 +313,12 @@ impl<J: TrainingJob> KindOf<J> {
             }
         }
         let answer = report::write_status(&shared.client, stored, old, &change.status).await?;
-        memory.counts_since = None;
+        let changed = answer.meta().resource_version != stored.meta().resource_version;
         self.jobs().answered(answer);
+        if !changed {
+            return Ok(Written::Unchanged);
+        }
+        memory.counts_since = None;
         Ok(Written::Now)
     }
 
@@ -306,7 +327,8 @@ impl<J: TrainingJob> KindOf<J> {
         shared: &Shared,
         stored: &Stored<J>,
         applied: &Applied,
-        planned: &[PlannedEvent],
+        plan: &Plan,
+        written: &Result<Written, CallError>,
         memory: &mut Memory,
     ) {
         let failures = events::of_failures(applied);
@@ -318,8 +340,21 @@ impl<J: TrainingJob> KindOf<J> {
         if !applied.failures.is_empty() {
             memory.told = failures;
         }
+        let planned = match written {
+            // A plan that is not stored is made again.
+            Err(_) | Ok(Written::Later(_) | Written::Unchanged) => Vec::new(),
+            Ok(Written::Now) => plan.events.clone(),
+            Ok(Written::Nothing) => {
+                let sent = std::mem::replace(&mut memory.unstored, plan.events.clone());
+                plan.events
+                    .iter()
+                    .filter(|e| !sent.contains(e))
+                    .cloned()
+                    .collect()
+            }
+        };
         let now = shared.clock.now();
-        for event in events::of_applied(applied).iter().chain(&fresh).chain(planned) {
+        for event in events::of_applied(applied).iter().chain(&fresh).chain(&planned) {
             tracing::info!(
                 kind = self.name(),
                 namespace = stored.meta().namespace,
@@ -333,9 +368,15 @@ impl<J: TrainingJob> KindOf<J> {
     }
 }
 
+/// What became of a status.
 enum Written {
+    /// There was none to write.
     Nothing,
+    /// It is stored.
     Now,
+    /// The server took it and stored what it had.
+    Unchanged,
+    /// It is to be written then.
     Later(Instant),
 }
 
@@ -350,7 +391,7 @@ impl<J: TrainingJob> Kind for KindOf<J> {
 
     fn watch<'a>(&'a self, shared: &'a Shared, listed: watch::Sender<bool>) -> Boxed<'a> {
         Box::pin(async move {
-            watching::watch(shared.api::<Stored<J>>(), Config::default(), |event| {
+            watching::watch(shared.api::<Stored<J>>(), None, |event| {
                 self.take(shared, event, &listed);
             })
             .await;
@@ -387,8 +428,8 @@ async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>) -> End 
             shared.recorder.send(stored, &event, shared.clock.now()).await;
             End::Settled(None)
         }
-        Err(error) if matches!(error.code(), Some(404 | 409)) => End::Settled(None),
-        Err(error) => End::Failed(error.message()),
+        // If it is gone, there will be nothing to look at.
+        Err(error) => End::Failed(error.message(), None),
     }
 }
 

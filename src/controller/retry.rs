@@ -48,6 +48,12 @@ impl CallError {
         }
     }
 
+    /// Whether an object could not be created since one has its name. Other conflicts (of a quota that
+    /// many count against) have the same code.
+    pub(super) fn is_already_there(&self) -> bool {
+        matches!(self, Self::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
+    }
+
     /// What the server said, without the client's wrapping.
     pub(super) fn message(&self) -> String {
         match self {

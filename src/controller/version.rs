@@ -11,11 +11,13 @@ pub(super) struct Version(u64);
 
 impl Version {
     pub(super) fn of(meta: &ObjectMeta) -> Self {
-        Self(
-            meta.resource_version
-                .as_deref()
-                .and_then(|v| v.parse().ok())
-                .unwrap_or(0),
-        )
+        meta.resource_version
+            .as_deref()
+            .map(Self::parse)
+            .unwrap_or_default()
+    }
+
+    pub(super) fn parse(text: &str) -> Self {
+        Self(text.parse().unwrap_or(0))
     }
 }

@@ -1,62 +1,232 @@
 //! Keeps watches alive and feeds what they say into the caches.
+//!
+//! Not kube's `watcher`: it does not tell the version of a list, without which an answer to an own
+//! write cannot be told from a ghost; it has no time-out for lists and for the start of a watch; it
+//! asks for the same version for ever if 410 comes as the answer's code; and it asks at once and
+//! again if watches end as they begin.
 
 use std::fmt::Debug;
-use std::future::Future;
+use std::time::Duration;
 
 use futures::{StreamExt, pin_mut};
-use kube::runtime::watcher::{self, Event};
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::core::Status;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
-use super::retry::backoff;
+use super::retry::{CallError, backoff, call};
+use super::version::Version;
 
 /// Seconds after which the server ends a watch, so that one that died silently is noticed.
 const WATCH_SECONDS: u32 = 120;
 
-/// Watches `api` for ever and hands each event to `take`.
-///
-/// A watch that fails is taken up again where it was, after a wait that grows with each failure in a
-/// row. One that the server answers with 410 before it starts is begun anew with a list: the watcher
-/// itself would ask for the same version for ever.
-pub(super) async fn watch<K>(api: Api<K>, config: watcher::Config, mut take: impl FnMut(Event<K>))
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
-{
-    let kind = K::plural(&()).into_owned();
-    let mut errors = 0;
-    loop {
-        let stream = watcher::watcher(api.clone(), config.clone().timeout(WATCH_SECONDS));
-        pin_mut!(stream);
-        while let Some(event) = stream.next().await {
-            match event {
-                Ok(event) => {
-                    // A list that begins has not been answered yet.
-                    if !matches!(event, Event::Init) {
-                        errors = 0;
-                    }
-                    take(event);
-                }
-                Err(error) => {
-                    errors += 1;
-                    let wait = backoff(errors, &kind);
-                    tracing::warn!(kind, %error, wait_ms = wait.as_millis(), "a watch failed");
-                    sleep(wait).await;
-                    if is_gone(&error) {
-                        break;
-                    }
-                }
-            }
+/// How much longer a watch may be silent before it is given up.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Objects in one page of a list.
+const PAGE: u32 = 500;
+
+/// A watch that ends sooner than this has failed.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// How long all must have been well for earlier failures not to count.
+const CALM: Duration = Duration::from_secs(30);
+
+/// Failures in a row that lengthen the wait: it grows to 40 s at most. A cache should not be blind
+/// for longer.
+const MOST_FAILURES: u32 = 7;
+
+/// What a watch tells.
+pub(super) enum Event<K> {
+    /// A list begins.
+    ListBegins,
+    /// The list names an object.
+    Listed(K),
+    /// The list is complete, as of this version.
+    ListEnds(Version),
+    /// An object is new or has changed.
+    Applied(K),
+    /// An object is gone, or is not selected any more.
+    Deleted(K),
+    /// Nothing more is to come up to this version.
+    Passed(Version),
+}
+
+/// Why a list or a watch ended.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error(transparent)]
+    Stream(kube::Error),
+    #[error("{}", .0.message)]
+    Told(Box<Status>),
+    #[error("silence")]
+    Silence,
+    #[error("it ended at once")]
+    Ended,
+    #[error("the list has no version")]
+    NoVersion,
+}
+
+impl Trouble {
+    /// Whether only a new list helps: the version is too old, or an event cannot be read.
+    fn needs_list(&self) -> bool {
+        match self {
+            Self::Call(error) => error.code() == Some(410),
+            Self::Stream(kube::Error::Api(status)) => status.code == 410,
+            Self::Told(status) => status.code == 410,
+            Self::Stream(kube::Error::SerdeError(_)) => true,
+            _ => false,
         }
     }
 }
 
-fn is_gone(error: &watcher::Error) -> bool {
-    use watcher::Error::{WatchFailed, WatchStartFailed};
-    matches!(error, WatchStartFailed(kube::Error::Api(s)) | WatchFailed(kube::Error::Api(s)) if s.code == 410)
+/// Watches the objects of `api` that `labels` selects for ever, and hands each event to `take`.
+pub(super) async fn watch<K>(api: Api<K>, labels: Option<String>, mut take: impl FnMut(Event<K>))
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let kind = K::plural(&()).into_owned();
+    let mut failures = Failures::default();
+    let mut version = None;
+    loop {
+        let trouble = match &mut version {
+            None => match list(&api, labels.clone(), &mut take).await {
+                Ok(listed) => {
+                    version = Some(listed);
+                    continue;
+                }
+                Err(trouble) => trouble,
+            },
+            Some(version) => {
+                let begun = Instant::now();
+                match follow(&api, labels.clone(), version, &mut take).await {
+                    Ok(()) if begun.elapsed() >= SHORTEST => continue,
+                    Ok(()) => Trouble::Ended,
+                    Err(trouble) => trouble,
+                }
+            }
+        };
+        if trouble.needs_list() {
+            version = None;
+        }
+        let wait = failures.wait(&kind);
+        tracing::warn!(kind, %trouble, wait_ms = wait.as_millis(), "a watch failed");
+        sleep(wait).await;
+    }
 }
 
-/// Runs all of these until one ends, which none does.
-pub(super) async fn all(watches: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>>>) {
-    futures::future::join_all(watches).await;
+/// Lists all objects, page by page, and returns the version of the list.
+async fn list<K>(
+    api: &Api<K>,
+    label_selector: Option<String>,
+    take: &mut impl FnMut(Event<K>),
+) -> Result<String, Trouble>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    take(Event::ListBegins);
+    let mut params = ListParams {
+        label_selector,
+        limit: Some(PAGE),
+        ..ListParams::default()
+    };
+    loop {
+        let page = call(api.list(&params)).await?;
+        page.items.into_iter().for_each(|item| take(Event::Listed(item)));
+        let set = |text: Option<String>| text.filter(|t| !t.is_empty());
+        params.continue_token = set(page.metadata.continue_);
+        if params.continue_token.is_none() {
+            let version = set(page.metadata.resource_version).ok_or(Trouble::NoVersion)?;
+            take(Event::ListEnds(Version::parse(&version)));
+            return Ok(version);
+        }
+    }
+}
+
+/// Watches from `version` on, and moves it on, until the watch ends.
+async fn follow<K>(
+    api: &Api<K>,
+    label_selector: Option<String>,
+    version: &mut String,
+    take: &mut impl FnMut(Event<K>),
+) -> Result<(), Trouble>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let params = WatchParams {
+        label_selector,
+        timeout: Some(WATCH_SECONDS),
+        ..WatchParams::default()
+    };
+    let stream = call(api.watch(&params, version)).await?;
+    pin_mut!(stream);
+    let patience = Duration::from_secs(WATCH_SECONDS.into()) + GRACE;
+    loop {
+        let Ok(event) = timeout(patience, stream.next()).await else {
+            return Err(Trouble::Silence);
+        };
+        let event = match event {
+            None => return Ok(()),
+            Some(Err(error)) => return Err(Trouble::Stream(error)),
+            Some(Ok(WatchEvent::Error(status))) => return Err(Trouble::Told(status)),
+            Some(Ok(WatchEvent::Bookmark(mark))) => {
+                version.clone_from(&mark.metadata.resource_version);
+                take(Event::Passed(Version::parse(version)));
+                continue;
+            }
+            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => Event::Applied(object),
+            Some(Ok(WatchEvent::Deleted(object))) => Event::Deleted(object),
+        };
+        if let Event::Applied(object) | Event::Deleted(object) = &event
+            && let Some(new) = &object.meta().resource_version
+        {
+            version.clone_from(new);
+        }
+        take(event);
+    }
+}
+
+/// Failures in a row.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    /// When the last wait ended.
+    waited: Option<Instant>,
+}
+
+impl Failures {
+    /// The wait after one more failure. A list that went well counts for nothing if the watch behind
+    /// it fails.
+    fn wait(&mut self, kind: &str) -> Duration {
+        if self.waited.is_some_and(|waited| waited.elapsed() >= CALM) {
+            self.count = 0;
+        }
+        self.count = (self.count + 1).min(MOST_FAILURES);
+        let wait = backoff(self.count, kind);
+        self.waited = Some(Instant::now() + wait);
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_until_all_is_calm() {
+        let mut failures = Failures::default();
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            let wait = failures.wait("pods");
+            waits.push(wait.as_secs_f64());
+            sleep(wait).await;
+        }
+        assert!(waits.is_sorted(), "{waits:?}");
+        assert!((32.0..=40.0).contains(&waits[11]), "{waits:?}");
+        sleep(CALM).await;
+        assert!(failures.wait("pods") < Duration::from_secs(1));
+    }
 }

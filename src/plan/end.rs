@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, TrainingJob};
@@ -27,7 +27,6 @@ pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     );
     let message = draft.job.job.message(&Milestone::Succeeded);
     draft.event(false, "Succeeded", message);
-    draft.status.recovery.succeeded = Some(MicroTime(draft.exact_now));
     close(draft);
 }
 
@@ -77,10 +76,7 @@ pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             .find_map(|t| draft.status.condition(*t)?.last_transition_time.clone());
         draft.status.completion_time = Some(ended.unwrap_or(Time(draft.now)));
     }
-    match lingers_until(draft) {
-        Some(at) => draft.plan.wake_at(at, "replicas are about to end"),
-        None => clean_up(draft),
-    }
+    clean_up(draft);
     let ttl = draft.job.policy.ttl_seconds;
     expire(&mut draft.plan, &draft.status, ttl, draft.now);
 }
@@ -97,22 +93,6 @@ pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now:
         // A time beyond the end of time never comes.
         Err(_) => {}
     }
-}
-
-/// When the replicas that still run after a success, and would be deleted, have had their moment, if
-/// that is to come.
-fn lingers_until<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
-    let succeeded = draft.status.recovery.succeeded.as_ref()?.0;
-    let at = succeeded.checked_add(draft.job.policy.linger).ok()?;
-    // A clock that was set back makes nobody wait for longer.
-    let waits = at > draft.exact_now && succeeded <= draft.exact_now;
-    let runs = draft
-        .observed
-        .pods
-        .values()
-        .any(|pod| !pod.is_terminal() && !pod.deleting);
-    let stops = must_stop_running(draft.job.policy.clean_pods.clone(), &draft.status);
-    (waits && runs && stops).then_some(at)
 }
 
 fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {

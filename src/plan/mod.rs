@@ -149,7 +149,7 @@ struct Draft<'a, J> {
     /// The time in whole seconds: the wire has no others, and a status compared with the stored one
     /// must have the same.
     now: Timestamp,
-    /// The time to the microsecond, where the wire has those.
+    /// The time as it is.
     exact_now: Timestamp,
     old: JobStatus,
     status: JobStatus,
@@ -159,10 +159,8 @@ struct Draft<'a, J> {
 impl<'a, J: TrainingJob> Draft<'a, J> {
     fn new(job: &'a ValidJob<'a, J>, observed: &'a Observed, now: Timestamp) -> Self {
         let old = job.job.status().cloned().unwrap_or_default();
-        let (seconds, micros) = (now.as_second(), now.as_microsecond());
-        let now = Timestamp::from_second(seconds).unwrap_or(now);
-        // The last second of time has no microseconds.
-        let exact_now = Timestamp::from_microsecond(micros).unwrap_or(now);
+        let exact_now = now;
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Self {
             job,
             observed,

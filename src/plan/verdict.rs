@@ -57,7 +57,10 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         };
         end::fail(draft, warning, &milestone, record);
     } else if outcome == Outcome::Succeeded {
-        end::succeed(draft);
+        match held_until(draft, &survey) {
+            Some(at) => draft.plan.wake_at(at, "replicas are about to end"),
+            None => end::succeed(draft),
+        }
     } else if deadline.is_some_and(|at| at <= draft.now) {
         let record = out_of_time(draft);
         end::fail(draft, true, &Milestone::Deadline, record);
@@ -84,6 +87,26 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             restart(draft, &failed);
         }
     }
+}
+
+/// Until when a success is held, if there is reason to: the replicas that decided have just ended, and
+/// others still run. The processes of a cluster that has done its work end within a moment of each
+/// other. They should not be killed in it, and one that fails in it tells that the work was not done:
+/// when all workers of a training raise an error, its scheduler ends well all the same.
+fn held_until<J>(draft: &Draft<'_, J>, survey: &[RoleStanding<'_>]) -> Option<Timestamp> {
+    let runs = |s: &Standing| matches!(s, Standing::Running | Standing::Pending);
+    if !survey.iter().any(|role| role.replicas.iter().any(runs)) {
+        return None;
+    }
+    let ends = draft
+        .observed
+        .pods
+        .values()
+        .filter(|pod| pod.phase == Phase::Succeeded);
+    let last = ends.filter_map(|pod| pod.seen_to_end).max()?;
+    let until = last.checked_add(draft.job.policy.linger).ok()?;
+    // A clock that was set back makes nobody wait for longer.
+    (last <= draft.exact_now && draft.exact_now < until).then_some(until)
 }
 
 /// Counts what the kubelet restarted in place since it was last counted, where replicas restart one

@@ -35,9 +35,8 @@ pub struct Settings {
     /// What restarts together with a failed replica where the job does not say; the kind of job
     /// decides if unset.
     pub restart_scope: Option<RestartScope>,
-    /// How long replicas may take to end by themselves once their job has succeeded, before clean-up
-    /// stops them. The processes of a cluster that has done its work end within a moment of each other,
-    /// and should not be killed in it. Default: one second.
+    /// How long a success is held while replicas that do not decide still run: the processes of a
+    /// cluster that has done its work end within a moment of each other. Default: one second.
     pub linger: Duration,
 }
 
@@ -78,7 +77,7 @@ pub struct Policy {
     pub restart_scope: Option<RestartScope>,
     /// Whether the job is to have no pods.
     pub suspend: bool,
-    /// How long replicas may take to end once the job has succeeded.
+    /// How long a success is held while other replicas still run.
     pub linger: Duration,
 }
 

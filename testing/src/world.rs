@@ -41,6 +41,8 @@ pub struct World<J> {
     pub created: Vec<String>,
     /// The job was deleted by the controller.
     pub job_deleted: bool,
+    /// When the controller saw which pods end; it was not there when the others did.
+    seen_to_end: BTreeMap<String, Timestamp>,
     settings: Settings,
     /// Pods that the controller itself deletes.
     deleted_here: BTreeSet<String>,
@@ -61,6 +63,7 @@ impl<J: TrainingJob> World<J> {
             events: Vec::new(),
             created: Vec::new(),
             job_deleted: false,
+            seen_to_end: BTreeMap::new(),
             settings: Settings::default(),
             deleted_here: BTreeSet::new(),
             last_uid: 0,
@@ -102,6 +105,12 @@ impl<J: TrainingJob> World<J> {
     /// So many seconds pass.
     pub fn after(&mut self, seconds: i64) -> &mut Self {
         self.now += SignedDuration::from_secs(seconds);
+        self
+    }
+
+    /// The controller sees this pod end now.
+    pub fn watches(&mut self, replica: &str) -> &mut Self {
+        self.seen_to_end.insert(format!("job-{replica}"), self.now);
         self
     }
 
@@ -262,7 +271,14 @@ impl<J: TrainingJob> World<J> {
             pods: self
                 .pods
                 .iter()
-                .map(|(n, p)| (n.clone(), Arc::new(p.into())))
+                .map(|(n, p)| {
+                    let seen_to_end = self.seen_to_end.get(n).copied();
+                    let record = PodRecord {
+                        seen_to_end,
+                        ..p.into()
+                    };
+                    (n.clone(), Arc::new(record))
+                })
                 .collect(),
             services: self
                 .services

@@ -66,7 +66,7 @@ fn cause(title: &str, failure: &FailureRecord) -> String {
     out
 }
 
-/// The header of [`line`].
+/// The header of [`line()`].
 fn header() -> String {
     format!(
         "{:<24} {:<10} {:>6} {:>5} {:>9}",

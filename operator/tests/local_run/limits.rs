@@ -39,6 +39,24 @@ fn a_worker_that_raises_and_never_exits_is_ended_by_the_deadline() {
     }
 }
 
+/// When all workers raise, the scheduler ends well.
+#[test]
+fn a_training_whose_workers_all_raise_has_failed() {
+    let trial = Trial::new();
+    trial.file(
+        "train.py",
+        "import mxnet as mx\nkv = mx.kv.create('dist_sync')\nraise RuntimeError('no data')\n",
+    );
+    let job = Manifest::example("train.yaml").named("raises");
+    let ended = Run::start(train(&trial.dir).arg(trial.write(&job))).end();
+    ended.expect_code(1);
+    assert_eq!(
+        ended.conditions("raises"),
+        [("Created", true), ("Running", false), ("Failed", true)]
+    );
+    ended.only(&["  failed because of raises-worker-", "exit code 1"]);
+}
+
 /// Time for a few processes to load MXNet and connect, as busy as the machine is now.
 fn enough_to_begin() -> Duration {
     let started = Instant::now();

@@ -12,22 +12,8 @@ fn ended(mut w: World, well: bool) -> World {
     } else {
         w.pod("scheduler-0").exits(1);
     }
-    // What runs on after a success has a moment to end by itself.
-    w.settle().after(1).settle().reap().settle();
+    w.settle().reap().settle();
     w
-}
-
-#[test]
-fn what_ends_by_itself_in_the_moment_after_a_success_is_not_killed() {
-    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
-    w.pod("scheduler-0").succeeds();
-    w.settle();
-    assert_eq!(w.pod_names(), ["scheduler-0", "server-0", "worker-0"]);
-    w.pod("worker-0").succeeds();
-    w.settle().after(1).settle();
-    assert_eq!(w.pod_names(), ["scheduler-0", "(server-0)", "worker-0"]);
-    w.reap().settle();
-    assert_eq!(w.service_names(), ["scheduler-0", "worker-0"]);
 }
 
 #[test]

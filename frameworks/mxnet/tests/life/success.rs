@@ -81,7 +81,7 @@ fn a_tuning_runs_and_ends_with_its_tuner() {
     w.pod("tuner-0").succeeds();
     assert_eq!(w.settle().state(), SUCCEEDED);
     assert_eq!(
-        w.after(1).settle().pod_names(),
+        w.pod_names(),
         [
             "tuner-0",
             "(tunerserver-0)",
@@ -147,4 +147,53 @@ fn a_success_that_was_collected_before_it_could_be_stored_is_not_lost() {
     assert_eq!(w.settle().pod_names(), ["worker-1"]);
     w.pod("worker-1").succeeds();
     assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn a_success_is_held_for_a_moment_while_others_run() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=2", "").started();
+    w.pod("scheduler-0").succeeds();
+    w.watches("scheduler-0").settle();
+    assert_eq!(w.state(), RUNNING);
+    let wake = w.plan().wake.unwrap();
+    assert_eq!((wake.at - w.now).get_seconds(), 1, "{}", wake.why);
+    for name in ["server-0", "worker-0", "worker-1"] {
+        assert_eq!(w.state(), RUNNING);
+        w.pod(name).succeeds();
+        w.settle();
+    }
+    assert_eq!(w.state(), SUCCEEDED, "nobody is left to wait for");
+}
+
+#[test]
+fn after_the_moment_the_decision_stands() {
+    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    w.pod("scheduler-0").succeeds();
+    w.watches("scheduler-0").settle().after(1).settle();
+    assert_eq!(w.state(), SUCCEEDED);
+    assert_eq!(w.pod_names(), ["scheduler-0", "(worker-0)"]);
+}
+
+#[test]
+fn a_worker_that_fails_in_the_moment_after_the_schedulers_end_fails_the_job() {
+    // When all workers raise an error MXNet's scheduler ends well.
+    let mut w = World::train("Scheduler=1 Server=1 Worker=2:ExitCode", "").started();
+    w.pod("scheduler-0").succeeds();
+    w.watches("scheduler-0").settle();
+    w.pod("worker-1").exits(1);
+    w.settle();
+    assert_eq!(w.state(), ["Created", "Failed"]);
+    let failure = w.status().failure.unwrap();
+    assert_eq!(
+        (failure.pod.as_deref(), failure.exit_code),
+        (Some("job-worker-1"), Some(1))
+    );
+}
+
+#[test]
+fn a_clock_set_back_holds_nothing() {
+    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    w.pod("scheduler-0").succeeds();
+    w.after(3600).watches("scheduler-0").after(-3600).settle();
+    assert_eq!(w.state(), SUCCEEDED);
 }

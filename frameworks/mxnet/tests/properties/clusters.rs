@@ -219,7 +219,6 @@ fn recovery() -> impl Strategy<Value = Recovery> {
             in_place,
             started,
             completed,
-            succeeded: None,
         })
 }
 

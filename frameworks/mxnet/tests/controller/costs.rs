@@ -1,0 +1,84 @@
+//! How many calls a job costs.
+
+use super::kubelet::Fate::{Runs, Succeeds};
+use super::network::Call;
+use super::world::{World, train};
+
+struct Cost {
+    objects: usize,
+    statuses: usize,
+    events: usize,
+    reads: usize,
+}
+
+fn cost(calls: &[Call]) -> Cost {
+    let count = |wanted: &dyn Fn(&Call) -> bool| calls.iter().filter(|c| wanted(c)).count();
+    Cost {
+        objects: count(&|c| c.writes() && matches!(c.resource.as_str(), "pods" | "services")),
+        statuses: count(&|c| c.resource == "mxjobs/status"),
+        events: count(&|c| c.resource == "events"),
+        reads: count(&|c| c.verb == "get"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
+    for workers in [1, 10, 100] {
+        let world = World::new(|_, _| Succeeds(10));
+        let job = train("job", &[("Scheduler", 1), ("Server", 1), ("Worker", workers)]);
+        world.create(job).await;
+        world.pass(60).await;
+        assert!(world.conditions("job").ends_with("Succeeded"));
+        let cost = cost(&world.network.take());
+        let replicas = usize::try_from(workers).unwrap() + 2;
+        assert_eq!(cost.objects, 2 * replicas, "{workers}");
+        // Created, Running, Succeeded; services made, pods made, the success.
+        assert_eq!((cost.statuses, cost.events), (3, 3), "{workers}");
+        assert_eq!(cost.reads, 0, "{workers}");
+        world.check();
+    }
+}
+
+/// Everything but the renewal of watches.
+fn work(calls: Vec<Call>) -> Vec<Call> {
+    calls.into_iter().filter(|c| c.verb != "watch").collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_cluster_costs_nothing_but_watches() {
+    let world = World::new(|name, _| {
+        if name.starts_with("runs") {
+            Runs
+        } else {
+            Succeeds(5)
+        }
+    });
+    let roles = [("Scheduler", 1), ("Worker", 2)];
+    for name in ["runs", "ends"] {
+        world.create(train(name, &roles)).await;
+    }
+    world.pass(60).await;
+    world.network.take();
+    world.pass(3_600).await;
+    let calls = world.network.take();
+    assert!(calls.len() <= 3 * 31, "{} renewals", calls.len());
+    assert_eq!(work(calls), []);
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_operator_changes_nothing_that_is_in_order() {
+    let mut world = World::new(|_, _| Runs);
+    for number in 0..100 {
+        let job = train(&format!("job-{number}"), &[("Scheduler", 1), ("Worker", 1)]);
+        world.create(job).await;
+    }
+    world.pass(60).await;
+    world.kill().await;
+    world.network.take();
+    world.start();
+    world.pass(600).await;
+    let calls = work(world.network.take());
+    assert_eq!(calls.len(), 3, "one list of each kind: {calls:?}");
+    world.check();
+}

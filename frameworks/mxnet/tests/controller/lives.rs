@@ -1,0 +1,325 @@
+//! Whole lives of jobs, without faults.
+
+use serde_json::json;
+
+use super::kubelet::Fate::{Fails, Runs, Succeeds};
+use super::world::{SMALL, World, train, with};
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_created_runs_and_succeeds() {
+    let world = World::new(|name, _| Succeeds(if name.contains("scheduler") { 15 } else { 10 }));
+    world.create(train("job", &SMALL)).await;
+    world.pass(5).await;
+    assert_eq!(world.conditions("job"), "Created Running");
+    assert_eq!(
+        world.pods_now(),
+        [
+            "job-scheduler-0:Running",
+            "job-server-0:Running",
+            "job-worker-0:Running",
+            "job-worker-1:Running"
+        ]
+    );
+    assert_eq!(world.status("job")["replicaStatuses"]["Worker"]["active"], 2);
+    world.pass(20).await;
+    assert_eq!(world.conditions("job"), "Created Running=False Succeeded");
+    assert_eq!(
+        world.status("job")["replicaStatuses"]["Worker"],
+        json!({"succeeded": 2})
+    );
+    assert_eq!(world.pods_now().len(), 4, "finished pods keep their logs");
+    assert_eq!(
+        world.events(),
+        ["SuccessfulCreateService", "SuccessfulCreatePod", "MXJobSucceeded"]
+    );
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_final_failure_fails_the_job_and_stops_the_rest() {
+    let world = World::new(|name, _| {
+        if name.contains("worker-1") {
+            Fails(1, 5)
+        } else {
+            Runs
+        }
+    });
+    world.create(train("job", &SMALL)).await;
+    world.pass(30).await;
+    assert_eq!(world.conditions("job"), "Created Running=False Failed");
+    assert_eq!(world.pods_now(), ["job-worker-1:Failed"]);
+    assert_eq!(world.services_now(), ["job-worker-1"]);
+    let failure = &world.status("job")["failure"];
+    assert_eq!(
+        (failure["role"].as_str(), failure["index"].as_i64()),
+        (Some("Worker"), Some(1))
+    );
+    assert_eq!(failure["exitCode"], 1);
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retryable_failure_restarts_the_whole_job() {
+    let world = World::new(|name, attempt| match attempt {
+        0 if name.contains("worker-1") => Fails(137, 5),
+        0 => Runs,
+        _ => Succeeds(5),
+    });
+    world.create(train("job", &SMALL)).await;
+    world.pass(10).await;
+    assert_eq!(world.status("job")["restartCount"], 1);
+    world.pass(30).await;
+    assert_eq!(world.conditions("job"), "Created Running=False Succeeded");
+    assert_eq!(world.pods_now().len(), 4);
+    assert!(
+        world.pods_now().iter().all(|p| p.contains("+1:Succeeded")),
+        "{:?}",
+        world.pods_now()
+    );
+    assert_eq!(world.status("job")["restartCount"], 1);
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn scope_replica_restarts_the_failed_one_alone() {
+    let world = World::new(|name, attempt| match (name, attempt) {
+        ("job-worker-1", 0) => Fails(137, 5),
+        _ => Succeeds(20),
+    });
+    let job = with(
+        train("job", &SMALL),
+        json!({"runPolicy": {"restartScope": "Replica"}}),
+    );
+    world.create(job).await;
+    world.pass(12).await;
+    assert_eq!(
+        world.pods_now(),
+        [
+            "job-scheduler-0:Running",
+            "job-server-0:Running",
+            "job-worker-0:Running",
+            "job-worker-1+1:Running"
+        ]
+    );
+    world.pass(40).await;
+    assert!(world.conditions("job").ends_with("Succeeded"));
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_job_has_no_pods_until_it_is_resumed() {
+    let world = World::new(|_, _| Succeeds(100));
+    world.create(train("job", &SMALL)).await;
+    world.pass(10).await;
+    world
+        .edit("job", json!({"spec": {"runPolicy": {"suspend": true}}}))
+        .await;
+    world.pass(10).await;
+    assert_eq!(world.conditions("job"), "Created Running=False Suspended");
+    assert!(world.pods_now().is_empty() && world.services_now().is_empty());
+    let before = world.status("job")["startTime"].clone();
+    world
+        .edit("job", json!({"spec": {"runPolicy": {"suspend": false}}}))
+        .await;
+    world.pass(10).await;
+    assert_eq!(world.conditions("job"), "Created Suspended=False Running");
+    assert_eq!(
+        world.network.count("create", "pods"),
+        8,
+        "each pod was made once, and once more"
+    );
+    assert_ne!(world.status("job")["startTime"], before);
+    world.pass(200).await;
+    assert!(world.conditions("job").ends_with("Succeeded"));
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_come_and_go_with_the_spec() {
+    let world = World::new(|_, _| Runs);
+    world.create(train("job", &SMALL)).await;
+    world.pass(5).await;
+    let workers = |n: i32| json!({"spec": {"mxReplicaSpecs": {"Worker": {"replicas": n}}}});
+    world.edit("job", workers(4)).await;
+    world.pass(5).await;
+    assert_eq!(world.pods_now().len(), 6);
+    assert_eq!(world.services_now().len(), 6);
+    world.edit("job", workers(1)).await;
+    world.pass(5).await;
+    assert_eq!(
+        world.pods_now(),
+        [
+            "job-scheduler-0:Running",
+            "job-server-0:Running",
+            "job-worker-0:Running"
+        ]
+    );
+    assert_eq!(world.services_now().len(), 3);
+    assert_eq!(world.status("job")["restartCount"], json!(null));
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_job_is_deleted_when_its_time_is_over() {
+    let world = World::new(|_, _| Succeeds(1));
+    let job = with(
+        train("job", &SMALL),
+        json!({"runPolicy": {"ttlSecondsAfterFinished": 7_200}}),
+    );
+    world.create(job).await;
+    world.pass(7_190).await;
+    assert!(world.conditions("job").ends_with("Succeeded"));
+    world.pass(20).await;
+    assert!(world.stored("mxjobs", "job").is_null());
+    assert!(world.pods_now().is_empty() && world.services_now().is_empty());
+    assert_eq!(
+        world
+            .events()
+            .iter()
+            .filter(|e| *e == "SuccessfulDeleteJob")
+            .count(),
+        1
+    );
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_ends_a_job_that_hangs() {
+    let world = World::new(|_, _| Runs);
+    let job = with(
+        train("job", &SMALL),
+        json!({"runPolicy": {"activeDeadlineSeconds": 60}}),
+    );
+    world.create(job).await;
+    world.pass(59).await;
+    assert_eq!(world.conditions("job"), "Created Running");
+    world.pass(2).await;
+    assert_eq!(world.conditions("job"), "Created Running=False Failed");
+    world.pass(5).await;
+    assert!(world.pods_now().is_empty());
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stays_at_the_end_follows_the_clean_up_policy() {
+    for (policy, pods, services) in [("All", 0, 0), ("Running", 3, 3), ("None", 4, 4)] {
+        let world = World::new(|name, _| {
+            if name.contains("server") {
+                Runs
+            } else {
+                Succeeds(5)
+            }
+        });
+        let job = with(
+            train("job", &SMALL),
+            json!({"runPolicy": {"cleanPodPolicy": policy}}),
+        );
+        world.create(job).await;
+        world.pass(30).await;
+        assert!(world.conditions("job").ends_with("Succeeded"), "{policy}");
+        assert_eq!(world.pods_now().len(), pods, "{policy}: {:?}", world.pods_now());
+        assert_eq!(world.services_now().len(), services, "{policy}");
+        world.check();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_job_fails_once_and_begins_when_it_is_mended() {
+    let world = World::new(|_, _| Succeeds(5));
+    world.create(train("job", &[("Worker", -1)])).await;
+    world.pass(1).await;
+    assert_eq!(world.conditions("job"), "Failed");
+    assert_eq!(world.events(), ["MXJobFailedValidation"]);
+    world.network.take();
+    world.pass(3_600).await;
+    assert!(
+        world.network.take().iter().all(|c| c.verb == "watch"),
+        "it is not tried again"
+    );
+    world
+        .edit(
+            "job",
+            json!({"spec": {"mxReplicaSpecs": {"Worker": {"replicas": 1}}}}),
+        )
+        .await;
+    world.pass(30).await;
+    assert_eq!(world.conditions("job"), "Created Running=False Succeeded");
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_decode_disturbs_no_other() {
+    let mut world = World::without_operator(|_, _| Succeeds(5));
+    let mut odd = train("odd", &SMALL);
+    odd["spec"]["mxReplicaSpecs"] = json!("many");
+    world.create(odd).await;
+    world.create(train("job", &SMALL)).await;
+    world.start();
+    world.pass(30).await;
+    assert!(world.conditions("job").ends_with("Succeeded"));
+    assert_eq!(world.conditions("odd"), "Failed");
+    world.check();
+}
+#[tokio::test(start_paused = true)]
+async fn a_mistake_in_an_edit_costs_one_event_and_no_pod() {
+    let world = World::new(|_, _| Runs);
+    world.create(train("job", &SMALL)).await;
+    world.pass(5).await;
+    let pods = world.pods_now();
+    world
+        .edit(
+            "job",
+            json!({"spec": {"mxReplicaSpecs": {"Worker": {"replicas": -1}}}}),
+        )
+        .await;
+    world.pass(5).await;
+    // Whatever happens to its pods, the mistake is told once.
+    world
+        .pods()
+        .patch(
+            "job-worker-0",
+            &Default::default(),
+            &kube::api::Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}})),
+        )
+        .await
+        .unwrap();
+    world.pass(600).await;
+    assert_eq!(world.conditions("job"), "Created Running");
+    assert_eq!(world.pods_now(), pods);
+    assert_eq!(
+        world
+            .events()
+            .iter()
+            .filter(|e| *e == "MXJobFailedValidation")
+            .count(),
+        1
+    );
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_lived_again_is_the_same_to_the_byte() {
+    let mut histories = Vec::new();
+    for _ in 0..2 {
+        let mut world = World::new(|name, attempt| match attempt {
+            0 if name.ends_with("worker-1") => Fails(137, 5),
+            _ => Succeeds(7),
+        });
+        for number in 0..20 {
+            world.create(train(&format!("job-{number}"), &SMALL)).await;
+        }
+        world.pass(6).await;
+        world.cluster.compact();
+        world.cluster.cut_watches(None);
+        world.kill().await;
+        world.start();
+        world.pass(120).await;
+        let changes = world.cluster.changes(0);
+        let history: Vec<_> = changes.iter().map(|c| c.object().value().to_string()).collect();
+        histories.push((history, world.network.take()));
+        world.check();
+    }
+    let (first, second) = (&histories[0], &histories[1]);
+    assert!(first.0.len() > 500, "{}", first.0.len());
+    assert!(first == second);
+}

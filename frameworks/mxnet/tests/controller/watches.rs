@@ -1,0 +1,161 @@
+//! Watches that end, lie behind, die or were never there.
+
+use serde_json::json;
+
+use super::kubelet::Fate::{self, Runs, Succeeds};
+use super::network::Fault::{Lost, Refused};
+use super::world::{SMALL, World, train, with};
+
+/// Ends well, the scheduler last.
+fn ends_well(name: &str, _: u32) -> Fate {
+    Succeeds(if name.contains("scheduler") { 15 } else { 10 })
+}
+
+/// A job lives while this is done to the cluster each second.
+async fn lives_through(what: impl Fn(&World)) -> World {
+    let world = World::new(ends_well);
+    world.create(train("job", &SMALL)).await;
+    for _ in 0..20 {
+        world.pass(1).await;
+        what(&world);
+    }
+    world.pass(60).await;
+    assert_eq!(world.conditions("job"), "Created Running=False Succeeded");
+    assert_eq!(world.status("job")["restartCount"], json!(null));
+    assert_eq!(world.network.count("create", "pods"), 4);
+    world.check();
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_cut_every_second() {
+    let world = lives_through(|world| {
+        world.cluster.cut_watches(None);
+    })
+    .await;
+    assert_eq!(
+        world.network.count("list", ""),
+        3,
+        "they are taken up where they were"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_cut_and_the_history_is_lost() {
+    lives_through(|world| {
+        world.cluster.compact();
+        world.cluster.cut_watches(None);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_watch_is_told_410_for_an_hour() {
+    for code in [410, 404] {
+        let world = World::new(ends_well);
+        world
+            .network
+            .fault("watch", "pods", usize::MAX, Refused(code, "Expired"));
+        world.create(train("job", &SMALL)).await;
+        world.pass(3_600).await;
+        let lists = world.network.count("list", "pods");
+        let watches = world.network.count("watch", "pods");
+        assert!(
+            lists <= 130 && watches <= 130,
+            "{code}: {lists} lists, {watches} watches in an hour"
+        );
+        if code == 410 {
+            assert!(world.conditions("job").ends_with("Succeeded"), "lists are enough");
+        }
+        world.network.heal();
+        world.pass(120).await;
+        assert!(world.conditions("job").ends_with("Succeeded"), "{code}");
+        world.check();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_make_no_storm() {
+    let world = World::new(|_, _| Runs);
+    world.create(train("job", &SMALL)).await;
+    world.pass(10).await;
+    world.network.take();
+    for _ in 0..20_000 {
+        world.cluster.cut_watches(None);
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let calls = world.network.take().len();
+    assert!(calls < 150, "{calls} calls in 200 seconds");
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_watch_is_noticed() {
+    for resource in ["pods", "mxjobs", "services"] {
+        let world = World::new(ends_well);
+        world.create(train("job", &SMALL)).await;
+        world.pass(5).await;
+        assert!(world.cluster.freeze_watches(Some(resource)) > 0);
+        world.pass(200).await;
+        assert!(world.conditions("job").ends_with("Succeeded"), "{resource}");
+        assert_eq!(world.network.count("create", "pods"), 4, "{resource}");
+        world.check();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_never_begins_is_noticed() {
+    for verb in ["watch", "list"] {
+        let mut world = World::without_operator(ends_well);
+        world.network.fault(verb, "pods", 1, Lost);
+        world.create(train("job", &SMALL)).await;
+        world.start();
+        world.pass(120).await;
+        assert!(world.conditions("job").ends_with("Succeeded"), "{verb}");
+        world.check();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_done_before_all_lists_are_complete() {
+    for resource in ["pods", "services", "mxjobs"] {
+        let mut world = World::new(|_, _| Runs);
+        world.create(train("job", &SMALL)).await;
+        world.pass(10).await;
+        world.kill().await;
+        world.network.take();
+        world
+            .network
+            .fault("list", resource, 20, Refused(500, "InternalError"));
+        world.start();
+        world.pass(60).await;
+        assert!(
+            world.network.take().iter().all(|call| !call.writes()),
+            "{resource}"
+        );
+        world.check();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_while_things_change_loses_nothing() {
+    let world = World::new(ends_well);
+    for number in 0..20 {
+        let job = with(
+            train(&format!("job-{number}"), &SMALL),
+            json!({"runPolicy": {"cleanPodPolicy": "All"}}),
+        );
+        world.create(job).await;
+        tokio::time::sleep(std::time::Duration::from_millis(900)).await;
+        world.cluster.compact();
+        world.cluster.cut_watches(None);
+    }
+    world.pass(60).await;
+    for number in 0..20 {
+        let name = format!("job-{number}");
+        assert!(world.conditions(&name).ends_with("Succeeded"), "{name}");
+    }
+    assert!(world.pods_now().is_empty());
+    assert_eq!(world.network.count("create", "pods"), 80);
+    world.check();
+}

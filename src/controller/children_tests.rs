@@ -1,0 +1,227 @@
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use super::children::Children;
+use super::clock::SystemClock;
+use super::version::Version;
+use crate::observed::PodRecord;
+
+/// A pod of job `owner` with this UID at this version.
+fn pod(name: &str, uid: &str, owner: &str, version: u64) -> Pod {
+    in_phase(name, uid, owner, version, "Running")
+}
+
+fn in_phase(name: &str, uid: &str, owner: &str, version: u64, phase: &str) -> Pod {
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": name, "namespace": "ns", "uid": uid, "resourceVersion": version.to_string(),
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Job", "name": "job", "uid": owner, "controller": true}],
+        },
+        "status": {"phase": phase},
+    }))
+    .unwrap()
+}
+
+/// The cache with what a first list at version 10 named.
+fn listed(pods: &[Pod]) -> Children {
+    let mut children = Children::new(Arc::new(SystemClock));
+    list(&mut children, 10, pods);
+    children
+}
+
+fn list(children: &mut Children, version: u64, pods: &[Pod]) {
+    children.list_begins::<PodRecord>();
+    for pod in pods {
+        children.listed::<PodRecord>(pod);
+    }
+    ends(children, version);
+}
+
+fn ends(children: &mut Children, version: u64) -> usize {
+    let version = Version::parse(&version.to_string());
+    children.list_ends::<PodRecord>(version).len()
+}
+
+/// The pods of a job as `name/uid`, with `!` for one that is being deleted.
+fn held(children: &Children, owner: &str) -> Vec<String> {
+    let observed = children.observe(owner);
+    let text = |p: &PodRecord| format!("{}/{}{}", p.name, p.uid, if p.deleting { "!" } else { "" });
+    observed.pods.values().map(|p| text(p)).collect()
+}
+
+fn completed(children: &Children, owner: &str) -> Vec<String> {
+    children.observe(owner).completed.keys().cloned().collect()
+}
+
+#[test]
+fn a_list_replaces_what_was_known() {
+    let mut children = listed(&[pod("a", "1", "j", 5), pod("b", "2", "j", 6)]);
+    list(
+        &mut children,
+        20,
+        &[pod("b", "2", "j", 6), pod("c", "3", "j", 15)],
+    );
+    assert_eq!(held(&children, "j"), ["b/2", "c/3"]);
+}
+
+#[test]
+fn a_list_after_a_restored_backup_wins_over_newer_versions() {
+    let mut children = listed(&[]);
+    children.applied::<PodRecord>(&pod("a", "1", "j", 90));
+    children.applied::<PodRecord>(&pod("b", "2", "j", 91));
+    list(&mut children, 50, &[pod("a", "1", "j", 40)]);
+    assert_eq!(held(&children, "j"), ["a/1"]);
+    children.applied::<PodRecord>(&pod("c", "3", "j", 51));
+    assert_eq!(held(&children, "j"), ["a/1", "c/3"]);
+}
+
+#[test]
+fn an_answer_behind_the_watch_makes_no_ghost() {
+    let mut children = listed(&[]);
+    children.applied::<PodRecord>(&pod("a", "1", "j", 11));
+    children.deleted::<PodRecord>(&pod("a", "1", "j", 12));
+    children.answered::<PodRecord>(&pod("a", "1", "j", 11));
+    assert!(held(&children, "j").is_empty());
+}
+
+#[test]
+fn an_answer_from_before_a_list_makes_no_ghost() {
+    let mut children = listed(&[]);
+    list(&mut children, 20, &[]);
+    children.answered::<PodRecord>(&pod("a", "1", "j", 15));
+    assert!(held(&children, "j").is_empty(), "the list would have named it");
+    children.answered::<PodRecord>(&pod("b", "2", "j", 21));
+    assert_eq!(held(&children, "j"), ["b/2"], "this one came after it");
+}
+
+#[test]
+fn an_answer_before_a_bookmark_makes_no_ghost() {
+    let mut children = listed(&[]);
+    children.passed::<PodRecord>(Version::parse("30"));
+    children.answered::<PodRecord>(&pod("a", "1", "j", 25));
+    assert!(held(&children, "j").is_empty());
+}
+
+#[test]
+fn answers_during_a_list_are_judged_by_its_version() {
+    let mut children = listed(&[]);
+    children.list_begins::<PodRecord>();
+    children.answered::<PodRecord>(&pod("gone", "1", "j", 15));
+    children.answered::<PodRecord>(&pod("fresh", "2", "j", 25));
+    assert_eq!(held(&children, "j").len(), 2, "both may be there");
+    assert_eq!(ends(&mut children, 20), 1, "a job is concerned");
+    assert_eq!(held(&children, "j"), ["fresh/2"]);
+}
+
+#[test]
+fn a_list_does_not_take_back_a_newer_answer() {
+    let mut children = listed(&[]);
+    children.list_begins::<PodRecord>();
+    children.answered::<PodRecord>(&in_phase("a", "1", "j", 25, "Succeeded"));
+    children.listed::<PodRecord>(&in_phase("a", "1", "j", 15, "Running"));
+    ends(&mut children, 20);
+    let phase = children.observe("j").pods["a"].phase;
+    assert_eq!(phase, crate::observed::Phase::Succeeded);
+}
+
+#[test]
+fn the_end_of_a_predecessor_does_not_take_its_successor() {
+    let mut children = listed(&[pod("a", "old", "j", 5)]);
+    children.deleting_here::<PodRecord>("j", "a", "old");
+    children.absent::<PodRecord>("ns", "a", "old");
+    children.answered::<PodRecord>(&pod("a", "new", "j", 30));
+    assert!(children.deleted::<PodRecord>(&pod("a", "old", "j", 20)).is_none());
+    assert_eq!(held(&children, "j"), ["a/new"]);
+}
+
+#[test]
+fn a_name_passes_from_one_job_to_the_next() {
+    let mut children = listed(&[pod("a", "1", "j", 5)]);
+    children.answered::<PodRecord>(&pod("a", "2", "k", 30));
+    children.deleted::<PodRecord>(&pod("a", "1", "j", 20));
+    assert!(held(&children, "j").is_empty());
+    assert_eq!(held(&children, "k"), ["a/2"]);
+}
+
+#[test]
+fn older_events_are_passed_over() {
+    let mut children = listed(&[pod("a", "1", "j", 9)]);
+    children.answered::<PodRecord>(&in_phase("a", "1", "j", 12, "Failed"));
+    assert!(children.applied::<PodRecord>(&pod("a", "1", "j", 11)).is_empty());
+    assert_eq!(
+        children.observe("j").pods["a"].phase,
+        crate::observed::Phase::Failed
+    );
+}
+
+#[test]
+fn a_deletion_under_way_outlives_older_events_and_not_a_refusal() {
+    let mut children = listed(&[pod("a", "1", "j", 9)]);
+    children.deleting_here::<PodRecord>("j", "a", "1");
+    children.applied::<PodRecord>(&pod("a", "1", "j", 11));
+    assert_eq!(held(&children, "j"), ["a/1!"]);
+    children.not_deleting::<PodRecord>("j", "a", "1");
+    assert_eq!(held(&children, "j"), ["a/1"]);
+}
+
+#[test]
+fn a_deletion_that_a_restored_server_forgot_is_asked_for_again() {
+    let mut children = listed(&[pod("a", "1", "j", 9)]);
+    children.deleting_here::<PodRecord>("j", "a", "1");
+    list(&mut children, 8, &[pod("a", "1", "j", 7)]);
+    assert_eq!(held(&children, "j"), ["a/1"]);
+}
+
+#[test]
+fn a_success_outlives_its_pod_unless_we_deleted_it() {
+    for (ours, expected) in [(false, 1), (true, 0)] {
+        let mut children = listed(&[in_phase("a", "1", "j", 9, "Succeeded")]);
+        if ours {
+            children.deleting_here::<PodRecord>("j", "a", "1");
+        }
+        children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
+        assert_eq!(completed(&children, "j").len(), expected, "ours: {ours}");
+    }
+}
+
+#[test]
+fn the_last_state_of_a_pod_counts_even_if_it_came_with_its_end() {
+    let mut children = listed(&[pod("a", "1", "j", 9)]);
+    children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
+    assert_eq!(completed(&children, "j"), ["a"]);
+}
+
+#[test]
+fn nothing_is_kept_of_a_job_that_is_gone() {
+    let mut children = listed(&[in_phase("a", "1", "j", 9, "Succeeded"), pod("b", "2", "j", 8)]);
+    children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
+    children.forget("j");
+    children.applied::<PodRecord>(&in_phase("b", "2", "j", 13, "Succeeded"));
+    children.deleted::<PodRecord>(&in_phase("b", "2", "j", 14, "Succeeded"));
+    assert!(children.is_empty());
+}
+
+#[test]
+fn an_object_without_its_owner_is_nobodys() {
+    let mut children = listed(&[pod("a", "1", "j", 9)]);
+    let mut orphan = pod("a", "1", "j", 12);
+    orphan.metadata.owner_references = None;
+    assert_eq!(children.applied::<PodRecord>(&orphan).len(), 1);
+    assert!(children.is_empty());
+}
+
+#[test]
+fn the_time_of_an_end_is_known_only_if_it_was_seen() {
+    let ended = |name: &str, version| in_phase(name, name, "job", version, "Succeeded");
+    let mut children = listed(&[pod("seen", "seen", "job", 5), ended("unseen", 5)]);
+    children.applied::<PodRecord>(&ended("seen", 11));
+    let time = |children: &Children, name: &str| children.observe("job").pods[name].seen_to_end;
+    let first = time(&children, "seen");
+    assert!(first.is_some());
+    children.applied::<PodRecord>(&ended("seen", 12));
+    children.applied::<PodRecord>(&ended("unseen", 13));
+    assert_eq!(time(&children, "seen"), first, "it ends once");
+    assert_eq!(time(&children, "unseen"), None);
+}
