@@ -4,7 +4,7 @@
 OPERATOR = target/debug/training-operator
 
 .DEFAULT_GOAL := help
-.PHONY: help build run tune test check snapshots crds bench
+.PHONY: help build run tune boost test check snapshots crds bench
 
 help: ## What can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +24,13 @@ tune: build ## Tune a kernel with TVM from examples/mxnet/tune.yaml on this mach
 	@tools/venv.sh tvm
 	@$(OPERATOR) local run --venv .venv/tvm examples/mxnet/tune.yaml
 
+boost: build ## Train with XGBoost from examples/xgboost/train.yaml on this machine
+	@tools/venv.sh xgboost
+	@$(OPERATOR) local run --venv .venv/xgboost examples/xgboost/train.yaml
+
 test: toolchain ## All tests
 	@tools/venv.sh mxnet
+	@tools/venv.sh xgboost
 	@tools/venv.sh tvm
 	cargo test --workspace --all-features --quiet
 
@@ -37,6 +42,8 @@ check: toolchain ## Formatting, lints, documentation
 snapshots: build ## Write snapshots/ anew
 	$(OPERATOR) snapshot examples/mxnet --dir snapshots/mxnet/examples
 	$(OPERATOR) snapshot operator/tests/cases --dir snapshots/mxnet/cases
+	$(OPERATOR) snapshot examples/xgboost --dir snapshots/xgboost/examples
+	$(OPERATOR) snapshot operator/tests/tensorflow --dir snapshots/tensorflow/cases
 
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds

@@ -52,11 +52,19 @@ pub trait TrainingJob:
     /// The status, if the job has one.
     fn status(&self) -> Option<&JobStatus>;
 
-    /// The environment that `replica` gets, in order, in every container of its pod.
+    /// The environment that `replica` gets, in order, in every container of its pod that
+    /// [`gets_env`](Self::gets_env).
     ///
     /// A variable that the user sets under one of these names is replaced: what the framework needs
     /// to form its cluster is the operator's to say. All other variables of the user stay as they are.
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
+
+    /// Whether the container of this name gets the environment. Default: every container does; init
+    /// containers never do.
+    fn gets_env(&self, container: &str) -> bool {
+        let _ = container;
+        true
+    }
 
     /// Adds what is wrong with the job beyond the checks that every kind gets. Default: nothing.
     ///
@@ -85,6 +93,13 @@ pub trait TrainingJob:
     fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         let _ = (topology, role);
         RestartScope::Replica
+    }
+
+    /// Whether the job goes on without a replica of `role` that has failed for good, as long as the role
+    /// has others. [`outcome`](Self::outcome) then sees the replica as failed. Default: no.
+    fn is_expendable(&self, role: &Role<'_>) -> bool {
+        let _ = role;
+        false
     }
 
     /// Whether a replica with restart policy `ExitCode` that ended with `exit_code` (1–255) is
@@ -118,9 +133,9 @@ pub trait TrainingJob:
     }
 
     /// The custom resource definition. Default: what `#[derive(CustomResource)]` says, made
-    /// [tidy](crate::api::schema::tidy_definition).
+    /// [tidy](crate::api::schema::tidy_definition), with the field of the replica specs required.
     fn definition() -> CustomResourceDefinition {
-        tidy_definition(Self::crd())
+        tidy_definition(Self::crd(), &[Self::FRAMEWORK.specs_field])
     }
 }
 

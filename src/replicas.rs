@@ -1,11 +1,11 @@
 //! What a job's replicas are doing, as a framework's success rule sees it.
 
-use crate::topology::{Role, Topology};
+use crate::topology::{Replica, Role, Topology};
 
 /// The state of one replica in its current attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaState {
-    /// It has no pod, or only one of an earlier attempt.
+    /// It has no pod, or only one of an earlier attempt or one that is to be restarted.
     Absent,
     /// Its pod has not started.
     Pending,
@@ -15,7 +15,7 @@ pub enum ReplicaState {
     Stopping,
     /// It has ended well, and stays so even if its pod is gone.
     Succeeded,
-    /// Its pod has ended badly.
+    /// It has ended badly, and the job goes on without it.
     Failed,
 }
 
@@ -57,6 +57,15 @@ impl<'a> Replicas<'a> {
             })
             .collect();
         Self { roles }
+    }
+
+    /// Sets the state of a replica.
+    pub(crate) fn set(&mut self, replica: Replica<'_>, state: ReplicaState) {
+        let role = self.roles.iter_mut().find(|r| r.role.kind == replica.role.kind);
+        let index = usize::try_from(replica.index).unwrap_or(usize::MAX);
+        if let Some(place) = role.and_then(|r| r.states.get_mut(index)) {
+            *place = state;
+        }
     }
 
     /// The roles, in the framework's order.

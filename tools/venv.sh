@@ -2,7 +2,7 @@
 # Makes the Python environment .venv/NAME below the project root from
 # tools/requirements/NAME.txt, unless a complete and current one is there.
 #
-#   tools/venv.sh mxnet|tvm
+#   tools/venv.sh mxnet|tvm|xgboost
 #   PYTHON=/path/to/python3.11 tools/venv.sh mxnet      with that interpreter
 #
 # An environment counts as made only when its last file, the stamp, is there: a
@@ -19,8 +19,9 @@ name=${1-}
 case $name in
 mxnet) title='Apache MXNet 1.9.1' needs='Python 3.8 to 3.11' fits='(3, 8) <= v < (3, 12)' ;;
 tvm) title='Apache TVM 0.27' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
+xgboost) title='XGBoost 3.2.0' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 *)
-    echo 'usage: tools/venv.sh mxnet|tvm' >&2
+    echo 'usage: tools/venv.sh mxnet|tvm|xgboost' >&2
     exit 2
     ;;
 esac

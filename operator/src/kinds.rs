@@ -6,10 +6,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
     JSONSchemaPropsOrBool,
 };
+use kube::api::ApiResource;
 use serde_json::Value;
+use training_job::local::{Environment, LocalPod};
 use training_job::validate::{FieldErrors, warnings};
-use training_job::{Settings, TrainingJob, render, validate};
+use training_job::{Framework, Operator, Settings, TrainingJob, render, validate};
 use training_job_mxnet::MXJob;
+use training_job_tensorflow::TFJob;
+use training_job_xgboost::XGBoostJob;
 
 use crate::explain;
 
@@ -21,12 +25,22 @@ pub(crate) struct Kind {
     /// The custom resource definition.
     pub(crate) definition: CustomResourceDefinition,
     schemas: BTreeMap<String, JSONSchemaProps>,
+    /// Where its jobs are in the API.
+    pub(crate) resource: ApiResource,
     /// What the operator has against a job, or what its author should know of a good one.
     pub(crate) check: fn(&Value) -> Result<FieldErrors, Refusal>,
     /// All objects that a valid job gets, in the order in which the operator makes them.
     pub(crate) render: fn(&Value) -> Result<Vec<Value>, Refusal>,
     /// What the operator does in a valid job's life.
     pub(crate) explain: fn(&Value) -> Result<explain::Life, Refusal>,
+    /// A job as the operator would write it: of the stored version, defaults filled in.
+    pub(crate) normalize: fn(&Value) -> serde_json::Result<Value>,
+    /// Makes an operator manage its jobs.
+    pub(crate) manage: fn(Operator) -> Operator,
+    /// Its names and roles.
+    pub(crate) framework: Framework,
+    /// What its replicas need to be told when they run as local processes.
+    pub(crate) adjust_local: fn(&LocalPod, &mut Environment),
 }
 
 /// Why an object is no valid job.
@@ -40,7 +54,7 @@ pub(crate) enum Refusal {
 
 /// All kinds.
 pub(crate) fn kinds() -> Vec<Kind> {
-    vec![Kind::of::<MXJob>()]
+    vec![Kind::of::<MXJob>(), Kind::of::<TFJob>(), Kind::of::<XGBoostJob>()]
 }
 
 impl Kind {
@@ -52,6 +66,11 @@ impl Kind {
             check: check::<J>,
             render: render_all::<J>,
             explain: explain::life::<J>,
+            normalize: normalize::<J>,
+            manage: Operator::manage::<J>,
+            framework: J::FRAMEWORK,
+            adjust_local: J::adjust_local,
+            resource: ApiResource::erase::<J>(&()),
         }
     }
 
@@ -122,6 +141,11 @@ pub(crate) fn read<J: TrainingJob>(object: &Value) -> Result<J, Refusal> {
         .map_err(|error: serde_json::Error| Refusal::Unreadable(error.to_string()))?;
     job.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
     Ok(job)
+}
+
+fn normalize<J: TrainingJob>(object: &Value) -> serde_json::Result<Value> {
+    let job: J = serde::Deserialize::deserialize(object)?;
+    serde_json::to_value(job)
 }
 
 fn check<J: TrainingJob>(object: &Value) -> Result<FieldErrors, Refusal> {

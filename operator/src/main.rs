@@ -53,7 +53,8 @@ fn run_locally(arguments: &local_run::Args) -> Result<ExitCode, Failure> {
     }
     let mut jobs = Vec::new();
     for job in checked.jobs {
-        jobs.push(serde_json::from_value(job.object).map_err(|error| Failure::new(&job.origin, error))?);
+        let object = (job.kind.normalize)(&job.object).and_then(serde_json::from_value);
+        jobs.push(object.map_err(|error| Failure::new(&job.origin, error))?);
     }
     local_run::check_names(&jobs).map_err(|error| Failure::new("local run", error))?;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));

@@ -9,9 +9,11 @@ use std::path::Path;
 use program::{root, run};
 
 /// Directories with jobs, and where the snapshots of their files are; `make snapshots` has the same.
-const CORPUS: [(&str, &str); 2] = [
+const CORPUS: [(&str, &str); 4] = [
     ("examples/mxnet", "snapshots/mxnet/examples"),
     ("operator/tests/cases", "snapshots/mxnet/cases"),
+    ("examples/xgboost", "snapshots/xgboost/examples"),
+    ("operator/tests/tensorflow", "snapshots/tensorflow/cases"),
 ];
 
 #[test]

@@ -10,7 +10,7 @@ mod replica;
 pub mod schema;
 mod status;
 
-pub use policy::{CleanPodPolicy, RestartPolicy, RestartScope};
+pub use policy::{CleanPodPolicy, RestartPolicy, RestartScope, SuccessPolicy};
 pub use replica::{ReplicaSpec, ReplicaSpecs};
 pub use run_policy::{RunPolicy, SchedulingPolicy};
 pub use status::{

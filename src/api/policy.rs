@@ -90,6 +90,14 @@ words! {
 }
 
 words! {
+    /// Whose success is the job's; the kind of job has a default.
+    SuccessPolicy {
+        /// That of all workers.
+        AllWorkers,
+    }
+}
+
+words! {
     /// What restarts together with a failed replica.
     RestartScope {
         /// The failed replica alone.

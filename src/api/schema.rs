@@ -59,8 +59,15 @@ pub(crate) fn object_meta() -> &'static JSONSchemaProps {
 ///
 /// `Option` becomes `nullable`, with which the API server keeps nulls, where a definition made for
 /// Go has them dropped. `serde(default)` becomes an empty default, which would be filled in where
-/// the user wrote nothing, and make `required` vain.
-pub fn tidy_definition(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+/// the user wrote nothing, and make `required` vain: the fields of the spec that every job needs are
+/// `required` instead.
+pub fn tidy_definition(
+    mut definition: CustomResourceDefinition,
+    required: &[&str],
+) -> CustomResourceDefinition {
+    // kubectl reads it as it is; Go's generator writes none that is empty.
+    let kind = &definition.spec.names.kind;
+    definition.spec.names.list_kind = Some(format!("{kind}List"));
     for version in &mut definition.spec.versions {
         let schema = version
             .schema
@@ -68,6 +75,11 @@ pub fn tidy_definition(mut definition: CustomResourceDefinition) -> CustomResour
             .and_then(|s| s.open_api_v3_schema.as_mut());
         if let Some(schema) = schema {
             schema.title = None;
+            // An object that Go wrote may lack the spec; validation tells its owner.
+            schema.required = None;
+            if let Some(spec) = schema.properties.as_mut().and_then(|p| p.get_mut("spec")) {
+                spec.required = Some(required.iter().map(|&field| field.to_owned()).collect());
+            }
             tidy(schema);
         }
     }

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, RestartScope};
 use crate::job::{Milestone, TrainingJob};
 use crate::observed::{MAX_MESSAGE, Phase, last_words};
-use crate::replicas::Outcome;
+use crate::replicas::{Outcome, ReplicaState};
 use crate::topology::Replica;
 
 use super::failure::{Failure, Verdict};
@@ -32,11 +32,14 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
     let in_place = count_restarts_in_place(draft);
     let survey = standing::survey(job, &draft.status, draft.observed);
-    let states = standing::states(&job.topology, &survey);
+    let mut states = standing::states(&job.topology, &survey);
     draft.count(&states);
     remember_progress(draft, &survey);
 
     let failed = failures(draft, &survey);
+    for failed in &failed {
+        states.set(failed.replica, ReplicaState::Absent);
+    }
     let outcome = job.job.outcome(&states);
     let deadline = deadline(draft);
     if let Some(first) = first(failed.iter().filter(|f| f.verdict != Verdict::Restart)) {
@@ -197,9 +200,14 @@ fn failures<'s, 'a, J: TrainingJob>(
 ) -> Vec<Failed<'s, 'a>> {
     let mut failed = Vec::new();
     for of_role in survey {
+        let has_others = of_role.replicas.iter().any(|s| !matches!(s, Standing::Failed(_)));
+        let is_expendable = has_others && draft.job.job.is_expendable(of_role.role);
         for (index, standing) in (0..).zip(&of_role.replicas) {
             if let Standing::Failed(failure) = standing {
                 let verdict = failure.verdict(draft.job.job, &of_role.role.restart_policy);
+                if is_expendable && verdict != Verdict::Restart {
+                    continue;
+                }
                 let replica = Replica {
                     role: of_role.role,
                     index,

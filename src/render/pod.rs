@@ -12,8 +12,8 @@ use crate::validate::{ValidJob, framework_port};
 ///
 /// The template is taken as it is but for: the restart policy, which the replica spec says; the
 /// framework's port, which is added if the container has none of that name; and the framework's
-/// environment, which goes to every container (not to init containers) behind the user's variables,
-/// in place of any of the same name.
+/// environment, which goes to every container that gets it (never to init containers) behind the
+/// user's variables, in place of any of the same name.
 pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt: u32) -> Pod {
     let framework = J::FRAMEWORK;
     let template = replica.role.template();
@@ -39,7 +39,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
         framework.port,
     );
     let environment = job.job.env(&job.topology, replica);
-    for container in &mut spec.containers {
+    for container in spec.containers.iter_mut().filter(|c| job.job.gets_env(&c.name)) {
         add_environment(container, &environment);
     }
     job.job.customize(&job.topology, replica, &mut spec);

@@ -144,7 +144,7 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
         None => CleanPodPolicy::Running,
         Some(CleanPodPolicy::Other(word)) if word.is_empty() => CleanPodPolicy::Running,
         Some(CleanPodPolicy::Other(word)) => {
-            unknown_word(path("cleanPodPolicy"), &word, CleanPodPolicy::WORDS, errors);
+            errors.unknown_word(path("cleanPodPolicy"), &word, CleanPodPolicy::WORDS);
             CleanPodPolicy::Running
         }
         Some(known) => known,
@@ -152,7 +152,7 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
     let restart_scope = match policy.restart_scope {
         Some(RestartScope::Other(word)) if word.is_empty() => None,
         Some(RestartScope::Other(word)) => {
-            unknown_word(path("restartScope"), &word, RestartScope::WORDS, errors);
+            errors.unknown_word(path("restartScope"), &word, RestartScope::WORDS);
             None
         }
         known => known,
@@ -182,16 +182,6 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
         suspend: policy.suspend.unwrap_or(false),
         linger: settings.linger,
     }
-}
-
-pub(crate) fn unknown_word(path: String, word: &str, known: &[&str], errors: &mut FieldErrors) {
-    let use_one = format!("use one of {}", known.join(", "));
-    let remedy = match nearest(word, known.iter().copied()) {
-        _ if known.len() == 1 => format!("use {}, or leave it out", known.join("")),
-        Some(meant) => format!("did you mean {meant}? {use_one}"),
-        None => use_one,
-    };
-    errors.push(path, format!("{word:?} is not known"), remedy);
 }
 
 /// Host names are service names, so the longest must be a label.

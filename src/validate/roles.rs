@@ -4,7 +4,7 @@ use crate::api::{ReplicaSpec, RestartPolicy};
 use crate::job::{RoleKind, TrainingJob};
 use crate::topology::Role;
 
-use super::{FieldErrors, MAX_REPLICAS, errors, nearest, template, unknown_word};
+use super::{FieldErrors, MAX_REPLICAS, errors, nearest, template};
 
 /// The roles that a job names, in the framework's order, and what is wrong with them.
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
@@ -85,12 +85,7 @@ fn role<'a, J: TrainingJob>(
         None => J::FRAMEWORK.restart_policy,
         Some(RestartPolicy::Other(word)) if word.is_empty() => J::FRAMEWORK.restart_policy,
         Some(RestartPolicy::Other(word)) => {
-            unknown_word(
-                format!("{path}.restartPolicy"),
-                word,
-                RestartPolicy::WORDS,
-                errors,
-            );
+            errors.unknown_word(format!("{path}.restartPolicy"), word, RestartPolicy::WORDS);
             J::FRAMEWORK.restart_policy
         }
         Some(known) => known.clone(),

@@ -168,12 +168,7 @@ fn check_enum(words: &[JSON], value: &Value, path: &str, errors: &mut FieldError
         .filter_map(|JSON(word)| word.as_str())
         .filter(|w| !w.is_empty())
         .collect();
-    super::unknown_word(
-        path.to_owned(),
-        value.as_str().unwrap_or_default(),
-        &known,
-        errors,
-    );
+    errors.unknown_word(path, value.as_str().unwrap_or_default(), &known);
 }
 
 fn check_number(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {

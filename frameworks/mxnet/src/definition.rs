@@ -13,19 +13,10 @@ const OLDER: [&str; 2] = ["v1beta1", "v1alpha2"];
 
 /// The definition, of which one serves all versions.
 pub(crate) fn definition() -> CustomResourceDefinition {
-    let mut definition = tidy_definition(MXJob::crd());
-    // kubectl reads these as they are; Go's generator writes none that is empty.
-    definition.spec.names.list_kind = Some("MXJobList".to_owned());
-    let Some(v1) = definition.spec.versions.first_mut() else {
+    let mut definition = tidy_definition(MXJob::crd(), &["jobMode", "mxReplicaSpecs"]);
+    let Some(v1) = definition.spec.versions.first() else {
         return definition;
     };
-    if let Some(spec) = schema(v1).and_then(|s| s.properties.as_mut()?.get_mut("spec")) {
-        spec.required = Some(vec!["jobMode".to_owned(), "mxReplicaSpecs".to_owned()]);
-    }
-    // An object that Go wrote may lack the spec; validation tells its owner.
-    if let Some(schema) = schema(v1) {
-        schema.required = None;
-    }
     let current = v1.clone();
     definition
         .spec

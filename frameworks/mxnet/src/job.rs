@@ -2,15 +2,14 @@
 
 use k8s_openapi::api::core::v1::EnvVar;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy};
 #[cfg(feature = "local")]
 use training_job::local::{Environment, LocalPod};
 use training_job::{
     FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
 };
 
-use crate::spec::Words;
-use crate::{JobMode, MXJob, SuccessPolicy, definition, environment};
+use crate::{JobMode, MXJob, definition, environment};
 
 impl TrainingJob for MXJob {
     const FRAMEWORK: Framework = Framework {
@@ -56,15 +55,10 @@ impl TrainingJob for MXJob {
     }
 
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        if self.spec.success().is_none() {
-            errors.push(
-                "spec.successPolicy",
-                format!(
-                    "{:?} is not known",
-                    self.spec.success_policy.as_deref().unwrap_or_default()
-                ),
-                format!("use {}, or leave it out", SuccessPolicy::WORDS.join(", ")),
-            );
+        if let Some(SuccessPolicy::Other(word)) = &self.spec.success_policy
+            && !word.is_empty()
+        {
+            errors.unknown_word("spec.successPolicy", word, SuccessPolicy::WORDS);
         }
         let (mode, deciding) = match self.spec.mode() {
             None => {
@@ -107,7 +101,7 @@ impl TrainingJob for MXJob {
             return replicas.decided_by(&["Tuner"]);
         }
         let workers = replicas.decided_by(&["Worker"]);
-        match (replicas.role("Scheduler"), self.spec.success()) {
+        match (replicas.role("Scheduler"), &self.spec.success_policy) {
             (None, _) => workers,
             (Some(_), Some(SuccessPolicy::AllWorkers)) if replicas.role("Worker").is_some() => {
                 let scheduler = replicas.decided_by(&["Scheduler"]);

@@ -7,4 +7,4 @@ mod environment;
 mod job;
 mod spec;
 
-pub use spec::{JobMode, MXJob, MXJobSpec, SuccessPolicy};
+pub use spec::{JobMode, MXJob, MXJobSpec};

@@ -3,7 +3,9 @@
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy, SchedulingPolicy};
+use training_job::api::{
+    CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy, SchedulingPolicy, SuccessPolicy,
+};
 
 /// A distributed job of Apache MXNet, TVM or BytePS.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +26,7 @@ use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy, Sche
 pub struct MXJobSpec {
     /// `MXTrain` or `MXTune`; empty means `MXTrain`.
     #[serde(default)]
-    #[schemars(schema_with = "words::<JobMode>")]
+    #[schemars(schema_with = "job_modes")]
     pub job_mode: String,
 
     /// The replicas by role: Scheduler, Server, Worker; TunerTracker, TunerServer, Tuner.
@@ -37,8 +39,7 @@ pub struct MXJobSpec {
 
     /// Which workers must succeed; with `AllWorkers` the scheduler's end does not end the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "words::<SuccessPolicy>")]
-    pub success_policy: Option<String>,
+    pub success_policy: Option<SuccessPolicy>,
 
     /// As `runPolicy.cleanPodPolicy`, in manifests of the stand-alone mxnet-operator; `All` if unset there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,33 +74,14 @@ pub enum JobMode {
     Tune,
 }
 
-/// When a training job has succeeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SuccessPolicy {
-    /// When its scheduler has, or without one all workers.
-    Default,
-    /// When all workers have.
-    AllWorkers,
-}
-
-/// The words of a field, for its schema and its errors.
-pub(crate) trait Words: Sized {
-    const WORDS: &'static [&'static str];
-}
-
-impl Words for JobMode {
-    const WORDS: &'static [&'static str] = &["MXTrain", "MXTune"];
-}
-
-impl Words for SuccessPolicy {
-    const WORDS: &'static [&'static str] = &["AllWorkers"];
+impl JobMode {
+    pub(crate) const WORDS: [&str; 2] = ["MXTrain", "MXTune"];
 }
 
 /// Clients in Go send "" for what is unset.
-fn words<T: Words>(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let mut words = T::WORDS.to_vec();
-    words.push("");
-    schemars::json_schema!({ "type": "string", "enum": words })
+fn job_modes(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let [train, tune] = JobMode::WORDS;
+    schemars::json_schema!({ "type": "string", "enum": [train, tune, ""] })
 }
 
 impl MXJobSpec {
@@ -108,15 +90,6 @@ impl MXJobSpec {
         match self.job_mode.as_str() {
             "" | "MXTrain" => Some(JobMode::Train),
             "MXTune" => Some(JobMode::Tune),
-            _ => None,
-        }
-    }
-
-    /// When the job has succeeded, if `successPolicy` is known.
-    pub fn success(&self) -> Option<SuccessPolicy> {
-        match self.success_policy.as_deref() {
-            None | Some("") => Some(SuccessPolicy::Default),
-            Some("AllWorkers") => Some(SuccessPolicy::AllWorkers),
             _ => None,
         }
     }

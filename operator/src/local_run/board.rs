@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
-use training_job::TrainingJob;
+use kube::api::DynamicObject;
+use serde::Deserialize;
 use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
-use training_job_mxnet::MXJob;
+
+use crate::kinds::Kind;
 
 /// The reason of a pod that was ended because the node stops.
 const STOPPED_BY_NODE: &str = "Terminated";
@@ -19,8 +21,8 @@ const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError
 pub(super) struct Board {
     pub(super) jobs: BTreeMap<String, JobStatus>,
     pub(super) replicas: BTreeMap<String, Row>,
-    /// The roles in their order.
-    order: Vec<String>,
+    /// The roles of each controller's jobs in their order.
+    order: BTreeMap<&'static str, Vec<String>>,
 }
 
 /// A replica.
@@ -28,6 +30,8 @@ pub(super) struct Board {
 pub(super) struct Row {
     pub(super) job: String,
     pub(super) role: String,
+    /// The place of its role among those of its kind.
+    place: usize,
     pub(super) index: u32,
     pub(super) phase: String,
     pub(super) exit_code: Option<i32>,
@@ -52,24 +56,24 @@ pub(super) struct News {
 }
 
 impl Board {
-    pub(super) fn new(jobs: &[MXJob]) -> Self {
+    pub(super) fn new(jobs: &[DynamicObject], kinds: &[Kind]) -> Self {
         Self {
             jobs: jobs
                 .iter()
                 .map(|job| (job.name_any(), JobStatus::default()))
                 .collect(),
             replicas: BTreeMap::new(),
-            order: MXJob::FRAMEWORK
-                .roles
+            order: kinds
                 .iter()
-                .map(|r| r.name.to_lowercase())
+                .map(|kind| (kind.framework.controller, roles(kind)))
                 .collect(),
         }
     }
 
     /// Takes in a job; returns the conditions that are new.
-    pub(super) fn job(&mut self, job: &MXJob) -> Vec<News> {
-        let status = TrainingJob::status(job).cloned().unwrap_or_default();
+    pub(super) fn job(&mut self, job: &DynamicObject) -> Vec<News> {
+        let status = job.data.get("status").map(JobStatus::deserialize);
+        let status = status.and_then(Result::ok).unwrap_or_default();
         let known = self
             .jobs
             .insert(job.name_any(), status.clone())
@@ -99,6 +103,7 @@ impl Board {
         let ended_by_us = status.reason.as_deref() == Some(STOPPED_BY_NODE);
         let mut row = Row {
             job: label(labels::JOB_NAME),
+            place: self.place(&label(labels::OPERATOR_NAME), &label(labels::REPLICA_TYPE)),
             role: label(labels::REPLICA_TYPE),
             index: label(labels::REPLICA_INDEX).parse().unwrap_or(0),
             phase: status.phase.unwrap_or_else(|| "Pending".to_owned()),
@@ -173,9 +178,15 @@ impl Board {
     /// The replicas by job, role in its order, and index.
     pub(super) fn rows(&self) -> Vec<(&String, &Row)> {
         let mut rows: Vec<_> = self.replicas.iter().collect();
-        let place = |role: &String| self.order.iter().position(|r| r == role);
-        rows.sort_by_key(|(_, row)| (row.job.clone(), place(&row.role), row.index));
+        rows.sort_by_key(|(_, row)| (row.job.clone(), row.place, row.index));
         rows
+    }
+
+    fn place(&self, controller: &str, role: &str) -> usize {
+        let roles = self.order.get(controller);
+        roles
+            .and_then(|roles| roles.iter().position(|r| r == role))
+            .unwrap_or(0)
     }
 
     /// The name by which a replica's lines are marked: without its job's where there is one job only.
@@ -188,6 +199,11 @@ impl Board {
             _ => pod,
         }
     }
+}
+
+fn roles(kind: &Kind) -> Vec<String> {
+    let roles = kind.framework.roles.iter();
+    roles.map(|role| role.name.to_lowercase()).collect()
 }
 
 fn describe(row: &Row) -> String {

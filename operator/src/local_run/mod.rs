@@ -7,7 +7,6 @@ mod signals;
 mod summary;
 mod view;
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,15 +17,16 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ListParams, PostParams};
+use kube::api::{DynamicObject, ListParams, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, sleep_until};
 use training_job::local::{Node, NodeConfig, NodeEvent};
 use training_job::memory::Cluster;
-use training_job::{Operator, Options, Settings, TrainingJob};
-use training_job_mxnet::MXJob;
+use training_job::{Operator, Options, Settings};
+
+use crate::kinds::{Kind, kinds};
 
 use board::Board;
 use signals::Signals;
@@ -95,24 +95,28 @@ enum End {
 ///
 /// # Errors
 /// The machine lacks something that is needed, or the API refuses a job.
-pub(crate) async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: &Args, jobs: Vec<DynamicObject>) -> anyhow::Result<ExitCode> {
     check_directories(args)?;
     let mut signals = Signals::listen()?;
     let cluster = Cluster::builder().auto_namespaces().build();
     let client = cluster.client("default");
-    install(&client).await?;
+    let kinds = kinds();
+    install(&client, &kinds).await?;
 
-    let operator = Operator::new(client.clone(), options()).manage::<MXJob>();
+    let operator = Operator::new(client.clone(), options());
+    let operator = kinds
+        .iter()
+        .fold(operator, |operator, kind| (kind.manage)(operator));
     let operator = tokio::spawn(operator.run());
     let (lines, output) = mpsc::channel(WAITING_LINES);
-    let node = Node::start(client.clone(), node_config(args), lines)?;
+    let node = Node::start(client.clone(), node_config(args, &kinds), lines)?;
 
     // The watches begin before there is anything to see.
     let mut stage = Stage {
-        board: Board::new(&jobs),
+        board: Board::new(&jobs, &kinds),
         view: View::new(std::io::stdout().is_terminal(), args.why),
         output,
-        changes: changes(client.clone()).boxed(),
+        changes: changes(&client, &kinds).boxed(),
         ticks: tokio::time::interval(Duration::from_secs(1)),
     };
     stage.view.note(&format!(
@@ -120,9 +124,12 @@ pub(crate) async fn run(args: &Args, jobs: Vec<MXJob>) -> anyhow::Result<ExitCod
         workdir(args).display()
     ));
     for job in &jobs {
-        let api = Api::<MXJob>::namespaced(client.clone(), job.namespace().as_deref().unwrap_or("default"));
+        let kind = kinds.iter().find(|kind| Some(kind.name()) == kind_of(job));
+        let kind = kind.with_context(|| format!("{} is no job", job.name_any()))?;
+        let namespace = job.namespace().unwrap_or_else(|| "default".to_owned());
+        let api = Api::namespaced_with(client.clone(), &namespace, &kind.resource);
         let created = api.create(&PostParams::default(), job).await;
-        created.with_context(|| format!("MXJob {} was refused", job.name_any()))?;
+        created.with_context(|| format!("{} {} was refused", kind.name(), job.name_any()))?;
     }
     let end = stage.play(args, &mut signals).await;
 
@@ -182,12 +189,16 @@ fn options() -> Options {
     }
 }
 
-async fn install(client: &Client) -> anyhow::Result<()> {
+fn kind_of(job: &DynamicObject) -> Option<&str> {
+    job.types.as_ref().map(|types| types.kind.as_str())
+}
+
+async fn install(client: &Client, kinds: &[Kind]) -> anyhow::Result<()> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-    definitions
-        .create(&PostParams::default(), &MXJob::definition())
-        .await
-        .context("the CRD was refused")?;
+    for kind in kinds {
+        let created = definitions.create(&PostParams::default(), &kind.definition).await;
+        created.with_context(|| format!("the CRD of {} was refused", kind.name()))?;
+    }
     Ok(())
 }
 
@@ -203,13 +214,16 @@ fn workdir(args: &Args) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("."))
 }
 
-fn node_config(args: &Args) -> NodeConfig {
+fn node_config(args: &Args, kinds: &[Kind]) -> NodeConfig {
     NodeConfig {
         workdir: workdir(args),
         path: args.path.clone(),
         venv: args.venv.clone(),
         logs: args.keep_logs.clone(),
-        adjust: BTreeMap::from([(MXJob::FRAMEWORK.controller.to_owned(), MXJob::adjust_local as _)]),
+        adjust: kinds
+            .iter()
+            .map(|kind| (kind.framework.controller.to_owned(), kind.adjust_local as _))
+            .collect(),
         grace_cap: Some(GRACE),
         any_scheduler: true,
         ..NodeConfig::default()
@@ -218,14 +232,18 @@ fn node_config(args: &Args) -> NodeConfig {
 
 /// A change of a job or of a pod.
 enum Change {
-    Job(Box<MXJob>),
+    Job(Box<DynamicObject>),
     Pod(Box<Pod>),
     Gone(Box<Pod>),
 }
 
-fn changes(client: Client) -> impl Stream<Item = Change> {
-    let jobs = watcher::watcher(Api::<MXJob>::all(client.clone()), watcher::Config::default());
-    let pods = watcher::watcher(Api::<Pod>::all(client), watcher::Config::default());
+fn changes(client: &Client, kinds: &[Kind]) -> impl Stream<Item = Change> + use<> {
+    let jobs = kinds.iter().map(|kind| {
+        let api = Api::<DynamicObject>::all_with(client.clone(), &kind.resource);
+        watcher::watcher(api, watcher::Config::default()).boxed()
+    });
+    let jobs = futures::stream::select_all(jobs);
+    let pods = watcher::watcher(Api::<Pod>::all(client.clone()), watcher::Config::default());
     let jobs = jobs.filter_map(async |event| match event {
         Ok(Event::Apply(job) | Event::InitApply(job)) => Some(Change::Job(Box::new(job))),
         _ => None,
@@ -336,7 +354,7 @@ async fn until(at: Option<Instant>) {
 ///
 /// # Errors
 /// Names the job that is there twice.
-pub(crate) fn check_names(jobs: &[MXJob]) -> anyhow::Result<()> {
+pub(crate) fn check_names(jobs: &[DynamicObject]) -> anyhow::Result<()> {
     let mut seen = std::collections::BTreeSet::new();
     for job in jobs {
         let name = (
@@ -345,7 +363,8 @@ pub(crate) fn check_names(jobs: &[MXJob]) -> anyhow::Result<()> {
         );
         if !seen.insert(name) {
             bail!(
-                "MXJob {} is there twice; give each job its own name",
+                "{} {} is there twice; give each job its own name",
+                kind_of(job).unwrap_or("job"),
                 job.name_any()
             );
         }

@@ -1,4 +1,4 @@
-//! `training-operator local run` as its user sees it: the binary, real MXNet and TVM, real signals.
+//! `training-operator local run` as its user sees it: the binary, real MXNet, TVM and XGBoost, real signals.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +8,7 @@
 )]
 
 mod clean_up;
+mod collective;
 mod kill;
 mod limits;
 mod manifest;

@@ -1,6 +1,6 @@
 //! `backoffLimit`: what counts, and where the boundary is (#22, #23).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 /// The number of failures of worker 0 after which the job has failed.
 fn failures_until_failed(mut w: World, fail: impl Fn(&mut World)) -> usize {

@@ -2,7 +2,7 @@
 
 use training_job::observed::MAX_MESSAGE;
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 #[test]
 fn the_failure_names_replica_container_code_signal_and_time() {
@@ -81,7 +81,8 @@ fn the_container_that_failed_first_is_named() {
     w.pod("worker-0").exits(3);
     // The sidecar died of it, 9 seconds later.
     let status = w.pod("worker-0").object().status.as_mut().unwrap();
-    status.container_statuses.as_mut().unwrap()[0].state = Some(crate::pods::terminated(1, "Error", &later));
+    status.container_statuses.as_mut().unwrap()[0].state =
+        Some(training_job_testing::terminated(1, "Error", &later));
     w.settle();
     let failure = w.status().failure.unwrap();
     assert_eq!(

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use training_job::api::JobStatus;
 
-use crate::world::{World, steps};
+use training_job_testing::steps;
+
+use crate::world::{Stories, World};
 
 /// What somebody does to the world after it has come to rest.
 type Act = fn(&mut World);

@@ -1,6 +1,6 @@
 //! Pods that are taken away, deleted, lost or never start (#3, #4, #18, #37).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 #[test]
 fn an_evicted_pod_is_replaced_unless_its_policy_is_never() {

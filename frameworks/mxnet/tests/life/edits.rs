@@ -1,6 +1,6 @@
 //! Jobs that are invalid, and are mended or spoilt by an edit (#12, #13).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 #[test]
 fn an_invalid_job_fails_once_and_is_not_tried_again() {

@@ -1,6 +1,6 @@
 //! Clean-up: what is left of a job when it has ended, by policy, shape and outcome (#16, #24, #37).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 /// A job that has ended, with one worker that ended by itself and one that ran on.
 fn ended(mut w: World, well: bool) -> World {

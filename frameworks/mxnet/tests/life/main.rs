@@ -10,7 +10,6 @@ mod crash;
 mod disruption;
 mod edits;
 mod endings;
-mod pods;
 mod reports;
 mod restarts;
 mod scaling;

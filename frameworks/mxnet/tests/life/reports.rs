@@ -1,6 +1,6 @@
 //! Conditions and events: order, words, and nothing said twice (#8, #15, #17, #26).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 fn told(w: &World) -> Vec<String> {
     let all = w.events.iter();

@@ -1,6 +1,6 @@
 //! Restart policies, exit codes and shapes: what is final and what is tried again (#3, #9, #18).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {

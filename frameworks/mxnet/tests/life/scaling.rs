@@ -1,6 +1,6 @@
 //! Replicas and roles that change while the job runs (#4, #6, #7, #51).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 #[test]
 fn more_workers_are_made_and_the_old_ones_stay_as_they_are() {

@@ -2,7 +2,7 @@
 
 use training_job::api::RestartScope;
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 #[test]
 fn a_distributed_training_comes_back_together_once_the_last_old_pod_is_gone() {

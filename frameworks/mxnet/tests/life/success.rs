@@ -1,6 +1,8 @@
 //! When a job runs and when it has succeeded: modes and topologies (#1, #2, #5, #8, #11).
 
-use crate::world::World;
+use training_job::api::SuccessPolicy;
+
+use crate::world::{Stories, World};
 
 const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];
@@ -57,7 +59,7 @@ fn roles_with_no_replicas_are_absent() {
 #[test]
 fn with_all_workers_the_scheduler_does_not_end_the_job() {
     let mut w = World::train("Scheduler=1 Server=1 Worker=2", "");
-    w.edit(|job| job.spec.success_policy = Some("AllWorkers".into()));
+    w.edit(|job| job.spec.success_policy = Some(SuccessPolicy::AllWorkers));
     let mut w = w.started();
     assert_eq!(w.state(), RUNNING);
     w.pod("scheduler-0").succeeds();

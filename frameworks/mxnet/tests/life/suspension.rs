@@ -1,6 +1,6 @@
 //! Suspend and resume (#4, #15, #17, #25, #26).
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 #[test]
 fn a_job_may_be_born_suspended() {
@@ -125,7 +125,7 @@ fn a_suspension_undone_before_it_was_stored_is_no_failure() {
     // As if the operator had died between its deletions and its status.
     let mut w = World::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
     w.suspend(true);
-    for step in crate::world::steps(&w.plan()) {
+    for step in training_job_testing::steps(&w.plan()) {
         w.carry_out(&step);
     }
     w.forget().suspend(false).settle().reap().settle();

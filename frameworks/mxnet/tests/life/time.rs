@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use crate::world::World;
+use crate::world::{Stories, World};
 
 #[test]
 fn the_deadline_falls_at_its_time_and_says_so_before() {

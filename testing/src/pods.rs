@@ -5,17 +5,18 @@ use k8s_openapi::api::core::v1::{
     Pod, PodCondition, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use training_job::TrainingJob;
 
 use crate::world::World;
 
 /// One pod of a story.
-pub(crate) struct PodHandle<'w> {
-    world: &'w mut World,
+pub struct PodHandle<'w, J> {
+    world: &'w mut World<J>,
     name: String,
 }
 
-impl<'w> PodHandle<'w> {
-    pub(crate) fn new(world: &'w mut World, name: String) -> Self {
+impl<'w, J: TrainingJob> PodHandle<'w, J> {
+    pub(crate) fn new(world: &'w mut World<J>, name: String) -> Self {
         assert!(
             world.pods.contains_key(&name),
             "no pod {name}; there are {:?}",
@@ -24,24 +25,26 @@ impl<'w> PodHandle<'w> {
         Self { world, name }
     }
 
-    pub(crate) fn running(self) {
+    /// It runs.
+    pub fn running(self) {
         self.set("Running", |_, _| ContainerState {
             running: Some(ContainerStateRunning::default()),
             ..ContainerState::default()
         });
     }
 
-    pub(crate) fn succeeds(self) {
+    /// All its containers end with 0.
+    pub fn succeeds(self) {
         self.set("Succeeded", |_, now| terminated(0, "Completed", now));
     }
 
     /// The framework's container ends with this code, all others with 0.
-    pub(crate) fn exits(self, code: i32) {
-        self.exits_in("mxnet", code);
+    pub fn exits(self, code: i32) {
+        self.exits_in(J::FRAMEWORK.container, code);
     }
 
     /// This container ends with this code, all others with 0.
-    pub(crate) fn exits_in(self, container: &str, code: i32) {
+    pub fn exits_in(self, container: &str, code: i32) {
         self.set("Failed", |name, now| {
             if name == container {
                 terminated(code, "Error", now)
@@ -52,12 +55,12 @@ impl<'w> PodHandle<'w> {
     }
 
     /// The kubelet takes it away for want of memory: no container says anything.
-    pub(crate) fn evicted(self) {
+    pub fn evicted(self) {
         self.taken("Failed", "Evicted", "The node was low on resource: memory.");
     }
 
     /// The pod has a phase and a reason of its own, and no container statuses.
-    pub(crate) fn taken(self, phase: &str, reason: &str, message: &str) {
+    pub fn taken(self, phase: &str, reason: &str, message: &str) {
         self.status().replace(PodStatus {
             phase: Some(phase.to_owned()),
             reason: Some(reason.to_owned()),
@@ -67,7 +70,7 @@ impl<'w> PodHandle<'w> {
     }
 
     /// A drain or preemption ends it: its container dies of SIGTERM, and the pod tells why.
-    pub(crate) fn disrupted(self) {
+    pub fn disrupted(self) {
         let world = self.world;
         PodHandle {
             world: &mut *world,
@@ -89,12 +92,12 @@ impl<'w> PodHandle<'w> {
     }
 
     /// The kubelet restarts the framework's container, which ended with this code.
-    pub(crate) fn restarts_in_place(self, code: i32) {
-        self.restarts_in("mxnet", code);
+    pub fn restarts_in_place(self, code: i32) {
+        self.restarts_in(J::FRAMEWORK.container, code);
     }
 
     /// The kubelet restarts this container, which ended with this code.
-    pub(crate) fn restarts_in(self, container: &str, code: i32) {
+    pub fn restarts_in(self, container: &str, code: i32) {
         let now = Time(self.world.now);
         let status = self.status().as_mut().expect("the pod runs");
         let all = status
@@ -111,7 +114,7 @@ impl<'w> PodHandle<'w> {
     }
 
     /// An init container fails and is tried again; the pod has not started.
-    pub(crate) fn init_restarts(self, container: &str, restarts: i32) {
+    pub fn init_restarts(self, container: &str, restarts: i32) {
         let now = Time(self.world.now);
         let status = self.status().get_or_insert_default();
         status.phase = Some("Pending".to_owned());
@@ -124,7 +127,7 @@ impl<'w> PodHandle<'w> {
     }
 
     /// It cannot start.
-    pub(crate) fn waits(self, reason: &str, message: &str) {
+    pub fn waits(self, reason: &str, message: &str) {
         self.set("Pending", |_, _| ContainerState {
             waiting: Some(ContainerStateWaiting {
                 reason: Some(reason.to_owned()),
@@ -135,16 +138,17 @@ impl<'w> PodHandle<'w> {
     }
 
     /// Somebody deletes it: a running pod lingers until it is reaped.
-    pub(crate) fn deleted_by_user(self) {
+    pub fn deleted_by_user(self) {
         self.world.delete_pod(&self.name);
     }
 
     /// It is deleted and gone.
-    pub(crate) fn vanishes(self) {
+    pub fn vanishes(self) {
         self.world.remove_pod(&self.name);
     }
 
-    pub(crate) fn object(self) -> &'w mut Pod {
+    /// The object, to be changed at will.
+    pub fn object(self) -> &'w mut Pod {
         self.world.pods.get_mut(&self.name).expect("the pod is there")
     }
 
@@ -179,7 +183,8 @@ impl<'w> PodHandle<'w> {
     }
 }
 
-pub(crate) fn terminated(code: i32, reason: &str, at: &Time) -> ContainerState {
+/// The state of a container that ended.
+pub fn terminated(code: i32, reason: &str, at: &Time) -> ContainerState {
     ContainerState {
         terminated: Some(ContainerStateTerminated {
             exit_code: code,

@@ -1,0 +1,7 @@
+//! TFJob: distributed training with TensorFlow (parameter servers, workers, a chief or master, an
+//! evaluator), as the Kubeflow training operator v1.8.1 had it.
+
+mod environment;
+mod job;
+
+pub use job::{TFJob, TFJobSpec};

@@ -1,0 +1,190 @@
+//! Stories of TFJobs' lives: the recorded ones, and what the recordings do not show.
+
+use training_job::api::{ConditionStatus, JobCondition};
+use training_job::{Settings, render, validate};
+use training_job_tensorflow::TFJob;
+use training_job_testing::World;
+
+const CREATED: [&str; 1] = ["Created"];
+const RUNNING: [&str; 2] = ["Created", "Running"];
+const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
+const FAILED: [&str; 2] = ["Created", "Failed"];
+
+fn started(roles: &str, fields: &str) -> World<TFJob> {
+    World::with(roles, fields).started()
+}
+
+/// The message of a condition that holds.
+fn told(world: &World<TFJob>, kind: &str) -> String {
+    let conditions = world.status().conditions;
+    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
+    conditions
+        .iter()
+        .find(holds)
+        .map_or_else(String::new, |c| c.message.clone())
+}
+
+/// `TF_CONFIG` of every container that has one, as `pod/container`.
+fn configs(job: &TFJob) -> Vec<(String, String)> {
+    let valid = validate(job, &Settings::default()).unwrap_or_else(|e| unreachable!("{e}"));
+    let (_, pods) = render::all(&valid);
+    let containers = pods.iter().flat_map(|pod| {
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        let all = pod.spec.iter().flat_map(|s| &s.containers);
+        all.map(move |c| (format!("{name}/{}", c.name), c))
+    });
+    containers
+        .filter_map(|(name, c)| Some((name, c.env.as_ref()?.first()?.value.clone()?)))
+        .collect()
+}
+
+#[test]
+fn the_chief_decides() {
+    for chief in ["Chief", "Master"] {
+        let mut w = World::<TFJob>::with(&format!("{chief}=1 PS=2 Worker=2 Evaluator=1"), "");
+        w.settle();
+        for pod in ["ps-0", "ps-1", "worker-0", "worker-1", "evaluator-0"] {
+            w.pod(pod).running();
+        }
+        assert_eq!(w.settle().state(), CREATED, "the chief does not run yet");
+        w.all_running();
+        assert_eq!(told(&w, "Running"), "TFJob team/job is running.");
+        w.pod("worker-0").succeeds();
+        w.pod("worker-1").succeeds();
+        assert_eq!(w.settle().state(), RUNNING);
+        w.pod(&format!("{}-0", chief.to_lowercase())).succeeds();
+        assert_eq!(w.settle().state(), SUCCEEDED);
+        assert_eq!(told(&w, "Succeeded"), "TFJob team/job successfully completed.");
+    }
+}
+
+#[test]
+fn without_a_chief_worker_0_decides() {
+    let mut w = started("PS=1 Worker=2", "");
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), RUNNING);
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn with_all_workers_every_worker_decides() {
+    let mut w = started("PS=1 Worker=2", "successPolicy: AllWorkers");
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.settle().state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn a_failure_is_told_in_its_own_words() {
+    let mut w = started("PS=1 Worker=3", "");
+    w.pod("worker-0").exits(1);
+    w.pod("worker-2").exits(1);
+    assert_eq!(w.settle().state(), FAILED);
+    assert_eq!(
+        told(&w, "Failed"),
+        "TFJob team/job has failed because 2 Worker replica(s) failed."
+    );
+}
+
+#[test]
+fn beside_parameter_servers_a_worker_restarts_alone() {
+    let mut w = started("PS=1:ExitCode Worker=2:ExitCode", "");
+    w.pod("worker-1").exits(137);
+    w.settle();
+    let attempts: Vec<_> = w.attempts().into_values().collect();
+    assert_eq!(attempts, [0, 0, 1]);
+    w.all_running();
+    w.pod("worker-1").exits(1);
+    assert_eq!(w.settle().state(), FAILED);
+    assert_eq!(
+        told(&w, "Failed"),
+        "job \"job\" is failing because \"Worker\" replica(s) failed."
+    );
+}
+
+/// The others end with 1 when one is killed, which would be final.
+#[test]
+fn a_collective_restarts_as_a_whole_but_for_its_evaluator() {
+    let mut w = started("Worker=2:ExitCode Evaluator=1:ExitCode", "");
+    w.pod("worker-1").exits(137);
+    w.settle().reap().settle();
+    assert!(w.attempts()["worker-0"] == 1 && w.attempts()["worker-1"] == 1);
+    let mut w = started("Worker=2:ExitCode Evaluator=1:ExitCode", "");
+    w.pod("evaluator-0").exits(137);
+    w.settle();
+    assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 0, 0]);
+}
+
+#[test]
+fn dynamic_workers_may_fail_but_for_the_last() {
+    let dynamic = "enableDynamicWorker: true\nsuccessPolicy: AllWorkers";
+    let mut w = started("PS=1 Worker=3", dynamic);
+    w.pod("worker-0").exits(1);
+    assert_eq!(w.settle().state(), RUNNING);
+    assert_eq!(w.counts("Worker"), (2, 0, 1));
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), RUNNING);
+    w.pod("worker-2").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+
+    let mut w = started("PS=1 Worker=2", dynamic);
+    w.pod("worker-0").exits(1);
+    w.settle();
+    w.pod("worker-1").exits(1);
+    assert_eq!(w.settle().state(), FAILED);
+}
+
+/// A worker that is about to be restarted is not one that the job goes on without.
+#[test]
+fn a_dynamic_worker_that_restarts_is_awaited() {
+    let dynamic = "enableDynamicWorker: true\nsuccessPolicy: AllWorkers";
+    let mut w = started("PS=1 Worker=2:ExitCode", dynamic);
+    w.pod("worker-0").succeeds();
+    w.pod("worker-1").exits(137);
+    w.settle();
+    w.all_running();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+/// Not recorded; as the Go operator's types have it.
+#[test]
+fn dynamic_workers_are_told_of_themselves_and_the_parameter_servers() {
+    let w = World::<TFJob>::with("PS=1 Worker=2", "enableDynamicWorker: true");
+    let config = |worker: &str, ps: &str, role: &str, index: u32| {
+        format!(
+            r#"{{"sparseCluster":{{"worker":{{{worker}}},"ps":[{ps}]}},"task":{{"type":"{role}","index":{index}}}}}"#
+        )
+    };
+    let ps = r#""job-ps-0.team.svc:2222""#;
+    let expected = [
+        ("job-ps-0/tensorflow".to_owned(), config("", ps, "ps", 0)),
+        (
+            "job-worker-0/tensorflow".to_owned(),
+            config(r#""0":"job-worker-0.team.svc:2222""#, ps, "worker", 0),
+        ),
+        (
+            "job-worker-1/tensorflow".to_owned(),
+            config(r#""1":"job-worker-1.team.svc:2222""#, ps, "worker", 1),
+        ),
+    ];
+    assert_eq!(configs(&w.job), expected);
+}
+
+#[test]
+fn jobs_that_cannot_be_are_refused() {
+    for (roles, fields) in [
+        ("Chief=1 Master=1 Worker=1", ""),
+        ("Chief=2", ""),
+        ("PS=1", ""),
+        ("Evaluator=1", ""),
+        ("Worker=1", "successPolicy: SomeWorkers"),
+    ] {
+        let mut w = World::<TFJob>::with(roles, fields);
+        assert_eq!(w.settle().state(), ["Failed"], "{roles} {fields}");
+        assert!(w.pods.is_empty());
+    }
+}

@@ -1,0 +1,39 @@
+//! What an XGBoostJob's processes read, to the byte as the Go operator v1.8.1 writes it (`xgboost.go`).
+
+use k8s_openapi::api::core::v1::EnvVar;
+use training_job::{Replica, Topology};
+
+use crate::job::{MASTER, WORKER};
+
+/// The environment of a replica: for XGBoost where the tracker is, for LightGBM all workers as well.
+pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+    let Some(master) = topology.role(MASTER) else {
+        return Vec::new();
+    };
+    let rank = match replica.role.name() {
+        WORKER => master.replicas + replica.index,
+        _ => replica.index,
+    };
+    let mut environment = vec![
+        variable("MASTER_PORT", master.port.to_string()),
+        variable("MASTER_ADDR", topology.host(master, 0)),
+        variable("WORLD_SIZE", topology.total().to_string()),
+        variable("RANK", rank.to_string()),
+        // What a process prints is seen at once.
+        variable("PYTHONUNBUFFERED", "1".to_owned()),
+    ];
+    if let Some(worker) = topology.role(WORKER) {
+        let hosts: Vec<_> = worker.all().map(|w| topology.host(worker, w.index)).collect();
+        environment.push(variable("WORKER_PORT", worker.port.to_string()));
+        environment.push(variable("WORKER_ADDRS", hosts.join(",")));
+    }
+    environment
+}
+
+fn variable(name: &str, value: String) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value: Some(value),
+        value_from: None,
+    }
+}

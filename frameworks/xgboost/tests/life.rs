@@ -1,0 +1,114 @@
+//! Stories of XGBoostJobs' lives: the recorded ones, and those in which the Go operator leaves a job
+//! hanging or fails it for no reason.
+
+use training_job::api::{ConditionStatus, JobCondition};
+use training_job_testing::World;
+use training_job_xgboost::XGBoostJob;
+
+const RUNNING: [&str; 2] = ["Created", "Running"];
+
+fn started(roles: &str) -> World<XGBoostJob> {
+    World::with(roles, "runPolicy: {}").started()
+}
+
+/// Type, reason and message of a condition that holds, the last of its type.
+fn told(world: &World<XGBoostJob>, kind: &str) -> (String, String) {
+    let conditions = world.status().conditions;
+    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
+    let found = conditions.iter().rfind(holds);
+    found.map_or_else(Default::default, |c| (c.reason.clone(), c.message.clone()))
+}
+
+#[test]
+fn the_master_decides() {
+    let mut w = World::<XGBoostJob>::with("Master=1 Worker=2:ExitCode", "runPolicy: {}");
+    w.settle();
+    w.pod("worker-0").running();
+    w.pod("worker-1").running();
+    assert_eq!(w.settle().state(), ["Created"], "the master does not run yet");
+    w.all_running();
+    assert_eq!(w.state(), RUNNING);
+    assert_eq!(told(&w, "Created").1, "XGBoostJob job is created.");
+    assert_eq!(
+        told(&w, "Running"),
+        ("XGBoostJobRunning".into(), "XGBoostJob job is running.".into())
+    );
+    w.pod("worker-0").succeeds();
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), RUNNING);
+    w.pod("master-0").succeeds();
+    assert_eq!(w.settle().state(), ["Created", "Succeeded"]);
+    assert_eq!(
+        told(&w, "Succeeded"),
+        (
+            "XGBoostJobSucceeded".into(),
+            "XGBoostJob job is successfully completed.".into()
+        )
+    );
+    assert_eq!(w.counts("Worker"), (0, 2, 0));
+}
+
+#[test]
+fn a_killed_worker_restarts_the_whole_job() {
+    let mut w = started("Master=1:ExitCode Worker=2:ExitCode");
+    w.pod("worker-1").exits(137);
+    w.settle();
+    assert_eq!(
+        told(&w, "Restarting"),
+        (
+            "XGBoostJobRestarting".into(),
+            "job job is restarting because Worker replica(s) failed.".into()
+        )
+    );
+    w.reap().settle();
+    assert!(
+        w.attempts().values().all(|&attempt| attempt == 1),
+        "{:?}",
+        w.attempts()
+    );
+    w.all_running();
+    assert_eq!(w.state(), RUNNING);
+}
+
+#[test]
+fn a_wrong_exit_code_is_final() {
+    let mut w = started("Master=1 Worker=2:ExitCode");
+    w.pod("worker-1").exits(1);
+    assert_eq!(w.settle().state(), ["Created", "Failed"]);
+    assert_eq!(
+        told(&w, "Failed"),
+        (
+            "XGBoostJobFailed".into(),
+            "job \"job\" is failing because \"Worker\" replica(s) failed.".into()
+        )
+    );
+    assert!(w.status().completion_time.is_some());
+}
+
+/// The Go operator deletes the pod to restart it, and sets the job Failed in the same pass.
+#[test]
+fn on_failure_is_no_failure() {
+    let mut w = started("Master=1:OnFailure Worker=1:OnFailure");
+    w.pod("worker-0").evicted();
+    w.settle().reap().settle();
+    assert_eq!(w.all_running().state(), RUNNING);
+}
+
+#[test]
+fn a_lone_master_restarts_alone() {
+    let mut w = started("Master=1:ExitCode");
+    w.pod("master-0").exits(137);
+    w.settle();
+    w.all_running();
+    w.pod("master-0").succeeds();
+    assert_eq!(w.settle().state(), ["Created", "Succeeded"]);
+}
+
+#[test]
+fn without_a_master_there_is_no_job() {
+    for roles in ["Worker=1", "Master=0 Worker=2", "Master=2"] {
+        let mut w = World::<XGBoostJob>::with(roles, "runPolicy: {}");
+        assert_eq!(w.settle().state(), ["Failed"], "{roles}");
+        assert!(w.pods.is_empty());
+    }
+}

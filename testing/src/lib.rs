@@ -1,0 +1,17 @@
+//! What the tests of all kinds of job share: a world in which stories are played on the pure core, and
+//! the comparison with recordings of the Go operator.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "this is the body of tests, and a panic is how a test fails"
+)]
+
+mod pods;
+mod recordings;
+mod world;
+
+pub use pods::{PodHandle, terminated};
+pub use recordings::{Difference, compare_renders};
+pub use world::{Step, World, steps};

@@ -1,0 +1,500 @@
+//! A cluster with one job in it, and a controller that is nothing but the pure core.
+//!
+//! The world holds real `Pod` and `Service` objects, so that every story also goes through rendering
+//! and through the reading of pod statuses. A pass does what the controller does, in its order:
+//! services, pods, deletions, then the status that is true after all that. Every pass checks the
+//! form of its plan, whatever the story is about.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+use training_job::api::{ConditionStatus, JobStatus, RestartScope};
+use training_job::observed::{Observed, PodRecord};
+use training_job::plan::{self, ChildKind, Deletion, Plan, PlannedEvent};
+use training_job::{Settings, TrainingJob, plan as plan_for, validate};
+
+use crate::pods::PodHandle;
+
+/// More passes than any story needs to come to rest.
+const MANY: usize = 20;
+
+/// A cluster with one job, `job` in namespace `team`, and its controller.
+#[derive(Clone)]
+pub struct World<J> {
+    /// The job.
+    pub job: J,
+    /// The time.
+    pub now: Timestamp,
+    /// The pods by name.
+    pub pods: BTreeMap<String, Pod>,
+    /// The services by name.
+    pub services: BTreeMap<String, Service>,
+    /// What the controller's cache remembers of pods that ended well and were deleted by others.
+    pub completed: BTreeMap<String, u32>,
+    /// What was told, in order.
+    pub events: Vec<PlannedEvent>,
+    /// Names of created pods, in order.
+    pub created: Vec<String>,
+    /// The job was deleted by the controller.
+    pub job_deleted: bool,
+    /// When the controller saw which pods end; it was not there when the others did.
+    seen_to_end: BTreeMap<String, Timestamp>,
+    settings: Settings,
+    /// Pods that the controller itself deletes.
+    deleted_here: BTreeSet<String>,
+    last_uid: u32,
+}
+
+impl<J: TrainingJob> World<J> {
+    /// A world with the job of this YAML.
+    pub fn of(yaml: &str) -> Self {
+        let mut job: J = serde_saphyr::from_str(yaml).expect("the story's job is YAML of its kind");
+        job.meta_mut().uid = Some("job-uid".to_owned());
+        Self {
+            job,
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            pods: BTreeMap::new(),
+            services: BTreeMap::new(),
+            completed: BTreeMap::new(),
+            events: Vec::new(),
+            created: Vec::new(),
+            job_deleted: false,
+            seen_to_end: BTreeMap::new(),
+            settings: Settings::default(),
+            deleted_here: BTreeSet::new(),
+            last_uid: 0,
+        }
+    }
+
+    /// A job with these roles, such as `Master=1 Worker=2:OnFailure`, and these lines of its spec.
+    pub fn with(roles: &str, fields: &str) -> Self {
+        Self::of(&yaml::<J>(roles, fields))
+    }
+
+    /// The operator's own setting for what restarts together.
+    pub fn with_scope(mut self, scope: RestartScope) -> Self {
+        self.settings.restart_scope = Some(scope);
+        self
+    }
+
+    /// The pod of a replica, such as `worker-0`.
+    pub fn pod(&mut self, replica: &str) -> PodHandle<'_, J> {
+        PodHandle::new(self, format!("job-{replica}"))
+    }
+
+    /// All pods run.
+    pub fn all_running(&mut self) -> &mut Self {
+        let names: Vec<String> = self.pods.keys().cloned().collect();
+        for name in names {
+            PodHandle::new(self, name).running();
+        }
+        self.settle()
+    }
+
+    /// The job starts, and all its pods run.
+    pub fn started(mut self) -> Self {
+        self.settle();
+        self.all_running();
+        self
+    }
+
+    /// So many seconds pass.
+    pub fn after(&mut self, seconds: i64) -> &mut Self {
+        self.now += SignedDuration::from_secs(seconds);
+        self
+    }
+
+    /// The controller sees this pod end now.
+    pub fn watches(&mut self, replica: &str) -> &mut Self {
+        self.seen_to_end.insert(format!("job-{replica}"), self.now);
+        self
+    }
+
+    /// The user changes the job.
+    pub fn edit(&mut self, change: impl FnOnce(&mut J)) -> &mut Self {
+        change(&mut self.job);
+        self
+    }
+
+    /// The user asks for so many replicas of a role.
+    pub fn scale(&mut self, role: &str, replicas: i32) -> &mut Self {
+        self.set_spec(&[J::FRAMEWORK.specs_field, role, "replicas"], replicas.into())
+    }
+
+    /// The user suspends the job or lets it go on.
+    pub fn suspend(&mut self, suspend: bool) -> &mut Self {
+        self.set_spec(&["runPolicy", "suspend"], suspend.into())
+    }
+
+    fn set_spec(&mut self, path: &[&str], value: Value) -> &mut Self {
+        let mut job = serde_json::to_value(&self.job).unwrap();
+        let mut at = &mut job["spec"];
+        for key in path {
+            at = &mut at[*key];
+        }
+        *at = value;
+        self.job = serde_json::from_value(job).unwrap();
+        self
+    }
+
+    /// The operator is restarted: what it had only in memory is lost.
+    pub fn forget(&mut self) -> &mut Self {
+        self.completed.clear();
+        self.deleted_here.clear();
+        self
+    }
+
+    /// Everything that is being deleted is gone.
+    pub fn reap(&mut self) -> &mut Self {
+        let leaving: Vec<String> = self.pods.values().filter(|p| is_leaving(p)).map(name).collect();
+        for name in leaving {
+            self.remove_pod(&name);
+        }
+        self
+    }
+
+    /// What the controller would do now.
+    pub fn plan(&self) -> Plan {
+        match validate(&self.job, &self.settings) {
+            Ok(valid) => plan_for(&valid, &self.observed(), self.now),
+            Err(errors) => plan::invalid(
+                &J::kind(&()),
+                "job",
+                &self.status(),
+                self.job.run_policy().ttl_seconds_after_finished.map(i64::from),
+                &errors.to_string(),
+                self.now,
+            ),
+        }
+    }
+
+    /// One pass.
+    pub fn apply(&mut self) -> &mut Self {
+        let plan = self.plan();
+        self.check_form(&plan);
+        for step in steps(&plan) {
+            self.carry_out(&step);
+        }
+        let plan = self.plan();
+        self.check_form(&plan);
+        self.store(&plan);
+        self.events.extend(plan.events);
+        self
+    }
+
+    /// Passes until there is nothing to do.
+    pub fn settle(&mut self) -> &mut Self {
+        for _ in 0..MANY {
+            if self.job_deleted || self.plan().is_idle() {
+                return self;
+            }
+            self.apply();
+        }
+        panic!("not at rest after {MANY} passes: {:#?}", self.plan());
+    }
+
+    /// The API server does what a step says.
+    pub fn carry_out(&mut self, step: &Step) {
+        match step {
+            Step::CreateService(service) => {
+                let mut service = (**service).clone();
+                service.metadata.uid = Some(self.uid());
+                self.services
+                    .insert(service.metadata.name.clone().unwrap(), service);
+            }
+            Step::CreatePod(pod) => {
+                let mut pod = (**pod).clone();
+                pod.metadata.uid = Some(self.uid());
+                let name = name(&pod);
+                self.created.push(name.clone());
+                self.pods.insert(name, pod);
+            }
+            Step::Delete(Deletion {
+                kind: ChildKind::Service,
+                name,
+                ..
+            }) => {
+                self.services.remove(name);
+            }
+            Step::Delete(Deletion {
+                kind: ChildKind::Pod,
+                name,
+                uid,
+                ..
+            }) => {
+                self.deleted_here.insert(uid.clone());
+                self.delete_pod(name);
+            }
+        }
+    }
+
+    /// The API server stores the plan's status.
+    pub fn store(&mut self, plan: &Plan) {
+        self.job_deleted |= plan.delete_job;
+        if let Some(change) = &plan.status {
+            let wire = serde_json::to_string(&change.status).unwrap();
+            let read: JobStatus = serde_json::from_str(&wire).unwrap();
+            assert_eq!(read, change.status, "the status survives the wire");
+            let mut job = serde_json::to_value(&self.job).unwrap();
+            job["status"] = serde_json::to_value(&read).unwrap();
+            self.job = serde_json::from_value(job).unwrap();
+        }
+    }
+
+    /// A pod that runs on a node takes its time to go; any other is gone at once.
+    pub fn delete_pod(&mut self, name: &str) {
+        let pod = self.pods.get_mut(name).expect("the pod is there");
+        if PodRecord::from(&*pod).phase == training_job::observed::Phase::Running {
+            pod.metadata.deletion_timestamp = Some(Time(self.now));
+        } else {
+            self.remove_pod(name);
+        }
+    }
+
+    /// A pod is gone.
+    pub fn remove_pod(&mut self, name: &str) {
+        let pod = self.pods.remove(name).expect("the pod is there");
+        let record = PodRecord::from(&pod);
+        let ours = self.deleted_here.remove(&record.uid);
+        if record.phase == training_job::observed::Phase::Succeeded && !ours {
+            self.completed.insert(name.to_owned(), record.attempt);
+        }
+    }
+
+    /// What the controller's caches hold.
+    pub fn observed(&self) -> Observed {
+        Observed {
+            pods: self
+                .pods
+                .iter()
+                .map(|(n, p)| {
+                    let seen_to_end = self.seen_to_end.get(n).copied();
+                    let record = PodRecord {
+                        seen_to_end,
+                        ..p.into()
+                    };
+                    (n.clone(), Arc::new(record))
+                })
+                .collect(),
+            services: self
+                .services
+                .iter()
+                .map(|(n, s)| (n.clone(), Arc::new(s.into())))
+                .collect(),
+            completed: self.completed.clone(),
+        }
+    }
+
+    /// The job's status.
+    pub fn status(&self) -> JobStatus {
+        self.job.status().cloned().unwrap_or_default()
+    }
+
+    /// The conditions that hold, in order.
+    pub fn state(&self) -> Vec<String> {
+        let held = |c: &training_job::api::JobCondition| c.status == ConditionStatus::True;
+        self.status()
+            .conditions
+            .iter()
+            .filter(|c| held(c))
+            .map(|c| c.type_.clone())
+            .collect()
+    }
+
+    /// All conditions, in order, as `Type=Status(Reason)`.
+    pub fn conditions(&self) -> Vec<String> {
+        let all = self.status().conditions;
+        all.iter()
+            .map(|c| format!("{}={:?}({})", c.type_, c.status, c.reason))
+            .collect()
+    }
+
+    /// `active/succeeded/failed` of a role.
+    pub fn counts(&self, role: &str) -> (i32, i32, i32) {
+        let role = self
+            .status()
+            .replica_statuses
+            .get(role)
+            .cloned()
+            .unwrap_or_default();
+        (role.active, role.succeeded, role.failed)
+    }
+
+    /// Names of the pods without the job's, those that are being deleted in brackets.
+    pub fn pod_names(&self) -> Vec<String> {
+        let short = |pod: &Pod| name(pod).trim_start_matches("job-").to_owned();
+        let all = self.pods.values();
+        all.map(|p| {
+            if is_leaving(p) {
+                format!("({})", short(p))
+            } else {
+                short(p)
+            }
+        })
+        .collect()
+    }
+
+    /// Names of the services without the job's.
+    pub fn service_names(&self) -> Vec<String> {
+        self.services
+            .keys()
+            .map(|n| n.trim_start_matches("job-").to_owned())
+            .collect()
+    }
+
+    /// The attempts that the pods say they are for, by replica.
+    pub fn attempts(&self) -> BTreeMap<String, u32> {
+        let short = |name: &str| name.trim_start_matches("job-").to_owned();
+        self.pods
+            .iter()
+            .map(|(n, p)| (short(n), PodRecord::from(p).attempt))
+            .collect()
+    }
+
+    /// The reasons of all events, in order.
+    pub fn event_reasons(&self) -> Vec<&str> {
+        self.events.iter().map(|e| e.reason.as_str()).collect()
+    }
+
+    /// What holds of every plan, in every story.
+    pub fn check_form(&self, plan: &Plan) {
+        let status = self.status();
+        for deletion in &plan.delete {
+            let (uid, leaving) = match deletion.kind {
+                ChildKind::Pod => {
+                    let pod = &self.pods[&deletion.name];
+                    (pod.metadata.uid.clone(), is_leaving(pod))
+                }
+                ChildKind::Service => (self.services[&deletion.name].metadata.uid.clone(), false),
+            };
+            assert_eq!(
+                uid.as_deref(),
+                Some(&*deletion.uid),
+                "a deletion means the object that was seen"
+            );
+            assert!(!leaving, "{} is being deleted already", deletion.name);
+        }
+        let wanted = self.wanted();
+        for pod in &plan.create_pods {
+            assert!(wanted.contains(&name(pod)), "{} is no replica's", name(pod));
+            assert!(!self.pods.contains_key(&name(pod)), "{} has a pod", name(pod));
+        }
+        for service in &plan.create_services {
+            let name = service.metadata.name.clone().unwrap();
+            assert!(
+                wanted.contains(&name) && !self.services.contains_key(&name),
+                "{name}"
+            );
+        }
+        let creates = !plan.create_pods.is_empty() || !plan.create_services.is_empty();
+        if status.is_finished() && status.start_time.is_some() {
+            assert!(!creates, "a finished job creates nothing");
+            let after = plan.status.as_ref().map_or(&status, |c| &c.status);
+            assert_eq!(after.conditions, status.conditions, "a verdict is final");
+        }
+        if !plan.events.is_empty() && validate(&self.job, &self.settings).is_ok() {
+            let change = plan
+                .status
+                .as_ref()
+                .expect("an event tells of a change of status");
+            assert!(change.urgent, "what is told is written without delay");
+        }
+        if self.job.run_policy().suspend == Some(true) {
+            assert!(!creates, "a suspended job creates nothing");
+        }
+        let Some(change) = &plan.status else { return };
+        assert_ne!(change.status, status, "a status is written only if it differs");
+        assert!(
+            change.status.restart_count >= status.restart_count,
+            "the counter never falls"
+        );
+        let restarting = format!("{}Restarting", J::kind(&()));
+        let ends = change.status.is_finished() && !status.is_finished();
+        let restarts = change.status.recovery.job > status.recovery.job
+            && plan.events.iter().any(|e| e.reason == restarting);
+        if ends || restarts {
+            assert!(
+                !creates && plan.delete.is_empty(),
+                "what must not be lost is written first, and alone"
+            );
+        }
+    }
+
+    /// The names of all replicas' pods.
+    fn wanted(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for (role, spec) in self.job.replica_specs() {
+            let replicas = spec.as_ref().and_then(|s| s.replicas).unwrap_or(1);
+            names.extend((0..replicas).map(|i| format!("job-{}-{i}", role.to_lowercase())));
+        }
+        names
+    }
+
+    fn uid(&mut self) -> String {
+        self.last_uid += 1;
+        format!("uid-{}", self.last_uid)
+    }
+}
+
+/// One call of a pass.
+pub enum Step {
+    /// Create a service.
+    CreateService(Box<Service>),
+    /// Create a pod.
+    CreatePod(Box<Pod>),
+    /// Delete a pod or a service.
+    Delete(Deletion),
+}
+
+/// The calls of a plan but for the status, in the controller's order.
+pub fn steps(plan: &Plan) -> Vec<Step> {
+    let services = plan
+        .create_services
+        .iter()
+        .cloned()
+        .map(|s| Step::CreateService(Box::new(s)));
+    let pods = plan
+        .create_pods
+        .iter()
+        .cloned()
+        .map(|p| Step::CreatePod(Box::new(p)));
+    services
+        .chain(pods)
+        .chain(plan.delete.iter().cloned().map(Step::Delete))
+        .collect()
+}
+
+fn name(pod: &Pod) -> String {
+    pod.metadata.name.clone().unwrap()
+}
+
+fn is_leaving(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+/// A job's YAML. `roles` are such as `Master=1 Worker=2:OnFailure`, `fields` lines of the spec.
+fn yaml<J: TrainingJob>(roles: &str, fields: &str) -> String {
+    let (version, kind) = (J::api_version(&()), J::kind(&()));
+    let (field, container) = (J::FRAMEWORK.specs_field, J::FRAMEWORK.container);
+    let mut text =
+        format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: job, namespace: team}}\nspec:\n");
+    for line in fields.lines() {
+        text += &format!("  {line}\n");
+    }
+    text += &format!("  {field}:\n");
+    for role in roles.split_whitespace() {
+        let (name, rest) = role
+            .split_once('=')
+            .expect("a role is Name=replicas or Name=replicas:Policy");
+        let (replicas, policy) = rest.split_once(':').unwrap_or((rest, "Never"));
+        text += &format!(
+            "    {name}: {{replicas: {replicas}, restartPolicy: {policy}, \
+             template: {{spec: {{containers: [{{name: {container}, image: 'example.com/job:1'}}]}}}}}}\n"
+        );
+    }
+    text
+}
