@@ -1,6 +1,7 @@
 //! The kinds of job that this operator runs.
 
 use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -23,8 +24,9 @@ pub(crate) const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 /// What can be done with a job of some kind without knowing its type.
 pub(crate) struct Kind {
     /// The custom resource definition.
-    pub(crate) definition: CustomResourceDefinition,
-    schemas: BTreeMap<String, JSONSchemaProps>,
+    /// Made when it is first asked for: it takes longer than anything else that a short command does.
+    pub(crate) definition: LazyLock<CustomResourceDefinition>,
+    schemas: OnceLock<BTreeMap<String, JSONSchemaProps>>,
     /// Where its jobs are in the API.
     pub(crate) resource: ApiResource,
     /// What the operator has against a job, or what its author should know of a good one.
@@ -59,10 +61,9 @@ pub(crate) fn kinds() -> Vec<Kind> {
 
 impl Kind {
     fn of<J: TrainingJob>() -> Self {
-        let definition = J::definition();
         Self {
-            schemas: schemas(&definition),
-            definition,
+            schemas: OnceLock::new(),
+            definition: LazyLock::new(J::definition),
             check: check::<J>,
             render: render_all::<J>,
             explain: explain::life::<J>,
@@ -76,7 +77,7 @@ impl Kind {
 
     /// Its name.
     pub(crate) fn name(&self) -> &str {
-        &self.definition.spec.names.kind
+        &self.resource.kind
     }
 
     /// The API versions under which it may be written, the one that is stored first.
@@ -91,7 +92,9 @@ impl Kind {
 
     /// The schema of a job written under `api_version`, if the kind has that version.
     pub(crate) fn schema(&self, api_version: &str) -> Option<&JSONSchemaProps> {
-        self.schemas.get(api_version)
+        self.schemas
+            .get_or_init(|| schemas(&self.definition))
+            .get(api_version)
     }
 }
 

@@ -100,7 +100,8 @@ pub(crate) async fn run(args: &Args, jobs: Vec<DynamicObject>) -> anyhow::Result
     let mut signals = Signals::listen()?;
     let cluster = Cluster::builder().auto_namespaces().build();
     let client = cluster.client("default");
-    let kinds = kinds();
+    let mut kinds = kinds();
+    kinds.retain(|kind| jobs.iter().any(|job| kind_of(job) == Some(kind.name())));
     install(&client, &kinds).await?;
 
     let operator = Operator::new(client.clone(), options());
