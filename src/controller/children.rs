@@ -357,15 +357,13 @@ impl Children {
                 concerned.extend(self.remove::<C>(&key, None));
             }
         }
-        if self
-            .held::<C>(&key)
-            .is_some_and(|held| held.uid() != record.uid())
-        {
+        let mut held = self.held::<C>(&key);
+        if held.as_ref().is_some_and(|held| held.uid() != record.uid()) {
             // Its predecessor has gone unseen.
             self.remove::<C>(&key, None);
+            held = None;
         }
-        let now = self.clock.now();
-        record.follow(self.held::<C>(&key).as_deref(), now);
+        record.follow(held.as_deref(), self.clock.now());
         C::tracker(self).entries.insert(
             key,
             Entry {
