@@ -28,6 +28,9 @@ use exit::Failure;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Run(arguments) => {
+            return training_job::process::main(&arguments.flags, kinds::for_clusters());
+        }
         Command::Render(arguments) => render::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
