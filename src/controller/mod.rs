@@ -32,6 +32,7 @@ mod queue;
 mod reconcile;
 mod report;
 mod retry;
+mod shared;
 mod stored;
 mod version;
 mod watch;
