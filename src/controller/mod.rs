@@ -30,10 +30,7 @@ mod operator;
 mod queue;
 mod reconcile;
 mod report;
-mod retry;
 mod stored;
-mod version;
-mod watch;
 
 pub use clock::{Clock, SystemClock};
 pub use operator::{Operator, Options};

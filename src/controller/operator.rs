@@ -14,13 +14,13 @@ use crate::api::labels;
 use crate::job::TrainingJob;
 use crate::observed::{PodRecord, ServiceRecord};
 use crate::validate::Settings;
+use crate::watch::{self as watching, Event};
 
 use super::children::{Children, OwnerRef, Tracked};
 use super::clock::{Clock, SystemClock};
 use super::events::Recorder;
 use super::queue::{Key, Queue};
 use super::reconcile::{Boxed, Kind, KindOf, Shared};
-use super::watch::{self as watching, Event};
 
 /// How long changes of a job's children are collected before the job is looked at: many change
 /// together.

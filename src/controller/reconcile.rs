@@ -18,7 +18,9 @@ use crate::api::JobStatus;
 use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan, PlannedEvent};
+use crate::retry::{CallError, backoff, call};
 use crate::validate::{Settings, validate};
+use crate::watch::{self as watching, Event};
 
 use super::apply::{Applied, Applier, ApplyError};
 use super::children::Children;
@@ -27,9 +29,7 @@ use super::events::{self, Recorder};
 use super::jobs::{JobName, Jobs};
 use super::queue::{Key, Queue};
 use super::report;
-use super::retry::{CallError, backoff, call};
 use super::stored::Stored;
-use super::watch::{self as watching, Event};
 
 /// How long changes of mere counts are collected before they are written.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);

@@ -15,8 +15,8 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::retry::{CallError, backoff, call};
-use super::version::Version;
+use crate::retry::{CallError, backoff, call};
+use crate::version::Version;
 
 /// Seconds after which the server ends a watch, so that one that died silently is noticed.
 const WATCH_SECONDS: u32 = 120;
@@ -38,7 +38,7 @@ const CALM: Duration = Duration::from_secs(30);
 const MOST_FAILURES: u32 = 7;
 
 /// What a watch tells.
-pub(super) enum Event<K> {
+pub(crate) enum Event<K> {
     /// A list begins.
     ListBegins,
     /// The list names an object.
@@ -84,7 +84,7 @@ impl Trouble {
 }
 
 /// Watches the objects of `api` that `labels` selects for ever, and hands each event to `take`.
-pub(super) async fn watch<K>(api: Api<K>, labels: Option<String>, mut take: impl FnMut(Event<K>))
+pub(crate) async fn watch<K>(api: Api<K>, labels: Option<String>, mut take: impl FnMut(Event<K>))
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
