@@ -93,6 +93,7 @@
 //! # Features
 //!
 //! * `memory`: the in-memory Kubernetes API under a real `kube::Client` (tests, simulation, local runs).
+//! * `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
 //! * `local`: the node agent, which runs pods as processes of this machine. Linux only.
 //!
 //! The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the binary.
@@ -114,8 +115,10 @@ mod watch;
 pub mod local;
 #[cfg(feature = "memory")]
 pub mod memory;
+#[cfg(feature = "process")]
+pub mod process;
 
-pub use controller::{Operator, Options};
+pub use controller::{Metrics, Operator, Options};
 pub use job::{Framework, Milestone, RoleKind, TrainingJob};
 pub use plan::{Plan, plan};
 pub use replicas::{Outcome, ReplicaState, Replicas, RoleReplicas};

@@ -51,6 +51,8 @@ pub(crate) enum Event<K> {
     Deleted(K),
     /// Nothing more is to come up to this version.
     Passed(Version),
+    /// A list or the watch failed; another begins after a while.
+    Failed,
 }
 
 /// Why a list or a watch ended.
@@ -114,6 +116,7 @@ where
         }
         let wait = failures.wait(&kind);
         tracing::warn!(kind, %trouble, wait_ms = wait.as_millis(), "a watch failed");
+        take(Event::Failed);
         sleep(wait).await;
     }
 }

@@ -14,6 +14,7 @@ Examples:
   training-operator diff origin/main:jobs jobs
   training-operator local run job.yaml
   training-operator local node --kubeconfig ~/.kube/config --venv .venv/mxnet
+  training-operator run --leader-elect
 
 Exit codes:
   0    all is well
@@ -33,6 +34,8 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the operator on a cluster.
+    Run(Run),
     /// Print every service and pod that jobs would get.
     Render(Render),
     /// Tell what is wrong with jobs, and what is surely not meant.
@@ -52,6 +55,31 @@ pub(crate) enum Command {
     /// Run pods as processes of this machine: jobs without a cluster, or a cluster's pods.
     #[command(subcommand)]
     Local(Local),
+}
+
+const RUN_HELP: &str = "\
+The cluster is that of --kubeconfig, else of $KUBECONFIG or ~/.kube/config, else the one in which
+this process runs as a pod. Logs go to standard error. Each flag can also be given by the environment
+variable that stands behind it.
+
+Examples:
+  training-operator run
+  training-operator run --kubeconfig ~/.kube/config --namespace team-a --zap-encoder json
+  training-operator run --leader-elect --enable-scheme MXJob --default-restart-scope Replica
+
+Exit codes:
+  0    ended by SIGTERM or SIGINT; what was under way is finished, the lease given back
+  1    the cluster's address, a port or a client could not be had
+  2    bad usage
+  130  or 143: a second signal ended it at once";
+
+/// Run the operator on a cluster.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_HELP)]
+pub(crate) struct Run {
+    /// How it runs.
+    #[command(flatten)]
+    pub(crate) flags: training_job::process::Flags,
 }
 
 const RENDER_HELP: &str = "\

@@ -10,6 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::api::ApiResource;
 use serde_json::Value;
 use training_job::local::{Environment, LocalPod};
+use training_job::process::Kinds;
 use training_job::validate::{FieldErrors, warnings};
 use training_job::{Framework, Operator, Settings, TrainingJob, render, validate};
 use training_job_mxnet::MXJob;
@@ -39,6 +40,8 @@ pub(crate) struct Kind {
     pub(crate) normalize: fn(&Value) -> serde_json::Result<Value>,
     /// Makes an operator manage its jobs.
     pub(crate) manage: fn(Operator) -> Operator,
+    /// Adds it to the kinds of an operator on a cluster.
+    add: fn(Kinds) -> Kinds,
     /// Its names and roles.
     pub(crate) framework: Framework,
     /// What its replicas need to be told when they run as local processes.
@@ -52,6 +55,11 @@ pub(crate) enum Refusal {
     Unreadable(String),
     /// Fields are wrong.
     Invalid(FieldErrors),
+}
+
+/// All kinds, for an operator on a cluster.
+pub(crate) fn for_clusters() -> Kinds {
+    kinds().iter().fold(Kinds::default(), |all, kind| (kind.add)(all))
 }
 
 /// All kinds.
@@ -69,6 +77,7 @@ impl Kind {
             explain: explain::life::<J>,
             normalize: normalize::<J>,
             manage: Operator::manage::<J>,
+            add: Kinds::with::<J>,
             framework: J::FRAMEWORK,
             adjust_local: J::adjust_local,
             resource: ApiResource::erase::<J>(&()),

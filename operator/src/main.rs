@@ -21,6 +21,7 @@ mod table;
 mod validate;
 mod write;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -31,6 +32,9 @@ use exit::Failure;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Run(arguments) => {
+            return training_job::process::main(&arguments.flags, kinds::for_clusters());
+        }
         Command::Render(arguments) => render::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
@@ -68,9 +72,11 @@ fn run_to_end(
     command: &str,
     work: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> Result<ExitCode, Failure> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    // What the client says of each connection, the callers say too.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_env_filter(filter)
         .init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -132,7 +132,7 @@ impl Applier<'_> {
             .iter()
             .map(|object| async move {
                 let name = object.meta().name.clone().unwrap_or_default();
-                let call = self.create_one::<C>(api, object, &name);
+                let call = self.create_one::<C>(api, kind, object, &name);
                 match unless_failed(failed, call).await {
                     Ok(()) => Ok(name),
                     Err(problem) => Err(ApplyFailure {
@@ -150,6 +150,7 @@ impl Applier<'_> {
     async fn create_one<C: Tracked>(
         &self,
         api: &Api<C::Object>,
+        kind: ChildKind,
         object: &C::Object,
         name: &str,
     ) -> Result<(), ApplyError>
@@ -165,6 +166,7 @@ impl Applier<'_> {
         match call(api.create(&PostParams::default(), object)).await {
             Ok(created) => {
                 self.children().answered::<C>(&created);
+                self.log("created", kind, name);
                 Ok(())
             }
             Err(error) if error.is_already_there() => self.take_over::<C>(api, name).await,
@@ -234,7 +236,7 @@ impl Applier<'_> {
             .iter()
             .map(|deletion| async move {
                 let Deletion { name, uid, .. } = deletion;
-                match unless_failed(failed, self.delete_one::<C>(api, name, uid)).await {
+                match unless_failed(failed, self.delete_one::<C>(api, kind, name, uid)).await {
                     Ok(()) => Ok(name.clone()),
                     Err(problem) => Err(ApplyFailure {
                         kind,
@@ -251,6 +253,7 @@ impl Applier<'_> {
     async fn delete_one<C: Tracked + Clone>(
         &self,
         api: &Api<C::Object>,
+        kind: ChildKind,
         name: &str,
         uid: &str,
     ) -> Result<(), ApplyError>
@@ -262,7 +265,7 @@ impl Applier<'_> {
         self.children().deleting_here::<C>(self.owner, name, uid);
         let deleted = self.call_delete::<C>(api, name, uid).await;
         match deleted {
-            Ok(Deleted::Now) => {}
+            Ok(Deleted::Now) => self.log("deleted", kind, name),
             Ok(Deleted::Before) => self.children().absent::<C>(self.namespace, name, uid),
             Err(_) => self.children().not_deleting::<C>(self.owner, name, uid),
         }
@@ -292,6 +295,23 @@ impl Applier<'_> {
             Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Deleted::Before),
             Err(error) => Err(error),
         }
+    }
+
+    /// One line for each decision that was carried out.
+    fn log(&self, done: &str, kind: ChildKind, name: &str) {
+        let replica = name
+            .strip_prefix(self.name)
+            .and_then(|rest| rest.strip_prefix('-'));
+        let (role, index) = replica.and_then(|r| r.rsplit_once('-')).unzip();
+        tracing::info!(
+            kind = self.kind,
+            namespace = self.namespace,
+            job = self.name,
+            role,
+            index,
+            "{done} {} {name}",
+            noun(kind),
+        );
     }
 
     fn children(&self) -> std::sync::MutexGuard<'_, Children> {

@@ -26,6 +26,7 @@ mod events;
 mod jobs;
 #[cfg(test)]
 mod jobs_tests;
+mod metrics;
 mod operator;
 mod queue;
 mod reconcile;
@@ -33,4 +34,5 @@ mod report;
 mod stored;
 
 pub use clock::{Clock, SystemClock};
+pub use metrics::Metrics;
 pub use operator::{Operator, Options};

@@ -1,5 +1,6 @@
 //! The run loop: watches, then passes.
 
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,23 +9,27 @@ use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use kube::{Client, Resource};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::api::labels;
 use crate::job::TrainingJob;
 use crate::observed::{PodRecord, ServiceRecord};
 use crate::validate::Settings;
-use crate::watch::{self as watching, Event};
+use crate::watch::Event;
 
 use super::children::{Children, OwnerRef, Tracked};
 use super::clock::{Clock, SystemClock};
 use super::events::Recorder;
+use super::metrics::Metrics;
 use super::queue::{Key, Queue};
 use super::reconcile::{Boxed, Kind, KindOf, Shared};
 
 /// How long changes of a job's children are collected before the job is looked at: many change
 /// together.
 const COLLECT: Duration = Duration::from_millis(10);
+
+/// How long what is under way may take when the operator is to stop.
+const PARTING: Duration = Duration::from_secs(10);
 
 /// How the operator runs.
 #[derive(Clone)]
@@ -39,6 +44,8 @@ pub struct Options {
     pub calls: usize,
     /// Where the time comes from; default the system's clock.
     pub clock: Arc<dyn Clock>,
+    /// What is counted; default: counters that nobody reads.
+    pub metrics: Metrics,
 }
 
 impl Default for Options {
@@ -49,6 +56,7 @@ impl Default for Options {
             concurrency: 16,
             calls: 64,
             clock: Arc::new(SystemClock),
+            metrics: Metrics::default(),
         }
     }
 }
@@ -76,6 +84,7 @@ impl Operator {
             clock: options.clock,
             queue: Queue::default(),
             limit: Semaphore::new(options.calls.max(1)),
+            metrics: options.metrics,
         };
         let concurrency = options.concurrency.max(1);
         Self {
@@ -102,6 +111,12 @@ impl Operator {
     /// Runs for ever. Dropping the future stops the operator between two calls; what it was about to
     /// do, the next one does.
     pub async fn run(self) {
+        self.run_until(std::future::pending()).await;
+    }
+
+    /// Runs until `stop` is done; then finishes what is under way, but begins nothing. Calls that take
+    /// longer than 10 s are abandoned.
+    pub async fn run_until(self, stop: impl Future<Output = ()> + Send) {
         let shared = &self.shared;
         let mut listed = Vec::new();
         let mut watches: Vec<Boxed<'_>> = Vec::new();
@@ -116,13 +131,21 @@ impl Operator {
         let done = watch::Sender::new(false);
         listed.push(done.subscribe());
         watches.push(Box::pin(self.watch_children::<ServiceRecord>(done)));
-        let work = async {
+        let lists = async {
             for mut list in listed {
                 // The senders live as long as the watches, which never end.
                 let _ = list.wait_for(|done| *done).await;
             }
+        };
+        let work = async {
+            let mut stop = pin!(stop);
+            tokio::select! {
+                biased;
+                () = &mut stop => return,
+                () = lists => {},
+            }
             self.ready.send_replace(true);
-            self.work().await;
+            self.work(stop).await;
         };
         // In this order, so that a pass knows all that has come: in the same order for the same run.
         tokio::select! {
@@ -144,7 +167,7 @@ impl Operator {
     {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
-        watching::watch(self.shared.api::<C::Object>(), Some(selector), |event| {
+        let take = |event: Event<C::Object>| {
             let mut children = self.shared.children();
             let concerned: Vec<OwnerRef> = match event {
                 Event::ListBegins => {
@@ -162,6 +185,7 @@ impl Operator {
                     children.passed::<C>(version);
                     Vec::new()
                 }
+                Event::Failed => Vec::new(),
             };
             drop(children);
             for owner in concerned {
@@ -175,25 +199,30 @@ impl Operator {
                     self.shared.queue.add_at(key, Instant::now() + COLLECT);
                 }
             }
-        })
-        .await;
+        };
+        self.shared.watch(Some(selector), take).await;
     }
 
-    async fn work(&self) {
+    async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) {
         let mut passes = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
+                () = &mut stop => break,
                 Some(key) = passes.next() => self.shared.queue.done(&key),
-                key = self.shared.queue.next(), if passes.len() < self.concurrency => {
+                (key, waited) = self.shared.queue.next(), if passes.len() < self.concurrency => {
                     passes.push(async move {
                         if let Some(kind) = self.kinds.get(key.kind) {
-                            kind.reconcile(&self.shared, &key).await;
+                            kind.reconcile(&self.shared, &key, waited).await;
                         }
                         key
                     });
                 }
             }
+        }
+        let rest = async { while passes.next().await.is_some() {} };
+        if timeout(PARTING, rest).await.is_err() {
+            tracing::warn!("calls under way are abandoned; the next operator finds out what became of them");
         }
     }
 }

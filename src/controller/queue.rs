@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -26,8 +27,8 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct State {
     ready: VecDeque<Key>,
-    /// The keys in `ready`.
-    queued: BTreeSet<Key>,
+    /// The keys in `ready`, and since when.
+    queued: BTreeMap<Key, Instant>,
     working: BTreeSet<Key>,
     /// Keys that came again while in work.
     again: BTreeSet<Key>,
@@ -58,17 +59,18 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// The next job. The caller says [`done`](Self::done) when it has looked at it.
-    pub(super) async fn next(&self) -> Key {
+    /// The next job, and how long it waited. The caller says [`done`](Self::done) when it has looked
+    /// at it.
+    pub(super) async fn next(&self) -> (Key, Duration) {
         loop {
             let changed = self.changed.notified();
             let next_due = {
                 let mut state = self.lock();
                 state.promote(Instant::now());
                 if let Some(key) = state.ready.pop_front() {
-                    state.queued.remove(&key);
+                    let waited = state.queued.remove(&key).map(|since| since.elapsed());
                     state.working.insert(key.clone());
-                    return key;
+                    return (key, waited.unwrap_or_default());
                 }
                 state.by_time.first().map(|(at, _)| *at)
             };
@@ -106,7 +108,8 @@ impl State {
     fn ready(&mut self, key: Key) {
         if self.working.contains(&key) {
             self.again.insert(key);
-        } else if self.queued.insert(key.clone()) {
+        } else if !self.queued.contains_key(&key) {
+            self.queued.insert(key.clone(), Instant::now());
             self.ready.push_back(key);
         }
     }
@@ -142,12 +145,12 @@ mod tests {
         queue.add(key("a"));
         queue.add(key("a"));
         assert_eq!(queue.len(), 1);
-        let a = queue.next().await;
+        let (a, _) = queue.next().await;
         queue.add(key("a"));
         queue.add(key("b"));
-        assert_eq!(queue.next().await, key("b"), "a is in work");
+        assert_eq!(queue.next().await.0, key("b"), "a is in work");
         queue.done(&a);
-        assert_eq!(queue.next().await, key("a"));
+        assert_eq!(queue.next().await.0, key("a"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -157,7 +160,7 @@ mod tests {
         queue.add_at(key("a"), start + Duration::from_secs(9));
         queue.add_at(key("a"), start + Duration::from_secs(5));
         queue.add_at(key("a"), start + Duration::from_secs(7));
-        assert_eq!(queue.next().await, key("a"));
+        assert_eq!(queue.next().await.0, key("a"));
         assert_eq!(start.elapsed().as_secs(), 5);
         queue.done(&key("a"));
         assert!(

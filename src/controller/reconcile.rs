@@ -27,6 +27,7 @@ use super::children::Children;
 use super::clock::Clock;
 use super::events::{self, Recorder};
 use super::jobs::{JobName, Jobs};
+use super::metrics::Metrics;
 use super::queue::{Key, Queue};
 use super::report;
 use super::stored::Stored;
@@ -47,9 +48,35 @@ pub(super) struct Shared {
     pub(super) children: Mutex<Children>,
     pub(super) limit: Semaphore,
     pub(super) recorder: Recorder,
+    pub(super) metrics: Metrics,
 }
 
 impl Shared {
+    /// Watches the objects of a kind for ever, and counts what becomes of the watch.
+    pub(super) async fn watch<K>(&self, labels: Option<String>, mut take: impl FnMut(Event<K>))
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned
+            + Send
+            + 'static,
+    {
+        let resource = K::plural(&());
+        watching::watch(self.api::<K>(), labels, |event| {
+            match event {
+                Event::Failed => self.metrics.watch_failed(&resource),
+                Event::ListEnds(_) => self.metrics.listed(&resource),
+                _ => {}
+            }
+            if !matches!(event, Event::Failed | Event::ListBegins) {
+                self.metrics.heard(&resource, self.clock.now());
+            }
+            take(event);
+        })
+        .await;
+    }
+
     pub(super) fn children(&self) -> MutexGuard<'_, Children> {
         // No code that holds the lock can leave the cache half-changed.
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
@@ -74,8 +101,8 @@ pub(super) trait Kind: Send + Sync {
     fn controller(&self) -> &'static str;
     /// Watches the jobs for ever; says when the first list is in.
     fn watch<'a>(&'a self, shared: &'a Shared, listed: watch::Sender<bool>) -> Boxed<'a>;
-    /// One pass over one job.
-    fn reconcile<'a>(&'a self, shared: &'a Shared, key: &'a Key) -> Boxed<'a>;
+    /// One pass over one job that has waited for so long.
+    fn reconcile<'a>(&'a self, shared: &'a Shared, key: &'a Key, waited: Duration) -> Boxed<'a>;
 }
 
 pub(super) type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -166,21 +193,27 @@ impl<J: TrainingJob> KindOf<J> {
                 let uid = self.jobs().deleted(&job);
                 self.forget(shared, &uid);
             }
-            Event::Passed(_) => {}
+            Event::Passed(_) | Event::Failed => {}
         }
     }
 
-    async fn pass(&self, shared: &Shared, key: &Key) {
+    async fn pass(&self, shared: &Shared, key: &Key, waited: Duration) {
         let Some(stored) = self.jobs().get(&(key.namespace.clone(), key.name.clone())) else {
             return;
         };
         let uid = super::jobs::uid(&*stored);
         let mut memory = self.memory().get(&uid).cloned().unwrap_or_default();
+        let begun = Instant::now();
         // One job's bug must not stop the others.
         let end = AssertUnwindSafe(self.steps(shared, &stored, &mut memory))
             .catch_unwind()
             .await;
-        match end.unwrap_or_else(|_| End::Failed("it panicked".to_owned(), None)) {
+        let end = end.unwrap_or_else(|_| End::Failed("it panicked".to_owned(), None));
+        let failed = matches!(end, End::Failed(..));
+        shared
+            .metrics
+            .passed(J::FRAMEWORK.name, waited, begun.elapsed(), failed);
+        match end {
             End::Settled(wake) => {
                 memory.errors = 0;
                 if let Some(at) = wake {
@@ -314,6 +347,16 @@ impl<J: TrainingJob> KindOf<J> {
         }
         let answer = report::write_status(&shared.client, stored, old, &change.status).await?;
         let changed = answer.meta().resource_version != stored.meta().resource_version;
+        if changed {
+            let meta = stored.meta();
+            shared.metrics.stored(
+                J::FRAMEWORK.name,
+                meta.namespace.as_deref().unwrap_or_default(),
+                meta.creation_timestamp.as_ref().map(|t| t.0),
+                old,
+                &change.status,
+            );
+        }
         self.jobs().answered(answer);
         if !changed {
             return Ok(Written::Unchanged);
@@ -354,15 +397,22 @@ impl<J: TrainingJob> KindOf<J> {
             }
         };
         let now = shared.clock.now();
-        for event in events::of_applied(applied).iter().chain(&fresh).chain(&planned) {
+        let done = events::of_applied(applied);
+        let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
+        for event in fresh.iter().chain(&planned) {
+            let failure = failure.filter(|_| event.warning);
             tracing::info!(
                 kind = self.name(),
                 namespace = stored.meta().namespace,
                 job = stored.meta().name,
+                role = failure.and_then(|f| f.role.as_ref()),
+                index = failure.and_then(|f| f.index),
                 reason = event.reason,
                 "{}",
                 event.message
             );
+        }
+        for event in done.iter().chain(&fresh).chain(&planned) {
             shared.recorder.send(stored, event, now).await;
         }
     }
@@ -391,15 +441,14 @@ impl<J: TrainingJob> Kind for KindOf<J> {
 
     fn watch<'a>(&'a self, shared: &'a Shared, listed: watch::Sender<bool>) -> Boxed<'a> {
         Box::pin(async move {
-            watching::watch(shared.api::<Stored<J>>(), None, |event| {
-                self.take(shared, event, &listed);
-            })
-            .await;
+            shared
+                .watch(None, |event| self.take(shared, event, &listed))
+                .await;
         })
     }
 
-    fn reconcile<'a>(&'a self, shared: &'a Shared, key: &'a Key) -> Boxed<'a> {
-        Box::pin(self.pass(shared, key))
+    fn reconcile<'a>(&'a self, shared: &'a Shared, key: &'a Key, waited: Duration) -> Boxed<'a> {
+        Box::pin(self.pass(shared, key, waited))
     }
 }
 
@@ -420,6 +469,7 @@ async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>) -> End 
     let api = Api::<Stored<J>>::namespaced(shared.client.clone(), &namespace);
     match call(api.delete(&name, &params)).await {
         Ok(_) => {
+            shared.metrics.deleted(J::FRAMEWORK.name, &namespace);
             let event = PlannedEvent {
                 warning: false,
                 reason: "SuccessfulDeleteJob".to_owned(),

@@ -1,0 +1,321 @@
+//! What Prometheus reads.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::api::{ConditionType, JobStatus};
+
+/// Seconds, for what takes moments.
+const MOMENTS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+
+/// Seconds, for a job's start: images are pulled and nodes are waited for.
+const STARTS: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0];
+
+/// Seconds, for a job's whole life: from half a minute to two weeks.
+const LIVES: [f64; 10] = [
+    30.0,
+    120.0,
+    600.0,
+    1_800.0,
+    3_600.0,
+    14_400.0,
+    43_200.0,
+    86_400.0,
+    345_600.0,
+    1_209_600.0,
+];
+
+/// Counters and histograms of an operator. Clones count together.
+///
+/// The counters of jobs have the names and labels of the Go operator v1.8.1 (`pkg/common/metrics.go`);
+/// they count what has been stored in a status, each job's change once.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Families>);
+
+#[derive(Debug)]
+struct Families {
+    created: Family<JobLabels, Counter>,
+    deleted: Family<JobLabels, Counter>,
+    successful: Family<JobLabels, Counter>,
+    failed: Family<JobLabels, Counter>,
+    restarted: Family<JobLabels, Counter>,
+    queued: Family<FrameworkLabel, Histogram>,
+    passes: Family<PassLabels, Histogram>,
+    startup: Family<FrameworkLabel, Histogram>,
+    duration: Family<EndLabels, Histogram>,
+    lists: Family<ResourceLabel, Counter>,
+    watch_failures: Family<ResourceLabel, Counter>,
+    heard: Family<ResourceLabel, Gauge<f64, AtomicU64>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct JobLabels {
+    job_namespace: String,
+    framework: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FrameworkLabel {
+    framework: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PassLabels {
+    framework: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndLabels {
+    framework: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResourceLabel {
+    resource: String,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self(Arc::new(Families {
+            created: Family::default(),
+            deleted: Family::default(),
+            successful: Family::default(),
+            failed: Family::default(),
+            restarted: Family::default(),
+            queued: Family::new_with_constructor(|| Histogram::new(MOMENTS)),
+            passes: Family::new_with_constructor(|| Histogram::new(MOMENTS)),
+            startup: Family::new_with_constructor(|| Histogram::new(STARTS)),
+            duration: Family::new_with_constructor(|| Histogram::new(LIVES)),
+            lists: Family::default(),
+            watch_failures: Family::default(),
+            heard: Family::default(),
+        }))
+    }
+}
+
+impl Metrics {
+    /// Enters all of them into a registry, under their full names.
+    pub fn register(&self, registry: &mut Registry) {
+        let all = &self.0;
+        let jobs = [
+            ("created", &all.created),
+            ("deleted", &all.deleted),
+            ("successful", &all.successful),
+            ("failed", &all.failed),
+            ("restarted", &all.restarted),
+        ];
+        for (what, family) in jobs {
+            registry.register(
+                format!("training_operator_jobs_{what}"),
+                format!("Counts number of jobs {what}"),
+                family.clone(),
+            );
+        }
+        registry.register(
+            "training_operator_queue_seconds",
+            "How long a job waited until it was looked at",
+            all.queued.clone(),
+        );
+        registry.register(
+            "training_operator_reconcile_seconds",
+            "How long one look at a job took, its calls included",
+            all.passes.clone(),
+        );
+        registry.register(
+            "training_operator_job_startup_seconds",
+            "From a job's creation, or its resumption, until it ran",
+            all.startup.clone(),
+        );
+        registry.register(
+            "training_operator_job_duration_seconds",
+            "From a job's start to its end",
+            all.duration.clone(),
+        );
+        registry.register(
+            "training_operator_lists",
+            "Counts complete lists of a resource",
+            all.lists.clone(),
+        );
+        registry.register(
+            "training_operator_watch_failures",
+            "Counts lists and watches that failed",
+            all.watch_failures.clone(),
+        );
+        registry.register(
+            "training_operator_watch_heard_timestamp_seconds",
+            "When the API server was last heard on a watch, in seconds since 1970",
+            all.heard.clone(),
+        );
+    }
+
+    /// A status has been stored over another.
+    pub(super) fn stored(
+        &self,
+        framework: &'static str,
+        namespace: &str,
+        created: Option<Timestamp>,
+        old: &JobStatus,
+        new: &JobStatus,
+    ) {
+        let labels = || JobLabels {
+            job_namespace: namespace.to_owned(),
+            framework,
+        };
+        let all = &self.0;
+        let became = |type_| new.is(type_) && !old.is(type_);
+        let seen = |status: &JobStatus| status.condition(ConditionType::Created).is_some();
+        if seen(new) && !seen(old) {
+            all.created.get_or_create(&labels()).inc();
+        }
+        let restarts = u64::try_from(new.restart_count.saturating_sub(old.restart_count)).unwrap_or(0);
+        if restarts > 0 {
+            all.restarted.get_or_create(&labels()).inc_by(restarts);
+        }
+        if became(ConditionType::Running) && new.restart_count == 0 {
+            let resumed = old.condition(ConditionType::Suspended).is_some();
+            let from = if resumed { start(new) } else { created };
+            if let Some(seconds) = seconds(from, running_since(new)) {
+                let label = FrameworkLabel { framework };
+                all.startup.get_or_create(&label).observe(seconds);
+            }
+        }
+        let ends = [
+            (ConditionType::Succeeded, "succeeded", &all.successful),
+            (ConditionType::Failed, "failed", &all.failed),
+        ];
+        for (type_, result, family) in ends {
+            if became(type_) {
+                family.get_or_create(&labels()).inc();
+                let end = new.completion_time.as_ref().map(|t| t.0);
+                if let Some(seconds) = seconds(start(new), end) {
+                    let labels = EndLabels { framework, result };
+                    all.duration.get_or_create(&labels).observe(seconds);
+                }
+            }
+        }
+    }
+
+    /// A job has been deleted, its time to live being over.
+    pub(super) fn deleted(&self, framework: &'static str, namespace: &str) {
+        let labels = JobLabels {
+            job_namespace: namespace.to_owned(),
+            framework,
+        };
+        self.0.deleted.get_or_create(&labels).inc();
+    }
+
+    /// A job was looked at.
+    pub(super) fn passed(&self, framework: &'static str, waited: Duration, took: Duration, failed: bool) {
+        let label = FrameworkLabel { framework };
+        self.0.queued.get_or_create(&label).observe(waited.as_secs_f64());
+        let result = if failed { "error" } else { "success" };
+        let labels = PassLabels { framework, result };
+        self.0.passes.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A list of `resource` is complete.
+    pub(super) fn listed(&self, resource: &str) {
+        let label = ResourceLabel {
+            resource: resource.to_owned(),
+        };
+        self.0.lists.get_or_create(&label).inc();
+    }
+
+    /// The server was heard on the watch of `resource`.
+    pub(super) fn heard(&self, resource: &str, now: Timestamp) {
+        let label = ResourceLabel {
+            resource: resource.to_owned(),
+        };
+        self.0
+            .heard
+            .get_or_create(&label)
+            .set(now.as_duration().as_secs_f64());
+    }
+
+    /// A list or a watch of `resource` failed.
+    pub(super) fn watch_failed(&self, resource: &str) {
+        let label = ResourceLabel {
+            resource: resource.to_owned(),
+        };
+        self.0.watch_failures.get_or_create(&label).inc();
+    }
+}
+
+fn start(status: &JobStatus) -> Option<Timestamp> {
+    status.start_time.as_ref().map(|t| t.0)
+}
+
+fn running_since(status: &JobStatus) -> Option<Timestamp> {
+    let running = status.condition(ConditionType::Running)?;
+    running.last_transition_time.as_ref().map(|t| t.0)
+}
+
+/// The time between, if both ends are known; a clock that was set back makes it 0.
+fn seconds(from: Option<Timestamp>, to: Option<Timestamp>) -> Option<f64> {
+    Some(to?.duration_since(from?).as_secs_f64().max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(types: &[&str], restarts: i32) -> JobStatus {
+        let conditions: Vec<_> = types
+            .iter()
+            .map(|t| json!({"type": t, "status": "True", "lastTransitionTime": "2026-01-01T00:00:07Z"}))
+            .collect();
+        serde_json::from_value(json!({
+            "conditions": conditions,
+            "restartCount": restarts,
+            "startTime": "2026-01-01T00:00:00Z",
+            "completionTime": "2026-01-01T00:01:40Z",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn each_change_counts_once() {
+        let metrics = Metrics::default();
+        let created = Some("2026-01-01T00:00:00Z".parse().unwrap());
+        let life = [
+            status(&[], 0),
+            status(&["Created"], 0),
+            status(&["Created", "Running"], 0),
+            status(&["Created", "Restarting"], 2),
+            status(&["Created", "Running"], 2),
+            status(&["Created", "Succeeded"], 2),
+            status(&["Created", "Succeeded"], 2),
+        ];
+        for pair in life.windows(2) {
+            metrics.stored("mxnet", "team", created, &pair[0], &pair[1]);
+        }
+        metrics.deleted("mxnet", "team");
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let has = |line: &str| assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
+        let labels = r#"{job_namespace="team",framework="mxnet"}"#;
+        has(&format!("training_operator_jobs_created_total{labels} 1"));
+        has(&format!("training_operator_jobs_restarted_total{labels} 2"));
+        has(&format!("training_operator_jobs_successful_total{labels} 1"));
+        has(&format!("training_operator_jobs_deleted_total{labels} 1"));
+        has(r#"training_operator_job_startup_seconds_sum{framework="mxnet"} 7.0"#);
+        has(r#"training_operator_job_duration_seconds_sum{framework="mxnet",result="succeeded"} 100.0"#);
+        assert!(!text.contains("jobs_failed_total{"), "{text}");
+    }
+}

@@ -1,0 +1,179 @@
+//! A fence around the leader's writes.
+//!
+//! A process that is stopped and goes on later, or whose timers come late, believes for a moment that
+//! it still leads. So every write is let through only while the lease that this process renewed last is
+//! surely its own: the layer sees the renewals pass, and counts from before they were sent.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use http::{Method, Request, Response, StatusCode};
+use tower::{BoxError, Layer, Service};
+
+/// What the layer knows of the lease.
+#[derive(Clone, Debug)]
+pub(super) struct Fence(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// The end of the lease's path.
+    suffix: String,
+    /// The path's end under which it is created.
+    collection: String,
+    /// How long a renewal protects.
+    duration: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// When the lease was last renewed by this process.
+    renewed: Option<Instant>,
+    /// Whether the server has answered a question about the lease.
+    asked: bool,
+}
+
+/// A write after the lease was lost.
+#[derive(Debug, thiserror::Error)]
+#[error("this process does not lead any more: its lease is older than {} s", .0.as_secs_f64())]
+struct NotLeading(Duration);
+
+impl Fence {
+    /// A fence for the lease `name` in `namespace`, of which a renewal protects for `duration`.
+    pub(super) fn new(namespace: &str, name: &str, duration: Duration) -> Self {
+        let collection = format!("/namespaces/{namespace}/leases");
+        Self(Arc::new(Shared {
+            suffix: format!("{collection}/{name}"),
+            collection,
+            duration,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Whether the server lets this process ask about the lease, so that it can lead or stand by.
+    pub(super) fn is_standing_by(&self) -> bool {
+        self.lock().asked
+    }
+
+    /// Lets no write through until the lease is had again.
+    pub(super) fn close(&self) {
+        self.lock().renewed = None;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // The state is two plain values.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_about_lease(&self, path: &str) -> bool {
+        path.ends_with(&self.0.suffix) || path.ends_with(&self.0.collection)
+    }
+
+    fn lets(&self, method: &Method, path: &str) -> Result<(), NotLeading> {
+        if method == Method::GET || self.is_about_lease(path) {
+            return Ok(());
+        }
+        let renewed = self.lock().renewed;
+        match renewed.is_some_and(|at| at.elapsed() < self.0.duration) {
+            true => Ok(()),
+            false => Err(NotLeading(self.0.duration)),
+        }
+    }
+
+    fn saw(&self, method: &Method, path: &str, sent: Instant, status: StatusCode) {
+        if !self.is_about_lease(path) {
+            return;
+        }
+        let mut state = self.lock();
+        // Before the first election there is no lease to be found.
+        state.asked |= status.is_success() || status == StatusCode::NOT_FOUND;
+        if method != Method::GET && status.is_success() {
+            state.renewed = Some(sent);
+        }
+    }
+}
+
+impl<S> Layer<S> for Fence {
+    type Service = Fenced<S>;
+
+    fn layer(&self, inner: S) -> Fenced<S> {
+        Fenced {
+            inner,
+            fence: self.clone(),
+        }
+    }
+}
+
+/// A client's service behind a fence.
+#[derive(Clone, Debug)]
+pub(super) struct Fenced<S> {
+    inner: S,
+    fence: Fence,
+}
+
+impl<S, A, B> Service<Request<A>> for Fenced<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: 'static,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        if let Err(error) = self.fence.lets(&method, &path) {
+            return Box::pin(async move { Err(error.into()) });
+        }
+        let (fence, sent) = (self.fence.clone(), Instant::now());
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await.map_err(Into::into)?;
+            fence.saw(&method, &path, sent, answer.status());
+            Ok(answer)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l";
+    const PODS: &str = "/api/v1/namespaces/ns/pods";
+
+    #[test]
+    fn writes_need_a_lease_that_is_young() {
+        let fence = Fence::new("ns", "l", Duration::from_secs(10));
+        assert!(fence.lets(&Method::GET, PODS).is_ok(), "reading harms nobody");
+        assert!(
+            fence.lets(&Method::PUT, LEASE).is_ok(),
+            "how else could it be had"
+        );
+        assert!(fence.lets(&Method::POST, PODS).is_err());
+        let now = Instant::now();
+        fence.saw(&Method::GET, LEASE, now, StatusCode::OK);
+        assert!(fence.is_standing_by());
+        assert!(fence.lets(&Method::POST, PODS).is_err(), "asking is not having");
+        fence.saw(&Method::PUT, LEASE, now, StatusCode::CONFLICT);
+        assert!(fence.lets(&Method::POST, PODS).is_err(), "a conflict");
+        fence.saw(&Method::PUT, LEASE, now, StatusCode::OK);
+        assert!(fence.lets(&Method::POST, PODS).is_ok());
+        fence.close();
+        assert!(fence.lets(&Method::POST, PODS).is_err(), "given back");
+        fence.saw(&Method::PUT, LEASE, now - Duration::from_secs(10), StatusCode::OK);
+        assert!(
+            fence.lets(&Method::POST, PODS).is_err(),
+            "it took so long to renew"
+        );
+    }
+}

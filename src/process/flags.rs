@@ -1,0 +1,266 @@
+//! The command line of an operator.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+use crate::api::RestartScope;
+
+/// How many jobs are in work at once for each controller thread: passes wait for the API server most
+/// of the time.
+pub(super) const JOBS_PER_THREAD: usize = 16;
+
+/// How many creates and deletes are under way at once for each controller thread.
+pub(super) const CALLS_PER_THREAD: usize = 64;
+
+/// The flags of an operator, for `#[command(flatten)]` in a program's own command line.
+///
+/// Names and defaults are those of the Go training operator v1.8.1 where it has the flag.
+#[derive(Clone, Debug, Args)]
+pub struct Flags {
+    /// The file that tells how to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the service account].
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The one namespace whose jobs are run [default: all namespaces].
+    #[arg(long, env = "KUBEFLOW_NAMESPACE", value_name = "NAME")]
+    pub namespace: Option<String>,
+
+    /// A kind of job to run, such as MXJob; can be repeated [default: all kinds].
+    #[arg(
+        long = "enable-scheme",
+        env = "TRAINING_OPERATOR_ENABLE_SCHEME",
+        value_name = "KIND",
+        value_delimiter = ','
+    )]
+    pub enable_scheme: Vec<String>,
+
+    /// How many times 16 jobs may be in work at once, with up to 64 creates and deletes under way.
+    #[arg(long, env = "TRAINING_OPERATOR_CONTROLLER_THREADS", value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub controller_threads: u16,
+
+    /// What restarts with a failed replica where the job does not say; Replica as the Go operator has it
+    /// [default: what suits the kind of job].
+    #[arg(
+        long,
+        env = "TRAINING_OPERATOR_DEFAULT_RESTART_SCOPE",
+        value_name = "SCOPE",
+        ignore_case = true
+    )]
+    pub default_restart_scope: Option<Scope>,
+
+    /// Whether operators that run at the same time elect one that works; the others stand by.
+    #[arg(long, env = "TRAINING_OPERATOR_LEADER_ELECT", value_name = "BOOL", default_value_t = false,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// The name of the Lease by which they elect.
+    #[arg(
+        long,
+        env = "TRAINING_OPERATOR_LEADER_ELECTION_ID",
+        value_name = "NAME",
+        default_value = "1ca428e5.training-operator.kubeflow.org"
+    )]
+    pub leader_election_id: String,
+
+    /// Its namespace [default: the operator's own].
+    #[arg(
+        long,
+        env = "TRAINING_OPERATOR_LEADER_ELECTION_NAMESPACE",
+        value_name = "NAME"
+    )]
+    pub leader_election_namespace: Option<String>,
+
+    /// How long the others wait for a leader that is silent; whole seconds.
+    #[arg(long, env = "TRAINING_OPERATOR_LEADER_ELECTION_LEASE_DURATION", value_name = "TIME", default_value = "15s",
+          value_parser = duration)]
+    pub leader_election_lease_duration: Duration,
+
+    /// How long a leader tries to renew its lease before it gives up; less than the lease duration.
+    #[arg(long, env = "TRAINING_OPERATOR_LEADER_ELECTION_RENEW_DEADLINE", value_name = "TIME", default_value = "10s",
+          value_parser = duration)]
+    pub leader_election_renew_deadline: Duration,
+
+    /// How often the lease is renewed, or looked at; less than the renew deadline.
+    #[arg(long, env = "TRAINING_OPERATOR_LEADER_ELECTION_RETRY_PERIOD", value_name = "TIME", default_value = "2s",
+          value_parser = duration)]
+    pub leader_election_retry_period: Duration,
+
+    /// Where /metrics is served; 0 for nowhere.
+    #[arg(
+        long,
+        env = "TRAINING_OPERATOR_METRICS_BIND_ADDRESS",
+        value_name = "ADDRESS",
+        default_value = ":8080"
+    )]
+    pub metrics_bind_address: String,
+
+    /// Where /healthz and /readyz are served; 0 for nowhere.
+    #[arg(
+        long,
+        env = "TRAINING_OPERATOR_HEALTH_PROBE_BIND_ADDRESS",
+        value_name = "ADDRESS",
+        default_value = ":8081"
+    )]
+    pub health_probe_bind_address: String,
+
+    /// Accepted; pods are not scheduled in gangs yet, and a warning says so.
+    #[arg(
+        long,
+        env = "TRAINING_OPERATOR_GANG_SCHEDULER_NAME",
+        value_name = "NAME",
+        default_value = ""
+    )]
+    pub gang_scheduler_name: String,
+
+    /// How logs and their amount are chosen.
+    #[command(flatten)]
+    pub logs: LogFlags,
+
+    /// Flags of the Go operator that have no meaning here.
+    #[command(flatten)]
+    pub(super) ignored: IgnoredFlags,
+}
+
+/// The flags for logs: those of zap, the Go operator's logger.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogFlags {
+    /// true: text, all decisions and details; false: JSON, all decisions [default: text, all decisions].
+    #[arg(long, env = "TRAINING_OPERATOR_ZAP_DEVEL", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set)]
+    pub zap_devel: Option<bool>,
+
+    /// The form of the logs: console is text.
+    #[arg(long, env = "TRAINING_OPERATOR_ZAP_ENCODER", value_name = "FORM")]
+    pub zap_encoder: Option<Encoder>,
+
+    /// How much is logged: debug, info, error, panic, or a number above 0 for ever more detail. RUST_LOG, if
+    /// set, goes before it.
+    #[arg(long, env = "TRAINING_OPERATOR_ZAP_LOG_LEVEL", value_name = "LEVEL", value_parser = log_level)]
+    pub zap_log_level: Option<tracing::level_filters::LevelFilter>,
+
+    /// Accepted; there are no stack traces.
+    #[arg(long, env = "TRAINING_OPERATOR_ZAP_STACKTRACE_LEVEL", value_name = "LEVEL")]
+    pub zap_stacktrace_level: Option<String>,
+
+    /// Accepted; times are RFC 3339.
+    #[arg(long, env = "TRAINING_OPERATOR_ZAP_TIME_ENCODING", value_name = "FORM")]
+    pub zap_time_encoding: Option<String>,
+}
+
+/// A form of logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Encoder {
+    /// One JSON object a line.
+    Json,
+    /// Text.
+    Console,
+}
+
+/// What restarts together with a failed replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum Scope {
+    /// The replica alone.
+    Replica,
+    /// All replicas of its role.
+    Role,
+    /// All replicas of the job.
+    Job,
+}
+
+impl From<Scope> for RestartScope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Replica => Self::Replica,
+            Scope::Role => Self::Role,
+            Scope::Job => Self::Job,
+        }
+    }
+}
+
+/// Flags of the Go operator that are about kinds and webhooks which are not here. A Deployment that
+/// has them starts all the same.
+#[derive(Clone, Debug, Args)]
+pub(super) struct IgnoredFlags {
+    #[arg(long, hide = true)]
+    webhook_server_port: Option<String>,
+    #[arg(long, hide = true)]
+    webhook_service_name: Option<String>,
+    #[arg(long, hide = true)]
+    webhook_secret_name: Option<String>,
+    #[arg(long, hide = true)]
+    pytorch_init_container_image: Option<String>,
+    #[arg(long, hide = true)]
+    pytorch_init_container_template_file: Option<String>,
+    #[arg(long, hide = true)]
+    pytorch_init_container_max_tries: Option<String>,
+    #[arg(long, hide = true)]
+    mpi_kubectl_delivery_image: Option<String>,
+}
+
+impl IgnoredFlags {
+    /// Those that were given.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--webhook-server-port", &self.webhook_server_port),
+            ("--webhook-service-name", &self.webhook_service_name),
+            ("--webhook-secret-name", &self.webhook_secret_name),
+            (
+                "--pytorch-init-container-image",
+                &self.pytorch_init_container_image,
+            ),
+            (
+                "--pytorch-init-container-template-file",
+                &self.pytorch_init_container_template_file,
+            ),
+            (
+                "--pytorch-init-container-max-tries",
+                &self.pytorch_init_container_max_tries,
+            ),
+            ("--mpi-kubectl-delivery-image", &self.mpi_kubectl_delivery_image),
+        ];
+        all.into_iter()
+            .filter(|(_, value)| value.is_some())
+            .map(|(name, _)| name)
+            .collect()
+    }
+}
+
+/// A time as Go writes it, such as `15s` or `1m30s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time; write one such as 15s or 1m30s");
+    let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(span).map_err(|_| wrong())
+}
+
+/// A level as zap has them: names, or the verbosity of logr from 1 on.
+fn log_level(text: &str) -> Result<tracing::level_filters::LevelFilter, String> {
+    use tracing::level_filters::LevelFilter as Level;
+    match text.to_lowercase().as_str() {
+        "debug" | "1" => Ok(Level::DEBUG),
+        "info" => Ok(Level::INFO),
+        "warn" => Ok(Level::WARN),
+        "error" | "dpanic" | "panic" | "fatal" => Ok(Level::ERROR),
+        number if number.parse::<u8>().is_ok_and(|n| n > 1) => Ok(Level::TRACE),
+        _ => Err(format!(
+            "{text:?} is no level; write debug, info, error, panic or a number above 0"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_go_writes_them() {
+        assert_eq!(duration("15s"), Ok(Duration::from_secs(15)));
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert!(duration("15").is_err() && duration("-3s").is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! An operator as a process (feature `process`): flags, logs, health, metrics, leader election, signals.
+//!
+//! ```no_run
+//! # use clap::Parser;
+//! # use training_job::process::{Flags, Kinds};
+//! /// Runs my jobs.
+//! #[derive(Parser)]
+//! struct Arguments {
+//!     #[command(flatten)]
+//!     flags: Flags,
+//! }
+//!
+//! # fn kinds() -> Kinds { Kinds::default() }
+//! fn main() -> std::process::ExitCode {
+//!     let arguments = Arguments::parse();
+//!     // Kinds::default().with::<MyJob>()
+//!     training_job::process::main(&arguments.flags, kinds())
+//! }
+//! ```
+//!
+//! # What it does
+//!
+//! * Serves `/healthz` and `/readyz` on `--health-probe-bind-address`, `/metrics` on
+//!   `--metrics-bind-address`. Ready is a process that has the first lists of all kinds, or stands by for
+//!   the leader and could reach the lease.
+//! * With `--leader-elect`, works only while it holds the lease, and lets no write through that the
+//!   lease does not cover. Who loses the lease drops all that it knew and stands by.
+//! * On SIGTERM or SIGINT begins nothing more, finishes what is under way (10 s at most), gives the
+//!   lease back, and ends with code 0. A second signal ends it at once.
+//!
+//! # Permissions
+//!
+//! For each kind: get, list, watch and delete on the jobs, patch on their status, update on their
+//! finalizers; get, list, watch, create and delete on pods and services; create on events. For the
+//! election: get, create and update on leases in the lease's namespace.
+
+mod fence;
+mod flags;
+mod http;
+mod logs;
+mod serve;
+mod stop;
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::controller::Operator;
+use crate::job::TrainingJob;
+
+pub use flags::{Encoder, Flags, LogFlags, Scope};
+
+/// The kinds of job that an operator can run.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds(Vec<Kind>);
+
+#[derive(Clone, Debug)]
+struct Kind {
+    name: String,
+    manage: fn(Operator) -> Operator,
+}
+
+impl Kinds {
+    /// Adds the jobs of type `J`.
+    #[must_use]
+    pub fn with<J: TrainingJob>(mut self) -> Self {
+        self.0.push(Kind {
+            name: J::kind(&()).into_owned(),
+            manage: Operator::manage::<J>,
+        });
+        self
+    }
+
+    /// Those that `--enable-scheme` names; all if it names none.
+    fn enabled(&self, names: &[String]) -> Result<Vec<Kind>, ProcessError> {
+        for name in names {
+            if !self.0.iter().any(|kind| kind.name.eq_ignore_ascii_case(name)) {
+                let known = self.0.iter().map(|k| k.name.as_str()).collect::<Vec<_>>();
+                return Err(ProcessError::Kind {
+                    name: name.clone(),
+                    known: known.join(", "),
+                });
+            }
+        }
+        let wanted =
+            |kind: &&Kind| names.is_empty() || names.iter().any(|name| kind.name.eq_ignore_ascii_case(name));
+        Ok(self.0.iter().filter(wanted).cloned().collect())
+    }
+}
+
+/// Why an operator cannot run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// A kind that is not here.
+    #[error("--enable-scheme: {name:?} is not supported; known are {known}")]
+    Kind {
+        /// What was asked for.
+        name: String,
+        /// The kinds that are here.
+        known: String,
+    },
+    /// Times that do not fit together.
+    #[error("{0}")]
+    Election(&'static str),
+    /// An address that cannot be had.
+    #[error("{flag} {address}: {error}")]
+    Listen {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The address.
+        address: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The cluster's address or credentials cannot be read.
+    #[error("failed to find a cluster: {0}; give --kubeconfig, or set KUBECONFIG")]
+    Config(String),
+    /// No client for the cluster can be made.
+    #[error("failed to make a client for the cluster: {0}")]
+    Client(#[source] kube::Error),
+    /// Something of the process itself.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Runs an operator for `kinds` until a signal ends it: the rest of a program's `main`.
+///
+/// Exit codes: 0 after a signal, 1 if it cannot run, 2 for flags that do not fit together.
+pub fn main(flags: &Flags, kinds: Kinds) -> ExitCode {
+    logs::start(&flags.logs);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => {
+            let ended = runtime.block_on(serve::run(flags, &kinds));
+            // What is still under way in the background does not hold the process.
+            runtime.shutdown_background();
+            ended
+        }
+        Err(error) => Err(error.into()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            match error {
+                ProcessError::Kind { .. } | ProcessError::Election(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}

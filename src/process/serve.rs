@@ -1,0 +1,250 @@
+//! What a process does between its flags and its end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::http::HeaderValue;
+use ::http::header::USER_AGENT;
+use k8s_controller::LeaderElection;
+use kube::client::ClientBuilder;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+
+use crate::controller::{Metrics, Operator, Options};
+use crate::validate::Settings;
+
+use super::fence::Fence;
+use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
+use super::stop::Stop;
+use super::{Kind, Kinds, ProcessError, http};
+
+/// Runs until a signal comes.
+pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError> {
+    let kinds = kinds.enabled(&flags.enable_scheme)?;
+    check_election(flags)?;
+    warn(flags);
+    let stop = Stop::on_signals()?;
+    let config = config(flags).await?;
+    let state = State::default();
+    let mut registry = Registry::default();
+    let metrics = Metrics::default();
+    metrics.register(&mut registry);
+    registry.register(
+        "training_operator_leader",
+        "1 while this process works, 0 while it stands by",
+        state.leading.clone(),
+    );
+    let metrics_listener = http::listen("--metrics-bind-address", &flags.metrics_bind_address).await?;
+    let health_listener =
+        http::listen("--health-probe-bind-address", &flags.health_probe_bind_address).await?;
+    let readiness = state.clone();
+    tokio::spawn(http::serve(
+        "metrics",
+        metrics_listener,
+        http::metrics(Arc::new(registry)),
+    ));
+    tokio::spawn(http::serve(
+        "health",
+        health_listener,
+        http::health(move || readiness.unready()),
+    ));
+    let work = Work {
+        flags,
+        kinds,
+        metrics,
+        state,
+        stop,
+    };
+    if flags.leader_elect {
+        work.by_election(config).await
+    } else {
+        let client = Client::try_from(config).map_err(ProcessError::Client)?;
+        work.lead(client).await;
+        Ok(())
+    }
+}
+
+struct Work<'a> {
+    flags: &'a Flags,
+    kinds: Vec<Kind>,
+    metrics: Metrics,
+    state: State,
+    stop: Stop,
+}
+
+impl Work<'_> {
+    /// Works while this process holds the lease, and stands by otherwise.
+    async fn by_election(&self, config: Config) -> Result<(), ProcessError> {
+        let flags = self.flags;
+        let namespace = flags.leader_election_namespace.clone();
+        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+        let identity = identity();
+        let fence = Fence::new(
+            &namespace,
+            &flags.leader_election_id,
+            flags.leader_election_renew_deadline,
+        );
+        self.state.stand_by(fence.clone());
+        let builder = ClientBuilder::try_from(config).map_err(ProcessError::Client)?;
+        let client = builder.with_layer(&fence).build();
+        let election = LeaderElection::new(client.clone(), &namespace, &flags.leader_election_id, &identity)
+            .with_lease_duration(flags.leader_election_lease_duration)
+            .with_renew_deadline(flags.leader_election_renew_deadline)
+            .with_retry_period(flags.leader_election_retry_period);
+        loop {
+            let leads = watch::Sender::new(false);
+            let term = election.with_lease(async {
+                leads.send_replace(true);
+                self.lead(client.clone()).await;
+            });
+            let give_up = async {
+                self.stop.clone().stopped().await;
+                if *leads.borrow() {
+                    // The term ends by itself, and gives the lease back.
+                    std::future::pending::<()>().await;
+                }
+            };
+            let ended = tokio::select! {
+                biased;
+                ended = term => ended,
+                () = give_up => Some(()),
+            };
+            fence.close();
+            self.state.stand_by(fence.clone());
+            if ended.is_some() {
+                return Ok(());
+            }
+            tracing::warn!(identity, "another process may lead now; this one stands by");
+        }
+    }
+
+    async fn lead(&self, client: Client) {
+        let threads = usize::from(self.flags.controller_threads);
+        let options = Options {
+            namespace: self.flags.namespace.clone().filter(|n| !n.is_empty()),
+            settings: Settings {
+                restart_scope: self.flags.default_restart_scope.map(Into::into),
+                ..Settings::default()
+            },
+            concurrency: threads * JOBS_PER_THREAD,
+            calls: threads * CALLS_PER_THREAD,
+            metrics: self.metrics.clone(),
+            ..Options::default()
+        };
+        let operator = Operator::new(client, options);
+        let operator = self
+            .kinds
+            .iter()
+            .fold(operator, |operator, kind| (kind.manage)(operator));
+        let names = self.kinds.iter().map(|k| k.name.as_str()).collect::<Vec<_>>();
+        tracing::info!(
+            kinds = names.join(","),
+            namespace = self.flags.namespace,
+            "running jobs"
+        );
+        self.state.lead(operator.ready());
+        operator.run_until(self.stop.clone().stopped()).await;
+        tracing::info!("stopped");
+    }
+}
+
+/// What the pages tell.
+#[derive(Clone, Default)]
+struct State {
+    standing: Arc<Mutex<Standing>>,
+    leading: Gauge,
+}
+
+#[derive(Default)]
+enum Standing {
+    #[default]
+    Starting,
+    By(Fence),
+    Leading(watch::Receiver<bool>),
+}
+
+impl State {
+    fn stand_by(&self, fence: Fence) {
+        self.leading.set(0);
+        *self.lock() = Standing::By(fence);
+    }
+
+    fn lead(&self, ready: watch::Receiver<bool>) {
+        self.leading.set(1);
+        *self.lock() = Standing::Leading(ready);
+    }
+
+    fn unready(&self) -> Option<&'static str> {
+        match &*self.lock() {
+            Standing::Starting => Some("starting"),
+            Standing::By(fence) if fence.is_standing_by() => None,
+            Standing::By(_) => Some("the lease could not be asked for yet"),
+            Standing::Leading(ready) if *ready.borrow() => None,
+            Standing::Leading(_) => Some("the first lists are not complete"),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Standing> {
+        // It is replaced as a whole.
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn config(flags: &Flags) -> Result<Config, ProcessError> {
+    let wrong = |error: &dyn std::error::Error| ProcessError::Config(error.to_string());
+    let config = match &flags.kubeconfig {
+        None => Config::infer().await.map_err(|e| wrong(&e)),
+        Some(file) => {
+            let file = Kubeconfig::read_from(file).map_err(|e| wrong(&e))?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .map_err(|e| wrong(&e))
+        }
+    };
+    let mut config = config?;
+    // Every retry is the operator's, per job and bounded.
+    config.default_retry = false;
+    let agent = HeaderValue::from_static(concat!("training-operator/", env!("CARGO_PKG_VERSION")));
+    config.headers.push((USER_AGENT, agent));
+    Ok(config)
+}
+
+/// A name that no other candidate has: a pod's, or a host's, and something by chance.
+fn identity() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "training-operator".to_owned());
+    format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
+/// The library panics on times that do not fit together.
+fn check_election(flags: &Flags) -> Result<(), ProcessError> {
+    let wrong = |why| Err(ProcessError::Election(why));
+    let lease = flags.leader_election_lease_duration;
+    if lease.subsec_nanos() != 0 || i32::try_from(lease.as_secs()).is_err() {
+        wrong("--leader-election-lease-duration must be whole seconds, at most 2147483647")
+    } else if flags.leader_election_renew_deadline >= lease {
+        wrong("--leader-election-renew-deadline must be less than --leader-election-lease-duration")
+    } else if flags.leader_election_retry_period >= flags.leader_election_renew_deadline {
+        wrong("--leader-election-retry-period must be less than --leader-election-renew-deadline")
+    } else if flags.leader_election_retry_period.is_zero() {
+        wrong("--leader-election-retry-period must be more than 0s")
+    } else if flags.leader_election_id.is_empty() {
+        wrong("--leader-election-id must not be empty")
+    } else {
+        Ok(())
+    }
+}
+
+fn warn(flags: &Flags) {
+    if !flags.gang_scheduler_name.is_empty() {
+        tracing::warn!(
+            scheduler = flags.gang_scheduler_name,
+            "--gang-scheduler-name: pods are not scheduled in gangs yet; they are created without a PodGroup"
+        );
+    }
+    for flag in flags.ignored.given() {
+        tracing::warn!("{flag} has no meaning for this operator, which has no webhook, PyTorchJob or MPIJob");
+    }
+}

@@ -1,0 +1,40 @@
+//! Signals that end the process.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Tells when the process is to stop; clones tell the same.
+#[derive(Clone, Debug)]
+pub(super) struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// Listens for SIGTERM and SIGINT from now on. The second one ends the process at once, with the
+    /// code that the signal would have given.
+    pub(super) fn on_signals() -> std::io::Result<Self> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let (sender, receiver) = watch::channel(false);
+        tokio::spawn(async move {
+            loop {
+                let (name, code) = tokio::select! {
+                    Some(()) = terminate.recv() => ("SIGTERM", 143),
+                    Some(()) = interrupt.recv() => ("SIGINT", 130),
+                    else => return,
+                };
+                if sender.send_replace(true) {
+                    std::process::exit(code);
+                }
+                tracing::info!("{name}: finishing what is under way; once more to end at once");
+            }
+        });
+        Ok(Self(receiver))
+    }
+
+    /// Done once the process is to stop.
+    pub(super) async fn stopped(mut self) {
+        if self.0.wait_for(|stop| *stop).await.is_err() {
+            // No signal can come any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
