@@ -36,7 +36,7 @@ pub(super) async fn client(
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
-    let config = match (kubeconfig, context) {
+    let mut config = match (kubeconfig, context) {
         (Some(file), _) => {
             let read = Kubeconfig::read_from(file).context("--kubeconfig")?;
             Config::from_custom_kubeconfig(read, &options)
@@ -48,6 +48,8 @@ pub(super) async fn client(
             .await
             .context("no cluster is configured: name one with --kubeconfig")?,
     };
+    // Every retry is the agent's, per pod and bounded.
+    config.default_retry = false;
     let server = config.cluster_url.to_string();
     Ok((Client::try_from(config)?, server.trim_end_matches('/').to_owned()))
 }
