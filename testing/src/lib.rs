@@ -1,5 +1,5 @@
 //! What the tests of all kinds of job share: a world in which stories are played on the pure core, and
-//! the comparison with recordings of the Go operator.
+//! the comparison with recordings of the Go operator. With the feature `cluster`, also a real control plane.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +8,8 @@
     reason = "this is the body of tests, and a panic is how a test fails"
 )]
 
+#[cfg(feature = "cluster")]
+pub mod cluster;
 mod pods;
 mod recordings;
 mod world;

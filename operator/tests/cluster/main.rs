@@ -1,0 +1,20 @@
+//! The control plane that the tests of a real API server stand on.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod api_server;
+mod audit;
+mod binaries;
+mod child;
+mod controllers;
+mod end;
+mod install;
+mod kubelet;
+mod objects;
+mod programs;
+mod service_accounts;

@@ -1,0 +1,123 @@
+//! The API server's ups and downs.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::Request;
+use kube::{Client, Config};
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::access::{ADMIN, config};
+use super::control_plane::{ControlPlane, Own};
+use super::process::Background;
+use super::{PATIENCE, servers};
+
+/// A server that may be down.
+pub(super) type Slot = Mutex<Option<Background>>;
+
+pub(super) fn lock(slot: &Slot) -> MutexGuard<'_, Option<Background>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Own {
+    pub(super) fn launch_api_server(&self) -> Result<(), String> {
+        let audit = self.options.audit.as_ref();
+        let flags = &self.options.api_server_flags;
+        let program = servers::api_server(&self.layout, self.directory.path(), audit, flags);
+        let started = program.start(&self.directory).map_err(|e| e.to_string())?;
+        *lock(&self.api_server) = Some(started);
+        Ok(())
+    }
+
+    /// Awaits that the API server says that it is ready. It has nothing that could tell by itself.
+    pub(super) async fn ready(&self) -> Result<Config, String> {
+        let deadline = Instant::now() + PATIENCE;
+        let kubeconfig = self.directory.path().join(format!("{ADMIN}.kubeconfig"));
+        let mut last = String::new();
+        while Instant::now() < deadline {
+            if self.etcd.ended().is_some() {
+                return Err(format!("etcd: {}", self.etcd.state()));
+            }
+            let api_server = lock(&self.api_server)
+                .as_ref()
+                .and_then(|s| s.ended().map(|_| s.state()));
+            if let Some(state) = api_server {
+                return Err(format!("kube-apiserver: {state}"));
+            }
+            match asked(&kubeconfig).await {
+                Ok(config) => return Ok(config),
+                Err(error) => last = error,
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        let state = lock(&self.api_server)
+            .as_ref()
+            .map_or_else(String::new, Background::state);
+        Err(format!(
+            "kube-apiserver: not ready in {PATIENCE:?} ({last}); {state}"
+        ))
+    }
+}
+
+/// Whether the API server says that it is ready.
+async fn asked(kubeconfig: &Path) -> Result<Config, String> {
+    let config = config(kubeconfig).await?;
+    let client = Client::try_from(config.clone()).map_err(|e| e.to_string())?;
+    let request = Request::get("/readyz")
+        .body(Vec::new())
+        .map_err(|e| e.to_string())?;
+    let answer = timeout(Duration::from_secs(5), client.request_text(request)).await;
+    answer.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    Ok(config)
+}
+
+impl ControlPlane {
+    fn own(&self) -> &Own {
+        self.own
+            .as_ref()
+            .expect("only a control plane of our own can be tampered with")
+    }
+
+    /// Kills the API server. A gentle stop would serve on for some seconds.
+    pub fn stop_api_server(&self) {
+        *lock(&self.own().api_server) = None;
+    }
+
+    /// Starts the API server at the port and with the data that it had, and awaits that it is ready.
+    pub async fn start_api_server(&self) {
+        let own = self.own();
+        assert!(lock(&own.api_server).is_none(), "the API server runs");
+        own.launch_api_server().unwrap_or_else(|e| panic!("{e}"));
+        own.ready().await.unwrap_or_else(|e| panic!("{e}"));
+    }
+
+    /// Kills the API server and starts it anew.
+    pub async fn restart_api_server(&self) {
+        self.stop_api_server();
+        self.start_api_server().await;
+    }
+
+    /// Has the API server accept connections and answer nothing, until it is resumed.
+    pub fn pause_api_server(&self) {
+        self.signal_api_server(Signal::STOP);
+    }
+
+    /// Ends a pause.
+    pub fn resume_api_server(&self) {
+        self.signal_api_server(Signal::CONT);
+    }
+
+    fn signal_api_server(&self, signal: Signal) {
+        let server = lock(&self.own().api_server);
+        server.as_ref().expect("the API server runs").signal(signal);
+    }
+
+    /// What the API server has logged since its last start.
+    pub fn api_server_log(&self) -> String {
+        lock(&self.own().api_server)
+            .as_ref()
+            .map_or_else(String::new, Background::text)
+    }
+}

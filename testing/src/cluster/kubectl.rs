@@ -1,0 +1,99 @@
+//! kubectl.
+
+use std::ffi::OsString;
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::Api;
+use kube::runtime::conditions::is_crd_established;
+use kube::runtime::wait::Condition;
+
+use super::control_plane::ControlPlane;
+use super::process::Program;
+use super::{repository, wait};
+
+/// What a run of kubectl left.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The exit code.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// The test fails unless the code is 0. Its standard output.
+    #[track_caller]
+    pub fn success(self) -> String {
+        assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
+        self.stdout
+    }
+}
+
+impl ControlPlane {
+    /// Runs kubectl as the administrator in the repository's root.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Output {
+        self.kubectl_with_input(arguments, "").await
+    }
+
+    /// Runs kubectl with this on standard input.
+    pub async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Output {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let file = |name| self.directory.path().join(format!("kubectl-{count}.{name}"));
+        let files = [file("in"), file("out"), file("err")];
+        fs::write(&files[0], input).expect("the directory is ours");
+        let script = r#"input=$1 output=$2 errors=$3; shift 3; exec "$@" <"$input" >"$output" 2>"$errors""#;
+        let home = self.directory.path().join("home");
+        let mut program = Program::new("sh")
+            .args(["-c", script, "sh"])
+            .args(&files)
+            .args([&self.kubectl])
+            .args(arguments)
+            .env("KUBECACHEDIR", home.join("cache"));
+        if self.is_own() {
+            // Plug-ins that sign in to other clusters need the true one.
+            program = program.env("HOME", OsString::from(home));
+        }
+        let code = self.spawn(program).exit_code().await;
+        let [stdout, stderr] = [1, 2].map(|n| {
+            let bytes = fs::read(&files[n]).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        for file in files {
+            let _ = fs::remove_file(file);
+        }
+        Output { code, stdout, stderr }
+    }
+
+    /// Applies `crds/` and awaits that the kinds are served. Once is enough; all but the first call await
+    /// the same.
+    pub async fn install_crds(&self) {
+        self.definitions.get_or_init(|| self.install()).await;
+    }
+
+    async fn install(&self) {
+        let folder = repository().join("crds");
+        let folder = folder.display().to_string();
+        let apply = [
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "-o",
+            "name",
+            "-f",
+            &folder,
+        ];
+        let applied = self.kubectl(&apply).await.success();
+        let api: Api<CustomResourceDefinition> = Api::all(self.client());
+        for line in applied.lines() {
+            let name = line.rsplit('/').next().unwrap_or_default();
+            let established = |d: Option<&CustomResourceDefinition>| is_crd_established().matches_object(d);
+            wait(api.clone(), name, established).await;
+        }
+        self.start_manager();
+    }
+}

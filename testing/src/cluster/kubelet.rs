@@ -1,0 +1,166 @@
+//! What kubelets do to pods, by hand.
+
+use k8s_openapi::api::core::v1::{
+    ContainerState, ContainerStateRunning, ContainerStatus, Pod, PodCondition, PodStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::access::NODE;
+use super::control_plane::ControlPlane;
+use crate::pods::terminated;
+
+/// The kubelets of all nodes, for one namespace. There need be no nodes.
+pub struct Kubelet {
+    api: Api<Pod>,
+}
+
+impl ControlPlane {
+    /// The kubelets, for the pods of this namespace.
+    pub async fn kubelet(&self, namespace: &str) -> Kubelet {
+        let client: Client = self.client_of(&self.user(NODE)).await;
+        Kubelet {
+            api: Api::namespaced(client, namespace),
+        }
+    }
+}
+
+impl Kubelet {
+    /// Puts a pod onto a node.
+    pub async fn bind(&self, pod: &str, node: &str) {
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let parameters = PostParams::default();
+        let done = self
+            .api
+            .create_subresource("binding", pod, &parameters, &binding)
+            .await;
+        let _: Value = done.unwrap_or_else(|e| panic!("pod {pod} is not bound: {e}"));
+    }
+
+    /// Its containers run.
+    pub async fn runs(&self, pod: &str) {
+        self.set(pod, "Running", |_, now| ContainerState {
+            running: Some(ContainerStateRunning {
+                started_at: Some(now.clone()),
+            }),
+            ..ContainerState::default()
+        })
+        .await;
+    }
+
+    /// All its containers end with 0.
+    pub async fn succeeds(&self, pod: &str) {
+        self.set(pod, "Succeeded", |_, now| terminated(0, "Completed", now))
+            .await;
+    }
+
+    /// This container ends with this code, all others with 0.
+    pub async fn exits(&self, pod: &str, container: &str, code: i32) {
+        self.set(pod, "Failed", |name, now| match name == container {
+            true => terminated(code, "Error", now),
+            false => terminated(0, "Completed", now),
+        })
+        .await;
+    }
+
+    /// This container ended with this code and was started again in its pod.
+    pub async fn restarts(&self, pod: &str, container: &str, code: i32) {
+        let mut status = self.status(pod).await;
+        let all = status.container_statuses.iter_mut().flatten();
+        let one = all.into_iter().find(|c| c.name == container);
+        let one = one.unwrap_or_else(|| panic!("container {container} of pod {pod} has not run"));
+        one.restart_count += 1;
+        one.last_state = Some(terminated(code, "Error", &Time(Timestamp::now())));
+        self.patch(pod, &status).await;
+    }
+
+    /// The pod fails for a reason of the node's, and no container says anything.
+    pub async fn evicts(&self, pod: &str) {
+        let status = PodStatus {
+            phase: Some("Failed".to_owned()),
+            reason: Some("Evicted".to_owned()),
+            message: Some("The node was low on resource: memory.".to_owned()),
+            start_time: Some(Time(Timestamp::now())),
+            ..PodStatus::default()
+        };
+        self.patch(pod, &status).await;
+    }
+
+    /// Writes a status as it is, over what is there.
+    pub async fn patch(&self, pod: &str, status: &PodStatus) {
+        let patch = Patch::Merge(json!({ "status": status }));
+        let done = self.api.patch_status(pod, &PatchParams::default(), &patch).await;
+        done.unwrap_or_else(|e| panic!("status of pod {pod}: {e}"));
+    }
+
+    /// Ends a deletion that waits for the kubelet, as it does once a pod's processes have ended.
+    pub async fn finishes_deletion(&self, pod: &str) {
+        let gone = self
+            .api
+            .delete(pod, &DeleteParams::default().grace_period(0))
+            .await;
+        gone.unwrap_or_else(|e| panic!("deletion of pod {pod}: {e}"));
+    }
+
+    async fn pod(&self, pod: &str) -> Pod {
+        self.api
+            .get(pod)
+            .await
+            .unwrap_or_else(|e| panic!("pod {pod}: {e}"))
+    }
+
+    async fn status(&self, pod: &str) -> PodStatus {
+        self.pod(pod).await.status.unwrap_or_default()
+    }
+
+    async fn set(&self, name: &str, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) {
+        let pod = self.pod(name).await;
+        let now = Time(Timestamp::now());
+        let old = pod.status.unwrap_or_default();
+        let ready = phase == "Running";
+        let containers = pod
+            .spec
+            .into_iter()
+            .flat_map(|spec| spec.containers)
+            .map(|container| {
+                let before = old
+                    .container_statuses
+                    .iter()
+                    .flatten()
+                    .find(|c| c.name == container.name);
+                let (restart_count, last_state) =
+                    before.map_or((0, None), |c| (c.restart_count, c.last_state.clone()));
+                let image = container.image.unwrap_or_default();
+                ContainerStatus {
+                    state: Some(state(&container.name, &now)),
+                    name: container.name,
+                    image_id: image.clone(),
+                    image,
+                    ready,
+                    started: Some(ready),
+                    restart_count,
+                    last_state,
+                    ..ContainerStatus::default()
+                }
+            });
+        let status = PodStatus {
+            phase: Some(phase.to_owned()),
+            start_time: Some(old.start_time.unwrap_or_else(|| now.clone())),
+            container_statuses: Some(containers.collect()),
+            conditions: Some(vec![PodCondition {
+                type_: "Ready".to_owned(),
+                status: if ready { "True" } else { "False" }.to_owned(),
+                last_transition_time: Some(now.clone()),
+                ..PodCondition::default()
+            }]),
+            ..PodStatus::default()
+        };
+        self.patch(name, &status).await;
+    }
+}

@@ -1,0 +1,48 @@
+//! A real Kubernetes control plane for tests: etcd, API server and controller manager as processes of
+//! the test, without nodes. [`Kubelet`] plays the nodes.
+//!
+//! Every process stands under a shell that holds one end of a pipe of the test process. However the test
+//! process ends, the pipes close; then the processes are killed and the directory is removed.
+
+mod access;
+mod api_server;
+mod audit;
+mod binaries;
+mod control_plane;
+mod directory;
+mod kubectl;
+mod kubelet;
+mod ports;
+mod process;
+mod servers;
+mod wait;
+
+pub use audit::{Audit, Call};
+pub use binaries::Binaries;
+pub use control_plane::{ControlPlane, Options};
+pub use kubectl::Output;
+pub use kubelet::Kubelet;
+pub use process::{Background, Program};
+pub use rustix::process::Signal;
+pub use wait::{wait, wait_for_all};
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long anything is awaited before the test fails.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The repository.
+pub fn repository() -> PathBuf {
+    let crate_ = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_
+        .parent()
+        .expect("the crate is a folder of the repository")
+        .to_owned()
+}
+
+/// The end of a text, for messages.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(30)..].join("\n")
+}

@@ -1,0 +1,257 @@
+//! Programs that end with the test process.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, BufReader, PipeReader};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::directory::Directory;
+use super::{PATIENCE, tail};
+
+/// The shell becomes the program, so that the process and its exit status are the program's own. What it
+/// leaves in the background waits for the end of the test process, the only one that holds the pipe.
+const SCRIPT: &str = r#"
+exec 3<&0 4>&2
+(read -r _ <&3; kill -s KILL -- "-$$") >/dev/null 2>&1 &
+exec "$@" </dev/null 2>&1 3<&-
+"#;
+
+/// A program to start.
+#[derive(Clone, Debug)]
+pub struct Program {
+    path: OsString,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    directory: Option<PathBuf>,
+}
+
+impl Program {
+    /// The program at this path, or of this name.
+    pub fn new(path: impl AsRef<OsStr>) -> Self {
+        Self {
+            path: path.as_ref().to_owned(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            directory: None,
+        }
+    }
+
+    /// With these arguments behind those it has.
+    pub fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.arguments
+            .extend(arguments.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    /// With this variable.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.environment
+            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// In this directory.
+    pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Sets a variable unless it is set.
+    pub(super) fn default_env(self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        let set = self.environment.iter().any(|(n, _)| n == name);
+        if set { self } else { self.env(name, value) }
+    }
+
+    pub(super) fn default_directory(mut self, directory: PathBuf) -> Self {
+        self.directory.get_or_insert(directory);
+        self
+    }
+
+    pub(super) fn start(&self, directory: &Arc<Directory>) -> io::Result<Background> {
+        let (output, writer) = io::pipe()?;
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", SCRIPT, "sh"])
+            .arg(&self.path)
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(writer)
+            .stderr(directory.hold()?)
+            .process_group(0);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        let name = PathBuf::from(&self.path)
+            .file_name()
+            .unwrap_or(&self.path)
+            .to_owned();
+        let shared = Arc::new(Shared {
+            pid,
+            running: Mutex::new(true),
+            seen: watch::Sender::new(Seen::default()),
+        });
+        let attend = Arc::clone(&shared);
+        let attendant = thread::spawn(move || attend.attend(child, output));
+        Ok(Background {
+            name: name.to_string_lossy().into_owned(),
+            shared,
+            attendant: Some(attendant),
+            _directory: Arc::clone(directory),
+        })
+    }
+}
+
+/// What has been seen of a process.
+#[derive(Default)]
+struct Seen {
+    text: String,
+    code: Option<i32>,
+}
+
+struct Shared {
+    pid: Pid,
+    /// Whether the process number is still its own.
+    running: Mutex<bool>,
+    seen: watch::Sender<Seen>,
+}
+
+impl Shared {
+    /// Follows a process to its end. The pipe of the shell, in `child`, stays open as long.
+    fn attend(self: Arc<Self>, mut child: Child, output: PipeReader) {
+        let guard = child.stdin.take();
+        let reading = Arc::clone(&self);
+        let reader = thread::spawn(move || reading.read(output));
+        // It is not reaped yet, so that the group that it leads is surely its own.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(self.pid), options));
+        let _ = kill_process_group(self.pid, Signal::KILL);
+        let status = {
+            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            *running = false;
+            child.wait()
+        };
+        drop(guard);
+        // Who learns of the end may read all that was said.
+        let _ = reader.join();
+        let code = status
+            .ok()
+            .and_then(|s| s.code().or_else(|| s.signal().map(|n| 128 + n)));
+        self.seen.send_modify(|seen| seen.code = Some(code.unwrap_or(-1)));
+    }
+
+    fn read(&self, output: PipeReader) {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while matches!(output.read_until(b'\n', &mut line), Ok(1..)) {
+            self.seen
+                .send_modify(|seen| seen.text.push_str(&String::from_utf8_lossy(&line)));
+            line.clear();
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if *running {
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+}
+
+/// A program that runs until it ends, is dropped, or the test process ends.
+pub struct Background {
+    name: String,
+    shared: Arc<Shared>,
+    attendant: Option<JoinHandle<()>>,
+    /// The directory outlives those who use it.
+    _directory: Arc<Directory>,
+}
+
+impl Background {
+    /// The program's file name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of the program's own process.
+    pub fn pid(&self) -> Pid {
+        self.shared.pid
+    }
+
+    /// What it has said so far, on standard output and standard error.
+    pub fn text(&self) -> String {
+        self.shared.seen.borrow().text.clone()
+    }
+
+    /// Its exit code if it has ended; 128 and the signal if a signal ended it.
+    pub fn ended(&self) -> Option<i32> {
+        self.shared.seen.borrow().code
+    }
+
+    /// Sends a signal, unless it has ended.
+    pub fn signal(&self, signal: Signal) {
+        self.shared.signal(signal);
+    }
+
+    /// Awaits its end: the exit code, or 128 and the signal.
+    pub async fn exit_code(&self) -> i32 {
+        self.until("it to end", |seen| seen.code).await
+    }
+
+    /// Awaits the first line with this text.
+    pub async fn wait_for_line(&self, text: &str) -> String {
+        self.wait_for_lines(text, 1).await.remove(0)
+    }
+
+    /// Awaits that this many lines have this text.
+    pub async fn wait_for_lines(&self, text: &str, count: usize) -> Vec<String> {
+        self.until(&format!("{count} × {text:?}"), |seen| {
+            let whole = &seen.text[..seen.text.rfind('\n').map_or(0, |end| end + 1)];
+            let lines: Vec<_> = whole
+                .lines()
+                .filter(|line| line.contains(text))
+                .map(str::to_owned)
+                .collect();
+            (lines.len() >= count).then_some(lines)
+        })
+        .await
+    }
+
+    /// Awaits something of it. When it has ended, nothing more will come.
+    async fn until<T>(&self, what: &str, look: impl Fn(&Seen) -> Option<T>) -> T {
+        let mut receiver = self.shared.seen.subscribe();
+        let awaited = receiver.wait_for(|seen| look(seen).is_some() || seen.code.is_some());
+        let found = match timeout(PATIENCE, awaited).await {
+            Ok(Ok(seen)) => look(&seen),
+            _ => None,
+        };
+        found.unwrap_or_else(|| panic!("{}: awaited {what}; {}", self.name, self.state()))
+    }
+
+    /// Whether it runs, and its last words.
+    pub(super) fn state(&self) -> String {
+        let state = match self.ended() {
+            Some(code) => format!("ended with {code}"),
+            None => "runs".to_owned(),
+        };
+        format!("it {state}; its last lines:\n{}", tail(&self.text()))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        if let Some(attendant) = self.attendant.take() {
+            let _ = attendant.join();
+        }
+    }
+}
