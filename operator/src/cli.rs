@@ -35,7 +35,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the operator on a cluster.
-    Run(Run),
+    Run(Box<Run>),
     /// Print every service and pod that jobs would get.
     Render(Render),
     /// Tell what is wrong with jobs, and what is surely not meant.

@@ -30,7 +30,7 @@
 //!
 //! # Permissions
 //!
-//! For each kind: get, list, watch and delete on the jobs, patch on their status, update on their
+//! For each kind: list, watch and delete on the jobs, patch on their status, update on their
 //! finalizers; get, list, watch, create and delete on pods and services; create on events. For the
 //! election: get, create and update on leases in the lease's namespace.
 
