@@ -71,6 +71,13 @@ fn its_commands_work() {
                 let differs = arguments[0] == "diff" && output.status.code() == Some(1);
                 assert!(output.status.success() || differs, "{line}: {output:?}");
             }
+            // The tests of the manifests apply these to a real API server.
+            ["kubectl", "apply", "-k", path] => {
+                let overlay = path.rsplit('/').next().unwrap();
+                assert!(root().join(path).is_dir(), "no {line}");
+                let tested = include_str!("install/overlays.rs");
+                assert!(tested.contains(&format!("{overlay:?}")), "no test applies {line}");
+            }
             _ => panic!("README has a command that is not tested: {line}"),
         }
     }

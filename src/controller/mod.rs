@@ -31,6 +31,7 @@ mod operator;
 mod queue;
 mod reconcile;
 mod report;
+mod shared;
 mod stored;
 
 pub use clock::{Clock, SystemClock};

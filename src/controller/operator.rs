@@ -22,7 +22,8 @@ use super::clock::{Clock, SystemClock};
 use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::{Key, Queue};
-use super::reconcile::{Boxed, Kind, KindOf, Shared};
+use super::reconcile::{Boxed, Kind, KindOf};
+use super::shared::Shared;
 
 /// How long changes of a job's children are collected before the job is looked at: many change
 /// together.

@@ -4,32 +4,30 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions};
-use kube::{Api, Client, Resource};
-use tokio::sync::{Semaphore, watch};
+use kube::{Api, Resource};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::api::JobStatus;
+use crate::api::{FailureRecord, JobStatus};
 use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan, PlannedEvent};
 use crate::retry::{CallError, backoff, call};
-use crate::validate::{Settings, validate};
-use crate::watch::{self as watching, Event};
+use crate::validate::validate;
+use crate::watch::Event;
 
 use super::apply::{Applied, Applier, ApplyError};
-use super::children::Children;
-use super::clock::Clock;
-use super::events::{self, Recorder};
+use super::events;
 use super::jobs::{JobName, Jobs};
-use super::metrics::Metrics;
-use super::queue::{Key, Queue};
+use super::queue::Key;
 use super::report;
+use super::shared::Shared;
 use super::stored::Stored;
 
 /// How long changes of mere counts are collected before they are written.
@@ -37,61 +35,6 @@ const COLLECT_COUNTS: Duration = Duration::from_secs(1);
 
 /// The longest time until a job is looked at again for a time limit: clocks are set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
-
-/// What all kinds share.
-pub(super) struct Shared {
-    pub(super) client: Client,
-    pub(super) namespace: Option<String>,
-    pub(super) settings: Settings,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) queue: Queue,
-    pub(super) children: Mutex<Children>,
-    pub(super) limit: Semaphore,
-    pub(super) recorder: Recorder,
-    pub(super) metrics: Metrics,
-}
-
-impl Shared {
-    /// Watches the objects of a kind for ever, and counts what becomes of the watch.
-    pub(super) async fn watch<K>(&self, labels: Option<String>, mut take: impl FnMut(Event<K>))
-    where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + serde::de::DeserializeOwned
-            + Send
-            + 'static,
-    {
-        let resource = K::plural(&());
-        watching::watch(self.api::<K>(), labels, |event| {
-            match event {
-                Event::Failed => self.metrics.watch_failed(&resource),
-                Event::ListEnds(_) => self.metrics.listed(&resource),
-                _ => {}
-            }
-            if !matches!(event, Event::Failed | Event::ListBegins) {
-                self.metrics.heard(&resource, self.clock.now());
-            }
-            take(event);
-        })
-        .await;
-    }
-
-    pub(super) fn children(&self) -> MutexGuard<'_, Children> {
-        // No code that holds the lock can leave the cache half-changed.
-        self.children.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-    {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        }
-    }
-}
 
 /// A kind of jobs under this controller, whatever its type.
 pub(super) trait Kind: Send + Sync {
@@ -123,6 +66,8 @@ struct Memory {
     counts_since: Option<Instant>,
     /// The failures that events have told of.
     told: Vec<PlannedEvent>,
+    /// The reasons of the notices that have been sent.
+    noticed: Vec<String>,
     /// The planned events that have been sent without a status that remembers them.
     unstored: Vec<PlannedEvent>,
 }
@@ -375,13 +320,22 @@ impl<J: TrainingJob> KindOf<J> {
         memory: &mut Memory,
     ) {
         let failures = events::of_failures(applied);
-        let fresh: Vec<_> = failures
+        let mut fresh: Vec<_> = failures
             .iter()
             .filter(|e| !memory.told.contains(e))
             .cloned()
             .collect();
         if !applied.failures.is_empty() {
             memory.told = failures;
+        }
+        if plan.notices.is_empty() {
+            memory.noticed.clear();
+        }
+        for notice in &plan.notices {
+            if !memory.noticed.contains(&notice.reason) {
+                memory.noticed.push(notice.reason.clone());
+                fresh.push(notice.clone());
+            }
         }
         let planned = match written {
             // A plan that is not stored is made again.
@@ -398,23 +352,28 @@ impl<J: TrainingJob> KindOf<J> {
         };
         let now = shared.clock.now();
         let done = events::of_applied(applied);
+        let namespace = stored.meta().namespace.clone().unwrap_or_default();
         let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
         for event in fresh.iter().chain(&planned) {
+            let name = stored.meta().name.as_deref().unwrap_or_default();
             let failure = failure.filter(|_| event.warning);
-            tracing::info!(
-                kind = self.name(),
-                namespace = stored.meta().namespace,
-                job = stored.meta().name,
-                role = failure.and_then(|f| f.role.as_ref()),
-                index = failure.and_then(|f| f.index),
-                reason = event.reason,
-                "{}",
-                event.message
-            );
+            log_event(&self.name(), &namespace, name, failure, event);
         }
         for event in done.iter().chain(&fresh).chain(&planned) {
             shared.recorder.send(stored, event, now).await;
         }
+    }
+}
+
+/// One line for what an event tells; of a failure, with the replica that failed first.
+fn log_event(kind: &str, namespace: &str, job: &str, failure: Option<&FailureRecord>, event: &PlannedEvent) {
+    let (reason, message) = (&event.reason, &event.message);
+    let role = failure.and_then(|f| f.role.as_ref());
+    let index = failure.and_then(|f| f.index);
+    if event.warning {
+        tracing::warn!(kind, namespace, job, role, index, reason, "{message}");
+    } else {
+        tracing::info!(kind, namespace, job, reason, "{message}");
     }
 }
 

@@ -15,6 +15,7 @@ mod end;
 mod failure;
 mod invalid;
 mod ledger;
+mod notices;
 mod standing;
 mod suspension;
 mod verdict;
@@ -49,6 +50,9 @@ pub struct Plan {
     pub status: Option<StatusChange>,
     /// Events to send once the status is stored.
     pub events: Vec<PlannedEvent>,
+    /// Events that are due as long as what they tell of holds: each reason is told once, and again only
+    /// after none held.
+    pub notices: Vec<PlannedEvent>,
     /// When to look again even if nothing happens.
     pub wake: Option<Wake>,
 }
@@ -58,8 +62,8 @@ pub struct Plan {
 pub struct StatusChange {
     /// The whole status.
     pub status: JobStatus,
-    /// Whether it tells of more than counts. Mere counts may wait a little, so that replicas that
-    /// change together cost one write.
+    /// Whether it tells of more than counts, or that the job has been seen. Those may wait a little, so
+    /// that what changes together costs one write.
     pub urgent: bool,
 }
 
@@ -233,7 +237,10 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
                 .recovery
                 .started
                 .clone_from(&self.old.recovery.started);
-            let urgent = only_counts != self.old;
+            // That a job is there is no news to who made it; most run in a moment, and say so in one write.
+            let is_new = self.old == JobStatus::default()
+                && matches!(&only_counts.conditions[..], [one] if one.type_ == ConditionType::Created.as_str());
+            let urgent = only_counts != self.old && !is_new;
             self.plan.status = Some(StatusChange {
                 status: self.status,
                 urgent,

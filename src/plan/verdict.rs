@@ -13,7 +13,7 @@ use crate::topology::Replica;
 
 use super::failure::{Failure, Verdict};
 use super::standing::{self, RoleStanding, Standing};
-use super::{Draft, children, end, ledger};
+use super::{Draft, children, end, ledger, notices};
 
 /// A failed replica.
 struct Failed<'s, 'a> {
@@ -73,6 +73,7 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         if let Some(at) = deadline {
             draft.plan.wake_at(at, "activeDeadlineSeconds");
         }
+        notices::add(draft);
         if failed.is_empty() {
             if outcome == Outcome::Running {
                 draft.set(

@@ -149,3 +149,37 @@ fn counts_are_by_the_names_of_the_framework() {
     w.pod("worker-1").succeeds();
     assert_eq!(w.settle().counts("Worker"), (1, 1, 0));
 }
+
+#[test]
+fn a_notice_names_what_keeps_pods_waiting() {
+    let notices = |w: &World| -> Vec<String> {
+        let all = w.plan().notices;
+        all.into_iter()
+            .map(|n| format!("{}: {}", n.reason, n.message))
+            .collect()
+    };
+    let mut w = World::train("Scheduler=1 Server=1 Worker=3", "");
+    w.settle();
+    assert!(notices(&w).is_empty(), "that pods start is no news");
+    w.pod("worker-0").waits("ContainerCreating", "");
+    assert!(
+        notices(&w).is_empty(),
+        "the cluster does not say more than a word"
+    );
+    w.pod("worker-0")
+        .waits("ImagePullBackOff", "Back-off pulling image");
+    w.pod("worker-1")
+        .waits("ImagePullBackOff", "Back-off pulling image");
+    w.pod("worker-2").waits("ErrImagePull", "no such host");
+    assert_eq!(
+        notices(&w),
+        [
+            "ImagePullBackOff: Error pod job-worker-0 container mxnet waiting message: Back-off pulling image \
+             (and another pod)",
+            "ErrImagePull: Error pod job-worker-2 container mxnet waiting message: no such host",
+        ]
+    );
+    w.all_running();
+    w.settle();
+    assert!(notices(&w).is_empty());
+}

@@ -1,0 +1,70 @@
+//! What all kinds of job share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::{Api, Client, Resource};
+use tokio::sync::Semaphore;
+
+use crate::validate::Settings;
+use crate::watch::{self as watching, Event};
+
+use super::children::Children;
+use super::clock::Clock;
+use super::events::Recorder;
+use super::metrics::Metrics;
+use super::queue::Queue;
+
+/// What all kinds share.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) namespace: Option<String>,
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) queue: Queue,
+    pub(super) children: Mutex<Children>,
+    pub(super) limit: Semaphore,
+    pub(super) recorder: Recorder,
+    pub(super) metrics: Metrics,
+}
+
+impl Shared {
+    /// Watches the objects of a kind for ever, and counts what becomes of the watch.
+    pub(super) async fn watch<K>(&self, labels: Option<String>, mut take: impl FnMut(Event<K>))
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned
+            + Send
+            + 'static,
+    {
+        let resource = K::plural(&());
+        watching::watch(self.api::<K>(), labels, |event| {
+            match event {
+                Event::Failed => self.metrics.watch_failed(&resource),
+                Event::ListEnds(_) => self.metrics.listed(&resource),
+                _ => {}
+            }
+            if !matches!(event, Event::Failed | Event::ListBegins) {
+                self.metrics.heard(&resource, self.clock.now());
+            }
+            take(event);
+        })
+        .await;
+    }
+
+    pub(super) fn children(&self) -> MutexGuard<'_, Children> {
+        // No code that holds the lock can leave the cache half-changed.
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+}
