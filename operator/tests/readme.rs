@@ -3,6 +3,8 @@
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod venv;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,11 +31,7 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 fn program(arguments: &[&str]) -> Output {
-    let made = Command::new(root().join("tools/venv.sh"))
-        .arg("mxnet")
-        .status()
-        .unwrap();
-    assert!(made.success());
+    venv::venv("mxnet");
     let mut command = Command::new(env!("CARGO_BIN_EXE_training-operator"));
     command.args(arguments).current_dir(root()).output().unwrap()
 }

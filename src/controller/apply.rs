@@ -16,9 +16,9 @@ use tokio::sync::Semaphore;
 use crate::api::labels;
 use crate::observed::{PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Deletion, Plan};
+use crate::retry::{CallError, call};
 
 use super::children::{Children, OwnerRef, Tracked, controller};
-use super::retry::{CallError, call};
 
 /// Calls of one job under way at once; further ones wait, so that others get their turn at the
 /// limit for all jobs.

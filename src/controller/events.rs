@@ -10,9 +10,9 @@ use kube::{Api, Client};
 
 use crate::job::TrainingJob;
 use crate::plan::{ChildKind, PlannedEvent};
+use crate::retry::call;
 
 use super::apply::{Applied, ApplyError, noun};
-use super::retry::call;
 use super::stored::Stored;
 
 /// The most names that one event lists.

@@ -15,6 +15,7 @@ use crate::api::labels;
 use crate::job::TrainingJob;
 use crate::observed::{PodRecord, ServiceRecord};
 use crate::validate::Settings;
+use crate::watch::Event;
 
 use super::children::{Children, OwnerRef, Tracked};
 use super::clock::{Clock, SystemClock};
@@ -23,7 +24,6 @@ use super::metrics::Metrics;
 use super::queue::{Key, Queue};
 use super::reconcile::{Boxed, Kind, KindOf};
 use super::shared::Shared;
-use super::watch::Event;
 
 /// How long changes of a job's children are collected before the job is looked at: many change
 /// together.

@@ -18,17 +18,17 @@ use crate::api::{FailureRecord, JobStatus};
 use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan, PlannedEvent};
+use crate::retry::{CallError, backoff, call};
 use crate::validate::validate;
+use crate::watch::Event;
 
 use super::apply::{Applied, Applier, ApplyError};
 use super::events;
 use super::jobs::{JobName, Jobs};
 use super::queue::Key;
 use super::report;
-use super::retry::{CallError, backoff, call};
 use super::shared::Shared;
 use super::stored::Stored;
-use super::watch::Event;
 
 /// How long changes of mere counts are collected before they are written.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);

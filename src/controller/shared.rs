@@ -6,13 +6,13 @@ use kube::{Api, Client, Resource};
 use tokio::sync::Semaphore;
 
 use crate::validate::Settings;
+use crate::watch::{self as watching, Event};
 
 use super::children::Children;
 use super::clock::Clock;
 use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::Queue;
-use super::watch::{self as watching, Event};
 
 /// What all kinds share.
 pub(super) struct Shared {

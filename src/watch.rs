@@ -15,8 +15,8 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::retry::{CallError, backoff, call};
-use super::version::Version;
+use crate::retry::{CallError, backoff, call};
+use crate::version::Version;
 
 /// Seconds after which the server ends a watch, so that one that died silently is noticed.
 const WATCH_SECONDS: u32 = 120;
@@ -38,7 +38,7 @@ const CALM: Duration = Duration::from_secs(30);
 const MOST_FAILURES: u32 = 7;
 
 /// What a watch tells.
-pub(super) enum Event<K> {
+pub(crate) enum Event<K> {
     /// A list begins.
     ListBegins,
     /// The list names an object.
@@ -86,7 +86,7 @@ impl Trouble {
 }
 
 /// Watches the objects of `api` that `labels` selects for ever, and hands each event to `take`.
-pub(super) async fn watch<K>(api: Api<K>, labels: Option<String>, mut take: impl FnMut(Event<K>))
+pub(crate) async fn watch<K>(api: Api<K>, labels: Option<String>, mut take: impl FnMut(Event<K>))
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
@@ -111,10 +111,12 @@ where
                 }
             }
         };
-        if trouble.needs_list() {
-            version = None;
-        }
-        let wait = failures.wait(&kind);
+        let list_at_once = trouble.needs_list() && version.take().is_some() && failures.may_list();
+        let wait = if list_at_once {
+            Duration::ZERO
+        } else {
+            failures.wait(&kind)
+        };
         tracing::warn!(kind, %trouble, wait_ms = wait.as_millis(), "a watch failed");
         take(Event::Failed);
         sleep(wait).await;
@@ -198,9 +200,21 @@ struct Failures {
     count: u32,
     /// When the last wait ended.
     waited: Option<Instant>,
+    /// When a list was last made without a wait.
+    listed: Option<Instant>,
 }
 
 impl Failures {
+    /// Whether a list may be made without a wait. A server that has started anew knows no version from before its start, and
+    /// the failures while it was away say nothing of it any more.
+    fn may_list(&mut self) -> bool {
+        let may = self.listed.is_none_or(|listed| listed.elapsed() >= CALM);
+        if may {
+            self.listed = Some(Instant::now());
+        }
+        may
+    }
+
     /// The wait after one more failure. A list that went well counts for nothing if the watch behind
     /// it fails.
     fn wait(&mut self, kind: &str) -> Duration {
@@ -217,6 +231,15 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_made_at_once_but_not_again_and_again() {
+        let mut failures = Failures::default();
+        assert!(failures.may_list());
+        assert!(!failures.may_list());
+        sleep(CALM).await;
+        assert!(failures.may_list());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_until_all_is_calm() {
