@@ -213,22 +213,33 @@ Examples:
   training-operator diff old.yaml new.yaml
   training-operator diff HEAD:jobs jobs
   training-operator diff origin/main:jobs jobs --format markdown > comment.md
+  training-operator diff --cluster job.yaml
+
+With --cluster the old side is what runs: the pods and services of the jobs of the same names. Of these
+only what a job decides is compared, not what the cluster adds. Pods that a job does not have any more
+because it has ended are shown as added.
 
 Exit codes:
   0  the jobs get the same
   1  they do not
-  2  bad YAML, a job that the operator would refuse, a side that cannot be read, or bad usage";
+  2  bad YAML, a job that the operator would refuse, a side that cannot be read, no cluster, or bad usage";
 
 /// Show what changes in the pods and services that jobs get.
 #[derive(Debug, Args)]
 #[command(after_help = DIFF_HELP)]
 pub(crate) struct Diff {
-    /// The old side.
-    #[arg(value_name = "OLD")]
-    pub(crate) old: PathBuf,
-    /// The new side.
-    #[arg(value_name = "NEW")]
-    pub(crate) new: PathBuf,
+    /// The old side, then the new one; with --cluster the new one alone.
+    #[arg(value_name = "SIDE", required = true, num_args = 1..=2)]
+    pub(crate) sides: Vec<PathBuf>,
+    /// Compare with what runs in the cluster.
+    #[arg(long)]
+    pub(crate) cluster: bool,
+    /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use [default: its current one].
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    pub(crate) context: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     pub(crate) format: DiffFormat,

@@ -2,6 +2,7 @@
 
 mod check;
 mod cli;
+mod cluster;
 mod crds;
 mod diff;
 mod exit;
