@@ -40,11 +40,8 @@ check: toolchain ## Formatting, lints, documentation
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
 
-snapshots: build ## Write snapshots/ anew
-	$(OPERATOR) snapshot examples/mxnet --dir snapshots/mxnet/examples
-	$(OPERATOR) snapshot operator/tests/cases --dir snapshots/mxnet/cases
-	$(OPERATOR) snapshot examples/xgboost --dir snapshots/xgboost/examples
-	$(OPERATOR) snapshot operator/tests/tensorflow --dir snapshots/tensorflow/cases
+snapshots: toolchain ## Write snapshots/ anew
+	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
 
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds

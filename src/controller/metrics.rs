@@ -301,21 +301,21 @@ mod tests {
             status(&["Created", "Succeeded"], 2),
         ];
         for pair in life.windows(2) {
-            metrics.stored("mxnet", "team", created, &pair[0], &pair[1]);
+            metrics.stored("any", "team", created, &pair[0], &pair[1]);
         }
-        metrics.deleted("mxnet", "team");
+        metrics.deleted("any", "team");
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
         let has = |line: &str| assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
-        let labels = r#"{job_namespace="team",framework="mxnet"}"#;
+        let labels = r#"{job_namespace="team",framework="any"}"#;
         has(&format!("training_operator_jobs_created_total{labels} 1"));
         has(&format!("training_operator_jobs_restarted_total{labels} 2"));
         has(&format!("training_operator_jobs_successful_total{labels} 1"));
         has(&format!("training_operator_jobs_deleted_total{labels} 1"));
-        has(r#"training_operator_job_startup_seconds_sum{framework="mxnet"} 7.0"#);
-        has(r#"training_operator_job_duration_seconds_sum{framework="mxnet",result="succeeded"} 100.0"#);
+        has(r#"training_operator_job_startup_seconds_sum{framework="any"} 7.0"#);
+        has(r#"training_operator_job_duration_seconds_sum{framework="any",result="succeeded"} 100.0"#);
         assert!(!text.contains("jobs_failed_total{"), "{text}");
     }
 }

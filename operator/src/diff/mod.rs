@@ -56,8 +56,11 @@ fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
     Ok(Some(objects.collect::<Result<Vec<_>, _>>()?.concat()))
 }
 
+/// The old side and the new one.
+type Sides = (Vec<Value>, Vec<Value>);
+
 /// What runs, and what is to be.
-fn with_cluster(path: &PathBuf, arguments: &Diff) -> Result<Option<(Vec<Value>, Vec<Value>)>, Failure> {
+fn with_cluster(path: &PathBuf, arguments: &Diff) -> Result<Option<Sides>, Failure> {
     let checked = check(std::slice::from_ref(path));
     finding::print(&checked.findings);
     if !checked.is_good() {
