@@ -99,6 +99,7 @@
 //!
 //! The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the binary.
 
+pub mod admission;
 pub mod api;
 pub mod controller;
 mod job;

@@ -98,14 +98,18 @@ fn check_structural(schema: &Value, path: &str) {
             "format",
             "items",
             "maxItems",
+            "maxLength",
+            "maxProperties",
             "maximum",
             "minItems",
             "minimum",
+            "pattern",
             "properties",
             "required",
             "type",
             "x-kubernetes-int-or-string",
             "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-validations",
         ];
         assert!(known.contains(&key.as_str()), "{path}: {key}: {value}");
     }

@@ -248,7 +248,7 @@ impl<J: TrainingJob> KindOf<J> {
             }
             (Ok(Written::Now), _) => End::Again,
             (Ok(Written::Later(at)), _) => End::Settled(Some(wake.map_or(at, |w| w.min(at)))),
-            (Ok(Written::Nothing), _) => End::Settled(wake),
+            (Ok(Written::Nothing | Written::Refused), _) => End::Settled(wake),
         }
     }
 
@@ -290,7 +290,22 @@ impl<J: TrainingJob> KindOf<J> {
                 return Ok(Written::Later(due));
             }
         }
-        let answer = report::write_status(&shared.client, stored, old, &change.status).await?;
+        let answer = match report::write_status(&shared.client, stored, old, &change.status).await {
+            // What is wrong with the job is wrong with every write of it, until it is edited.
+            Err(error) if plan.refused && error.code() == Some(422) => {
+                let (namespace, job) = (&stored.meta().namespace, &stored.meta().name);
+                let problem = error.message();
+                tracing::warn!(
+                    kind = self.name(),
+                    namespace,
+                    job,
+                    problem,
+                    "no status can be written"
+                );
+                return Ok(Written::Refused);
+            }
+            answer => answer?,
+        };
         let changed = answer.meta().resource_version != stored.meta().resource_version;
         if changed {
             let meta = stored.meta();
@@ -341,7 +356,7 @@ impl<J: TrainingJob> KindOf<J> {
             // A plan that is not stored is made again.
             Err(_) | Ok(Written::Later(_) | Written::Unchanged) => Vec::new(),
             Ok(Written::Now) => plan.events.clone(),
-            Ok(Written::Nothing) => {
+            Ok(Written::Nothing | Written::Refused) => {
                 let sent = std::mem::replace(&mut memory.unstored, plan.events.clone());
                 plan.events
                     .iter()
@@ -385,6 +400,8 @@ enum Written {
     Now,
     /// The server took it and stored what it had.
     Unchanged,
+    /// The server takes no status of a job like this.
+    Refused,
     /// It is to be written then.
     Later(Instant),
 }
