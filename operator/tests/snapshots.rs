@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod program;
-
 use std::fs;
 use std::path::Path;
 
-use program::root;
+use training_job_testing::cluster::repository as root;
 
 #[test]
 fn every_snapshot_is_compared_by_a_framework() {

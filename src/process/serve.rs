@@ -245,6 +245,8 @@ fn warn(flags: &Flags) {
         );
     }
     for flag in flags.ignored.given() {
-        tracing::warn!("{flag} has no meaning for this operator, which has no webhook, PyTorchJob or MPIJob");
+        tracing::warn!(
+            "{flag} has no meaning for this operator, which has no webhook and not these kinds of job"
+        );
     }
 }
