@@ -80,6 +80,9 @@ pub(crate) struct Run {
     /// How it runs.
     #[command(flatten)]
     pub(crate) flags: training_job::process::Flags,
+    /// Flags of the Go operator that have no meaning here.
+    #[command(flatten)]
+    pub(crate) ignored: crate::run::Ignored,
 }
 
 const RENDER_HELP: &str = "\
