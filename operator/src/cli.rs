@@ -359,22 +359,23 @@ Exit codes:
   130  ended by Ctrl-C; a second Ctrl-C kills at once";
 
 const LOCAL_NODE_HELP: &str = "\
-For a cluster without kubelets, such as a bare control plane in a test, and to try jobs of a cluster
-on this machine. It is scheduler and kubelet in one:
+For a cluster without kubelets, such as a bare control plane in a test, and to try jobs of a
+cluster on this machine. It is scheduler and kubelet in one:
 
-* It takes every pod of the default scheduler that has no node, of --namespace or of all namespaces. In a
-  cluster that has a scheduler use --no-bind: then only pods come that the scheduler puts here, which
+* It takes every pod of the default scheduler that has no node, of --namespace or of all. In a
+  cluster with a scheduler use --no-bind: then only pods come that the scheduler puts here, which
   must tolerate the node's taint training.kubeflow.org/node-agent:NoSchedule.
-* Images are not pulled: containers' commands run as they are found here, as your user. Whoever may
-  create pods in the cluster runs programs on this machine.
-* It needs the rights to get, list, watch and delete pods, to create pods/binding and to patch
-  pods/status, to list services, to get ConfigMaps and Secrets that pods name, and for its Node object
-  to get, create and delete nodes and to patch nodes/status.
+* Images are not pulled: containers' commands run as they are found here, as your user. Whoever
+  may create pods in the cluster runs programs on this machine.
+* It needs the rights to list, watch, get and delete pods, to create pods/binding, to patch
+  pods/status, to list services, to get the ConfigMaps and Secrets that pods name, and for its
+  Node object to get, create and delete nodes and to patch nodes/status.
 
-While the API server cannot be reached, pods go on; their states are reported when it is back.
-Ctrl-C or SIGTERM ends the pods' processes (SIGTERM, after 10 s SIGKILL), reports the pods as Failed with
-reason Terminated, and removes the node. If it is killed, its processes end with it; the next one of the
-same name reports their pods as Failed with exit code 137, and operators then restart what may be restarted.
+While the API server cannot be reached, pods go on, and their states are reported when it is back.
+Ctrl-C or SIGTERM ends the pods' processes (SIGTERM, after 10 s SIGKILL), reports how they ended
+(those that failed with reason Terminated), and removes the node. If the node is killed, its
+processes end with it; the next one of the same name reports their pods as Failed with exit code
+137, so that operators restart what may be restarted.
 
 Examples:
   training-operator local node --kubeconfig admin.conf --venv .venv/mxnet --workdir examples/mxnet
