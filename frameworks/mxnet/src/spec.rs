@@ -9,6 +9,7 @@ use training_job::api::{
 
 /// A distributed job of Apache MXNet, TVM or BytePS.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(clippy::duplicated_attributes, reason = "of two columns")]
 #[kube(
     group = "kubeflow.org",
     version = "v1",

@@ -30,6 +30,7 @@ const ENDLESS: (&str, &str) = (
 
 /// A distributed job of TensorFlow.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(clippy::duplicated_attributes, reason = "of two columns")]
 #[kube(
     group = "kubeflow.org",
     version = "v1",

@@ -22,6 +22,7 @@ const NO_MASTER: (&str, &str) = (
 
 /// A distributed job of XGBoost or LightGBM.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[allow(clippy::duplicated_attributes, reason = "of two columns")]
 #[kube(
     group = "kubeflow.org",
     version = "v1",

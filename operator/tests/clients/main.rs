@@ -8,4 +8,5 @@
 )]
 
 mod kubectl;
+mod sdk;
 mod stage;
