@@ -30,6 +30,7 @@ boost: build ## Train with XGBoost from examples/xgboost/train.yaml on this mach
 
 test: toolchain ## All tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@tests/control-plane/build.sh
+	@tests/go-operator/build.sh
 	@tools/venv.sh mxnet
 	@tools/venv.sh xgboost
 	@tools/venv.sh tvm

@@ -1,0 +1,75 @@
+//! The two operators.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+use training_job_testing::cluster::{Background, ControlPlane, Program, repository};
+
+const PAGES: [&str; 2] = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+
+/// Ours, for one namespace.
+pub(crate) async fn ours(cluster: &ControlPlane, namespace: &str, flags: &[&str]) -> Background {
+    let program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
+        .args(["run", "--enable-scheme=MXJob", "--namespace", namespace])
+        .args(PAGES)
+        .args(flags);
+    let operator = cluster.spawn(program);
+    operator.wait_for_line("running jobs").await;
+    operator
+}
+
+/// The Go operator v1.8.1, for one namespace. It works when its webhooks could be asked, which are none
+/// here: it needs a configuration of webhooks and a Secret to fill, and two places with certificates, of
+/// which nobody asks for more than that they are there.
+pub(crate) async fn theirs(cluster: &ControlPlane, namespace: &str) -> Background {
+    let home = cluster.directory().join(format!("go-operator-{namespace}"));
+    let certificates = home.join("k8s-webhook-server/serving-certs");
+    fs::create_dir_all(&certificates).unwrap();
+    for (from, to) in [("apiserver.crt", "tls.crt"), ("apiserver.key", "tls.key")] {
+        let from = cluster.directory().join("certificates").join(from);
+        fs::copy(from, certificates.join(to)).unwrap();
+    }
+    // This path is in the program. Others may use it as well, so it is never removed.
+    let fixed = Path::new("/tmp/k8s-webhook-server/serving-certs");
+    fs::create_dir_all(fixed).unwrap();
+    if !fixed.join("tls.crt").exists() {
+        fs::write(fixed.join("tls.crt"), "").unwrap();
+    }
+    let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "Secret",
+         "metadata": {"name": "training-operator-webhook-cert", "namespace": namespace}},
+        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+         "metadata": {"name": "validator.training-operator.kubeflow.org"}, "webhooks": []},
+    ]});
+    // Each test has its Secret, and one of them is the first to make the configuration.
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    cluster
+        .kubectl_with_input(&apply, &objects.to_string())
+        .await
+        .success();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let program = Program::new(built())
+        .args(["--enable-scheme=mxjob", "--namespace", namespace])
+        .args(PAGES)
+        .args([format!("--webhook-server-port={port}")])
+        .env("MY_POD_NAMESPACE", namespace)
+        .env("TMPDIR", &home);
+    let operator = cluster.spawn(program);
+    operator.wait_for_line("Starting workers").await;
+    operator
+}
+
+/// The program. It is built if it is not there.
+fn built() -> std::path::PathBuf {
+    let script = repository().join("tests/go-operator/build.sh");
+    let made = Command::new(script).stdin(Stdio::null()).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    repository().join("target/go-operator/training-operator.v1")
+}

@@ -1,0 +1,169 @@
+//! The stages of a job's life, and how it comes to each and on from it.
+
+use training_job::api::ConditionType;
+
+use crate::jobs::Jobs;
+
+/// A stage of a job's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// No pod runs yet.
+    Created,
+    /// Some pods run.
+    PartlyRunning,
+    Running,
+    /// A worker has ended well.
+    PartlyDone,
+    /// The scheduler was killed, and its successor does not run yet.
+    Restarting,
+    /// A worker was killed, and its pod is still on its way out.
+    AboutToRestart,
+    Suspended,
+    /// It is to have no pods, and they are still on their way out.
+    AboutToSleep,
+    /// Its pods may stay.
+    Succeeded,
+    /// Its pods may stay.
+    Failed,
+    /// Its pods are to go, and are still on their way out.
+    CleaningUp,
+}
+
+pub(crate) const STAGES: [Stage; 11] = [
+    Stage::Created,
+    Stage::PartlyRunning,
+    Stage::Running,
+    Stage::PartlyDone,
+    Stage::Restarting,
+    Stage::AboutToRestart,
+    Stage::Suspended,
+    Stage::AboutToSleep,
+    Stage::Succeeded,
+    Stage::Failed,
+    Stage::CleaningUp,
+];
+
+impl Stage {
+    /// A name for jobs.
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    /// Whether services are still to be deleted, which may happen at any time.
+    pub(crate) fn may_lose(self) -> bool {
+        matches!(self, Self::AboutToSleep | Self::CleaningUp)
+    }
+
+    /// Makes a job and brings it to this stage, under whichever operator.
+    pub(crate) async fn begin(self, jobs: &Jobs, job: &str) {
+        let clean = if self == Self::CleaningUp { "All" } else { "None" };
+        let policy = match self {
+            Self::Restarting | Self::AboutToRestart => "ExitCode",
+            _ => "Never",
+        };
+        jobs.create(job, clean, policy).await;
+        jobs.complete(job).await;
+        let pod = |replica: &str| format!("{job}-{replica}");
+        match self {
+            Self::Created => drop(jobs.is(job, ConditionType::Created).await),
+            Self::PartlyRunning => {
+                jobs.kubelet.runs(&pod("scheduler-0")).await;
+                jobs.kubelet.runs(&pod("worker-0")).await;
+                jobs.is(job, ConditionType::Running).await;
+            }
+            _ => {
+                jobs.run(job).await;
+                jobs.is(job, ConditionType::Running).await;
+            }
+        }
+        match self {
+            Self::Created | Self::PartlyRunning | Self::Running => {}
+            Self::PartlyDone => jobs.kubelet.succeeds(&pod("worker-0")).await,
+            Self::Restarting => {
+                jobs.kubelet.exits(&pod("scheduler-0"), "mxnet", 137).await;
+                jobs.is(job, ConditionType::Restarting).await;
+                let is_new = |pod: &k8s_openapi::api::core::v1::Pod| {
+                    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+                    phase == Some("Pending")
+                };
+                jobs.pods(job, |pods| pods.len() == 4 && pods.iter().any(is_new))
+                    .await;
+            }
+            Self::AboutToRestart => {
+                jobs.hold(job).await;
+                jobs.kubelet.exits(&pod("worker-1"), "mxnet", 137).await;
+                jobs.pods(job, |pods| pods.len() == 3).await;
+            }
+            Self::Suspended => {
+                jobs.suspend(job, true).await;
+                jobs.is(job, ConditionType::Suspended).await;
+                jobs.gone(job).await;
+            }
+            Self::AboutToSleep => {
+                jobs.hold(job).await;
+                jobs.suspend(job, true).await;
+                jobs.stopped(job).await;
+                jobs.is(job, ConditionType::Suspended).await;
+            }
+            Self::Succeeded => {
+                jobs.kubelet.succeeds(&pod("scheduler-0")).await;
+                jobs.is(job, ConditionType::Succeeded).await;
+            }
+            Self::Failed => {
+                jobs.kubelet.exits(&pod("worker-0"), "mxnet", 1).await;
+                jobs.is(job, ConditionType::Failed).await;
+            }
+            Self::CleaningUp => {
+                jobs.hold(job).await;
+                jobs.kubelet.succeeds(&pod("scheduler-0")).await;
+                jobs.is(job, ConditionType::Succeeded).await;
+                jobs.stopped(job).await;
+            }
+        }
+    }
+
+    /// Lets a job live on for a while.
+    pub(crate) async fn go_on(self, jobs: &Jobs, job: &str) {
+        match self {
+            Self::Created | Self::PartlyRunning | Self::Restarting => {
+                jobs.run(job).await;
+                jobs.is(job, ConditionType::Running).await;
+            }
+            Self::Running => jobs.kubelet.succeeds(&format!("{job}-worker-1")).await,
+            Self::AboutToRestart => {
+                jobs.release(job).await;
+                jobs.run(job).await;
+                jobs.is(job, ConditionType::Running).await;
+            }
+            Self::AboutToSleep => {
+                jobs.release(job).await;
+                jobs.gone(job).await;
+            }
+            Self::PartlyDone | Self::Suspended | Self::Succeeded | Self::Failed | Self::CleaningUp => {}
+        }
+    }
+
+    /// Brings a job to its end.
+    pub(crate) async fn end(self, jobs: &Jobs, job: &str) {
+        match self {
+            Self::Succeeded | Self::Failed => return,
+            Self::CleaningUp => {
+                jobs.release(job).await;
+                jobs.gone(job).await;
+                return;
+            }
+            Self::Suspended | Self::AboutToSleep => {
+                jobs.release(job).await;
+                jobs.gone(job).await;
+                jobs.suspend(job, false).await;
+            }
+            _ => jobs.release(job).await,
+        }
+        jobs.run(job).await;
+        jobs.is(job, ConditionType::Running).await;
+        for replica in ["worker-0", "worker-1", "scheduler-0"] {
+            jobs.kubelet.succeeds(&format!("{job}-{replica}")).await;
+        }
+        jobs.is(job, ConditionType::Succeeded).await;
+    }
+}
