@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Resource};
 use tokio::sync::watch;
@@ -374,8 +374,9 @@ impl<J: TrainingJob> KindOf<J> {
             let failure = failure.filter(|_| event.warning);
             log_event(&self.name(), &namespace, name, failure, event);
         }
-        for event in done.iter().chain(&fresh).chain(&planned) {
-            shared.recorder.send(stored, event, now).await;
+        for (order, event) in (0..).zip(done.iter().chain(&fresh).chain(&planned)) {
+            let at = now.checked_add(SignedDuration::from_nanos(order)).unwrap_or(now);
+            shared.recorder.send(stored, event, at).await;
         }
     }
 }
