@@ -1,5 +1,5 @@
-# Everything that a person or CI does here. `make run` and `make test` need Rust and Python 3 and make
-# the rest themselves.
+# Everything that a person or CI does here. `make run` and `make test` need Rust and Python 3, `make test`
+# also Go, and make the rest themselves.
 
 OPERATOR = target/debug/training-operator
 
@@ -28,7 +28,8 @@ boost: build ## Train with XGBoost from examples/xgboost/train.yaml on this mach
 	@tools/venv.sh xgboost
 	@$(OPERATOR) local run --venv .venv/xgboost examples/xgboost/train.yaml
 
-test: toolchain ## All tests
+test: toolchain ## All tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
+	@tests/control-plane/build.sh
 	@tools/venv.sh mxnet
 	@tools/venv.sh xgboost
 	@tools/venv.sh tvm

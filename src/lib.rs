@@ -105,8 +105,11 @@ pub mod observed;
 pub mod plan;
 pub mod render;
 mod replicas;
+mod retry;
 mod topology;
 pub mod validate;
+mod version;
+mod watch;
 
 #[cfg(feature = "local")]
 pub mod local;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::local_run;
 use crate::render::ReplicaName;
+use crate::{local_node, local_run};
 
 const HELP: &str = "\
 Examples:
@@ -13,6 +13,7 @@ Examples:
   training-operator render job.yaml --replica worker-0
   training-operator diff origin/main:jobs jobs
   training-operator local run job.yaml
+  training-operator local node --kubeconfig ~/.kube/config --venv .venv/mxnet
   training-operator run --leader-elect
 
 Exit codes:
@@ -51,7 +52,7 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Print the manual page.
     Man(Man),
-    /// Run jobs on this machine, without a cluster.
+    /// Run pods as processes of this machine: jobs without a cluster, or a cluster's pods.
     #[command(subcommand)]
     Local(Local),
 }
@@ -317,12 +318,15 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Without a cluster.
+/// On this machine.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Local {
     /// Run jobs until they end, each replica as a process.
     #[command(after_help = LOCAL_RUN_HELP)]
     Run(local_run::Args),
+    /// Be a node of a cluster: run its pods as processes.
+    #[command(after_help = LOCAL_NODE_HELP)]
+    Node(local_node::Args),
 }
 
 const LOCAL_RUN_HELP: &str = "\
@@ -339,6 +343,34 @@ Exit codes:
   1    a job Failed, or the time-out has passed
   2    bad YAML or usage
   130  ended by Ctrl-C; a second Ctrl-C kills at once";
+
+const LOCAL_NODE_HELP: &str = "\
+For a cluster without kubelets, such as a bare control plane in a test, and to try jobs of a cluster
+on this machine. It is scheduler and kubelet in one:
+
+* It takes every pod of the default scheduler that has no node, of --namespace or of all namespaces. In a
+  cluster that has a scheduler use --no-bind: then only pods come that the scheduler puts here, which
+  must tolerate the node's taint training.kubeflow.org/node-agent:NoSchedule.
+* Images are not pulled: containers' commands run as they are found here, as your user. Whoever may
+  create pods in the cluster runs programs on this machine.
+* It needs the rights to get, list, watch and delete pods, to create pods/binding and to patch
+  pods/status, to list services, to get ConfigMaps and Secrets that pods name, and for its Node object
+  to get, create and delete nodes and to patch nodes/status.
+
+While the API server cannot be reached, pods go on; their states are reported when it is back.
+Ctrl-C or SIGTERM ends the pods' processes (SIGTERM, after 10 s SIGKILL), reports the pods as Failed with
+reason Terminated, and removes the node. If it is killed, its processes end with it; the next one of the
+same name reports their pods as Failed with exit code 137, and operators then restart what may be restarted.
+
+Examples:
+  training-operator local node --kubeconfig admin.conf --venv .venv/mxnet --workdir examples/mxnet
+  training-operator local node --namespace training --keep-logs logs
+  training-operator local node --context staging --name local-mine --no-bind
+
+Exit codes:
+  0    ended by Ctrl-C or SIGTERM
+  2    the cluster cannot be used, the name is taken, or bad usage
+  130  killed at once by a second Ctrl-C";
 
 #[cfg(test)]
 mod tests {

@@ -9,15 +9,19 @@ mod explain;
 mod finding;
 mod kinds;
 mod line_diff;
+mod local_node;
 mod local_run;
+mod machine;
 mod manifest;
 mod manual;
 mod render;
+mod signals;
 mod snapshot;
 mod table;
 mod validate;
 mod write;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => manual::completions(&arguments),
         Command::Man(arguments) => manual::man(&arguments),
         Command::Local(Local::Run(arguments)) => run_locally(&arguments),
+        Command::Local(Local::Node(arguments)) => run_to_end("local node", local_node::run(&arguments)),
     };
     done.unwrap_or_else(|failure| {
         anstream::eprintln!("training-operator: {failure}");
@@ -60,13 +65,22 @@ fn run_locally(arguments: &local_run::Args) -> Result<ExitCode, Failure> {
         jobs.push(object.map_err(|error| Failure::new(&job.origin, error))?);
     }
     local_run::check_names(&jobs).map_err(|error| Failure::new("local run", error))?;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    run_to_end("local run", local_run::run(arguments, jobs))
+}
+
+fn run_to_end(
+    command: &str,
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> Result<ExitCode, Failure> {
+    // What the client says of each connection, the callers say too.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_env_filter(filter)
         .init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime
-        .block_on(local_run::run(arguments, jobs))
-        .map_err(|error| Failure::new("local run", format!("{error:#}")))
+        .block_on(work)
+        .map_err(|error| Failure::new(command, format!("{error:#}")))
 }

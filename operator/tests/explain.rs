@@ -41,7 +41,10 @@ fn each_policy_has_its_own_ends() {
     let never = single("Never", "{}");
     assert_eq!(then(&never, "exit code 137"), "the job fails");
     assert_eq!(then(&never, "evicted"), "the job fails");
-    assert_eq!(then(&never, "deleted"), "it gets a new pod, without limit");
+    assert_eq!(
+        then(&never, "its pod deleted"),
+        "it gets a new pod, without limit"
+    );
 
     let by_code = single("ExitCode", "{backoffLimit: 3}");
     assert_eq!(then(&by_code, "exit code 1 "), "the job fails");
@@ -87,4 +90,24 @@ fn every_case_can_be_explained_and_no_bad_job() {
     assert_eq!((all.code, all.stderr.as_str()), (Some(0), ""));
     let bad = run(&["explain", "operator/tests/bad/no-worker.yaml"]);
     assert_eq!((bad.code, bad.stdout.as_str()), (Some(2), ""));
+}
+
+#[test]
+fn what_is_left_follows_the_clean_up_policy() {
+    let end = |run_policy: &str| {
+        let text = single("Never", run_policy);
+        text.lines()
+            .find(|line| line.starts_with("End: "))
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(
+        end("{cleanPodPolicy: All, ttlSecondsAfterFinished: 60}"),
+        "End: pods that still run are deleted with their services; those that have ended are deleted with \
+         their services. 60 s later the job is deleted with all it has."
+    );
+    assert_eq!(
+        end("{cleanPodPolicy: None}"),
+        "End: pods that still run go on; those that have ended stay, with their logs."
+    );
 }

@@ -3,6 +3,8 @@
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod venv;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,11 +31,7 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 fn program(arguments: &[&str]) -> Output {
-    let made = Command::new(root().join("tools/venv.sh"))
-        .arg("mxnet")
-        .status()
-        .unwrap();
-    assert!(made.success());
+    venv::venv("mxnet");
     let mut command = Command::new(env!("CARGO_BIN_EXE_training-operator"));
     command.args(arguments).current_dir(root()).output().unwrap()
 }
@@ -72,6 +70,13 @@ fn its_commands_work() {
                 // 1 is the answer that there are differences.
                 let differs = arguments[0] == "diff" && output.status.code() == Some(1);
                 assert!(output.status.success() || differs, "{line}: {output:?}");
+            }
+            // The tests of the manifests apply these to a real API server.
+            ["kubectl", "apply", "-k", path] => {
+                let overlay = path.rsplit('/').next().unwrap();
+                assert!(root().join(path).is_dir(), "no {line}");
+                let tested = include_str!("install/overlays.rs");
+                assert!(tested.contains(&format!("{overlay:?}")), "no test applies {line}");
             }
             _ => panic!("README has a command that is not tested: {line}"),
         }

@@ -17,9 +17,9 @@ use tokio::sync::Semaphore;
 use crate::api::labels;
 use crate::observed::{PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Deletion, Plan};
+use crate::retry::{CallError, CallTimeout};
 
 use super::children::{Children, OwnerRef, Tracked, controller};
-use super::retry::{CallError, CallTimeout};
 
 /// Calls of one job under way at once; further ones wait, so that others get their turn at the
 /// limit for all jobs.

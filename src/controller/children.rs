@@ -11,9 +11,9 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::observed::{Observed, Phase, PodRecord, ServiceRecord};
+use crate::version::Version;
 
 use super::clock::Clock;
-use super::version::Version;
 
 /// The job that controls a child.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

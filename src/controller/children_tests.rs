@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::children::Children;
 use super::clock::SystemClock;
-use super::version::Version;
 use crate::observed::PodRecord;
+use crate::version::Version;
 
 /// A pod of job `owner` with this UID at this version.
 fn pod(name: &str, uid: &str, owner: &str, version: u64) -> Pod {

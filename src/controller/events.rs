@@ -10,9 +10,9 @@ use kube::{Api, Client};
 
 use crate::job::TrainingJob;
 use crate::plan::{ChildKind, PlannedEvent};
+use crate::retry::CallTimeout;
 
 use super::apply::{Applied, ApplyError, noun};
-use super::retry::CallTimeout;
 use super::stored::Stored;
 
 /// The most names that one event lists.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kube::Resource;
 
 use crate::job::TrainingJob;
+use crate::version::Version;
 
 use super::stored::Stored;
-use super::version::Version;
 
 /// A job's namespace and name.
 pub(super) type JobName = (String, String);

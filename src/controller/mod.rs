@@ -31,11 +31,8 @@ mod operator;
 mod queue;
 mod reconcile;
 mod report;
-mod retry;
 mod shared;
 mod stored;
-mod version;
-mod watch;
 
 pub use clock::{Clock, SystemClock};
 pub use metrics::Metrics;

@@ -14,7 +14,9 @@ use tokio::time::{Instant, timeout};
 use crate::api::labels;
 use crate::job::TrainingJob;
 use crate::observed::{PodRecord, ServiceRecord};
+use crate::retry::CallTimeout;
 use crate::validate::Settings;
+use crate::watch::{Event, SILENCE};
 
 use super::children::{Children, OwnerRef, Tracked};
 use super::clock::{Clock, SystemClock};
@@ -22,9 +24,7 @@ use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::{Key, Queue};
 use super::reconcile::{Boxed, Kind, KindOf};
-use super::retry::CallTimeout;
 use super::shared::Shared;
-use super::watch::Event;
 
 /// How long changes of a job's children are collected before the job is looked at: many change
 /// together.
@@ -64,8 +64,8 @@ impl Default for Options {
             settings: Settings::default(),
             concurrency: 16,
             calls: 64,
-            call_timeout: Duration::from_secs(30),
-            watch_timeout: Duration::from_secs(130),
+            call_timeout: CallTimeout::default().0,
+            watch_timeout: SILENCE,
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
         }

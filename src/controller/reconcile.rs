@@ -14,21 +14,21 @@ use kube::{Api, Resource};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::api::JobStatus;
+use crate::api::{FailureRecord, JobStatus};
 use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan, PlannedEvent};
+use crate::retry::{CallError, backoff};
 use crate::validate::validate;
+use crate::watch::Event;
 
 use super::apply::{Applied, Applier, ApplyError};
 use super::events;
 use super::jobs::{JobName, Jobs};
 use super::queue::Key;
 use super::report;
-use super::retry::{CallError, backoff};
 use super::shared::Shared;
 use super::stored::Stored;
-use super::watch::Event;
 
 /// How long changes of mere counts are collected before they are written.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);
@@ -383,23 +383,28 @@ impl<J: TrainingJob> KindOf<J> {
         };
         let now = shared.clock.now();
         let done = events::of_applied(applied);
+        let namespace = stored.meta().namespace.clone().unwrap_or_default();
         let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
         for event in fresh.iter().chain(&planned) {
+            let name = stored.meta().name.as_deref().unwrap_or_default();
             let failure = failure.filter(|_| event.warning);
-            tracing::info!(
-                kind = self.name(),
-                namespace = stored.meta().namespace,
-                job = stored.meta().name,
-                role = failure.and_then(|f| f.role.as_ref()),
-                index = failure.and_then(|f| f.index),
-                reason = event.reason,
-                "{}",
-                event.message
-            );
+            log_event(&self.name(), &namespace, name, failure, event);
         }
         for event in done.iter().chain(&fresh).chain(&planned) {
             shared.recorder.send(stored, event, now).await;
         }
+    }
+}
+
+/// One line for what an event tells; of a failure, with the replica that failed first.
+fn log_event(kind: &str, namespace: &str, job: &str, failure: Option<&FailureRecord>, event: &PlannedEvent) {
+    let (reason, message) = (&event.reason, &event.message);
+    let role = failure.and_then(|f| f.role.as_ref());
+    let index = failure.and_then(|f| f.index);
+    if event.warning {
+        tracing::warn!(kind, namespace, job, role, index, reason, "{message}");
+    } else {
+        tracing::info!(kind, namespace, job, reason, "{message}");
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
+use crate::retry::{CallError, CallTimeout};
 
-use super::retry::{CallError, CallTimeout};
 use super::stored::Stored;
 
 /// Patches the status of `job` from what it says to `next`, and returns the job as stored.

@@ -6,15 +6,15 @@ use std::time::Duration;
 use kube::{Api, Client, Resource};
 use tokio::sync::Semaphore;
 
+use crate::retry::CallTimeout;
 use crate::validate::Settings;
+use crate::watch::{self as watching, Event, Source};
 
 use super::children::Children;
 use super::clock::Clock;
 use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::Queue;
-use super::retry::CallTimeout;
-use super::watch::{self as watching, Event, Source};
 
 /// What all kinds share.
 pub(super) struct Shared {

@@ -69,6 +69,8 @@ pub(super) trait PodApi: Send + Sync + 'static {
     ) -> Answer<'a, Option<BTreeMap<String, String>>>;
     /// Creates the node or updates its status.
     fn register<'a>(&'a self, node: &'a Node) -> Answer<'a, ()>;
+    /// Removes the node.
+    fn unregister<'a>(&'a self, node: &'a str) -> Answer<'a, ()>;
 }
 
 /// The API over a client.
@@ -97,7 +99,7 @@ impl KubeApi {
     }
 }
 
-async fn timely<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
+pub(super) async fn timely<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
     match tokio::time::timeout(TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(ApiError::Gone),
@@ -225,6 +227,16 @@ impl PodApi for KubeApi {
                 }
                 other => other.map(|_| ()),
             }
+        }
+        .boxed()
+    }
+
+    fn unregister<'a>(&'a self, node: &'a str) -> Answer<'a, ()> {
+        async move {
+            let nodes: Api<Node> = Api::all(self.client.clone());
+            timely(nodes.delete(node, &DeleteParams::default()))
+                .await
+                .map(|_| ())
         }
         .boxed()
     }

@@ -31,12 +31,28 @@ pub struct NodeConfig {
     pub adjust: BTreeMap<String, EnvAdjust>,
     /// The longest time between SIGTERM and SIGKILL, whatever the pod asks for. Default: what the pod asks for.
     pub grace_cap: Option<Duration>,
-    /// Whether to bind pods whatever scheduler they ask for, because no other is there. Default: no, only those of the
-    /// default scheduler.
-    pub any_scheduler: bool,
-    /// Whether to create a Node object and keep it ready. Failure to do so is reported and otherwise ignored. Default: no.
+    /// Which pods without a node are bound to this one. Default: those of the default scheduler.
+    pub bind: Bind,
+    /// Whether to create a Node object, keep it ready, and remove it at an orderly end. Failure to do so is reported and
+    /// otherwise ignored. It has the taint [`NODE_AGENT`], so that no scheduler puts pods there that do not ask for it.
+    /// Default: no.
     pub register: bool,
 }
+
+/// Which pods without a node a [`Node`](super::Node) takes, as a scheduler would.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bind {
+    /// None: a scheduler is there.
+    None,
+    /// Those of the default scheduler, because none is there.
+    #[default]
+    DefaultScheduler,
+    /// All, whatever scheduler they ask for, because none at all is there.
+    Any,
+}
+
+/// The key of the label and of the taint of the Node objects that agents make. The label's value is the machine's name.
+pub const NODE_AGENT: &str = "training.kubeflow.org/node-agent";
 
 /// The pod label whose value selects an entry of [`NodeConfig::adjust`].
 pub const OPERATOR_NAME_LABEL: &str = "training.kubeflow.org/operator-name";
@@ -53,7 +69,7 @@ impl Default for NodeConfig {
             restart_backoff: RestartBackoff::default(),
             adjust: BTreeMap::new(),
             grace_cap: None,
-            any_scheduler: false,
+            bind: Bind::default(),
             register: false,
         }
     }

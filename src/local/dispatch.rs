@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::runtime::watcher;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 
 use super::agent::Agent;
 use super::api::{ApiError, PodRef};
+use super::config::Bind;
 use super::pod_task::{Command, PodTask};
 use super::report::retries;
+use super::stop::sweep_pod;
+use crate::watch::Event;
 
 /// The scheduler whose pods the agent binds: the others' are not for everybody.
 pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -23,14 +23,16 @@ pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
 
 /// Events of the watch.
-pub(super) type Events = BoxStream<'static, watcher::Result<watcher::Event<Pod>>>;
+pub(super) type Events = mpsc::UnboundedReceiver<Event<Pod>>;
 
 /// All pods that the agent knows.
 pub(super) struct Dispatch {
     agent: Arc<Agent>,
     pods: BTreeMap<(String, String), Known>,
-    /// The pods seen since the last list began, while one is under way.
-    listed: Option<BTreeSet<String>>,
+    /// The pods that the list under way has named.
+    listing: Vec<Pod>,
+    /// Whether a list has been complete: what was this node's before is what another agent left.
+    listed: bool,
     tasks: JoinSet<()>,
     /// Which pod each task is for.
     owners: BTreeMap<Id, PodRef>,
@@ -69,7 +71,8 @@ impl Dispatch {
         Self {
             agent,
             pods: BTreeMap::new(),
-            listed: None,
+            listing: Vec::new(),
+            listed: false,
             tasks: JoinSet::new(),
             owners: BTreeMap::new(),
             binds: JoinSet::new(),
@@ -84,10 +87,9 @@ impl Dispatch {
                     Ok(grace) => break grace,
                     Err(_) => return,
                 },
-                event = watch.next() => match event {
-                    Some(Ok(event)) => self.take(event),
-                    Some(Err(error)) => tracing::warn!(%error, "the watch of pods failed, trying again"),
-                    // The stream of a client has no end.
+                event = watch.recv() => match event {
+                    Some(event) => self.take(event),
+                    // A watch has no end of its own.
                     None => break stop.await.unwrap_or_default(),
                 },
                 Some(ended) = self.tasks.join_next_with_id() => self.task_ended(ended),
@@ -103,27 +105,34 @@ impl Dispatch {
         }
     }
 
-    fn take(&mut self, event: watcher::Event<Pod>) {
+    fn take(&mut self, event: Event<Pod>) {
         match event {
-            watcher::Event::Apply(pod) => self.apply(pod),
-            watcher::Event::Delete(pod) => self.forget(&PodRef::of(&pod)),
-            watcher::Event::Init => self.listed = Some(BTreeSet::new()),
-            watcher::Event::InitApply(pod) => {
-                if let Some(listed) = &mut self.listed {
-                    listed.extend(pod.uid());
-                }
-                self.apply(pod);
-            }
-            watcher::Event::InitDone => {
-                // Deletions that happened while nobody watched have no events.
-                let Some(listed) = self.listed.take() else { return };
-                let vanished = self.pods.values().filter(|known| !listed.contains(&known.uid));
-                let vanished: Vec<PodRef> = vanished.map(|known| PodRef::of(&known.pod)).collect();
-                for pod in vanished {
-                    self.forget(&pod);
-                }
-            }
+            Event::Applied(pod) => self.apply(pod),
+            Event::Deleted(pod) => self.forget(&PodRef::of(&pod)),
+            Event::ListBegins => self.listing.clear(),
+            Event::Listed(pod) => self.listing.push(pod),
+            Event::ListEnds(_) => self.list_ends(),
+            Event::Passed(_) | Event::Failed => {}
         }
+    }
+
+    fn list_ends(&mut self) {
+        let listing = std::mem::take(&mut self.listing);
+        // Deletions that happened while nobody watched have no events.
+        let there: BTreeSet<_> = listing.iter().filter_map(ResourceExt::uid).collect();
+        let vanished = self.pods.values().filter(|known| !there.contains(&known.uid));
+        let vanished: Vec<PodRef> = vanished.map(|known| PodRef::of(&known.pod)).collect();
+        for pod in vanished {
+            self.forget(&pod);
+        }
+        // Before the first pod asks where the others are.
+        for pod in listing.iter().filter(|pod| self.is_mine(pod)) {
+            self.agent.address(pod);
+        }
+        for pod in listing {
+            self.apply(pod);
+        }
+        self.listed = true;
     }
 
     fn apply(&mut self, pod: Pod) {
@@ -141,7 +150,7 @@ impl Dispatch {
         match &task {
             Some(task) => task.tell(Command::Changed(Box::new(pod.clone()))),
             None if self.is_mine(&pod) => task = Some(self.spawn(pod.clone(), before)),
-            None if !wanted && to_be_bound(&pod, self.agent.config.any_scheduler) => {
+            None if !wanted && to_be_bound(&pod, self.agent.config.bind) => {
                 wanted = true;
                 self.binds.spawn(bind(Arc::clone(&self.agent), at.clone()));
             }
@@ -167,11 +176,16 @@ impl Dispatch {
         let (end, ended) = oneshot::channel::<()>();
         let agent = Arc::clone(&self.agent);
         let owner = PodRef::of(&pod);
+        let left = (!self.listed).then(|| owner.uid.clone());
         let handle = self.tasks.spawn(async move {
             // Dropped when the task ends, however it does: that is the signal.
             let _end = end;
             if let Some(before) = before {
                 let _ = before.await;
+            }
+            if let Some(uid) = left {
+                // The guard of an agent that was killed may not be done yet, or was killed with it.
+                let _ = spawn_blocking(move || sweep_pod(&uid)).await;
             }
             PodTask::new(agent, pod, received).run().await;
         });
@@ -226,17 +240,19 @@ fn node_of(pod: &Pod) -> Option<&str> {
 }
 
 /// Whether the pod waits for somebody like this agent to take it.
-fn to_be_bound(pod: &Pod, any_scheduler: bool) -> bool {
+fn to_be_bound(pod: &Pod, bind: Bind) -> bool {
     let Some(spec) = &pod.spec else { return false };
     let scheduler = spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
+    let ours = match bind {
+        Bind::None => false,
+        Bind::DefaultScheduler => scheduler == DEFAULT_SCHEDULER,
+        Bind::Any => true,
+    };
     let gated = spec
         .scheduling_gates
         .as_ref()
         .is_some_and(|gates| !gates.is_empty());
-    node_of(pod).is_none()
-        && (any_scheduler || scheduler == DEFAULT_SCHEDULER)
-        && !gated
-        && pod.metadata.deletion_timestamp.is_none()
+    ours && node_of(pod).is_none() && !gated && pod.metadata.deletion_timestamp.is_none()
 }
 
 async fn bind(agent: Arc<Agent>, pod: PodRef) {

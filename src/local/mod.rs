@@ -51,7 +51,8 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use config::{EnvAdjust, LocalPod, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff};
+pub use config::{Bind, EnvAdjust, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff};
 pub use environment::{Difference, DifferenceKind, Environment};
-pub use event::{LogLine, NodeEvent, Prepared, Stream};
+pub use event::{LogLine, NodeEvent, PodPhase, Prepared, Stream};
 pub use node::{Node, NodeError};
+pub use register::{Unclaimed, claim, default_name};

@@ -1,16 +1,18 @@
 //! The node: watches pods, binds them, and hands each to a task of its own.
 
+use std::fmt;
 use std::io;
 use std::path::absolute;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+
+use crate::retry::CallTimeout;
+use crate::watch::{SILENCE, Source, watch};
 
 use super::agent::Agent;
 use super::api::{KubeApi, PodApi};
@@ -36,12 +38,14 @@ pub enum NodeError {
 ///
 /// It ends, and all processes of its pods with it, by [`shutdown`](Self::shutdown), by [`kill`](Self::kill), or by being
 /// dropped. If the agent's own process is killed, a guard process ends them within some milliseconds.
-#[derive(Debug)]
 pub struct Node {
     guard: Arc<Guard>,
     /// Asks for an orderly end within the given time.
     stop: Option<oneshot::Sender<Duration>>,
+    /// The dispatcher first.
     tasks: Vec<JoinHandle<()>>,
+    /// The Node object's name, if there is to be one.
+    registered: Option<(Arc<dyn PodApi>, String)>,
 }
 
 impl Node {
@@ -63,10 +67,22 @@ impl Node {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
         };
-        let watch = watcher(pods, watcher::Config::default())
-            .default_backoff()
-            .boxed();
-        Self::start_on(Arc::new(KubeApi::new(client)), watch, config, events)
+        let (told, told_of) = mpsc::unbounded_channel();
+        let mut node = Self::start_on(Arc::new(KubeApi::new(client)), told_of, config, events)?;
+        let source = Source {
+            api: pods,
+            labels: None,
+            call: CallTimeout::default(),
+            silence: SILENCE,
+        };
+        node.tasks.push(tokio::spawn(async move {
+            let tell = |event| {
+                // A dispatcher that has ended wants to know nothing.
+                let _ = told.send(event);
+            };
+            watch(&source, tell).await;
+        }));
+        Ok(node)
     }
 
     pub(super) fn start_on(
@@ -83,21 +99,27 @@ impl Node {
         config.path = config.path.iter().map(absolute).collect::<io::Result<_>>()?;
         config.logs = config.logs.map(absolute).transpose()?;
 
-        let registered = config.register.then(|| config.name.clone());
-        let agent = Arc::new(Agent::new(config, Arc::clone(&api), events)?);
+        let registered = config.register.then(|| (Arc::clone(&api), config.name.clone()));
+        let agent = Arc::new(Agent::new(config, api, events)?);
         let guard = Arc::clone(&agent.guard);
         let (stop, stopped) = oneshot::channel();
         let mut tasks = vec![tokio::spawn(Dispatch::new(agent).run(watch, stopped))];
-        tasks.extend(registered.map(|name| tokio::spawn(register::keep(api, name))));
+        tasks.extend(
+            registered
+                .clone()
+                .map(|(api, name)| tokio::spawn(register::keep(api, name))),
+        );
         Ok(Self {
             guard,
             stop: Some(stop),
             tasks,
+            registered,
         })
     }
 
     /// Ends all pods' processes in order: SIGTERM, `grace` (or the configured cap, if that is shorter), SIGKILL; and
-    /// reports their ends. Takes at most `grace` and some seconds. Dropping the future kills at once.
+    /// reports their ends. A Node object that was registered is removed. Takes at most `grace` and some seconds.
+    /// Dropping the future kills at once.
     pub async fn shutdown(mut self, grace: Duration) {
         if let Some(stop) = self.stop.take() {
             // Without a receiver the dispatcher has ended, and there is nothing to stop.
@@ -106,11 +128,26 @@ impl Node {
         if let Some(dispatcher) = self.tasks.first_mut() {
             let _ = dispatcher.await;
         }
+        for task in &self.tasks {
+            // The heartbeat would bring the Node object back.
+            task.abort();
+        }
+        if let Some((api, name)) = &self.registered {
+            register::remove(api.as_ref(), name).await;
+        }
     }
 
     /// Kills all pods' processes at once. Their ends are not reported. Blocks for some milliseconds.
     pub fn kill(self) {
         drop(self);
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
     }
 }
 

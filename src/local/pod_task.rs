@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::adopt;
 use super::agent::{Agent, NotNow};
 use super::api::{ApiError, PodRef};
-use super::event::{NodeEvent, Prepared};
+use super::event::{NodeEvent, PodPhase, Prepared};
 use super::lifecycle::{
     ContainerRecord, Ended, Kind, Outcome, RestartPolicy, Start, State, Step, containers, restarts, step,
 };
@@ -72,6 +72,8 @@ pub(super) struct PodTask {
     deleted: bool,
     gone: bool,
     leaving: bool,
+    /// What the user knows of its phase.
+    told: Option<PodPhase>,
     reporter: Reporter,
 }
 
@@ -102,6 +104,7 @@ impl PodTask {
             deleted: pod.metadata.deletion_timestamp.is_some(),
             gone: false,
             leaving: false,
+            told: None,
             reporter: Reporter::start(Arc::clone(&agent.api), at.clone()),
             agent,
             at,
@@ -418,6 +421,11 @@ impl PodTask {
         };
         let status = status(&self.pod, &observed);
         self.conditions = status.conditions.clone().unwrap_or_default();
+        let phase = PodPhase::of(&self.at.namespace, &self.at.name, &status);
+        if self.told.as_ref() != Some(&phase) {
+            self.agent.tell(NodeEvent::Phase(phase.clone()));
+            self.told = Some(phase);
+        }
         self.reporter.report(status);
     }
 

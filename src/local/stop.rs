@@ -32,9 +32,17 @@ pub(super) fn signal_group(group: u32, signal: Signal) {
 /// waits until they are gone, as what they held (ports above all) may be wanted next. A process that cleared its
 /// environment *and* left its process group is not found.
 pub(super) fn sweep(groups: impl IntoIterator<Item = u32>, value: &str) {
-    let marker = format!("{MARKER}={value}");
+    kill_all(groups, |marker| marker.starts_with(value));
+}
+
+/// The same for all processes of a pod, whichever agent has started them.
+pub(super) fn sweep_pod(uid: &str) {
+    kill_all([], |marker| marker.split('/').nth(1) == Some(uid));
+}
+
+fn kill_all(groups: impl IntoIterator<Item = u32>, wanted: impl Fn(&str) -> bool) {
     // Looked up before the kill: a dying process has no environment any more.
-    let mut dying: HashSet<Pid> = marked(marker.as_bytes()).collect();
+    let mut dying: HashSet<Pid> = marked(&wanted).collect();
     for group in groups {
         signal_group(group, Signal::KILL);
     }
@@ -42,7 +50,7 @@ pub(super) fn sweep(groups: impl IntoIterator<Item = u32>, value: &str) {
         let _ = kill_process(*pid, Signal::KILL);
     }
     for _ in 0..MAX_ROUNDS {
-        for pid in marked(marker.as_bytes()) {
+        for pid in marked(&wanted) {
             let _ = kill_process(pid, Signal::KILL);
             dying.insert(pid);
         }
@@ -62,7 +70,8 @@ fn is_over(pid: Pid) -> bool {
         .is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
 
-fn marked(marker: &[u8]) -> impl Iterator<Item = Pid> {
+/// The processes whose marker's value is wanted.
+fn marked(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = Pid> {
     let own = std::process::id();
     fs::read_dir("/proc")
         .into_iter()
@@ -72,9 +81,11 @@ fn marked(marker: &[u8]) -> impl Iterator<Item = Pid> {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             // Other users' processes cannot be read, and zombies have no environment left.
             let environment = fs::read(entry.path().join("environ")).ok()?;
-            let marked = environment
-                .split(|byte| *byte == 0)
-                .any(|variable| variable.starts_with(marker));
+            let mut values = environment.split(|byte| *byte == 0).filter_map(|variable| {
+                let value = variable.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"=")?;
+                std::str::from_utf8(value).ok()
+            });
+            let marked = values.any(&wanted);
             (marked && pid != own)
                 .then(|| i32::try_from(pid).ok().and_then(Pid::from_raw))
                 .flatten()

@@ -22,6 +22,24 @@ pub(crate) struct Life {
     roles: Vec<RoleLife>,
     /// Seconds after which it fails.
     deadline: Option<i64>,
+    /// What is left of it.
+    end: End,
+}
+
+/// What is left of a job once it has ended.
+struct End {
+    /// Of a replica that runs then: its pod, its service.
+    running: Left,
+    /// Of one that has ended.
+    finished: Left,
+    /// Seconds until the job itself is deleted.
+    time_to_live: Option<i64>,
+}
+
+/// Which of a replica's objects are left.
+struct Left {
+    pod: bool,
+    service: bool,
 }
 
 struct RoleLife {
@@ -38,6 +56,8 @@ enum Event {
     Exit(i32),
     Evicted,
     Deleted,
+    /// The job has been active for so many seconds.
+    Deadline(i64),
 }
 
 /// What follows from it.
@@ -72,7 +92,35 @@ impl Event {
             Self::Exit(code) => format!("exit code {code}"),
             Self::Evicted => "evicted, or its node lost".to_owned(),
             Self::Deleted => "its pod deleted by somebody".to_owned(),
+            Self::Deadline(seconds) => format!("still running after {seconds} s (the deadline)"),
         }
+    }
+}
+
+impl End {
+    fn words(&self) -> String {
+        let service = |left: &Left| match (left.pod, left.service) {
+            (false, false) => " with their services",
+            (true, false) => ", without their services",
+            _ => "",
+        };
+        let running = match self.running.pod {
+            true => "go on",
+            false => "are deleted",
+        };
+        let finished = match self.finished.pod {
+            true => "stay, with their logs",
+            false => "are deleted",
+        };
+        let mut text = format!(
+            "End: pods that still run {running}{}; those that have ended {finished}{}.",
+            service(&self.running),
+            service(&self.finished)
+        );
+        if let Some(seconds) = self.time_to_live {
+            text += &format!(" {seconds} s later the job is deleted with all it has.");
+        }
+        text + "\n"
     }
 }
 
@@ -145,6 +193,7 @@ fn text(job: &Job, life: &Life) -> String {
     if let Some(seconds) = life.deadline {
         text += &format!("Deadline: {seconds} s after its start a job that still runs fails.\n");
     }
+    text += &life.end.words();
     text += "\nWhen this happens to a replica:\n\n";
     let mut table = Table::new(&["ROLE", "EVENT", "THEN"]);
     for role in &life.roles {

@@ -4,13 +4,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
-use training_job::api::{ConditionType, JobStatus};
+use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus};
 use training_job::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
 use training_job::{Plan, Settings, TrainingJob, validate};
 
-use super::{Event, Life, Outcome, RoleLife};
+use super::{End, Event, Left, Life, Outcome, RoleLife};
 use crate::kinds::{Refusal, read};
 
 /// More steps than any job takes to come to rest.
@@ -71,22 +72,56 @@ pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, Refusal> {
         None => None,
         Some(seconds) => {
             let mut late = trial.clone();
-            late.now = late
-                .now
-                .saturating_add(SignedDuration::from_secs(seconds))
-                .unwrap_or(Timestamp::MAX);
+            late.happen(Event::Deadline(seconds), "");
             late.step()?;
             late.status.is(ConditionType::Failed).then_some(seconds)
         }
     };
+    if let Some(seconds) = deadline {
+        for role in &mut roles {
+            role.events.push((Event::Deadline(seconds), Outcome::Fails));
+        }
+    }
+    let end = trial.end_of_life(valid.policy.ttl_seconds)?;
     Ok(Life {
         made: trial.made,
         roles,
         deadline,
+        end,
     })
 }
 
 impl<J: TrainingJob> Trial<J> {
+    /// What is left when the job ends.
+    fn end_of_life(&self, time_to_live: Option<i64>) -> Result<End, Refusal> {
+        let left = |phase| -> Result<Left, Refusal> {
+            let mut trial = self.clone();
+            let names: Vec<String> = trial.observed.pods.keys().cloned().collect();
+            for name in &names {
+                trial.change(name, |pod| pod.phase = phase);
+            }
+            trial.status.completion_time = Some(Time(trial.now));
+            trial.status.conditions.push(JobCondition {
+                type_: ConditionType::Failed.as_str().to_owned(),
+                status: ConditionStatus::True,
+                reason: String::new(),
+                message: String::new(),
+                last_update_time: None,
+                last_transition_time: None,
+            });
+            trial.step()?;
+            Ok(Left {
+                pod: !trial.observed.pods.is_empty(),
+                service: !trial.observed.services.is_empty(),
+            })
+        };
+        Ok(End {
+            running: left(Phase::Running)?,
+            finished: left(Phase::Succeeded)?,
+            time_to_live,
+        })
+    }
+
     /// Carries out one plan. Returns whether it did anything.
     fn step(&mut self) -> Result<bool, Refusal> {
         let mut object = self.object.clone();
@@ -218,6 +253,10 @@ impl<J: TrainingJob> Trial<J> {
                 pod.reason = Some("Evicted".to_owned());
             }),
             Event::Deleted => drop(self.observed.pods.remove(pod)),
+            Event::Deadline(seconds) => {
+                let late = self.now.saturating_add(SignedDuration::from_secs(seconds));
+                self.now = late.unwrap_or(Timestamp::MAX);
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 
 mod board;
 mod screen;
-mod signals;
 mod summary;
 mod view;
 
@@ -22,18 +21,16 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, sleep_until};
-use training_job::local::{Node, NodeConfig, NodeEvent};
+use training_job::local::{Bind, Node, NodeConfig, NodeEvent};
 use training_job::memory::Cluster;
 use training_job::{Operator, Options, Settings};
 
 use crate::kinds::{Kind, kinds};
+use crate::machine::{Machine, WAITING_LINES};
+use crate::signals::Signals;
 
 use board::Board;
-use signals::Signals;
 use view::View;
-
-/// Lines of output that may wait to be shown before processes have to wait.
-const WAITING_LINES: usize = 1_024;
 
 /// How long replicas may take to end by themselves once the job has succeeded.
 const LINGER: Duration = Duration::from_secs(3);
@@ -52,25 +49,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<PathBuf>,
 
-    /// A Python virtual environment for the processes: its programs come first
-    #[arg(long, value_name = "DIR")]
-    pub venv: Option<PathBuf>,
-
-    /// A directory to put before PATH for the processes; may be repeated
-    #[arg(long, value_name = "DIR")]
-    pub path: Vec<PathBuf>,
-
-    /// Keep each replica's output as a file in DIR
-    #[arg(long, value_name = "DIR")]
-    pub keep_logs: Option<PathBuf>,
+    #[command(flatten)]
+    pub machine: Machine,
 
     /// Give up after so many seconds, with exit code 1
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-
-    /// Show in what each process differs from the same container in a cluster
-    #[arg(long)]
-    pub why: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -96,7 +80,7 @@ enum End {
 /// # Errors
 /// The machine lacks something that is needed, or the API refuses a job.
 pub(crate) async fn run(args: &Args, jobs: Vec<DynamicObject>) -> anyhow::Result<ExitCode> {
-    check_directories(args)?;
+    args.machine.check()?;
     let mut signals = Signals::listen()?;
     let cluster = Cluster::builder().auto_namespaces().build();
     let client = cluster.client("default");
@@ -115,7 +99,7 @@ pub(crate) async fn run(args: &Args, jobs: Vec<DynamicObject>) -> anyhow::Result
     // The watches begin before there is anything to see.
     let mut stage = Stage {
         board: Board::new(&jobs, &kinds),
-        view: View::new(std::io::stdout().is_terminal(), args.why),
+        view: View::new(std::io::stdout().is_terminal(), args.machine.why),
         output,
         changes: changes(&client, &kinds).boxed(),
         ticks: tokio::time::interval(Duration::from_secs(1)),
@@ -163,22 +147,6 @@ pub(crate) async fn run(args: &Args, jobs: Vec<DynamicObject>) -> anyhow::Result
     })
 }
 
-/// A directory that is not there would only show as a program that is not found.
-fn check_directories(args: &Args) -> anyhow::Result<()> {
-    if let Some(venv) = &args.venv
-        && !venv.join("bin/python").exists()
-    {
-        bail!(
-            "--venv {0} does not exist, or is no Python environment; make one with: python3 -m venv {0}",
-            venv.display()
-        );
-    }
-    match args.path.iter().find(|path| !path.is_dir()) {
-        Some(path) => bail!("--path {} does not exist", path.display()),
-        None => Ok(()),
-    }
-}
-
 /// A busy machine takes longer than a cluster for processes to end.
 fn options() -> Options {
     Options {
@@ -217,17 +185,9 @@ fn workdir(args: &Args) -> PathBuf {
 
 fn node_config(args: &Args, kinds: &[Kind]) -> NodeConfig {
     NodeConfig {
-        workdir: workdir(args),
-        path: args.path.clone(),
-        venv: args.venv.clone(),
-        logs: args.keep_logs.clone(),
-        adjust: kinds
-            .iter()
-            .map(|kind| (kind.framework.controller.to_owned(), kind.adjust_local as _))
-            .collect(),
         grace_cap: Some(GRACE),
-        any_scheduler: true,
-        ..NodeConfig::default()
+        bind: Bind::Any,
+        ..args.machine.node_config(workdir(args), kinds)
     }
 }
 

@@ -3,6 +3,8 @@
 
 use training_job::local::{NodeEvent, Prepared};
 
+use crate::machine;
+
 use super::board::{Board, News};
 use super::screen::{self, Screen};
 use super::summary;
@@ -38,11 +40,7 @@ impl View {
     pub(super) fn output(&mut self, event: &NodeEvent, board: &Board) {
         match event {
             NodeEvent::Log(log) => {
-                let mut name = board.short(&log.pod).to_owned();
-                if let Some(container) = &log.container {
-                    name = format!("{name}/{container}");
-                }
-                let name = self.coloured(&name);
+                let name = self.coloured(&machine::speaker(board.short(&log.pod), log));
                 self.print(&format!("{name} | "), &log.text);
             }
             NodeEvent::Prepared(prepared) if self.why => self.why(prepared, board),
@@ -93,11 +91,8 @@ impl View {
 
     fn why(&mut self, prepared: &Prepared, board: &Board) {
         let name = format!("{} ? ", board.short(&prepared.pod));
-        if prepared.differences.is_empty() {
-            self.print(&name, "as in a cluster");
-        }
-        for difference in &prepared.differences {
-            self.print(&name, &difference.to_string());
+        for line in machine::why(prepared) {
+            self.print(&name, &line);
         }
     }
 }

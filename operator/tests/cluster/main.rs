@@ -18,3 +18,4 @@ mod kubelet;
 mod objects;
 mod programs;
 mod service_accounts;
+mod waiting;

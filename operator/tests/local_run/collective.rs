@@ -7,7 +7,8 @@ use rustix::process::Signal;
 
 use crate::processes;
 use crate::run::{Ended, Run, send};
-use crate::trial::{Trial, local_run, root, venv};
+use crate::trial::{Trial, local_run, root};
+use crate::venv::venv;
 
 const REPLICAS: [&str; 3] = ["master-0", "worker-0", "worker-1"];
 

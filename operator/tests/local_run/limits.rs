@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::manifest::Manifest;
 use crate::run::Run;
-use crate::trial::{Trial, train, venv};
+use crate::trial::{Trial, train};
+use crate::venv::venv;
 
 /// One worker raises after the key-value store was made: its exit waits for the other, for ever.
 const RAISES: &str = "

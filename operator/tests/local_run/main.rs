@@ -21,3 +21,5 @@ mod signals;
 mod terminal;
 mod training;
 mod trial;
+#[path = "../venv/mod.rs"]
+mod venv;

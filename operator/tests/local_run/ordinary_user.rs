@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::run::Run;
 use crate::training::{REPLICAS, expect_trained};
-use crate::trial::{Trial, examples, venv};
+use crate::trial::{Trial, examples};
+use crate::venv::venv;
 
 /// Run as root, this proves that no privilege is needed and, where a network namespace may be made, that no address but
 /// those of loopback is. Run by an ordinary user it proves the first by itself, and the second where that user may make

@@ -5,7 +5,8 @@ use serde_json::json;
 use crate::manifest::Manifest;
 use crate::processes;
 use crate::run::{Ended, Run};
-use crate::trial::{Trial, examples, local_run, train, venv};
+use crate::trial::{Trial, examples, local_run, train};
+use crate::venv::venv;
 
 pub(crate) const REPLICAS: [&str; 5] = ["scheduler-0", "server-0", "server-1", "worker-0", "worker-1"];
 

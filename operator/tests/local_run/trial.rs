@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::manifest::Manifest;
 use crate::run::Run;
+use crate::venv::venv;
 
 /// How many jobs may run at a time: each is up to five processes that all start at once.
 const JOBS: usize = 2;
@@ -26,16 +27,6 @@ pub(crate) fn root() -> PathBuf {
 /// The folder of the examples.
 pub(crate) fn examples() -> PathBuf {
     root().join("examples/mxnet")
-}
-
-/// A Python environment, made if it is not there.
-pub(crate) fn venv(name: &str) -> PathBuf {
-    let made = Command::new(root().join("tools/venv.sh"))
-        .arg(name)
-        .status()
-        .unwrap();
-    assert!(made.success(), "tools/venv.sh {name}");
-    root().join(".venv").join(name)
 }
 
 /// A test's folder, and its share of the machine while it lives.

@@ -158,9 +158,14 @@ async fn what_an_earlier_agent_ran_is_lost() {
         spec["nodeName"] = json!("local");
         let status =
             json!({"status": {"phase": "Running", "podIP": "127.99.0.7", "podIPs": [{"ip": "127.99.0.7"}]}});
-        api.create("lost", "u1", &spec, status);
-        api.create("done", "u2", &spec, json!({"status": {"phase": "Succeeded"}}));
-        api.create("deleted", "u3", &spec,
+        api.create("lost", "of-an-earlier-agent-lost", &spec, status);
+        api.create(
+            "done",
+            "of-an-earlier-agent-done",
+            &spec,
+            json!({"status": {"phase": "Succeeded"}}),
+        );
+        api.create("deleted", "of-an-earlier-agent-deleted", &spec,
             json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}}));
     });
     let status = bench.api.phase("lost", "Failed").await;
@@ -178,6 +183,29 @@ async fn what_an_earlier_agent_ran_is_lost() {
     bench.api.gone("deleted").await;
     bench.api.delete_gracefully("done", 0);
     bench.api.gone("done").await;
+}
+
+/// The agent was killed, and its guard with it.
+#[tokio::test]
+async fn processes_that_an_earlier_agent_left_are_killed_before_their_pod_has_ended() {
+    let mut left = std::process::Command::new("sleep")
+        .arg("1000")
+        .env("TRAINING_JOB_POD", "1-0-0/of-a-dead-agent/main/")
+        .spawn()
+        .unwrap();
+    let bench = Bench::with(NodeConfig::default(), |api| {
+        let mut spec = script("Never", "true");
+        spec["nodeName"] = json!("local");
+        api.create(
+            "job-0",
+            "of-a-dead-agent",
+            &spec,
+            json!({"status": {"phase": "Running"}}),
+        );
+    });
+    bench.api.phase("job-0", "Failed").await;
+    assert!(!alive(left.id()));
+    left.wait().unwrap();
 }
 
 #[tokio::test]

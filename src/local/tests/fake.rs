@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::local::api::{ApiError, PodApi, PodRef};
-use crate::local::dispatch::Events;
 use crate::local::sources::Store;
 use crate::local::{LogLine, Node, NodeConfig, NodeEvent};
+use crate::version::Version;
+use crate::watch::Event;
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
 
@@ -33,7 +33,7 @@ struct Objects {
 
 pub(super) struct Fake {
     objects: Mutex<Objects>,
-    events: mpsc::UnboundedSender<watcher::Event<Pod>>,
+    events: mpsc::UnboundedSender<Event<Pod>>,
     changed: watch::Sender<()>,
     /// How many of the next writes fail.
     pub(super) failures: AtomicU32,
@@ -62,12 +62,8 @@ impl Bench {
         });
         before(&api);
         api.list();
-        let stream: Events = futures::stream::unfold(received, |mut all| async {
-            all.recv().await.map(|event| (Ok(event), all))
-        })
-        .boxed();
         let (told, events) = mpsc::channel(1000);
-        let node = Node::start_on(Arc::clone(&api) as Arc<dyn PodApi>, stream, config, told).unwrap();
+        let node = Node::start_on(Arc::clone(&api) as Arc<dyn PodApi>, received, config, told).unwrap();
         Self {
             api,
             node: Some(node),
@@ -130,7 +126,7 @@ impl Fake {
                 pod[part][field] = value.clone();
             }
         }
-        self.put(serde_json::from_value(pod).unwrap(), watcher::Event::Apply);
+        self.put(serde_json::from_value(pod).unwrap(), Event::Applied);
     }
 
     /// A deletion that nobody watched: seen only by the next list.
@@ -141,11 +137,11 @@ impl Fake {
 
     fn list(&self) {
         let pods: Vec<Pod> = self.objects.lock().unwrap().pods.values().cloned().collect();
-        let listed = pods.into_iter().map(watcher::Event::InitApply);
-        for event in [watcher::Event::Init]
+        let listed = pods.into_iter().map(Event::Listed);
+        for event in [Event::ListBegins]
             .into_iter()
             .chain(listed)
-            .chain([watcher::Event::InitDone])
+            .chain([Event::ListEnds(Version::default())])
         {
             self.events.send(event).unwrap();
         }
@@ -156,7 +152,7 @@ impl Fake {
         let mut pod = self.get(name).unwrap();
         pod.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::now()));
         pod.metadata.deletion_grace_period_seconds = Some(seconds);
-        self.put(pod, watcher::Event::Apply);
+        self.put(pod, Event::Applied);
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Pod> {
@@ -205,7 +201,7 @@ impl Fake {
         self.until(name, |pod| pod.is_none()).await;
     }
 
-    fn put(&self, pod: Pod, event: fn(Pod) -> watcher::Event<Pod>) {
+    fn put(&self, pod: Pod, event: fn(Pod) -> Event<Pod>) {
         self.objects
             .lock()
             .unwrap()
@@ -235,7 +231,7 @@ impl PodApi for Fake {
         async move {
             let mut pod = self.write(at)?;
             pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
-            self.put(pod, watcher::Event::Apply);
+            self.put(pod, Event::Applied);
             Ok(())
         }
         .boxed()
@@ -253,7 +249,7 @@ impl PodApi for Fake {
                 }
             }
             pod.status = Some(status.clone());
-            self.put(pod, watcher::Event::Apply);
+            self.put(pod, Event::Applied);
             Ok(())
         }
         .boxed()
@@ -263,7 +259,7 @@ impl PodApi for Fake {
         async move {
             let pod = self.write(at)?;
             self.objects.lock().unwrap().pods.remove(&at.name);
-            let _ = self.events.send(watcher::Event::Delete(pod));
+            let _ = self.events.send(Event::Deleted(pod));
             self.changed.send_replace(());
             Ok(())
         }
@@ -282,6 +278,15 @@ impl PodApi for Fake {
         async move {
             self.objects.lock().unwrap().nodes.push(node.clone());
             self.changed.send_replace(());
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn unregister<'a>(&'a self, node: &'a str) -> Answer<'a, ()> {
+        async move {
+            let others = |other: &NodeObject| other.name_any() != node;
+            self.objects.lock().unwrap().nodes.retain(others);
             Ok(())
         }
         .boxed()

@@ -88,7 +88,8 @@ impl ControlPlane {
     }
 
     async fn existing(file: PathBuf) -> Self {
-        // Its path may be relative, to what it was when the tests were started: the crate's folder.
+        // A relative path is one from where `make` and `cargo` are called.
+        let file = repository().join(file);
         let kubeconfig = Kubeconfig::read_from(&file).unwrap_or_else(|e| panic!("TEST_KUBECONFIG: {e}"));
         let kubectl = binaries::kubectl();
         let directory = Arc::new(Directory::new(&kubectl).expect("a directory"));
@@ -180,11 +181,23 @@ impl ControlPlane {
             self.directory
                 .delete_namespace(&name)
                 .expect("the janitor listens");
-            // Before it is there, no pod can be made.
-            self.wait::<ServiceAccount>(&name, "default", |account| account.is_some())
-                .await;
+            self.default_account(&name).await;
         }
         name
+    }
+
+    /// Where somebody makes the service account `default`, no pod can be made before it is there.
+    async fn default_account(&self, namespace: &str) {
+        let elsewhere: Api<ServiceAccount> = Api::namespaced(self.client(), "default");
+        if elsewhere
+            .get_opt("default")
+            .await
+            .expect("the administrator may look")
+            .is_some()
+        {
+            self.wait::<ServiceAccount>(namespace, "default", |account| account.is_some())
+                .await;
+        }
     }
 
     /// Starts a program, as the administrator unless it has a `KUBECONFIG` of its own. It starts in the

@@ -84,7 +84,7 @@ impl ControlPlane {
             "--force-conflicts",
             "-o",
             "name",
-            "-f",
+            "-k",
             &folder,
         ];
         let applied = self.kubectl(&apply).await.success();

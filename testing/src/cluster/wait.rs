@@ -82,7 +82,11 @@ where
     let key = |object: &K| format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
     while let Ok(Some(event)) = timeout_at(deadline, events.next()).await {
         match event {
-            Ok(Event::Init) => listing.clear(),
+            // What is there is not known before the list is complete.
+            Ok(Event::Init) => {
+                listing.clear();
+                continue;
+            }
             Ok(Event::InitApply(object)) => {
                 listing.insert(key(&object), object);
                 continue;

@@ -7,17 +7,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// Kubernetes' are decimal numbers that grow (KEP-5504). One that is not a number counts as 0, so it
 /// never hides anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version(u64);
+pub(crate) struct Version(u64);
 
 impl Version {
-    pub(super) fn of(meta: &ObjectMeta) -> Self {
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
         meta.resource_version
             .as_deref()
             .map(Self::parse)
             .unwrap_or_default()
     }
 
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         Self(text.parse().unwrap_or(0))
     }
 }

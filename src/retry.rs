@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// The wait after so many errors in a row, spread by up to a quarter so that many that failed
 /// together do not come back together. The spread follows from `what`: the same run is the same
 /// again.
-pub(super) fn backoff(errors: u32, what: impl Hash) -> Duration {
+pub(crate) fn backoff(errors: u32, what: impl Hash) -> Duration {
     let wait = FIRST
         .saturating_mul(1 << errors.saturating_sub(1).min(16))
         .min(LONGEST);
@@ -27,7 +27,7 @@ pub(super) fn backoff(errors: u32, what: impl Hash) -> Duration {
 
 /// Why a call gave no answer that can be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CallError {
+pub(crate) enum CallError {
     /// The server refused, or could not be reached.
     #[error("{0}")]
     Api(#[from] kube::Error),
@@ -38,7 +38,7 @@ pub(super) enum CallError {
 
 impl CallError {
     /// The server's status code, if it answered.
-    pub(super) fn code(&self) -> Option<u16> {
+    pub(crate) fn code(&self) -> Option<u16> {
         match self {
             Self::Api(kube::Error::Api(status)) => Some(status.code),
             _ => None,
@@ -47,12 +47,12 @@ impl CallError {
 
     /// Whether an object could not be created since one has its name. Other conflicts (of a quota that
     /// many count against) have the same code.
-    pub(super) fn is_already_there(&self) -> bool {
+    pub(crate) fn is_already_there(&self) -> bool {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
     }
 
     /// How long the server asks to be left alone, if it does; not beyond the longest wait of all.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         let Self::Api(kube::Error::Api(status)) = self else {
             return None;
         };
@@ -61,7 +61,7 @@ impl CallError {
     }
 
     /// What the server said, without the client's wrapping.
-    pub(super) fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         match self {
             Self::Api(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
             other => other.to_string(),
@@ -71,11 +71,17 @@ impl CallError {
 
 /// How long one API call may take. What became of one that takes longer is not known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CallTimeout(pub(super) Duration);
+pub(crate) struct CallTimeout(pub(crate) Duration);
+
+impl Default for CallTimeout {
+    fn default() -> Self {
+        Self(Duration::from_secs(30))
+    }
+}
 
 impl CallTimeout {
     /// Awaits an API call, but not for ever.
-    pub(super) async fn call<T>(
+    pub(crate) async fn call<T>(
         self,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, CallError> {

@@ -15,11 +15,14 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::retry::{CallError, CallTimeout, backoff};
-use super::version::Version;
+use crate::retry::{CallError, CallTimeout, backoff};
+use crate::version::Version;
 
 /// How much earlier than it is given up for its silence the server is asked to end a watch, at most.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long a watch may be silent, if nobody says otherwise. A server says something each minute.
+pub(crate) const SILENCE: Duration = Duration::from_secs(130);
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
@@ -35,7 +38,7 @@ const CALM: Duration = Duration::from_secs(30);
 const MOST_FAILURES: u32 = 7;
 
 /// What a watch tells.
-pub(super) enum Event<K> {
+pub(crate) enum Event<K> {
     /// A list begins.
     ListBegins,
     /// The list names an object.
@@ -91,14 +94,14 @@ impl Trouble {
 }
 
 /// What is watched, and how patiently.
-pub(super) struct Source<K> {
-    pub(super) api: Api<K>,
+pub(crate) struct Source<K> {
+    pub(crate) api: Api<K>,
     /// What selects the objects, if not all are meant.
-    pub(super) labels: Option<String>,
+    pub(crate) labels: Option<String>,
     /// How long a list, or the start of a watch, may take.
-    pub(super) call: CallTimeout,
+    pub(crate) call: CallTimeout,
     /// How long a watch may be silent.
-    pub(super) silence: Duration,
+    pub(crate) silence: Duration,
 }
 
 impl<K> Source<K> {
@@ -110,7 +113,7 @@ impl<K> Source<K> {
 }
 
 /// Watches objects for ever, and hands each event to `take`.
-pub(super) async fn watch<K>(source: &Source<K>, mut take: impl FnMut(Event<K>))
+pub(crate) async fn watch<K>(source: &Source<K>, mut take: impl FnMut(Event<K>))
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
@@ -135,12 +138,13 @@ where
                 }
             }
         };
-        if trouble.needs_list() {
-            version = None;
-        }
-        let wait = failures
-            .wait(&kind)
-            .max(trouble.retry_after().unwrap_or_default());
+        let list_at_once = trouble.needs_list() && version.take().is_some() && failures.may_list();
+        let wait = if list_at_once {
+            Duration::ZERO
+        } else {
+            failures.wait(&kind)
+        };
+        let wait = wait.max(trouble.retry_after().unwrap_or_default());
         tracing::warn!(kind, %trouble, wait_ms = wait.as_millis(), "a watch failed");
         take(Event::Failed);
         sleep(wait).await;
@@ -218,9 +222,21 @@ struct Failures {
     count: u32,
     /// When the last wait ended.
     waited: Option<Instant>,
+    /// When a list was last made without a wait.
+    listed: Option<Instant>,
 }
 
 impl Failures {
+    /// Whether a list may be made without a wait. A server that has started anew knows no version from before its start, and
+    /// the failures while it was away say nothing of it any more.
+    fn may_list(&mut self) -> bool {
+        let may = self.listed.is_none_or(|listed| listed.elapsed() >= CALM);
+        if may {
+            self.listed = Some(Instant::now());
+        }
+        may
+    }
+
     /// The wait after one more failure. A list that went well counts for nothing if the watch behind
     /// it fails.
     fn wait(&mut self, kind: &str) -> Duration {
@@ -237,6 +253,15 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_made_at_once_but_not_again_and_again() {
+        let mut failures = Failures::default();
+        assert!(failures.may_list());
+        assert!(!failures.may_list());
+        sleep(CALM).await;
+        assert!(failures.may_list());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_until_all_is_calm() {

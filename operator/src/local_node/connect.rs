@@ -1,0 +1,94 @@
+//! The way to the API server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::time::sleep;
+use training_job::local::{Unclaimed, claim};
+
+use crate::signals::Signals;
+
+use super::note;
+
+/// How long to wait before a server that cannot be reached is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How the first contact ended.
+pub(super) enum Contact {
+    /// The server answers, and the name is free.
+    Made,
+    /// A signal came before.
+    GivenUp,
+}
+
+/// A client for what the kubeconfig names, and the server's address.
+///
+/// # Errors
+/// There is no configuration, or it is of no use.
+pub(super) async fn client(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> anyhow::Result<(Client, String)> {
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let mut config = match (kubeconfig, context) {
+        (Some(file), _) => {
+            let read = Kubeconfig::read_from(file).context("--kubeconfig")?;
+            Config::from_custom_kubeconfig(read, &options)
+                .await
+                .context("--kubeconfig")?
+        }
+        (None, Some(_)) => Config::from_kubeconfig(&options).await.context("--context")?,
+        (None, None) => Config::infer()
+            .await
+            .context("no cluster is configured: name one with --kubeconfig")?,
+    };
+    // Every retry is the agent's, per pod and bounded.
+    config.default_retry = false;
+    let server = config.cluster_url.to_string();
+    Ok((Client::try_from(config)?, server.trim_end_matches('/').to_owned()))
+}
+
+/// Waits for a server that does not answer yet; then checks that no other has the node's name.
+///
+/// # Errors
+/// The server knows the user not, or the name is taken.
+pub(super) async fn first_contact(
+    client: &Client,
+    server: &str,
+    name: &str,
+    signals: &mut Signals,
+) -> anyhow::Result<Contact> {
+    let mut told = false;
+    loop {
+        let claimed = tokio::select! {
+            _ = signals.next() => return Ok(Contact::GivenUp),
+            claimed = claim(client, name) => claimed,
+        };
+        match claimed {
+            Ok(()) => return Ok(Contact::Made),
+            // One who may run pods need not see nodes.
+            Err(Unclaimed::Api(kube::Error::Api(status))) if status.code == 403 => return Ok(Contact::Made),
+            // A server that begins or ends is not a refusal.
+            Err(Unclaimed::Api(kube::Error::Api(status))) if status.code < 500 => {
+                bail!("{server} refuses: {}", status.message)
+            }
+            Err(Unclaimed::Api(error)) => {
+                if !told {
+                    note(&format!("waiting for {server}: {:#}", anyhow::Error::from(error)));
+                    told = true;
+                }
+            }
+            Err(taken) => bail!("{taken} with --name"),
+        }
+        tokio::select! {
+            _ = signals.next() => return Ok(Contact::GivenUp),
+            () = sleep(RETRY) => {}
+        }
+    }
+}

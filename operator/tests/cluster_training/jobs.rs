@@ -1,0 +1,124 @@
+//! What the API server tells of jobs and pods.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::{Api, ResourceExt};
+use serde::Serialize;
+use training_job::TrainingJob;
+use training_job::api::{ConditionType, JobStatus, labels};
+use training_job_testing::cluster::wait_for_all;
+
+use crate::processes;
+use crate::trial::Trial;
+
+/// A pod as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stand {
+    pub(crate) uid: String,
+    pub(crate) phase: String,
+    /// How often it was replaced, and its containers restarted.
+    pub(crate) restarts: (u32, i32),
+}
+
+impl Trial<'_> {
+    /// Awaits that a job's status is as wanted.
+    pub(crate) async fn status<J>(&self, job: &str, wanted: impl Fn(&JobStatus) -> bool) -> JobStatus
+    where
+        J: TrainingJob + Serialize,
+    {
+        let reached = |found: Option<&J>| found.and_then(TrainingJob::status).is_some_and(&wanted);
+        let found = self.plane.wait::<J>(&self.namespace, job, reached).await;
+        found.and_then(|job| job.status().cloned()).unwrap_or_default()
+    }
+
+    /// Awaits that a condition of a job is true.
+    pub(crate) async fn condition<J>(&self, job: &str, type_: ConditionType) -> JobStatus
+    where
+        J: TrainingJob + Serialize,
+    {
+        self.status::<J>(job, |status| status.is(type_)).await
+    }
+
+    /// Awaits the end of a job, which must be a success.
+    pub(crate) async fn success<J>(&self, job: &str)
+    where
+        J: TrainingJob + Serialize,
+    {
+        let status = self.status::<J>(job, JobStatus::is_finished).await;
+        assert!(
+            status.is(ConditionType::Succeeded),
+            "{status:#?}\n{}",
+            self.node.text()
+        );
+        assert!(!status.is(ConditionType::Running), "{status:#?}");
+    }
+
+    fn all_pods(&self) -> Api<Pod> {
+        Api::namespaced(self.plane.client(), &self.namespace)
+    }
+
+    /// The pods by name.
+    pub(crate) async fn pods(&self) -> BTreeMap<String, Stand> {
+        stands(&self.all_pods().list(&Default::default()).await.unwrap().items)
+    }
+
+    /// Awaits that so many pods are left.
+    pub(crate) async fn pods_left(&self, count: usize) {
+        wait_for_all(self.all_pods(), "", |pods| pods.len() == count).await;
+    }
+
+    /// Awaits that there are no pods, and sees that their processes are gone.
+    pub(crate) async fn no_pods(&self) {
+        self.pods_left(0).await;
+        assert_eq!(processes::of_pods(self.agent()), [""; 0]);
+    }
+
+    /// Awaits that there are no services.
+    pub(crate) async fn no_services(&self) {
+        let services: Api<Service> = Api::namespaced(self.plane.client(), &self.namespace);
+        wait_for_all(services, "", |services| services.is_empty()).await;
+    }
+
+    /// Awaits that no pod runs any more. All must have succeeded, each replaced so often.
+    pub(crate) async fn all_succeed(&self, restarts: u32) -> Vec<String> {
+        let over = |pod: &Pod| matches!(stand(pod).phase.as_str(), "Succeeded" | "Failed");
+        let pods = wait_for_all(self.all_pods(), "", |pods| pods.iter().all(over)).await;
+        let pods = stands(&pods);
+        for (name, stand) in &pods {
+            let seen = (stand.phase.as_str(), stand.restarts);
+            assert_eq!(seen, ("Succeeded", (restarts, 0)), "{name}\n{}", self.node.text());
+        }
+        pods.into_keys().collect()
+    }
+
+    /// What stands behind `key` in the results that two workers have printed, which must be the same.
+    pub(crate) fn expect_same_result(&self, key: &str, workers: usize) {
+        let text = self.node.text();
+        let results: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains(" | RESULT "))
+            .map(|line| line.split_once(key).unwrap_or_else(|| panic!("{line}")).1)
+            .collect();
+        assert_eq!(results.len(), workers, "{text}");
+        assert!(results.iter().all(|result| *result == results[0]), "{results:?}");
+    }
+}
+
+fn stands(pods: &[Pod]) -> BTreeMap<String, Stand> {
+    pods.iter().map(|pod| (pod.name_any(), stand(pod))).collect()
+}
+
+fn stand(pod: &Pod) -> Stand {
+    let attempt = pod.annotations().get(labels::RESTART_ATTEMPT);
+    let status = pod.status.clone().unwrap_or_default();
+    let containers = status.container_statuses.unwrap_or_default();
+    Stand {
+        uid: pod.uid().unwrap(),
+        phase: status.phase.unwrap_or_default(),
+        restarts: (
+            attempt.map_or(0, |attempt| attempt.parse().unwrap()),
+            containers.iter().map(|container| container.restart_count).sum(),
+        ),
+    }
+}

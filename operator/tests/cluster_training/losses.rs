@@ -1,0 +1,113 @@
+//! What may be killed in mid-training.
+
+use training_job::api::ConditionType;
+use training_job_mxnet::MXJob;
+use training_job_testing::cluster::Signal;
+
+use crate::manifest::Manifest;
+use crate::training::SPIRALS;
+use crate::trial::{MXNET, Trial, fresh};
+
+/// A training that takes some seconds, so that there is a middle. Its pods stay, to be looked at.
+pub(crate) fn slow() -> Manifest {
+    Manifest::example("train.yaml")
+        .policy("cleanPodPolicy", "None")
+        .env("STEPS", "40")
+        .env("PAUSE", "0.1")
+}
+
+impl Trial<'_> {
+    /// Creates the slow training, and waits until it is in the middle.
+    pub(crate) async fn begin(&self) {
+        self.create(&slow().text()).await;
+        self.mid_training().await;
+    }
+
+    /// The training succeeds, after it was begun anew so often.
+    pub(crate) async fn expect_trained(&self, restarts: u32) {
+        self.success::<MXJob>("spirals").await;
+        assert_eq!(self.all_succeed(restarts).await, SPIRALS);
+        self.expect_same_result("weights=", 2);
+    }
+
+    /// The whole job is begun anew, and the one who failed is named.
+    async fn expect_restarted_because_of(&self, pod: &str, exit_code: i32) {
+        let status = self
+            .condition::<MXJob>("spirals", ConditionType::Restarting)
+            .await;
+        let failure = status.failure.unwrap();
+        assert_eq!(
+            (failure.pod.as_deref(), failure.exit_code),
+            (Some(pod), Some(exit_code))
+        );
+        self.expect_trained(1).await;
+    }
+}
+
+/// Nothing but the operator knows that it was away.
+#[tokio::test]
+async fn a_killed_operator_is_not_noticed_by_the_job() {
+    let mut trial = Trial::shared("operator", MXNET).await;
+    trial.begin().await;
+    let before = trial.pods().await;
+    trial.replace_operator().await;
+    trial.expect_trained(0).await;
+    expect_the_same_pods(&trial, &before).await;
+    trial.end().await;
+}
+
+/// Not even processes know that their API server was away.
+#[tokio::test]
+async fn a_killed_api_server_is_not_noticed_by_the_job() {
+    let plane = fresh().await;
+    let trial = Trial::new(&plane, "outage", MXNET).await;
+    trial.begin().await;
+    let before = trial.pods().await;
+    plane.stop_api_server();
+    // What happens meanwhile is seen later.
+    trial.node.wait_for_line(" | step=20 rank=").await;
+    plane.start_api_server().await;
+    trial.expect_trained(0).await;
+    expect_the_same_pods(&trial, &before).await;
+    trial.end().await;
+}
+
+async fn expect_the_same_pods(
+    trial: &Trial<'_>,
+    before: &std::collections::BTreeMap<String, crate::jobs::Stand>,
+) {
+    let after = trial.pods().await;
+    assert_eq!(before.len(), SPIRALS.len());
+    for (name, stand) in before {
+        assert_eq!(after[name].uid, stand.uid, "{name}");
+    }
+}
+
+/// The others would wait for it for ever.
+#[tokio::test]
+async fn a_killed_worker_begins_the_job_anew() {
+    let trial = Trial::shared("worker", MXNET).await;
+    trial.begin().await;
+    trial.signal_pod("spirals-worker-1", Signal::KILL);
+    trial.expect_restarted_because_of("spirals-worker-1", 137).await;
+    trial.end().await;
+}
+
+#[tokio::test]
+async fn a_deleted_pod_begins_the_job_anew() {
+    let trial = Trial::shared("pod", MXNET).await;
+    trial.begin().await;
+    trial.kubectl(&["delete", "pod", "spirals-worker-0"]).await;
+    trial.expect_trained(1).await;
+    trial.end().await;
+}
+
+/// The processes of a node end with its agent, however that ends; the next one says so.
+#[tokio::test]
+async fn a_killed_node_begins_the_job_anew() {
+    let mut trial = Trial::shared("node", MXNET).await;
+    trial.begin().await;
+    trial.replace_node().await;
+    trial.expect_trained(1).await;
+    trial.end().await;
+}

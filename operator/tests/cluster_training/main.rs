@@ -1,0 +1,22 @@
+//! Real training on a real API server: `training-operator run` and `training-operator local node` as
+//! processes of their own, and MXNet, TVM and XGBoost in the pods.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod changes;
+mod jobs;
+mod losses;
+#[path = "../local_run/manifest.rs"]
+#[allow(dead_code, reason = "local runs change more in their manifests")]
+mod manifest;
+#[path = "../local_run/processes.rs"]
+mod processes;
+mod training;
+mod trial;
+#[path = "../venv/mod.rs"]
+mod venv;

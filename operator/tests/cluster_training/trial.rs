@@ -1,0 +1,173 @@
+//! What a test works with: a namespace with an operator and a node, and its share of the machine.
+
+use std::path::PathBuf;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
+use training_job_testing::cluster::{Background, ControlPlane, Options, Program, Signal, repository};
+
+use crate::processes;
+use crate::venv::venv;
+
+/// How many jobs may run at a time: each is up to five processes that all start at once.
+static JOBS: Semaphore = Semaphore::const_new(2);
+
+/// The folder of MXNet's examples.
+pub(crate) fn examples() -> PathBuf {
+    repository().join("examples/mxnet")
+}
+
+/// Where a job's programs and files are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings {
+    /// The Python environment.
+    pub(crate) venv: &'static str,
+    /// The folder below `examples`.
+    pub(crate) folder: &'static str,
+}
+
+/// What `examples/mxnet/train.yaml` needs.
+pub(crate) const MXNET: Surroundings = Surroundings {
+    venv: "mxnet",
+    folder: "mxnet",
+};
+
+/// A control plane that no test harms, with all kinds installed. Not that of `TEST_KUBECONFIG`, whose scheduler and
+/// nodes would take the pods.
+pub(crate) async fn shared() -> &'static ControlPlane {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    SHARED.get_or_init(fresh).await
+}
+
+/// A control plane for one test.
+pub(crate) async fn fresh() -> ControlPlane {
+    let plane = ControlPlane::start(Options::default()).await;
+    plane.install_crds().await;
+    plane
+}
+
+/// Whom the operator acts as.
+async fn operator_kubeconfig(plane: &ControlPlane) -> PathBuf {
+    plane.kubeconfig()
+}
+
+/// A namespace, an operator for it, and a node for its pods.
+pub(crate) struct Trial<'a> {
+    pub(crate) plane: &'a ControlPlane,
+    pub(crate) namespace: String,
+    pub(crate) operator: Background,
+    pub(crate) node: Background,
+    surroundings: Surroundings,
+    _share: SemaphorePermit<'static>,
+}
+
+impl<'a> Trial<'a> {
+    /// Waits until the machine has room for one more job, and starts all.
+    pub(crate) async fn new(plane: &'a ControlPlane, name: &str, surroundings: Surroundings) -> Self {
+        let share = JOBS.acquire().await.unwrap();
+        let namespace = plane.namespace(name).await;
+        Self {
+            operator: start_operator(plane, &namespace).await,
+            node: start_node(plane, &namespace, surroundings),
+            plane,
+            namespace,
+            surroundings,
+            _share: share,
+        }
+    }
+
+    /// The same on the shared control plane.
+    pub(crate) async fn shared(name: &str, surroundings: Surroundings) -> Trial<'static> {
+        Trial::new(shared().await, name, surroundings).await
+    }
+
+    /// Runs kubectl in the namespace.
+    #[track_caller]
+    pub(crate) fn kubectl<'b>(&'b self, arguments: &[&'b str]) -> impl Future<Output = String> + use<'a, 'b> {
+        let all: Vec<&str> = ["--namespace", &self.namespace]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        async move { self.plane.kubectl(&all).await.success() }
+    }
+
+    /// Creates an object from YAML or JSON.
+    pub(crate) async fn create(&self, manifest: &str) {
+        let arguments = ["--namespace", &self.namespace, "create", "-f", "-"];
+        self.plane
+            .kubectl_with_input(&arguments, manifest)
+            .await
+            .success();
+    }
+
+    /// The number of the node's process.
+    pub(crate) fn agent(&self) -> u32 {
+        self.node.pid().as_raw_nonzero().get().try_into().unwrap()
+    }
+
+    /// Sends a signal to the process of a pod.
+    pub(crate) fn signal_pod(&self, pod: &str, signal: Signal) {
+        let pid = processes::of_pod(self.agent(), pod);
+        let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until a worker has taken its first step.
+    pub(crate) async fn mid_training(&self) {
+        self.node.wait_for_line(" | step=1 rank=").await;
+    }
+
+    /// Kills the operator and starts another.
+    pub(crate) async fn replace_operator(&mut self) {
+        self.operator.signal(Signal::KILL);
+        self.operator.exit_code().await;
+        self.operator = start_operator(self.plane, &self.namespace).await;
+    }
+
+    /// Kills the node's agent and starts another once its processes are gone.
+    pub(crate) async fn replace_node(&mut self) {
+        let killed = self.agent();
+        self.node.signal(Signal::KILL);
+        self.node.exit_code().await;
+        processes::expect_gone(killed);
+        self.node = start_node(self.plane, &self.namespace, self.surroundings);
+    }
+
+    /// Ends operator and node in order. Nothing of them may be left.
+    pub(crate) async fn end(self) {
+        self.operator.signal(Signal::TERM);
+        assert_eq!(self.operator.exit_code().await, 0, "{}", self.operator.text());
+        self.node.signal(Signal::TERM);
+        assert_eq!(self.node.exit_code().await, 0, "{}", self.node.text());
+        let left = processes::of_run(self.agent());
+        assert!(left.is_empty(), "{left:?}\n{}", self.node.text());
+        let nodes: Api<Node> = Api::all(self.plane.client());
+        assert_eq!(nodes.get_opt(&node_name(&self.namespace)).await.unwrap(), None);
+    }
+}
+
+async fn start_operator(plane: &ControlPlane, namespace: &str) -> Background {
+    let program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
+        .args(["run", "--namespace", namespace])
+        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
+        .args(["--kubeconfig".into(), operator_kubeconfig(plane).await]);
+    plane.spawn(program)
+}
+
+fn start_node(plane: &ControlPlane, namespace: &str, surroundings: Surroundings) -> Background {
+    let program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
+        .args(["local", "node", "--namespace", namespace])
+        .args(["--name", &node_name(namespace)])
+        .args(["--kubeconfig".into(), plane.kubeconfig()])
+        .args(["--venv".into(), venv(surroundings.venv)])
+        .args([
+            "--workdir".into(),
+            repository().join("examples").join(surroundings.folder),
+        ]);
+    plane.spawn(program)
+}
+
+fn node_name(namespace: &str) -> String {
+    format!("local-{namespace}")
+}

@@ -1,0 +1,100 @@
+//! Lives of jobs that need all that the operator may do.
+
+use std::pin::pin;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::Api;
+use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::{Value, json};
+use training_job_testing::cluster::{Background, ControlPlane, Program};
+
+use crate::manifests::find;
+
+/// The plural, kind, field of the replica specs, role and container of each kind.
+pub(crate) const KINDS: [(&str, &str, &str, &str, &str); 3] = [
+    ("mxjobs", "MXJob", "mxReplicaSpecs", "Worker", "mxnet"),
+    ("tfjobs", "TFJob", "tfReplicaSpecs", "Worker", "tensorflow"),
+    (
+        "xgboostjobs",
+        "XGBoostJob",
+        "xgbReplicaSpecs",
+        "Master",
+        "xgboost",
+    ),
+];
+
+/// Starts the operator as the manifests do it, for who the service account is.
+pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: &str) -> Background {
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(namespace, "training-operator")
+        .await;
+    let pod = &find(objects, "Deployment", "training-operator")["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let arguments: Vec<String> = serde_json::from_value(container["args"].clone()).unwrap();
+    let mut program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
+        .args(arguments)
+        .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
+        .env("KUBECONFIG", kubeconfig);
+    for variable in container["env"].as_array().into_iter().flatten() {
+        let of_namespace = variable["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace";
+        assert!(of_namespace, "{variable}: what would a kubelet set?");
+        program = program.env(variable["name"].as_str().unwrap(), namespace);
+    }
+    cluster.spawn(program)
+}
+
+/// Creates a job of each kind that is to vanish with all it has, and one whose names are taken.
+pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
+    let mut objects = vec![
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken-worker-0"},
+               "spec": {"ports": [{"port": 1}]}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "taken-worker-0"},
+               "spec": {"containers": [{"name": "foreign", "image": "none"}]}}),
+    ];
+    for (plural, kind, field, role, container) in KINDS {
+        objects.push(job(plural, kind, field, role, container));
+    }
+    objects.push(job("taken", "MXJob", "mxReplicaSpecs", "Worker", "mxnet"));
+    create(cluster, namespace, &objects).await;
+}
+
+/// Creates objects by kubectl.
+pub(crate) async fn create(cluster: &ControlPlane, namespace: &str, objects: &[Value]) {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let arguments = ["create", "--namespace", namespace, "--filename", "-"];
+    let created = cluster.kubectl_with_input(&arguments, &list.to_string()).await;
+    created.success();
+}
+
+fn job(name: &str, kind: &str, field: &str, role: &str, container: &str) -> Value {
+    let mut job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": kind, "metadata": {"name": name},
+        "spec": {
+            "runPolicy": {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 1},
+            field: {role: {"replicas": 1, "restartPolicy": "Never", "template": {"spec": {
+                "containers": [{"name": container, "image": "none"}],
+            }}}},
+        },
+    });
+    if kind == "MXJob" {
+        job["spec"]["jobMode"] = json!("MXTrain");
+    }
+    job
+}
+
+/// Makes every pod of a job succeed, for ever.
+pub(crate) async fn play_kubelet(cluster: &ControlPlane, namespace: &str) {
+    let kubelet = cluster.kubelet(namespace).await;
+    let only = watcher::Config::default().labels("training.kubeflow.org/operator-name");
+    let api: Api<Pod> = Api::namespaced(cluster.client(), namespace);
+    let mut pods = pin!(watcher(api, only).default_backoff().applied_objects());
+    while let Some(pod) = pods.next().await {
+        let Ok(pod) = pod else { continue };
+        let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+        if phase == Some("Pending") && pod.metadata.deletion_timestamp.is_none() {
+            kubelet.succeeds(&pod.name_any()).await;
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The shipped manifests on a real API server, and the operator as the service account they make.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod life;
+mod manifests;
+mod overlays;
+mod permissions;

@@ -1,0 +1,83 @@
+//! What kustomize makes of manifests/.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use training_job_testing::cluster::{ControlPlane, repository};
+
+/// The objects of an overlay for this namespace, as its users make it: in a kustomization of their own.
+pub(crate) async fn build(cluster: &ControlPlane, overlay: &str, namespace: &str) -> Vec<Value> {
+    let directory = cluster.directory().join(format!("{overlay}-{namespace}"));
+    std::fs::create_dir_all(&directory).unwrap();
+    let up = "../".repeat(directory.components().count() - 1);
+    let base = format!(
+        "{up}{}",
+        repository().join("manifests/overlays").join(overlay).display()
+    );
+    std::fs::write(
+        directory.join("kustomization.yaml"),
+        format!("namespace: {namespace}\nresources: [{base}]\n").replace("//", "/"),
+    )
+    .unwrap();
+    let built = cluster.kubectl(&["kustomize", directory.to_str().unwrap()]).await;
+    objects(&built.success())
+}
+
+pub(crate) fn objects(yaml: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(yaml).unwrap()
+}
+
+/// The object of this kind and name.
+pub(crate) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    let is = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    objects
+        .iter()
+        .find(is)
+        .unwrap_or_else(|| panic!("no {kind} {name}"))
+}
+
+/// Something that may be done: resource and verb.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Permission {
+    pub(crate) resource: String,
+    pub(crate) verb: String,
+}
+
+/// What a role permits, one by one.
+pub(crate) fn permissions(role: &Value) -> BTreeSet<Permission> {
+    let texts = |list: &Value| -> Vec<String> { serde_json::from_value(list.clone()).unwrap() };
+    let mut all = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        for resource in texts(&rule["resources"]) {
+            for verb in texts(&rule["verbs"]) {
+                all.insert(Permission {
+                    resource: resource.clone(),
+                    verb,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// The role without this permission, each of the others as it was.
+pub(crate) fn without(role: &Value, taken: &Permission) -> Value {
+    let mut rules = Vec::new();
+    for rule in role["rules"].as_array().unwrap() {
+        for resource in rule["resources"].as_array().unwrap() {
+            let mut one = rule.clone();
+            one["resources"] = Value::from(vec![resource.clone()]);
+            if *resource == taken.resource {
+                let verbs = one["verbs"].as_array_mut().unwrap();
+                verbs.retain(|verb| *verb != taken.verb);
+                if verbs.is_empty() {
+                    continue;
+                }
+            }
+            rules.push(one);
+        }
+    }
+    let mut role = role.clone();
+    role["rules"] = Value::from(rules);
+    role
+}

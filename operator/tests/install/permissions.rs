@@ -1,0 +1,137 @@
+//! The operator gets what it needs and nothing else.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt;
+use futures::stream;
+use kube::api::{Api, DynamicObject};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use training_job_testing::cluster::{Audit, ControlPlane, Options, wait};
+
+use crate::life::{KINDS, create, create_jobs, play_kubelet, start};
+use crate::manifests::{Permission, build, find, permissions, without};
+
+/// One for both tests: with the CRDs, an audit log, and the admission that asks for permission to
+/// write finalizers.
+async fn cluster() -> &'static ControlPlane {
+    static CLUSTER: OnceCell<ControlPlane> = OnceCell::const_new();
+    CLUSTER
+        .get_or_init(async || {
+            let flag = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
+            let options = Options {
+                audit: Some(Audit::All),
+                api_server_flags: vec![flag.to_owned()],
+            };
+            let cluster = ControlPlane::start(options).await;
+            cluster.install_crds().await;
+            cluster
+        })
+        .await
+}
+
+async fn all_gone(cluster: &ControlPlane, namespace: &str) {
+    for (plural, kind, ..) in KINDS {
+        let kind = GroupVersionKind::gvk("kubeflow.org", "v1", kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+        let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
+        wait(api, plural, |job| job.is_none()).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_granted_is_what_is_used() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("install").await;
+    let objects = build(cluster, "standalone", &namespace).await;
+    // These are there.
+    let ours: Vec<Value> = objects
+        .iter()
+        .filter(|o| o["kind"] != "CustomResourceDefinition" && o["kind"] != "Namespace")
+        .cloned()
+        .collect();
+    create(cluster, &namespace, &ours).await;
+    let operator = start(cluster, &objects, &namespace).await;
+    create_jobs(cluster, &namespace).await;
+    tokio::select! {
+        () = play_kubelet(cluster, &namespace) => unreachable!("it plays for ever"),
+        () = all_gone(cluster, &namespace) => {},
+    }
+    operator.wait_for_line("the name is taken").await;
+
+    let user = format!("system:serviceaccount:{namespace}:training-operator");
+    let calls = cluster.audit().into_iter().filter(|c| c.user == user);
+    let mut used = BTreeSet::new();
+    for call in calls {
+        assert_ne!(call.code, 403, "{}", call.summary());
+        let resource = match &*call.subresource {
+            "" => call.resource,
+            subresource => format!("{}/{subresource}", call.resource),
+        };
+        used.insert(Permission {
+            resource,
+            verb: call.verb,
+        });
+    }
+    let mut granted = permissions(find(&objects, "ClusterRole", "training-operator"));
+    granted.extend(permissions(find(
+        &objects,
+        "Role",
+        "training-operator-leader-election",
+    )));
+    // Nobody calls it: admission asks for the permission.
+    granted.retain(|p| !p.resource.ends_with("/finalizers"));
+    assert_eq!(used, granted);
+}
+
+/// Stands for the namespace of each trial.
+const ANY: &str = "namespace-of-the-trial";
+
+/// Each permission in turn is taken away from an operator of its own, which then says what it misses.
+#[tokio::test]
+async fn whatever_is_taken_away_is_missed() {
+    let cluster = cluster().await;
+    let objects = build(cluster, "namespaced", ANY).await;
+    let mut trials = Vec::new();
+    for role in ["training-operator", "training-operator-leader-election"] {
+        for permission in permissions(find(&objects, "Role", role)) {
+            trials.push((role, permission));
+        }
+    }
+    assert_eq!(trials.len(), 29, "{trials:?}");
+    stream::iter(trials)
+        .for_each_concurrent(4, |(role, permission)| miss(cluster, &objects, role, permission))
+        .await;
+}
+
+async fn miss(cluster: &ControlPlane, objects: &[Value], role: &str, taken: Permission) {
+    let Permission { resource, verb } = &taken;
+    let name = format!("no-{verb}-{}", resource.replace('/', "-"));
+    let namespace = cluster.namespace(&name).await;
+    let objects: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let object = object.to_string().replace(ANY, &namespace).parse().unwrap();
+            let object: Value = object;
+            if object["kind"] == "Role" && object["metadata"]["name"] == role {
+                without(&object, &taken)
+            } else {
+                object
+            }
+        })
+        .collect();
+    create(cluster, &namespace, &objects).await;
+    let operator = start(cluster, &objects, &namespace).await;
+    create_jobs(cluster, &namespace).await;
+    let complaint = if resource.ends_with("/finalizers") {
+        "cannot set blockOwnerDeletion".to_owned()
+    } else {
+        // As it is written in JSON.
+        format!("cannot {verb} resource \\\"{resource}\\\"")
+    };
+    tokio::select! {
+        () = play_kubelet(cluster, &namespace) => unreachable!("it plays for ever"),
+        _ = operator.wait_for_line(&complaint) => {},
+    }
+}

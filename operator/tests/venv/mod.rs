@@ -1,0 +1,18 @@
+//! Python environments for tests that train for real.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A Python environment, made if it is not there.
+pub(crate) fn venv(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap();
+    let made = Command::new(root.join("tools/venv.sh"))
+        .arg(name)
+        .status()
+        .unwrap();
+    assert!(made.success(), "tools/venv.sh {name}");
+    root.join(".venv").join(name)
+}
