@@ -25,6 +25,11 @@ pub(crate) fn backoff(errors: u32, what: impl Hash) -> Duration {
     wait + wait / 4 * quarters / 256
 }
 
+/// A wait for the logs: of a larger type it would be text in JSON.
+pub(crate) fn millis(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Why a call gave no answer that can be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {

@@ -15,7 +15,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::retry::{CallError, CallTimeout, backoff};
+use crate::retry::{CallError, CallTimeout, backoff, millis};
 use crate::version::Version;
 
 /// How much earlier than it is given up for its silence the server is asked to end a watch, at most.
@@ -131,8 +131,11 @@ where
             },
             Some(version) => {
                 let begun = Instant::now();
-                match follow(source, version, &mut take).await {
-                    Ok(()) if begun.elapsed() >= SHORTEST => continue,
+                let end = follow(source, version, &mut take).await;
+                let lived = begun.elapsed() >= SHORTEST;
+                failures.lived |= lived;
+                match end {
+                    Ok(()) if lived => continue,
                     Ok(()) => Trouble::Ended,
                     Err(trouble) => trouble,
                 }
@@ -145,7 +148,7 @@ where
             failures.wait(&kind)
         };
         let wait = wait.max(trouble.retry_after().unwrap_or_default());
-        tracing::warn!(kind, %trouble, wait_ms = wait.as_millis(), "a watch failed");
+        tracing::warn!(kind, %trouble, wait_ms = millis(wait), "a watch failed");
         take(Event::Failed);
         sleep(wait).await;
     }
@@ -224,15 +227,18 @@ struct Failures {
     waited: Option<Instant>,
     /// When a list was last made without a wait.
     listed: Option<Instant>,
+    /// Whether a watch has lived for a while since.
+    lived: bool,
 }
 
 impl Failures {
     /// Whether a list may be made without a wait. A server that has started anew knows no version from before its start, and
-    /// the failures while it was away say nothing of it any more.
+    /// the failures while it was away say nothing of it any more. One that refuses each watch has been asked too often.
     fn may_list(&mut self) -> bool {
-        let may = self.listed.is_none_or(|listed| listed.elapsed() >= CALM);
+        let may = self.lived && self.listed.is_none_or(|listed| listed.elapsed() >= CALM);
         if may {
             self.listed = Some(Instant::now());
+            self.lived = false;
         }
         may
     }
@@ -256,10 +262,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_is_made_at_once_but_not_again_and_again() {
-        let mut failures = Failures::default();
+        let mut failures = Failures {
+            lived: true,
+            ..Failures::default()
+        };
         assert!(failures.may_list());
         assert!(!failures.may_list());
         sleep(CALM).await;
+        assert!(!failures.may_list(), "no watch has lived since");
+        failures.lived = true;
         assert!(failures.may_list());
     }
 

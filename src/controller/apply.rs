@@ -304,7 +304,11 @@ impl Applier<'_> {
             ..DeleteParams::background()
         };
         match self.timeout.call(api.delete(name, &params)).await {
-            Ok(_) => Ok(Deleted::Now),
+            Ok(answer) => match answer.right() {
+                // A refusal is one whatever code it comes with.
+                Some(status) if status.is_failure() => Err(kube::Error::Api(Box::new(status)).into()),
+                _ => Ok(Deleted::Now),
+            },
             // Another object may have the name now.
             Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Deleted::Before),
             Err(error) => Err(error),

@@ -18,7 +18,7 @@ use crate::api::{FailureRecord, JobStatus};
 use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan, PlannedEvent};
-use crate::retry::{CallError, backoff};
+use crate::retry::{CallError, backoff, millis};
 use crate::validate::validate;
 use crate::watch::Event;
 
@@ -202,7 +202,7 @@ impl<J: TrainingJob> KindOf<J> {
                     namespace = key.namespace,
                     job = key.name,
                     problem = problem.text,
-                    wait_ms = wait.as_millis(),
+                    wait_ms = millis(wait),
                     "a pass failed"
                 );
                 let again = Instant::now() + wait;
