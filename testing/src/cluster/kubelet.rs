@@ -1,5 +1,7 @@
 //! What kubelets do to pods, by hand.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateRunning, ContainerStatus, Pod, PodCondition, PodStatus,
 };
@@ -8,10 +10,14 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::access::NODE;
 use super::control_plane::ControlPlane;
 use crate::pods::terminated;
+
+/// How often a server that is away is asked again.
+const OUTAGE: Duration = Duration::from_millis(100);
 
 /// The kubelets of all nodes, for one namespace. There need be no nodes.
 #[derive(Clone)]
@@ -120,17 +126,19 @@ impl Kubelet {
         self.patch(name, &status).await;
     }
 
-    /// The containers of a pod as it was last seen run, unless it has gone since.
+    /// The containers of a pod as it was last seen run. Outages are sat out; a pod that has gone or changed
+    /// since is let be.
     pub(super) async fn starts(&self, pod: Pod) {
         let Some(name) = pod.metadata.name.clone() else {
             return;
         };
-        let status = next(pod, "Running", running);
-        let patch = Patch::Merge(json!({ "status": status }));
-        let _ = self
-            .api
-            .patch_status(&name, &PatchParams::default(), &patch)
-            .await;
+        let status = next(pod.clone(), "Running", running);
+        let only = json!({"uid": pod.metadata.uid});
+        let patch = Patch::Merge(json!({ "metadata": only, "status": status }));
+        let parameters = PatchParams::default();
+        while !is_answered(&self.api.patch_status(&name, &parameters, &patch).await) {
+            sleep(OUTAGE).await;
+        }
     }
 
     /// Ends a deletion that waits for the kubelet, unless somebody else does.
@@ -141,8 +149,15 @@ impl Kubelet {
             resource_version: None,
         };
         let params = DeleteParams::default().grace_period(0).preconditions(only);
-        let _ = self.api.delete(name, &params).await;
+        while !is_answered(&self.api.delete(name, &params).await) {
+            sleep(OUTAGE).await;
+        }
     }
+}
+
+/// Whether the API server said anything.
+fn is_answered<T>(answer: &kube::Result<T>) -> bool {
+    matches!(answer, Ok(_) | Err(kube::Error::Api(_)))
 }
 
 fn running(_: &str, now: &Time) -> ContainerState {

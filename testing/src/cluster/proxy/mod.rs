@@ -135,7 +135,8 @@ impl Proxy {
         &self.kubeconfig
     }
 
-    /// Has this happen to these calls from now on. Of several rules for a call the first holds.
+    /// Has this happen to these calls from now on. Of several rules for a call the first
+    /// holds, and those behind it do not count it.
     pub fn fault(&self, on: On, fault: Fault) -> Planned {
         let rule = Arc::new(Rule::new(on, fault));
         self.shared.lock().rules.push(Arc::clone(&rule));

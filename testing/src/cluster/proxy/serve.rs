@@ -65,14 +65,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
 
 fn enter(shared: &Shared, mut call: Asked) -> (usize, Option<Arc<Rule>>) {
     let mut state = shared.lock();
-    // All count, the first that takes it holds.
-    let rules: Vec<_> = state
-        .rules
-        .iter()
-        .filter(|rule| rule.takes(&call))
-        .cloned()
-        .collect();
-    let rule = rules.into_iter().next();
+    let rule = state.rules.iter().find(|rule| rule.takes(&call)).cloned();
     call.faulty = rule.is_some();
     state.calls.push(call);
     let number = state.calls.len() - 1;
