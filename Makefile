@@ -33,6 +33,7 @@ test: toolchain ## All tests; needs Go, for a Kubernetes control plane (the firs
 	@tools/venv.sh mxnet
 	@tools/venv.sh xgboost
 	@tools/venv.sh tvm
+	@tools/venv.sh sdk
 	cargo test --workspace --all-features --quiet
 
 check: toolchain ## Formatting, lints, documentation

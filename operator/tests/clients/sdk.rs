@@ -1,0 +1,33 @@
+//! The Go operator's Python SDK, `kubeflow-training` 1.8.1.
+
+use std::process::{Command, Stdio};
+
+use training_job_testing::cluster::{Program, repository};
+
+use crate::stage::Stage;
+
+/// The Python with the SDK. It is made if it is not there.
+fn python() -> Program {
+    let made = Command::new(repository().join("tools/venv.sh"))
+        .arg("sdk")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{told}");
+    Program::new(repository().join(".venv/sdk/bin/python"))
+}
+
+#[tokio::test]
+async fn a_job_lives_through_the_python_sdk() {
+    let stage = Stage::new("sdk").await;
+    let script = python()
+        .args(["-I", "operator/tests/clients/sdk.py", &stage.namespace])
+        .env("KUBECONFIG", stage.cluster.kubeconfig_in(&stage.namespace));
+    let script = stage.cluster.spawn(script);
+    for stage in ["created", "running", "resumed", "deleted"] {
+        script.wait_for_line(stage).await;
+    }
+    assert_eq!(script.exit_code().await, 0);
+    assert_eq!(stage.operator.ended(), None);
+}

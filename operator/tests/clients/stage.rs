@@ -1,0 +1,67 @@
+//! A namespace with an operator for it, and kubelets that do what a test says.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::Api;
+use training_job_testing::cluster::{Background, ControlPlane, Kubelet, Output, Program, wait_for_all};
+
+pub(crate) struct Stage {
+    pub(crate) cluster: &'static ControlPlane,
+    pub(crate) namespace: String,
+    pub(crate) kubelet: Kubelet,
+    pub(crate) operator: Background,
+}
+
+impl Stage {
+    pub(crate) async fn new(name: &str) -> Self {
+        let cluster = ControlPlane::shared().await;
+        cluster.install_crds().await;
+        let namespace = cluster.namespace(name).await;
+        let operator = cluster.spawn(
+            Program::new(env!("CARGO_BIN_EXE_training-operator"))
+                .args(["run", "--namespace", &namespace])
+                .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]),
+        );
+        operator.wait_for_line("running jobs").await;
+        Self {
+            kubelet: cluster.kubelet(&namespace).await,
+            cluster,
+            namespace,
+            operator,
+        }
+    }
+
+    /// Runs kubectl in the namespace.
+    pub(crate) async fn kubectl(&self, arguments: &[&str]) -> Output {
+        let arguments = [arguments, &["--namespace", &self.namespace]].concat();
+        self.cluster.kubectl(&arguments).await
+    }
+
+    /// The same for what has to succeed.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> String {
+        self.kubectl(arguments).await.success()
+    }
+
+    /// Awaits this many pods of a job, of this attempt, and lets them run.
+    pub(crate) async fn all_run(&self, job: &str, count: usize, attempt: &str) -> Vec<String> {
+        let api: Api<Pod> = Api::namespaced(self.cluster.client(), &self.namespace);
+        let of = |pod: &Pod| {
+            let attempts = pod.annotations().get("training.kubeflow.org/restart-attempt");
+            attempts.map_or("0", String::as_str) == attempt && pod.metadata.deletion_timestamp.is_none()
+        };
+        let label = format!("training.kubeflow.org/job-name={job}");
+        let pods = wait_for_all(api, &label, |all| all.len() == count && all.iter().all(of)).await;
+        let names: Vec<_> = pods.iter().map(ResourceExt::name_any).collect();
+        for name in &names {
+            self.kubelet.runs(name).await;
+        }
+        names
+    }
+
+    /// Awaits that a job has no pods any more.
+    pub(crate) async fn none_left(&self, job: &str) {
+        let api: Api<Pod> = Api::namespaced(self.cluster.client(), &self.namespace);
+        let label = format!("training.kubeflow.org/job-name={job}");
+        wait_for_all(api, &label, <[Pod]>::is_empty).await;
+    }
+}
