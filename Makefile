@@ -34,11 +34,22 @@ test: toolchain ## All tests; needs Go, for a Kubernetes control plane (the firs
 	@tools/venv.sh xgboost
 	@tools/venv.sh tvm
 	cargo test --workspace --all-features --quiet
+	@$(MAKE) --no-print-directory test-example
+
+# A workspace of its own, which uses what this one has compiled.
+EXAMPLE = --manifest-path examples/add-a-framework/Cargo.toml --target-dir target --locked
+
+.PHONY: test-example
+test-example: toolchain
+	cargo test $(EXAMPLE) --quiet
 
 check: toolchain ## Formatting, lints, documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
+	cargo fmt --manifest-path examples/add-a-framework/Cargo.toml --check
+	cargo clippy $(EXAMPLE) --all-targets --quiet -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
+	RUSTDOCFLAGS="--deny warnings" cargo doc --package training-job --no-default-features --no-deps --quiet
 
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots

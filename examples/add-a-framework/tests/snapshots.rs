@@ -1,0 +1,10 @@
+//! What the jobs get, for reviewers to read.
+
+#[path = "../src/job.rs"]
+#[allow(dead_code)]
+mod job;
+
+#[test]
+fn jobs() {
+    training_job::testing::snapshots::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs", "snapshots");
+}
