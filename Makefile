@@ -4,7 +4,7 @@
 OPERATOR = target/debug/training-operator
 
 .DEFAULT_GOAL := help
-.PHONY: help build run tune boost test check snapshots crds bench
+.PHONY: help build run tune boost test check snapshots crds docs bench
 
 help: ## What can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ snapshots: toolchain ## Write snapshots/ anew
 
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds
+
+docs: toolchain ## Write the code in docs/ anew, from the files that it is taken from
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
 
 bench: ## Compare `local run` with the same processes started by a shell script
 	@benches/local/compare.sh

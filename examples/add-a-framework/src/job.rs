@@ -1,5 +1,6 @@
 //! A farm: a head hands out tasks, and workers do them.
 
+// region: names
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -10,6 +11,10 @@ use training_job::local::{Environment, LocalPod};
 use training_job::{
     FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
 };
+
+const HEAD: &str = "Head";
+const WORKER: &str = "Worker";
+// endregion: names
 
 // region: resource
 /// A head that hands out tasks, and workers that do them.
@@ -34,9 +39,6 @@ pub struct FarmJobSpec {
     pub run_policy: RunPolicy,
 }
 // endregion: resource
-
-const HEAD: &str = "Head";
-const WORKER: &str = "Worker";
 
 // region: framework
 impl TrainingJob for FarmJob {
@@ -129,5 +131,7 @@ impl TrainingJob for FarmJob {
     // endregion: local
 }
 
+// region: no-head
 /// What is wrong, and what to do.
 const NO_HEAD: (&str, &str) = ("nobody hands out tasks", "add a Head with 1 replica");
+// endregion: no-head

@@ -4,7 +4,9 @@
 #[allow(dead_code)]
 mod job;
 
+// region: test
 #[test]
 fn jobs() {
     training_job::testing::snapshots::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs", "snapshots");
 }
+// endregion: test
