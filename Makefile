@@ -4,7 +4,7 @@
 OPERATOR = target/debug/training-operator
 
 .DEFAULT_GOAL := help
-.PHONY: help build run tune boost test check snapshots crds bench
+.PHONY: help build run tune boost test check snapshots compat crds bench
 
 help: ## What can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,11 +40,11 @@ check: toolchain ## Formatting, lints, documentation
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
 
-snapshots: build ## Write snapshots/ anew
-	$(OPERATOR) snapshot examples/mxnet --dir snapshots/mxnet/examples
-	$(OPERATOR) snapshot operator/tests/cases --dir snapshots/mxnet/cases
-	$(OPERATOR) snapshot examples/xgboost --dir snapshots/xgboost/examples
-	$(OPERATOR) snapshot operator/tests/tensorflow --dir snapshots/tensorflow/cases
+snapshots: toolchain ## Write snapshots/ anew
+	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
+
+compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
+	COMPAT_RECORD='*' cargo test --package training-operator --test compat --quiet -- scope
 
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds

@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{CustomResourceExt, Resource};
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::admission::Rule;
 use crate::api::schema::tidy_definition;
 use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
 #[cfg(feature = "local")]
@@ -132,7 +133,17 @@ pub trait TrainingJob:
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
     }
 
-    /// The custom resource definition. Default: what `#[derive(CustomResource)]` says, made
+    /// Rules in CEL on the spec, by which an API server refuses what [`validate`](Self::validate) would, in
+    /// the same words. Default: none.
+    ///
+    /// They apply to jobs of which a role has a replica. What every kind is checked for has its rules
+    /// already.
+    fn rules() -> Vec<Rule> {
+        Vec::new()
+    }
+
+    /// The shape of the custom resource; [`admission::definition`](crate::admission::definition) makes
+    /// of it what is to be installed. Default: what `#[derive(CustomResource)]` says, made
     /// [tidy](crate::api::schema::tidy_definition), with the field of the replica specs required.
     fn definition() -> CustomResourceDefinition {
         tidy_definition(Self::crd(), &[Self::FRAMEWORK.specs_field])

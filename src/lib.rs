@@ -93,11 +93,13 @@
 //! # Features
 //!
 //! * `memory`: the in-memory Kubernetes API under a real `kube::Client` (tests, simulation, local runs).
+//! * `testing`: snapshot tests of what jobs get, in one line.
 //! * `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
 //! * `local`: the node agent, which runs pods as processes of this machine. Linux only.
 //!
 //! The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the binary.
 
+pub mod admission;
 pub mod api;
 pub mod controller;
 mod job;
@@ -117,6 +119,8 @@ pub mod local;
 pub mod memory;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use controller::{Metrics, Operator, Options};
 pub use job::{Framework, Milestone, RoleKind, TrainingJob};

@@ -80,6 +80,9 @@ pub(crate) struct Run {
     /// How it runs.
     #[command(flatten)]
     pub(crate) flags: training_job::process::Flags,
+    /// Flags of the Go operator that have no meaning here.
+    #[command(flatten)]
+    pub(crate) ignored: crate::run::Ignored,
 }
 
 const RENDER_HELP: &str = "\
@@ -213,22 +216,33 @@ Examples:
   training-operator diff old.yaml new.yaml
   training-operator diff HEAD:jobs jobs
   training-operator diff origin/main:jobs jobs --format markdown > comment.md
+  training-operator diff --cluster job.yaml
+
+With --cluster the old side is what runs: the pods and services of the jobs of the same names. Of these
+only what a job decides is compared, not what the cluster adds. Pods that a job does not have any more
+because it has ended are shown as added.
 
 Exit codes:
   0  the jobs get the same
   1  they do not
-  2  bad YAML, a job that the operator would refuse, a side that cannot be read, or bad usage";
+  2  bad YAML, a job that the operator would refuse, a side that cannot be read, no cluster, or bad usage";
 
 /// Show what changes in the pods and services that jobs get.
 #[derive(Debug, Args)]
 #[command(after_help = DIFF_HELP)]
 pub(crate) struct Diff {
-    /// The old side.
-    #[arg(value_name = "OLD")]
-    pub(crate) old: PathBuf,
-    /// The new side.
-    #[arg(value_name = "NEW")]
-    pub(crate) new: PathBuf,
+    /// The old side, then the new one; with --cluster the new one alone.
+    #[arg(value_name = "SIDE", required = true, num_args = 1..=2)]
+    pub(crate) sides: Vec<PathBuf>,
+    /// Compare with what runs in the cluster.
+    #[arg(long)]
+    pub(crate) cluster: bool,
+    /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use [default: its current one].
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    pub(crate) context: Option<String>,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     pub(crate) format: DiffFormat,
@@ -345,22 +359,23 @@ Exit codes:
   130  ended by Ctrl-C; a second Ctrl-C kills at once";
 
 const LOCAL_NODE_HELP: &str = "\
-For a cluster without kubelets, such as a bare control plane in a test, and to try jobs of a cluster
-on this machine. It is scheduler and kubelet in one:
+For a cluster without kubelets, such as a bare control plane in a test, and to try jobs of a
+cluster on this machine. It is scheduler and kubelet in one:
 
-* It takes every pod of the default scheduler that has no node, of --namespace or of all namespaces. In a
-  cluster that has a scheduler use --no-bind: then only pods come that the scheduler puts here, which
+* It takes every pod of the default scheduler that has no node, of --namespace or of all. In a
+  cluster with a scheduler use --no-bind: then only pods come that the scheduler puts here, which
   must tolerate the node's taint training.kubeflow.org/node-agent:NoSchedule.
-* Images are not pulled: containers' commands run as they are found here, as your user. Whoever may
-  create pods in the cluster runs programs on this machine.
-* It needs the rights to get, list, watch and delete pods, to create pods/binding and to patch
-  pods/status, to list services, to get ConfigMaps and Secrets that pods name, and for its Node object
-  to get, create and delete nodes and to patch nodes/status.
+* Images are not pulled: containers' commands run as they are found here, as your user. Whoever
+  may create pods in the cluster runs programs on this machine.
+* It needs the rights to list, watch, get and delete pods, to create pods/binding, to patch
+  pods/status, to list services, to get the ConfigMaps and Secrets that pods name, and for its
+  Node object to get, create and delete nodes and to patch nodes/status.
 
-While the API server cannot be reached, pods go on; their states are reported when it is back.
-Ctrl-C or SIGTERM ends the pods' processes (SIGTERM, after 10 s SIGKILL), reports the pods as Failed with
-reason Terminated, and removes the node. If it is killed, its processes end with it; the next one of the
-same name reports their pods as Failed with exit code 137, and operators then restart what may be restarted.
+While the API server cannot be reached, pods go on, and their states are reported when it is back.
+Ctrl-C or SIGTERM ends the pods' processes (SIGTERM, after 10 s SIGKILL), reports how they ended
+(those that failed with reason Terminated), and removes the node. If the node is killed, its
+processes end with it; the next one of the same name reports their pods as Failed with exit code
+137, so that operators restart what may be restarted.
 
 Examples:
   training-operator local node --kubeconfig admin.conf --venv .venv/mxnet --workdir examples/mxnet

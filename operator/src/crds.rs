@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use serde_saphyr::{FlowMap, FlowSeq};
+use serde_saphyr::{FlowMap, FlowSeq, SingleQuoted};
 
 use crate::cli::Crds;
 use crate::exit::Failure;
@@ -34,9 +34,9 @@ pub(crate) fn run(arguments: &Crds) -> Result<ExitCode, Failure> {
 
 /// Schemas up to this long are written on one line.
 const NARROW: usize = 100;
-/// The same in what nobody reads: a pod template, whose 1,200 fields are Kubernetes' own, and the
-/// versions that only repeat the stored one. In block style their indentation alone would be 100 KB.
-const WIDE: usize = 1_500;
+/// The same in a pod template, whose 1,200 fields are Kubernetes' own. In block style their indentation
+/// alone would be 100 KB.
+const WIDE: usize = 12_000;
 
 fn text(definition: &CustomResourceDefinition) -> Result<String, String> {
     let mut value = serde_json::to_value(definition).map_err(|error| error.to_string())?;
@@ -44,6 +44,7 @@ fn text(definition: &CustomResourceDefinition) -> Result<String, String> {
     let text = write::yaml(&Lines {
         value: &value,
         width: NARROW,
+        quoted: false,
     })?;
     Ok(format!("---\n# {}\n{text}", write::title(&value)))
 }
@@ -66,26 +67,33 @@ fn use_integers(value: &mut Value) {
 struct Lines<'a> {
     value: &'a Value,
     width: usize,
+    quoted: bool,
 }
 
 impl<'a> Serialize for Lines<'a> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let part = |key: &str, value: &'a Value| Lines {
             value,
-            width: if key == "template" || value["storage"] == false {
-                WIDE
-            } else {
-                self.width
+            width: match key {
+                "template" => WIDE,
+                // Nobody reads a version that only repeats the stored one.
+                _ if value["storage"] == false => usize::MAX,
+                _ => self.width,
             },
+            quoted: self.quoted || key == RULES,
+        };
+        let line = Line {
+            value: self.value,
+            quoted: self.quoted,
         };
         match self.value {
-            Value::Object(members) if self.is_short() => FlowMap(members).serialize(serializer),
-            Value::Array(items) if self.is_short() => FlowSeq(items).serialize(serializer),
+            Value::Object(_) if self.is_short() => FlowMap(line).serialize(serializer),
+            Value::Array(_) if self.is_short() => FlowSeq(line).serialize(serializer),
             Value::Object(members) => {
                 serializer.collect_map(members.iter().map(|(key, value)| (key, part(key, value))))
             }
             Value::Array(items) => serializer.collect_seq(items.iter().map(|value| part("", value))),
-            value => value.serialize(serializer),
+            _ => line.serialize(serializer),
         }
     }
 }
@@ -93,5 +101,32 @@ impl<'a> Serialize for Lines<'a> {
 impl Lines<'_> {
     fn is_short(&self) -> bool {
         self.value.to_string().len() <= self.width
+    }
+}
+
+/// The list of a schema's rules. Their strings stand in single quotes: expressions are full of what only
+/// some parsers of YAML read without.
+const RULES: &str = "x-kubernetes-validations";
+
+/// A part of a definition on one line.
+struct Line<'a> {
+    value: &'a Value,
+    quoted: bool,
+}
+
+impl<'a> Serialize for Line<'a> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let part = |key: &str, value: &'a Value| Line {
+            value,
+            quoted: self.quoted || key == RULES,
+        };
+        match self.value {
+            Value::String(text) if self.quoted => SingleQuoted(text).serialize(serializer),
+            Value::Object(members) => {
+                serializer.collect_map(members.iter().map(|(key, value)| (key, part(key, value))))
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(|value| part("", value))),
+            value => value.serialize(serializer),
+        }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use training_job::local::{Environment, LocalPod};
 use training_job::process::Kinds;
 use training_job::validate::{FieldErrors, warnings};
-use training_job::{Framework, Operator, Settings, TrainingJob, render, validate};
+use training_job::{Framework, Operator, Settings, TrainingJob, admission, render, validate};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
@@ -24,9 +24,11 @@ pub(crate) const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// What can be done with a job of some kind without knowing its type.
 pub(crate) struct Kind {
-    /// The custom resource definition.
+    /// The custom resource definition to install.
     /// Made when it is first asked for: it takes longer than anything else that a short command does.
     pub(crate) definition: LazyLock<CustomResourceDefinition>,
+    /// The same without rules, which only an API server evaluates: all bounds stand in the schema.
+    shape: fn() -> CustomResourceDefinition,
     schemas: OnceLock<BTreeMap<String, JSONSchemaProps>>,
     /// Where its jobs are in the API.
     pub(crate) resource: ApiResource,
@@ -71,7 +73,8 @@ impl Kind {
     fn of<J: TrainingJob>() -> Self {
         Self {
             schemas: OnceLock::new(),
-            definition: LazyLock::new(J::definition),
+            definition: LazyLock::new(admission::definition::<J>),
+            shape: J::definition,
             check: check::<J>,
             render: render_all::<J>,
             explain: explain::life::<J>,
@@ -102,7 +105,7 @@ impl Kind {
     /// The schema of a job written under `api_version`, if the kind has that version.
     pub(crate) fn schema(&self, api_version: &str) -> Option<&JSONSchemaProps> {
         self.schemas
-            .get_or_init(|| schemas(&self.definition))
+            .get_or_init(|| schemas(&(self.shape)()))
             .get(api_version)
     }
 }

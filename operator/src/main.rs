@@ -2,6 +2,7 @@
 
 mod check;
 mod cli;
+mod cluster;
 mod crds;
 mod diff;
 mod exit;
@@ -15,6 +16,7 @@ mod machine;
 mod manifest;
 mod manual;
 mod render;
+mod run;
 mod signals;
 mod snapshot;
 mod table;
@@ -32,9 +34,7 @@ use exit::Failure;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Run(arguments) => {
-            return training_job::process::main(&arguments.flags, kinds::for_clusters());
-        }
+        Command::Run(arguments) => return run::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),

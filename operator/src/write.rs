@@ -2,30 +2,10 @@
 
 use std::io::{self, Write};
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
-use serde_saphyr::SingleQuoted;
 
-/// A YAML document without its `---`.
-///
-/// The writer quotes what YAML 1.1 would read as anything but a string. Long strings are not folded:
-/// a value that is one line in the cluster is one line to read.
-pub(crate) fn yaml(value: &impl Serialize) -> Result<String, String> {
-    let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
-    serde_saphyr::to_string_with_options(value, options).map_err(|error| error.to_string())
-}
-
-/// Objects as YAML documents, each behind a comment that names it.
-pub(crate) fn documents(objects: &[Value]) -> Result<String, String> {
-    let mut text = String::new();
-    for object in objects {
-        text.push_str("---\n# ");
-        text.push_str(&title(object));
-        text.push('\n');
-        text.push_str(&yaml(&Readable(object))?);
-    }
-    Ok(text)
-}
+pub(crate) use training_job::render::text::{Readable, documents, title, yaml};
 
 /// Objects as one JSON `List`.
 pub(crate) fn list(objects: Vec<Value>) -> Result<String, String> {
@@ -55,35 +35,6 @@ fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
-}
-
-/// A value whose strings are quoted for people: JSON in a string, such as `MX_CONFIG`, stands in
-/// single quotes and needs no backslashes.
-pub(crate) struct Readable<'a>(pub(crate) &'a Value);
-
-impl Serialize for Readable<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::String(text) if is_json(text) => SingleQuoted(text).serialize(serializer),
-            Value::Array(items) => serializer.collect_seq(items.iter().map(Readable)),
-            Value::Object(members) => serializer.collect_map(members.iter().map(|(k, v)| (k, Readable(v)))),
-            value => value.serialize(serializer),
-        }
-    }
-}
-
-fn is_json(text: &str) -> bool {
-    text.starts_with(['{', '[', '"']) && text.chars().all(|c| c == ' ' || c.is_ascii_graphic())
-}
-
-pub(crate) fn title(object: &Value) -> String {
-    let text = |pointer| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    format!("{} {}", text("/kind"), text("/metadata/name"))
 }
 
 #[cfg(test)]

@@ -36,6 +36,10 @@ fn every_snapshot_belongs_to_a_test_and_is_reviewed() {
             !path.to_string_lossy().ends_with(".new"),
             "{path:?} waits for review"
         );
+        // Compared by the frameworks, which see what is left over.
+        if path.starts_with(root().join("snapshots")) {
+            continue;
+        }
         let text = fs::read_to_string(&path).unwrap();
         let header = |key: &str| {
             let value = text.lines().find_map(|line| line.strip_prefix(key))?;

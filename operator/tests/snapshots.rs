@@ -1,61 +1,40 @@
-//! `snapshots/` holds what every example and every case gets: what a reviewer reads.
+//! `snapshots/` holds what every example and every case gets: what a reviewer reads. The crates of the
+//! frameworks compare them; here it is seen that nothing else is there.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod program;
-
+use std::fs;
 use std::path::Path;
 
-use program::{root, run};
-
-/// Directories with jobs, and where the snapshots of their files are; `make snapshots` has the same.
-const CORPUS: [(&str, &str); 4] = [
-    ("examples/mxnet", "snapshots/mxnet/examples"),
-    ("operator/tests/cases", "snapshots/mxnet/cases"),
-    ("examples/xgboost", "snapshots/xgboost/examples"),
-    ("operator/tests/tensorflow", "snapshots/tensorflow/cases"),
-];
+use training_job_testing::cluster::repository as root;
 
 #[test]
-fn snapshots_are_what_the_jobs_get() {
-    for (jobs, snapshots) in CORPUS {
-        let run = run(&["snapshot", jobs, "--dir", snapshots, "--check"]);
-        assert_eq!(
-            run.code,
-            Some(0),
-            "{}{}\nIf that is meant, run: make snapshots",
-            run.stdout,
-            run.stderr
-        );
+fn every_snapshot_is_compared_by_a_framework() {
+    let mut tests = String::new();
+    for framework in fs::read_dir(root().join("frameworks")).unwrap() {
+        let test = framework.unwrap().path().join("tests/snapshots.rs");
+        tests += &fs::read_to_string(test).unwrap();
     }
+    let is_compared = |directory: &Path| tests.contains(&format!("\"../../{}\"", directory.display()));
+    visit(Path::new("snapshots"), &is_compared);
 }
 
-#[test]
-fn every_snapshot_belongs_to_the_corpus() {
-    fn visit(directory: &Path) {
-        for entry in std::fs::read_dir(root().join(directory)).unwrap() {
-            let path = directory.join(entry.unwrap().file_name());
-            if CORPUS.iter().any(|(_, snapshots)| path == Path::new(snapshots)) {
-                continue;
-            }
+fn visit(directory: &Path, is_compared: &impl Fn(&Path) -> bool) {
+    for entry in fs::read_dir(root().join(directory)).unwrap() {
+        let path = directory.join(entry.unwrap().file_name());
+        if is_compared(directory) {
+            assert!(
+                path.extension().is_some_and(|e| e == "snap"),
+                "{} is no snapshot",
+                path.display()
+            );
+        } else {
             assert!(
                 root().join(&path).is_dir(),
                 "{} belongs to no job",
                 path.display()
             );
-            visit(&path);
+            visit(&path, is_compared);
         }
-    }
-    visit(Path::new("snapshots"));
-}
-
-#[test]
-fn make_writes_the_same_corpus() {
-    let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
-    for (jobs, snapshots) in CORPUS {
-        assert!(
-            makefile.contains(&format!("snapshot {jobs} --dir {snapshots}\n")),
-            "{jobs}"
-        );
     }
 }

@@ -17,9 +17,29 @@ use serde_json::Value;
 /// cost of rules over containers.
 pub const MAX_CONTAINERS: u64 = 64;
 
+/// What of the metadata a pod template may have: as in the definitions of the Go operator, and what Go
+/// clients write as null.
+const TEMPLATE_METADATA: [&str; 6] = [
+    "annotations",
+    "creationTimestamp",
+    "finalizers",
+    "labels",
+    "name",
+    "namespace",
+];
+
 /// The schema of a pod template, without descriptions.
 pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
     let mut value = lean_value::<PodTemplateSpec>();
+    let claim =
+        "/properties/spec/properties/volumes/items/properties/ephemeral/properties/volumeClaimTemplate";
+    for template in ["", claim] {
+        let metadata = value.pointer_mut(&format!("{template}/properties/metadata/properties"));
+        if let Some(fields) = metadata.and_then(Value::as_object_mut) {
+            // The others are not the author's to set.
+            fields.retain(|field, _| TEMPLATE_METADATA.contains(&field.as_str()));
+        }
+    }
     if let Some(containers) = value.pointer_mut("/properties/spec/properties/containers") {
         containers["minItems"] = 1.into();
         containers["maxItems"] = MAX_CONTAINERS.into();
@@ -49,6 +69,12 @@ fn lean_value<T: JsonSchema>() -> Value {
 pub(crate) fn object_meta() -> &'static JSONSchemaProps {
     static SCHEMA: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
         let mut schema = serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
+        for_each(&mut schema, &|schema| {
+            if let Some(owned) = schema.properties.as_mut().and_then(|p| p.get_mut("fieldsV1")) {
+                // It mirrors the object's own fields.
+                owned.x_kubernetes_preserve_unknown_fields = Some(true);
+            }
+        });
         tidy(&mut schema);
         schema
     });

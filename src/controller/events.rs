@@ -79,12 +79,13 @@ impl Recorder {
 }
 
 /// A name that no other event has: what is said of which job, and when. A counter would begin anew with
-/// each operator.
+/// each operator. The time comes first: times of events are told in seconds, and kubectl leaves those of
+/// one second in the order of their names.
 fn unique_name(job: &str, uid: Option<&str>, event: &PlannedEvent, now: Timestamp) -> String {
     let mut hasher = DefaultHasher::new();
-    (uid, &event.reason, &event.message, now.as_nanosecond()).hash(&mut hasher);
+    (uid, &event.reason, &event.message).hash(&mut hasher);
     let job = cut(job, MAX_NAME).trim_end_matches(['.', '-']);
-    format!("{job}.{:016x}", hasher.finish())
+    format!("{job}.{:016x}.{:016x}", now.as_nanosecond(), hasher.finish())
 }
 
 /// The beginning of a text, of so many bytes at most.
@@ -186,6 +187,13 @@ mod tests {
         let name = |job: &str, message| unique_name(job, Some("u"), &event(message), now);
         assert_ne!(name("job", "a"), name("job", "b"));
         assert_eq!(name("job", "a"), name("job", "a"));
+        let later = |nanoseconds| {
+            let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+            let at = now.checked_add(jiff::SignedDuration::from_nanos(nanoseconds));
+            unique_name("job", Some("u"), &event("a"), at.unwrap())
+        };
+        let names: Vec<_> = [0, 1, 255, 256, 1_000_000_000].map(later).into();
+        assert!(names.is_sorted(), "{names:?}");
         let long = name(&format!("{}-{}", "a".repeat(MAX_NAME - 1), "b".repeat(99)), "a");
         assert!(long.len() <= 253 && !long.contains("-."), "{long}");
     }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Resource};
 use tokio::sync::watch;
@@ -278,7 +278,7 @@ impl<J: TrainingJob> KindOf<J> {
             }
             (Ok(Written::Now), _) => End::Again,
             (Ok(Written::Later(at)), _) => End::Settled(Some(wake.map_or(at, |w| w.min(at)))),
-            (Ok(Written::Nothing), _) => End::Settled(wake),
+            (Ok(Written::Nothing | Written::Refused), _) => End::Settled(wake),
         }
     }
 
@@ -320,8 +320,23 @@ impl<J: TrainingJob> KindOf<J> {
                 return Ok(Written::Later(due));
             }
         }
-        let answer =
-            report::write_status(&shared.client, shared.timeout, stored, old, &change.status).await?;
+        let written = report::write_status(&shared.client, shared.timeout, stored, old, &change.status).await;
+        let answer = match written {
+            // What is wrong with the job is wrong with every write of it, until it is edited.
+            Err(error) if plan.refused && error.code() == Some(422) => {
+                let (namespace, job) = (&stored.meta().namespace, &stored.meta().name);
+                let problem = error.message();
+                tracing::warn!(
+                    kind = self.name(),
+                    namespace,
+                    job,
+                    problem,
+                    "no status can be written"
+                );
+                return Ok(Written::Refused);
+            }
+            answer => answer?,
+        };
         let changed = answer.meta().resource_version != stored.meta().resource_version;
         if changed {
             let meta = stored.meta();
@@ -372,7 +387,7 @@ impl<J: TrainingJob> KindOf<J> {
             // A plan that is not stored is made again.
             Err(_) | Ok(Written::Later(_) | Written::Unchanged) => Vec::new(),
             Ok(Written::Now) => plan.events.clone(),
-            Ok(Written::Nothing) => {
+            Ok(Written::Nothing | Written::Refused) => {
                 let sent = std::mem::replace(&mut memory.unstored, plan.events.clone());
                 plan.events
                     .iter()
@@ -390,8 +405,9 @@ impl<J: TrainingJob> KindOf<J> {
             let failure = failure.filter(|_| event.warning);
             log_event(&self.name(), &namespace, name, failure, event);
         }
-        for event in done.iter().chain(&fresh).chain(&planned) {
-            shared.recorder.send(stored, event, now).await;
+        for (order, event) in (0..).zip(done.iter().chain(&fresh).chain(&planned)) {
+            let at = now.checked_add(SignedDuration::from_nanos(order)).unwrap_or(now);
+            shared.recorder.send(stored, event, at).await;
         }
     }
 }
@@ -416,6 +432,8 @@ enum Written {
     Now,
     /// The server took it and stored what it had.
     Unchanged,
+    /// The server takes no status of a job like this.
+    Refused,
     /// It is to be written then.
     Later(Instant),
 }

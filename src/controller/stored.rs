@@ -1,16 +1,21 @@
 //! Jobs as the API server holds them, readable or not.
 
+use std::any::TypeId;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
+use crate::validate::schema;
 
 /// A job, or what can be said of an object of its kind that does not decode. One such object must
 /// not hide the others in a list.
@@ -31,7 +36,13 @@ pub(super) enum Stored<J> {
 
 impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
+        let mut value = Value::deserialize(deserializer)?;
+        if let Some(object) = value.as_object_mut()
+            && object.get("spec").is_none_or(Value::is_null)
+        {
+            // What it lacks is then told as a mistake in its fields.
+            object.insert("spec".to_owned(), Value::Object(Map::new()));
+        }
         match J::deserialize(&value) {
             Ok(job) => Ok(Self::Job(Box::new(job))),
             Err(error) => {
@@ -39,11 +50,30 @@ impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
                 Ok(Self::Unreadable {
                     meta: serde_json::from_value(part("metadata")).map_err(D::Error::custom)?,
                     status: serde_json::from_value(part("status")).unwrap_or_default(),
-                    error: error.to_string(),
+                    error: mistakes::<J>(&value).unwrap_or_else(|| error.to_string()),
                 })
             }
         }
     }
+}
+
+/// What is wrong with an object that does not decode, with the names of its fields.
+fn mistakes<J: TrainingJob>(object: &Value) -> Option<String> {
+    // Made for the first such object: it takes a while.
+    static SHAPES: Mutex<BTreeMap<TypeId, Arc<JSONSchemaProps>>> = Mutex::new(BTreeMap::new());
+    let mut shapes = SHAPES.lock().unwrap_or_else(PoisonError::into_inner);
+    let shape = match shapes.get(&TypeId::of::<J>()) {
+        Some(shape) => shape.clone(),
+        None => {
+            let stored = J::definition().spec.versions.into_iter().find(|v| v.storage)?;
+            let shape = Arc::new(stored.schema?.open_api_v3_schema?);
+            shapes.insert(TypeId::of::<J>(), shape.clone());
+            shape
+        }
+    };
+    drop(shapes);
+    let errors = schema::check(&shape, &json!({ "spec": object.get("spec") }));
+    (!errors.is_empty()).then(|| errors.to_string())
 }
 
 impl<J: TrainingJob> Resource for Stored<J> {

@@ -28,7 +28,10 @@ pub fn invalid(
     now: Timestamp,
 ) -> Plan {
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let mut plan = Plan::default();
+    let mut plan = Plan {
+        refused: true,
+        ..Plan::default()
+    };
     let reason = format!("{kind}{REASON}");
     let message = format!("{kind} {name} failed validation: {}", shorten(problem));
     let told = status

@@ -55,6 +55,8 @@ pub struct Plan {
     pub notices: Vec<PlannedEvent>,
     /// When to look again even if nothing happens.
     pub wake: Option<Wake>,
+    /// Whether the job cannot be run as it is.
+    pub refused: bool,
 }
 
 /// A status to store.

@@ -1,7 +1,8 @@
-//! What keeps replicas from running, for the job's author to read.
+//! What the job's author is to know as long as replicas do not run.
 
 use crate::job::TrainingJob;
-use crate::observed::PodRecord;
+use crate::observed::{Phase, PodRecord};
+use crate::topology::Role;
 
 use super::{Draft, PlannedEvent};
 
@@ -39,6 +40,38 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             notice
         })
         .collect();
+    if topology.roles.iter().any(|role| sets_restart_policy(role)) && starts(draft) {
+        let notice = PlannedEvent {
+            warning: true,
+            reason: "SetPodTemplateRestartPolicy".to_owned(),
+            message: "Restart policy in pod template will be overwritten by restart policy in replica spec"
+                .to_owned(),
+        };
+        draft.plan.notices.push(notice);
+    }
+}
+
+/// Whether the role's pod template has a restart policy of its own, which is replaced by the role's.
+fn sets_restart_policy(role: &Role<'_>) -> bool {
+    let own = role
+        .template()
+        .spec
+        .as_ref()
+        .and_then(|s| s.restart_policy.as_deref());
+    own.is_some_and(|own| !own.is_empty())
+}
+
+/// Whether any pod is still to run.
+fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
+    let topology = &draft.job.topology;
+    let mut names = topology.all().map(|r| topology.host(r.role, r.index));
+    names.any(|name| {
+        draft
+            .observed
+            .pods
+            .get(&name)
+            .is_none_or(|pod| pod.phase == Phase::Pending)
+    })
 }
 
 /// Why a pod waits, if the cluster says more than a word.

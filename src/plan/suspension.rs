@@ -10,11 +10,8 @@ use super::{ChildKind, Draft, ledger};
 pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.begin();
     ledger::forget_progress(&mut draft.status.recovery);
-    for role in &draft.job.topology.roles {
-        draft
-            .status
-            .replica_statuses
-            .insert(role.name().to_owned(), Default::default());
+    for counts in draft.status.replica_statuses.values_mut() {
+        *counts = Default::default();
     }
     if draft.status.is(ConditionType::Running) {
         draft.set(

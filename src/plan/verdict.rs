@@ -46,6 +46,8 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let role = first.replica.role.name();
         let record = first.failure.record.clone();
         let (warning, milestone) = match first.verdict {
+            // Where no restart is allowed, no failure is: that is what the Go operator tells of each.
+            _ if draft.job.policy.backoff_limit == Some(0) => (true, Milestone::BackoffLimit),
             Verdict::FinalByExitCode => (true, Milestone::FailedPermanently { role }),
             _ => (
                 false,

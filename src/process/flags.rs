@@ -118,10 +118,6 @@ pub struct Flags {
     /// How logs and their amount are chosen.
     #[command(flatten)]
     pub logs: LogFlags,
-
-    /// Flags of the Go operator that have no meaning here.
-    #[command(flatten)]
-    pub(super) ignored: IgnoredFlags,
 }
 
 /// The flags for logs: those of zap, the Go operator's logger.
@@ -179,54 +175,6 @@ impl From<Scope> for RestartScope {
             Scope::Role => Self::Role,
             Scope::Job => Self::Job,
         }
-    }
-}
-
-/// Flags of the Go operator that are about kinds and webhooks which are not here. A Deployment that
-/// has them starts all the same.
-#[derive(Clone, Debug, Args)]
-pub(super) struct IgnoredFlags {
-    #[arg(long, hide = true)]
-    webhook_server_port: Option<String>,
-    #[arg(long, hide = true)]
-    webhook_service_name: Option<String>,
-    #[arg(long, hide = true)]
-    webhook_secret_name: Option<String>,
-    #[arg(long, hide = true)]
-    pytorch_init_container_image: Option<String>,
-    #[arg(long, hide = true)]
-    pytorch_init_container_template_file: Option<String>,
-    #[arg(long, hide = true)]
-    pytorch_init_container_max_tries: Option<String>,
-    #[arg(long, hide = true)]
-    mpi_kubectl_delivery_image: Option<String>,
-}
-
-impl IgnoredFlags {
-    /// Those that were given.
-    pub(super) fn given(&self) -> Vec<&'static str> {
-        let all = [
-            ("--webhook-server-port", &self.webhook_server_port),
-            ("--webhook-service-name", &self.webhook_service_name),
-            ("--webhook-secret-name", &self.webhook_secret_name),
-            (
-                "--pytorch-init-container-image",
-                &self.pytorch_init_container_image,
-            ),
-            (
-                "--pytorch-init-container-template-file",
-                &self.pytorch_init_container_template_file,
-            ),
-            (
-                "--pytorch-init-container-max-tries",
-                &self.pytorch_init_container_max_tries,
-            ),
-            ("--mpi-kubectl-delivery-image", &self.mpi_kubectl_delivery_image),
-        ];
-        all.into_iter()
-            .filter(|(_, value)| value.is_some())
-            .map(|(name, _)| name)
-            .collect()
     }
 }
 

@@ -7,8 +7,8 @@ use tracing_subscriber::EnvFilter;
 
 use super::flags::{Encoder, LogFlags};
 
-/// Starts logging. A second call in one process does nothing.
-pub(super) fn start(flags: &LogFlags) {
+/// Starts logging, as [`main`](super::main) does first. A second call in one process does nothing.
+pub fn start(flags: &LogFlags) {
     let (encoder, level) = match flags.zap_devel {
         Some(true) => (Encoder::Console, LevelFilter::DEBUG),
         Some(false) => (Encoder::Json, LevelFilter::INFO),

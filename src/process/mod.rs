@@ -49,6 +49,7 @@ use crate::controller::Operator;
 use crate::job::TrainingJob;
 
 pub use flags::{Encoder, Flags, LogFlags, Scope};
+pub use logs::start as start_logs;
 
 /// The kinds of job that an operator can run.
 #[derive(Clone, Debug, Default)]

@@ -246,7 +246,4 @@ fn warn(flags: &Flags) {
             "--gang-scheduler-name: pods are not scheduled in gangs yet; they are created without a PodGroup"
         );
     }
-    for flag in flags.ignored.given() {
-        tracing::warn!("{flag} has no meaning for this operator, which has no webhook, PyTorchJob or MPIJob");
-    }
 }

@@ -5,6 +5,7 @@
 
 mod pod;
 mod service;
+pub mod text;
 
 use std::collections::BTreeMap;
 

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::nearest;
-
 /// The path of `key` below `path`: `path.key`, or `path[key]` if the key is not a plain word, as the
 /// keys of labels are.
 pub fn field(path: &str, key: &str) -> String {
@@ -55,17 +53,6 @@ impl FieldErrors {
             problem: problem.into(),
             remedy: remedy.into(),
         });
-    }
-
-    /// Adds that `word` is none of the `known` ones that the field at `path` may have.
-    pub fn unknown_word(&mut self, path: impl Into<String>, word: &str, known: &[&str]) {
-        let use_one = format!("use one of {}", known.join(", "));
-        let remedy = match nearest(word, known.iter().copied()) {
-            _ if known.len() == 1 => format!("use {}, or leave it out", known.join("")),
-            Some(meant) => format!("did you mean {meant}? {use_one}"),
-            None => use_one,
-        };
-        self.push(path, format!("{word:?} is not known"), remedy);
     }
 
     /// Whether nothing is wrong.

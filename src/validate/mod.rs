@@ -10,6 +10,7 @@ mod quantity;
 mod roles;
 pub mod schema;
 mod template;
+mod texts;
 mod warnings;
 mod words;
 
@@ -93,15 +94,10 @@ pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<V
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
     if !names::is_dns1035_label(name) {
-        let problem = match name {
-            "" => "it is missing".to_owned(),
-            name => format!("{name:?} cannot name a service"),
-        };
-        errors.push(
-            "metadata.name",
-            problem,
-            "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'",
-        );
+        match name {
+            "" => errors.push("metadata.name", "it is missing", texts::JOB_NAMES),
+            name => errors.bad_job_name("metadata.name", name),
+        }
     }
     template::check_labels("metadata", meta, &mut errors);
     let policy = check_policy(job, settings, &mut errors);
@@ -166,11 +162,7 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
         ),
     ] {
         if let Some(negative) = value.filter(|v| *v < 0) {
-            errors.push(
-                path(field),
-                format!("{negative} is negative"),
-                "use 0 or more, or leave it out for no limit",
-            );
+            errors.too_small(path(field), negative, 0.0);
         }
     }
     Policy {
@@ -186,23 +178,11 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
 
 /// Host names are service names, so the longest must be a label.
 fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
-    let longest = topology
-        .roles
-        .iter()
-        .filter_map(|role| Some(topology.host(role, role.replicas.checked_sub(1)?)));
-    let Some(longest) = longest.max_by_key(String::len) else {
-        return;
-    };
-    let excess = longest.len().saturating_sub(names::LABEL_MAX);
+    let last = |role: &Role<'_>| Some(topology.host(role, role.replicas.checked_sub(1)?).len());
+    let longest = topology.roles.iter().filter_map(last).max().unwrap_or(0);
+    let excess = longest.saturating_sub(names::LABEL_MAX);
     if excess > 0 {
-        errors.push(
-            "metadata.name",
-            format!(
-                "service {longest} would have {} characters, and a service may have 63",
-                longest.len()
-            ),
-            format!("make the job's name {excess} shorter"),
-        );
+        errors.long_service("metadata.name", longest, excess);
     }
 }
 

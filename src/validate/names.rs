@@ -3,6 +3,12 @@
 /// The longest name of a service, a label value or a DNS label.
 pub(crate) const LABEL_MAX: usize = 63;
 
+/// [`is_dns1035_label`] as a regular expression.
+pub(crate) const DNS_1035: &str = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$";
+
+/// [`is_dns1123_label`] as a regular expression.
+pub(crate) const DNS_1123: &str = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$";
+
 /// A DNS-1035 label, as services need: lower-case letters, digits and `-`, from a letter to a letter or digit.
 pub(crate) fn is_dns1035_label(name: &str) -> bool {
     is_dns1123_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase())

@@ -4,7 +4,7 @@ use crate::api::{ReplicaSpec, RestartPolicy};
 use crate::job::{RoleKind, TrainingJob};
 use crate::topology::Role;
 
-use super::{FieldErrors, MAX_REPLICAS, errors, nearest, template};
+use super::{FieldErrors, MAX_REPLICAS, errors, template};
 
 /// The roles that a job names, in the framework's order, and what is wrong with them.
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
@@ -14,16 +14,7 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
     let known: Vec<&str> = framework.roles.iter().map(|r| r.name).collect();
     for key in specs.keys() {
         if !known.iter().any(|name| name.eq_ignore_ascii_case(key)) {
-            let use_one = format!("use one of {}", known.join(", "));
-            let remedy = match nearest(key, known.iter().copied()) {
-                Some(meant) => format!("did you mean {meant}? {use_one}"),
-                None => use_one,
-            };
-            errors.push(
-                errors::field(&field, key),
-                format!("{} has no such role", J::kind(&())),
-                remedy,
-            );
+            errors.unknown_role(errors::field(&field, key), &J::kind(&()), key, &known);
         }
     }
     let mut roles = Vec::new();
@@ -33,11 +24,7 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
             .filter(|(key, _)| key.eq_ignore_ascii_case(kind.name));
         let Some((key, spec)) = named.next() else { continue };
         for (other, _) in named {
-            errors.push(
-                errors::field(&field, other),
-                format!("this is the same role as {key}"),
-                format!("keep one of the two, as {}", kind.name),
-            );
+            errors.role_twice(errors::field(&field, other), key);
         }
         let path = format!("{field}.{key}");
         match spec {
@@ -50,13 +37,9 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
         }
     }
     if specs.is_empty() {
-        errors.push(
-            field,
-            "it is empty",
-            format!("name at least one of {}", known.join(", ")),
-        );
+        errors.no_role(field, &known);
     } else if errors.is_empty() && roles.iter().all(|r| r.replicas == 0) {
-        errors.push(field, "no role has a replica", "give at least one role replicas");
+        errors.no_replica(field);
     }
     roles
 }
@@ -73,13 +56,9 @@ fn role<'a, J: TrainingJob>(
         .map_or(MAX_REPLICAS, |max| max.try_into().unwrap_or(MAX_REPLICAS));
     let at = format!("{path}.replicas");
     if replicas < 0 {
-        errors.push(at, format!("{replicas} is negative"), "use 0 or more");
+        errors.too_small(at, replicas, 0.0);
     } else if replicas > max {
-        errors.push(
-            at,
-            format!("{replicas} is too many"),
-            format!("use at most {max}"),
-        );
+        errors.too_big(at, replicas, max.into());
     }
     let restart_policy = match &spec.restart_policy {
         None => J::FRAMEWORK.restart_policy,

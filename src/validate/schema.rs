@@ -174,14 +174,9 @@ fn check_enum(words: &[JSON], value: &Value, path: &str, errors: &mut FieldError
 fn check_number(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {
     let Some(number) = value.as_f64() else { return };
     if let Some(min) = schema.minimum.filter(|min| number < *min) {
-        let problem = if min == 0.0 {
-            format!("{value} is negative")
-        } else {
-            format!("{value} is too small")
-        };
-        errors.push(path, problem, format!("use {min} or more"));
+        errors.too_small(path, value, min);
     } else if let Some(max) = schema.maximum.filter(|max| number > *max) {
-        errors.push(path, format!("{value} is too big"), format!("use at most {max}"));
+        errors.too_big(path, value, max);
     } else if !fits_format(schema, value) {
         let bits = schema
             .format

@@ -22,11 +22,7 @@ pub(super) fn check<J: TrainingJob>(path: &str, template: &PodTemplateSpec, erro
         .map_or(&[][..], |spec| &spec.containers[..]);
     let at = format!("{path}.spec.containers");
     if containers.is_empty() {
-        errors.push(
-            at,
-            "there is no container",
-            format!("add one named {:?}", framework.container),
-        );
+        errors.no_container(at, framework.container);
         return framework.port;
     }
     let inits = template
@@ -39,11 +35,7 @@ pub(super) fn check<J: TrainingJob>(path: &str, template: &PodTemplateSpec, erro
         for (n, container) in containers.iter().enumerate() {
             let at = format!("{path}.spec.{list}[{n}]");
             if !seen.insert(container.name.as_str()) {
-                errors.push(
-                    format!("{at}.name"),
-                    format!("{:?} is taken", container.name),
-                    "give each container its own name",
-                );
+                errors.container_twice(format!("{at}.name"), &container.name);
             }
             check_container(&at, container, errors);
         }
@@ -51,14 +43,7 @@ pub(super) fn check<J: TrainingJob>(path: &str, template: &PodTemplateSpec, erro
     match containers.iter().find(|c| c.name == framework.container) {
         Some(main) => framework_port(main, framework.port_name).unwrap_or(framework.port),
         None => {
-            errors.push(
-                at,
-                format!("there is no container named {:?}", framework.container),
-                format!(
-                    "name the container that runs the training {:?}",
-                    framework.container
-                ),
-            );
+            errors.not_among_containers(at, framework.container);
             framework.port
         }
     }
@@ -100,14 +85,10 @@ pub(super) fn check_labels(path: &str, metadata: &ObjectMeta, errors: &mut Field
 
 fn check_container(path: &str, container: &Container, errors: &mut FieldErrors) {
     if !names::is_dns1123_label(&container.name) {
-        errors.push(
-            format!("{path}.name"),
-            format!("{:?} is not a valid container name", container.name),
-            "use at most 63 lower-case letters, digits and '-', with a letter or digit at both ends",
-        );
+        errors.bad_container_name(format!("{path}.name"), &container.name);
     }
     if container.image.as_deref().unwrap_or_default().trim().is_empty() {
-        errors.push(format!("{path}.image"), "it is missing", "name the image to run");
+        errors.no_image(format!("{path}.image"));
     }
     for (n, variable) in container.env.iter().flatten().enumerate() {
         if !names::is_env_name(&variable.name) {

@@ -34,8 +34,17 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
         deprecated: Some(true),
         ..current.clone()
     };
+    let any = JSONSchemaProps {
+        type_: Some("object".to_owned()),
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..JSONSchemaProps::default()
+    };
     if let Some(schema) = schema(&mut version) {
         strip_descriptions(schema);
+        if let Some(status) = schema.properties.as_mut().and_then(|p| p.get_mut("status")) {
+            // Written under the stored version.
+            *status = any.clone();
+        }
     }
     let spec = schema(&mut version).and_then(|s| s.properties.as_mut()?.get_mut("spec"));
     if let Some(spec) = spec {
@@ -45,11 +54,6 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
             specs.and_then(|s| s.additional_properties.as_mut())
             && let Some(properties) = role.properties.as_mut()
         {
-            let any = JSONSchemaProps {
-                type_: Some("object".to_owned()),
-                x_kubernetes_preserve_unknown_fields: Some(true),
-                ..JSONSchemaProps::default()
-            };
             properties.insert("template".to_owned(), any);
         }
     }

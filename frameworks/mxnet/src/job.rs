@@ -1,7 +1,8 @@
 //! What makes an MXJob an MXJob.
 
-use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use training_job::admission::{Rule, any_replica};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy};
 #[cfg(feature = "local")]
 use training_job::local::{Environment, LocalPod};
@@ -62,22 +63,28 @@ impl TrainingJob for MXJob {
         }
         let (mode, deciding) = match self.spec.mode() {
             None => {
-                return errors.push(
-                    "spec.jobMode",
-                    format!("{:?} is not known", self.spec.job_mode),
-                    format!("use {}", JobMode::WORDS.join(" or ")),
-                );
+                return errors.unknown_word("spec.jobMode", &self.spec.job_mode, &JobMode::WORDS);
             }
-            Some(JobMode::Train) => ("MXTrain", &["Worker", "Scheduler"][..]),
-            Some(JobMode::Tune) => ("MXTune", &["Tuner"][..]),
+            Some(mode) => (mode.word(), mode.deciding()),
         };
         if deciding.iter().all(|role| topology.replicas(role) == 0) {
-            errors.push(
-                "spec.mxReplicaSpecs",
-                format!("an {mode} job without a {} would never end", deciding[0]),
-                format!("add a {}", deciding[0]),
-            );
+            let (problem, remedy) = endless(mode, deciding[0]);
+            errors.push("spec.mxReplicaSpecs", problem, remedy);
         }
+    }
+
+    fn rules() -> Vec<Rule> {
+        [
+            (JobMode::Train, r#"["", "MXTrain"]"#),
+            (JobMode::Tune, r#"["MXTune"]"#),
+        ]
+        .map(|(mode, words)| {
+            let (problem, remedy) = endless(mode.word(), mode.deciding()[0]);
+            let decided = any_replica(&Self::FRAMEWORK, mode.deciding());
+            let expression = format!("!(self.?jobMode.orValue(\"\") in {words}) || {decided}");
+            Rule::new(expression, format!("{problem}; {remedy}")).at("mxReplicaSpecs")
+        })
+        .into()
     }
 
     /// A training's servers wait for the scheduler's address, and without one it is empty.
@@ -140,6 +147,11 @@ impl TrainingJob for MXJob {
         replica.role.name() == "Server"
     }
 
+    fn customize(&self, _: &Topology<'_>, _: &Replica<'_>, pod: &mut PodSpec) {
+        let named = pod.scheduler_name.take().filter(|name| !name.is_empty());
+        pod.scheduler_name = named.or_else(|| self.spec.scheduler_name.clone());
+    }
+
     /// With `DMLC_USE_KUBERNETES=1` the scheduler listens on every address, and two jobs with one port
     /// break each other; with 0 it listens on its own. Servers and workers would pick the machine's
     /// first network, or fail where there is none.
@@ -164,4 +176,29 @@ impl TrainingJob for MXJob {
     fn definition() -> CustomResourceDefinition {
         definition::definition()
     }
+}
+
+impl JobMode {
+    fn word(self) -> &'static str {
+        let [train, tune] = Self::WORDS;
+        match self {
+            Self::Train => train,
+            Self::Tune => tune,
+        }
+    }
+
+    /// The roles of which one must have a replica, the usual one first.
+    fn deciding(self) -> &'static [&'static str] {
+        match self {
+            Self::Train => &["Worker", "Scheduler"],
+            Self::Tune => &["Tuner"],
+        }
+    }
+}
+
+fn endless(mode: &str, role: &str) -> (String, String) {
+    (
+        format!("an {mode} job without a {role} would never end"),
+        format!("add a {role}"),
+    )
 }

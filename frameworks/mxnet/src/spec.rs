@@ -24,7 +24,7 @@ use training_job::api::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MXJobSpec {
-    /// `MXTrain` or `MXTune`; empty means `MXTrain`.
+    /// What the job does: it trains a model, or it tunes kernels. Empty means `MXTrain`.
     #[serde(default)]
     #[schemars(schema_with = "job_modes")]
     pub job_mode: String,
@@ -63,6 +63,11 @@ pub struct MXJobSpec {
     /// As `runPolicy.schedulingPolicy`, in manifests of the stand-alone mxnet-operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling_policy: Option<SchedulingPolicy>,
+
+    /// The scheduler of all pods whose templates name none, in the first manifests of the stand-alone
+    /// mxnet-operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler_name: Option<String>,
 }
 
 /// What a job does.

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use training_job::admission::{Rule, any_replica, roles_named};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy};
 use training_job::{
     FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, RoleKind, Topology,
@@ -17,6 +18,15 @@ pub(crate) const WORKER: &str = "Worker";
 /// Both names mean the same; a job has one of them at most.
 const CHIEFS: [&str; 2] = ["Chief", "Master"];
 const EVALUATOR: &str = "Evaluator";
+
+const TWO_CHIEFS: (&str, &str) = (
+    "Chief and Master are two names of one role",
+    "leave one of them out",
+);
+const ENDLESS: (&str, &str) = (
+    "a TFJob without a Chief, Master or Worker would never end",
+    "add a Worker",
+);
 
 /// A distributed job of TensorFlow.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -110,22 +120,27 @@ impl TrainingJob for TFJob {
         }
         let is_chief = |role: &&Role<'_>| CHIEFS.contains(&role.name());
         if topology.roles.iter().filter(is_chief).count() > 1 {
-            errors.push(
-                "spec.tfReplicaSpecs",
-                "Chief and Master are two names of one role",
-                "leave one of them out",
-            );
+            let (problem, remedy) = TWO_CHIEFS;
+            errors.push("spec.tfReplicaSpecs", problem, remedy);
         }
         if [CHIEFS[0], CHIEFS[1], WORKER]
             .iter()
             .all(|role| topology.replicas(role) == 0)
         {
-            errors.push(
-                "spec.tfReplicaSpecs",
-                "a TFJob without a Chief, Master or Worker would never end",
-                "add a Worker",
-            );
+            let (problem, remedy) = ENDLESS;
+            errors.push("spec.tfReplicaSpecs", problem, remedy);
         }
+    }
+
+    fn rules() -> Vec<Rule> {
+        let framework = Self::FRAMEWORK;
+        let one_chief = format!("{} < 2", roles_named(&framework, &CHIEFS));
+        let decided = any_replica(&framework, &[CHIEFS[0], CHIEFS[1], WORKER]);
+        [(one_chief, TWO_CHIEFS), (decided, ENDLESS)]
+            .map(|(expression, (problem, remedy))| {
+                Rule::new(expression, format!("{problem}; {remedy}")).at("tfReplicaSpecs")
+            })
+            .into()
     }
 
     /// The chief decides, if there is one. Without it worker 0 does, whose work is the chief's, or by

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use training_job::admission::{Rule, any_replica};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
 use training_job::{
     FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
@@ -13,6 +14,11 @@ use crate::environment;
 
 pub(crate) const MASTER: &str = "Master";
 pub(crate) const WORKER: &str = "Worker";
+
+const NO_MASTER: (&str, &str) = (
+    "an XGBoostJob needs its Master: it is rank 0, and the workers meet at its address",
+    "add a Master with 1 replica",
+);
 
 /// A distributed job of XGBoost or LightGBM.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,12 +76,15 @@ impl TrainingJob for XGBoostJob {
 
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         if topology.replicas(MASTER) == 0 {
-            errors.push(
-                "spec.xgbReplicaSpecs",
-                "an XGBoostJob needs its Master: it is rank 0, and the workers meet at its address",
-                "add a Master with 1 replica",
-            );
+            let (problem, remedy) = NO_MASTER;
+            errors.push("spec.xgbReplicaSpecs", problem, remedy);
         }
+    }
+
+    fn rules() -> Vec<Rule> {
+        let (problem, remedy) = NO_MASTER;
+        let decided = any_replica(&Self::FRAMEWORK, &[MASTER]);
+        vec![Rule::new(decided, format!("{problem}; {remedy}")).at("xgbReplicaSpecs")]
     }
 
     /// The master's end is the end of the job: it takes part in the collective to the last round.

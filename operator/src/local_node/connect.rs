@@ -1,11 +1,9 @@
-//! The way to the API server.
+//! The first contact with the API server.
 
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use anyhow::bail;
+use kube::Client;
 use tokio::time::sleep;
 use training_job::local::{Unclaimed, claim};
 
@@ -22,36 +20,6 @@ pub(super) enum Contact {
     Made,
     /// A signal came before.
     GivenUp,
-}
-
-/// A client for what the kubeconfig names, and the server's address.
-///
-/// # Errors
-/// There is no configuration, or it is of no use.
-pub(super) async fn client(
-    kubeconfig: Option<&Path>,
-    context: Option<&str>,
-) -> anyhow::Result<(Client, String)> {
-    let options = KubeConfigOptions {
-        context: context.map(str::to_owned),
-        ..KubeConfigOptions::default()
-    };
-    let mut config = match (kubeconfig, context) {
-        (Some(file), _) => {
-            let read = Kubeconfig::read_from(file).context("--kubeconfig")?;
-            Config::from_custom_kubeconfig(read, &options)
-                .await
-                .context("--kubeconfig")?
-        }
-        (None, Some(_)) => Config::from_kubeconfig(&options).await.context("--context")?,
-        (None, None) => Config::infer()
-            .await
-            .context("no cluster is configured: name one with --kubeconfig")?,
-    };
-    // Every retry is the agent's, per pod and bounded.
-    config.default_retry = false;
-    let server = config.cluster_url.to_string();
-    Ok((Client::try_from(config)?, server.trim_end_matches('/').to_owned()))
 }
 
 /// Waits for a server that does not answer yet; then checks that no other has the node's name.

@@ -13,6 +13,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 use training_job::local::{Bind, Node, NodeConfig, NodeEvent, default_name};
 
+use crate::cluster;
 use crate::kinds::kinds;
 use crate::machine::{self, Machine, WAITING_LINES};
 use crate::signals::Signals;
@@ -71,7 +72,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.machine.check()?;
     let mut signals = Signals::listen()?;
     let name = args.name.clone().unwrap_or_else(default_name);
-    let (client, server) = connect::client(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let (client, server) = cluster::client(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let lock = lock::take(&server, &name)?;
     ensure!(
         lock.is_some(),

@@ -5,11 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use training_job::render::text::snapshot;
+
 use super::{Files, at};
 use crate::check::Job;
 use crate::exit::Failure;
 use crate::manifest::manifests_below;
-use crate::write;
 
 /// How a snapshot's first line ends. A file without it is somebody's own: it is neither deleted nor
 /// overwritten.
@@ -62,16 +63,9 @@ fn below<'f>(file: &'f Path, arguments: &[PathBuf]) -> &'f Path {
     relative.or(file.file_name().map(Path::new)).unwrap_or(file)
 }
 
-/// The job stands in comments: who renders or applies the directory of snapshots finds no job there.
 fn text(job: &Job) -> Result<String, Failure> {
-    let fail = |error| Failure::new(&job.origin, error);
-    let mut text = format!("# What {} gets. {MARK}\n#\n", job.file);
-    for line in write::yaml(&write::Readable(&job.object)).map_err(fail)?.lines() {
-        text += format!("# {line}").trim_end();
-        text.push('\n');
-    }
-    text += &write::documents(&job.render()?).map_err(fail)?;
-    Ok(text)
+    let heading = format!("What {} gets. {MARK}", job.file);
+    snapshot(&heading, &job.object, &job.render()?).map_err(|error| Failure::new(&job.origin, error))
 }
 
 fn is_snapshot(text: &str) -> bool {

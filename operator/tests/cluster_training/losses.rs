@@ -6,7 +6,7 @@ use training_job_testing::cluster::Signal;
 
 use crate::manifest::Manifest;
 use crate::training::SPIRALS;
-use crate::trial::{MXNET, Trial, fresh};
+use crate::trial::{MXNET, Trial, fresh, node};
 
 /// A training that takes some seconds, so that there is a middle. Its pods stay, to be looked at.
 pub(crate) fn slow() -> Manifest {
@@ -64,9 +64,13 @@ async fn a_killed_api_server_is_not_noticed_by_the_job() {
     trial.begin().await;
     let before = trial.pods().await;
     plane.stop_api_server();
+    // One that begins meanwhile waits.
+    let late = plane.spawn(node(&plane, "local-late", "default"));
+    late.wait_for_line("waiting for https://").await;
     // What happens meanwhile is seen later.
     trial.node.wait_for_line(" | step=20 rank=").await;
     plane.start_api_server().await;
+    late.wait_for_line("node local-late of https://").await;
     trial.expect_trained(0).await;
     expect_the_same_pods(&trial, &before).await;
     trial.end().await;

@@ -14,6 +14,10 @@ mod losses;
 #[path = "../local_run/manifest.rs"]
 #[allow(dead_code, reason = "local runs change more in their manifests")]
 mod manifest;
+#[path = "../install/manifests.rs"]
+#[allow(dead_code, reason = "what the permissions are is another test's")]
+mod manifests;
+mod node;
 #[path = "../local_run/processes.rs"]
 mod processes;
 mod training;

@@ -1,14 +1,15 @@
 //! What a test works with: a namespace with an operator and a node, and its share of the machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
+use serde_json::json;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 use training_job_testing::cluster::{Background, ControlPlane, Options, Program, Signal, repository};
 
-use crate::processes;
 use crate::venv::venv;
+use crate::{manifests, processes};
 
 /// How many jobs may run at a time: each is up to five processes that all start at once.
 static JOBS: Semaphore = Semaphore::const_new(2);
@@ -47,9 +48,20 @@ pub(crate) async fn fresh() -> ControlPlane {
     plane
 }
 
-/// Whom the operator acts as.
-async fn operator_kubeconfig(plane: &ControlPlane) -> PathBuf {
-    plane.kubeconfig()
+/// Whom the operator acts as: the service account of the manifests, with its rights in this namespace and no others.
+async fn operator_kubeconfig(plane: &ControlPlane, namespace: &str) -> PathBuf {
+    let mut objects = manifests::build(plane, "namespaced", namespace).await;
+    let rights = ["ServiceAccount", "Role", "RoleBinding"];
+    objects.retain(|object| rights.iter().any(|kind| object["kind"] == *kind));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let create = ["create", "-f", "-"];
+    plane
+        .kubectl_with_input(&create, &list.to_string())
+        .await
+        .success();
+    plane
+        .kubeconfig_for_service_account(namespace, "training-operator")
+        .await
 }
 
 /// A namespace, an operator for it, and a node for its pods.
@@ -58,6 +70,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) namespace: String,
     pub(crate) operator: Background,
     pub(crate) node: Background,
+    operator_kubeconfig: PathBuf,
     surroundings: Surroundings,
     _share: SemaphorePermit<'static>,
 }
@@ -67,8 +80,10 @@ impl<'a> Trial<'a> {
     pub(crate) async fn new(plane: &'a ControlPlane, name: &str, surroundings: Surroundings) -> Self {
         let share = JOBS.acquire().await.unwrap();
         let namespace = plane.namespace(name).await;
+        let operator_kubeconfig = operator_kubeconfig(plane, &namespace).await;
         Self {
-            operator: start_operator(plane, &namespace).await,
+            operator: start_operator(plane, &namespace, &operator_kubeconfig),
+            operator_kubeconfig,
             node: start_node(plane, &namespace, surroundings),
             plane,
             namespace,
@@ -122,7 +137,7 @@ impl<'a> Trial<'a> {
     pub(crate) async fn replace_operator(&mut self) {
         self.operator.signal(Signal::KILL);
         self.operator.exit_code().await;
-        self.operator = start_operator(self.plane, &self.namespace).await;
+        self.operator = start_operator(self.plane, &self.namespace, &self.operator_kubeconfig);
     }
 
     /// Kills the node's agent and starts another once its processes are gone.
@@ -147,19 +162,23 @@ impl<'a> Trial<'a> {
     }
 }
 
-async fn start_operator(plane: &ControlPlane, namespace: &str) -> Background {
+fn start_operator(plane: &ControlPlane, namespace: &str, kubeconfig: &Path) -> Background {
     let program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(["run", "--namespace", namespace])
         .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
-        .args(["--kubeconfig".into(), operator_kubeconfig(plane).await]);
+        .args([Path::new("--kubeconfig"), kubeconfig]);
     plane.spawn(program)
 }
 
-fn start_node(plane: &ControlPlane, namespace: &str, surroundings: Surroundings) -> Background {
-    let program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
-        .args(["local", "node", "--namespace", namespace])
-        .args(["--name", &node_name(namespace)])
+/// `training-operator local node` as the administrator.
+pub(crate) fn node(plane: &ControlPlane, name: &str, namespace: &str) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_training-operator"))
+        .args(["local", "node", "--name", name, "--namespace", namespace])
         .args(["--kubeconfig".into(), plane.kubeconfig()])
+}
+
+fn start_node(plane: &ControlPlane, namespace: &str, surroundings: Surroundings) -> Background {
+    let program = node(plane, &node_name(namespace), namespace)
         .args(["--venv".into(), venv(surroundings.venv)])
         .args([
             "--workdir".into(),

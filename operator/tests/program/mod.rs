@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 /// What a run left.
 #[derive(Debug)]
+#[allow(dead_code, reason = "not every test looks at all")]
 pub(crate) struct Run {
     /// The exit code.
     pub(crate) code: Option<i32>,

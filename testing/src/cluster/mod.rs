@@ -33,8 +33,8 @@ pub use wait::{wait, wait_for_all};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long anything is awaited before the test fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anything is awaited before the test fails, also where others use the machine.
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The repository.
 pub fn repository() -> PathBuf {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::kubelet::Fate::{Fails, Runs, Succeeds};
+use super::network::Fault;
 use super::world::{SMALL, World, train, with};
 
 #[tokio::test(start_paused = true)]
@@ -245,6 +246,32 @@ async fn an_invalid_job_fails_once_and_begins_when_it_is_mended() {
         .await;
     world.pass(30).await;
     assert_eq!(world.conditions("job"), "Created Running=False Succeeded");
+    world.check();
+}
+
+/// The API server takes no write of an object in which a field that a rule is about has a wrong type.
+#[tokio::test(start_paused = true)]
+async fn an_invalid_job_whose_status_is_refused_gets_its_event_and_no_second_try() {
+    let world = World::new(|_, _| Succeeds(5));
+    world.network.fault(
+        "patch",
+        "mxjobs/status",
+        usize::MAX,
+        Fault::Refused(422, "Invalid"),
+    );
+    world.create(train("bad", &[("Worker", -1)])).await;
+    world.pass(3_600).await;
+    assert_eq!(world.events(), ["MXJobFailedValidation"]);
+    assert_eq!(world.network.count("patch", "mxjobs/status"), 1);
+    world.network.heal();
+    world
+        .edit(
+            "bad",
+            json!({"spec": {"mxReplicaSpecs": {"Worker": {"replicas": 1}}}}),
+        )
+        .await;
+    world.pass(30).await;
+    assert_eq!(world.conditions("bad"), "Created Running=False Succeeded");
     world.check();
 }
 

@@ -40,6 +40,23 @@ fn a_limit_of_n_allows_n_replacements() {
 }
 
 #[test]
+fn a_limit_of_0_is_what_any_failure_reaches() {
+    // As under the Go operator, whatever the policy would have said.
+    for policy in ["Never", "ExitCode", "OnFailure"] {
+        let w = World::train(&format!("Scheduler=1 Worker=2:{policy}"), "backoffLimit: 0");
+        assert_eq!(
+            failures_until_failed(w, |w| w.pod("worker-0").exits(1)),
+            1,
+            "{policy}"
+        );
+    }
+    let mut w = World::train("Scheduler=1 Worker=2:Never", "backoffLimit: 1").started();
+    w.pod("worker-0").exits(1);
+    w.settle();
+    assert_eq!(w.status().failure.unwrap().reason, "Error");
+}
+
+#[test]
 fn restarts_in_place_fail_the_job_when_the_nth_is_seen() {
     // As under the Go operator: they have happened when they are seen.
     for (limit, expected) in [(0, 1), (1, 1), (3, 3)] {

@@ -40,7 +40,7 @@ fn another_mistake_is_told_in_its_turn() {
     w.scale("Worker", 1_000_000).settle();
     assert_eq!((w.state(), w.events.len()), (vec!["Failed".to_owned()], 2));
     assert!(
-        w.status().conditions[0].message.contains("too many"),
+        w.status().conditions[0].message.contains("too big"),
         "{}",
         w.status().conditions[0].message
     );

@@ -150,14 +150,13 @@ fn counts_are_by_the_names_of_the_framework() {
     assert_eq!(w.settle().counts("Worker"), (1, 1, 0));
 }
 
+fn notices(w: &World) -> Vec<String> {
+    let all = w.plan().notices.into_iter();
+    all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
+}
+
 #[test]
 fn a_notice_names_what_keeps_pods_waiting() {
-    let notices = |w: &World| -> Vec<String> {
-        let all = w.plan().notices;
-        all.into_iter()
-            .map(|n| format!("{}: {}", n.reason, n.message))
-            .collect()
-    };
     let mut w = World::train("Scheduler=1 Server=1 Worker=3", "");
     w.settle();
     assert!(notices(&w).is_empty(), "that pods start is no news");
@@ -181,5 +180,25 @@ fn a_notice_names_what_keeps_pods_waiting() {
     );
     w.all_running();
     w.settle();
+    assert!(notices(&w).is_empty());
+}
+
+#[test]
+fn a_templates_own_restart_policy_is_told_until_the_pods_run() {
+    let mut w = World::train("Scheduler=1 Worker=2", "");
+    assert!(notices(&w).is_empty());
+    w.edit(|job| {
+        for role in job.spec.mx_replica_specs.values_mut().flatten() {
+            let spec = role.template.spec.get_or_insert_default();
+            spec.restart_policy = Some("Always".to_owned());
+        }
+    });
+    w.settle();
+    assert_eq!(
+        notices(&w),
+        ["SetPodTemplateRestartPolicy: \
+             Restart policy in pod template will be overwritten by restart policy in replica spec"]
+    );
+    w.all_running();
     assert!(notices(&w).is_empty());
 }

@@ -1,0 +1,24 @@
+//! What jobs get, for reviewers to read: `snapshots/` in the repository.
+
+use training_job::testing::snapshots;
+use training_job_mxnet::MXJob;
+
+/// The jobs that people start from.
+#[test]
+fn examples() {
+    snapshots::<MXJob>(
+        env!("CARGO_MANIFEST_DIR"),
+        "../../examples/mxnet",
+        "../../snapshots/mxnet/examples",
+    );
+}
+
+/// Every topology, mode, policy and odd form.
+#[test]
+fn cases() {
+    snapshots::<MXJob>(
+        env!("CARGO_MANIFEST_DIR"),
+        "../../operator/tests/cases",
+        "../../snapshots/mxnet/cases",
+    );
+}

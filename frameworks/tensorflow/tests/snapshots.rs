@@ -1,0 +1,14 @@
+//! What jobs get, for reviewers to read: `snapshots/` in the repository.
+
+use training_job::testing::snapshots;
+use training_job_tensorflow::TFJob;
+
+/// Every role, and the odd forms.
+#[test]
+fn cases() {
+    snapshots::<TFJob>(
+        env!("CARGO_MANIFEST_DIR"),
+        "../../operator/tests/tensorflow",
+        "../../snapshots/tensorflow/cases",
+    );
+}

@@ -1,0 +1,60 @@
+//! What `training_job::testing` says of snapshots that are wrong.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use training_job::testing::snapshots;
+use training_job_xgboost::XGBoostJob;
+
+/// What a run says of a folder with this job and these snapshots.
+fn complaint(name: &str, job: &str, committed: &[(&str, &str)]) -> Option<String> {
+    let base = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&base);
+    for folder in ["jobs", "snapshots"] {
+        std::fs::create_dir_all(base.join(folder)).unwrap();
+    }
+    std::fs::write(base.join("jobs/job.yaml"), job).unwrap();
+    for (file, text) in committed {
+        std::fs::write(base.join("snapshots").join(file), text).unwrap();
+    }
+    let run = std::panic::catch_unwind(|| snapshots::<XGBoostJob>(&base, "jobs", "snapshots"));
+    run.err().map(|panic| *panic.downcast::<String>().unwrap())
+}
+
+const JOB: &str =
+    "apiVersion: kubeflow.org/v1\nkind: XGBoostJob\nmetadata: {name: bad}\nspec: {xgbReplicaSpecs: {}}\n";
+
+const REFUSAL: &str = "---\nsource: any\n---\n# What jobs/job.yaml gets.\n#\n# apiVersion: kubeflow.org/v1\n\
+    # kind: XGBoostJob\n# metadata:\n#   name: bad\n# spec:\n#   xgbReplicaSpecs: {}\n---\n# Refused:\n";
+
+#[test]
+fn a_folder_without_jobs_is_an_error() {
+    let said = complaint("no-job", "kind: Other\napiVersion: kubeflow.org/v1\n", &[]).unwrap();
+    assert_eq!(said, "no job of kind XGBoostJob is in jobs");
+}
+
+#[test]
+fn what_is_missing_or_stale_is_named() {
+    for (name, committed) in [
+        ("missing", &[][..]),
+        ("stale", &[("job.snap", "---\nsource: any\n---\nold\n")]),
+    ] {
+        let said = complaint(name, JOB, committed).unwrap();
+        assert!(
+            said.starts_with("missing or stale in snapshots: job; review"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_is_a_snapshot_too_and_others_belong_to_no_job() {
+    let refusal =
+        format!("{REFUSAL}# spec.xgbReplicaSpecs: it is empty; name at least one of Master, Worker\n");
+    assert_eq!(complaint("refused", JOB, &[("job.snap", &refusal)]), None);
+    let said = complaint(
+        "left",
+        JOB,
+        &[("job.snap", &refusal), ("old.snap", "---\nsource: any\n---\n")],
+    );
+    assert_eq!(said.unwrap(), "snapshots/old.snap belongs to no job; delete it");
+}

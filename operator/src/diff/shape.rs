@@ -1,0 +1,133 @@
+//! What an object in a cluster has of what a job decides.
+//!
+//! The API server and admission add to objects: defaults, tolerations, tokens. So of an object that is
+//! there, only what stands where a render has something is kept.
+
+use serde_json::{Map, Value};
+use training_job::validate::amount;
+
+/// What may tell the items of a list apart, the first that they have.
+const KEYS: [&str; 6] = ["name", "mountPath", "devicePath", "containerPort", "port", "key"];
+
+/// The members whose values are quantities.
+const QUANTITIES: [&str; 4] = ["limits", "requests", "sizeLimit", "divisor"];
+
+/// The parts of `object` that one of `shapes` has; all if there is no shape for it.
+pub(super) fn shaped(object: &Value, shapes: &[&Value]) -> Value {
+    match (object, shapes) {
+        (_, []) => object.clone(),
+        (Value::Object(members), _) => {
+            let kept = members.iter().filter_map(|(key, member)| {
+                let of_member: Vec<&Value> = shapes.iter().filter_map(|s| s.get(key)).collect();
+                let part = match key.as_str() {
+                    key if QUANTITIES.contains(&key) => quantities(member, &of_member),
+                    "tolerations" => tolerations(member, &of_member),
+                    _ => shaped(member, &of_member),
+                };
+                (!of_member.is_empty()).then(|| (key.clone(), part))
+            });
+            Value::Object(kept.collect::<Map<_, _>>())
+        }
+        (Value::Array(items), _) => Value::Array(list(items, shapes)),
+        _ => object.clone(),
+    }
+}
+
+/// Admission adds how long a pod outlives its node.
+fn tolerations(all: &Value, shapes: &[&Value]) -> Value {
+    let of_node = |item: &&Value| {
+        item["key"]
+            .as_str()
+            .is_some_and(|k| k.starts_with("node.kubernetes.io/"))
+    };
+    let is_ours = |item: &&Value| {
+        shapes
+            .iter()
+            .any(|shape| shape.as_array().is_some_and(|s| s.contains(item)))
+    };
+    let items = all.as_array().into_iter().flatten();
+    Value::Array(
+        items
+            .filter(|item| !of_node(item) || is_ours(item))
+            .cloned()
+            .collect(),
+    )
+}
+
+/// The same, where the leaves are quantities: the API server writes them in its own way.
+fn quantities(value: &Value, shapes: &[&Value]) -> Value {
+    if let Value::Object(members) = value {
+        let kept = members.iter().filter_map(|(key, member)| {
+            let of_member: Vec<&Value> = shapes.iter().filter_map(|s| s.get(key)).collect();
+            (!of_member.is_empty()).then(|| (key.clone(), quantities(member, &of_member)))
+        });
+        return Value::Object(kept.collect());
+    }
+    let number = |value: &Value| match value {
+        Value::String(text) => amount(text),
+        value => value.as_f64(),
+    };
+    let same = shapes
+        .iter()
+        .find(|shape| number(shape).is_some() && number(shape) == number(value));
+    same.map_or_else(|| value.clone(), |shape| (*shape).clone())
+}
+
+fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
+    let lists: Vec<&Vec<Value>> = shapes.iter().filter_map(|s| s.as_array()).collect();
+    let every = |key: &&str| {
+        let of_shapes = lists.iter().flat_map(|list| list.iter());
+        items.iter().chain(of_shapes).all(|item| item.get(key).is_some())
+    };
+    let Some(key) = KEYS.into_iter().find(every) else {
+        // By place.
+        let at = |(n, item)| {
+            let same: Vec<&Value> = lists.iter().filter_map(|list| list.get(n)).collect();
+            shaped(item, &same)
+        };
+        return items.iter().enumerate().map(at).collect();
+    };
+    let kept = items.iter().filter_map(|item| {
+        let same = lists
+            .iter()
+            .filter_map(|list| list.iter().find(|i| i[key] == item[key]));
+        let same: Vec<&Value> = same.collect();
+        // What no render has was added by the cluster.
+        (!same.is_empty()).then(|| shaped(item, &same))
+    });
+    kept.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_cluster_adds_is_left_out() {
+        let render = json!({"spec": {
+            "containers": [{"name": "mxnet", "image": "a", "resources": {"limits": {"cpu": "0.5"}}}],
+            "tolerations": [{"operator": "Exists"}],
+        }});
+        let live = json!({"spec": {
+            "dnsPolicy": "ClusterFirst",
+            "containers": [
+                {"name": "mxnet", "image": "a", "imagePullPolicy": "Always", "resources": {"limits": {"cpu": "500m"}}},
+                {"name": "istio-proxy", "image": "b"},
+            ],
+            "tolerations": [{"operator": "Exists"}, {"key": "node.kubernetes.io/not-ready", "tolerationSeconds": 300}],
+        }});
+        assert_eq!(shaped(&live, &[&render]), render);
+    }
+
+    #[test]
+    fn what_differs_is_kept() {
+        let render = json!({"args": ["new"], "containers": [{"name": "mxnet", "image": "new"}]});
+        let stored =
+            json!({"args": ["0.5"], "containers": [{"name": "mxnet", "image": "old"}, {"name": "side"}]});
+        let live = json!({"args": ["0.50", "x"], "containers": [{"name": "mxnet", "image": "old"}, {"name": "side"}]});
+        assert_eq!(shaped(&live, &[&render, &stored]), live);
+        assert_eq!(shaped(&live, &[]), live);
+    }
+}

@@ -1,0 +1,75 @@
+//! Every bad job of the corpus, and who says what about it.
+
+use std::fmt::Write;
+
+use kube::api::DeleteParams;
+use serde_json::Value;
+use training_job_testing::cluster::{ControlPlane, wait};
+
+use super::corpus::{self, Manifest};
+use super::{api, operator};
+
+/// In the snapshot, `=` is before what the API server says in the words of `validate`, `api` before what
+/// it says in its own, and `validate` before what only `validate` says. What the API server takes has, as
+/// `operator`, the condition that it gets.
+#[tokio::test]
+async fn what_validate_refuses_the_api_server_refuses_in_the_same_words() {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("bad").await;
+    let running = operator::start(cluster, &namespace);
+    let mut table = String::new();
+    for manifest in corpus::ALL.iter().filter(|m| !m.offline.is_empty()) {
+        let offline = &manifest.offline;
+        writeln!(table, "{}", manifest.file).unwrap();
+        let told = api::create(cluster, &namespace, &manifest.text, &[]).await;
+        let same = |line: &String| offline.iter().any(|o| words(o) == words(line));
+        for line in &told {
+            writeln!(table, "  {:9}{line}", if same(line) { "=" } else { "api" }).unwrap();
+        }
+        for line in offline {
+            if !told.iter().any(|told| words(told) == words(line)) {
+                writeln!(table, "  validate {line}").unwrap();
+            }
+        }
+        if told.is_empty() {
+            for line in stored(cluster, &namespace, manifest).await {
+                writeln!(table, "  operator {line}").unwrap();
+            }
+        }
+    }
+    running.abort();
+    insta::assert_snapshot!(table);
+}
+
+/// What is said, without the place, which a rule may have to give less exactly, and without a guess of
+/// what was meant, which a rule cannot make.
+fn words(line: &str) -> String {
+    let said = line.split_once(": ").map_or(line, |(_, said)| said);
+    match (said.find("did you mean "), said.find("? use one of ")) {
+        (Some(from), Some(to)) => format!("{}{}", &said[..from], &said[to + 2..]),
+        _ => said.to_owned(),
+    }
+}
+
+/// What the operator says of the jobs of a manifest that were stored; they are then deleted.
+async fn stored(cluster: &ControlPlane, namespace: &str, manifest: &Manifest) -> Vec<String> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&manifest.text).unwrap_or_default();
+    let mut lines = Vec::new();
+    for job in documents {
+        let (Some(kind), Some(name)) = (job["kind"].as_str(), job["metadata"]["name"].as_str()) else {
+            continue;
+        };
+        if !["MXJob", "TFJob", "XGBoostJob"].contains(&kind) {
+            continue;
+        }
+        let jobs = operator::jobs(cluster, namespace, kind);
+        match operator::verdict(&jobs, name).await {
+            problems if problems.is_empty() => lines.push("runs it".to_owned()),
+            problems => lines.extend(problems),
+        }
+        jobs.delete(name, &DeleteParams::background()).await.unwrap();
+        wait(jobs, name, |job| job.is_none()).await;
+    }
+    lines
+}

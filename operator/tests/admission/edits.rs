@@ -1,0 +1,87 @@
+//! Edits of jobs that are good.
+
+use training_job_testing::cluster::ControlPlane;
+
+use super::api;
+
+const JOB: &str = r#"{
+    "apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": "NAME"},
+    "spec": {
+        "jobMode": "MXTrain", POLICY,
+        "mxReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "mxnet", "image": "i"}]}}}}
+    }
+}"#;
+
+/// As under the Go operator, and in the stand-alone operator's shape as well.
+#[tokio::test]
+async fn a_queue_once_set_stays_and_all_else_may_change() {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("edits").await;
+    let nested = (
+        "nested",
+        r#""runPolicy": {"schedulingPolicy": {"queue": "a"}}"#,
+        r#"{"spec": {"runPolicy": {"schedulingPolicy": EDIT}}}"#,
+        "spec.runPolicy.schedulingPolicy.queue: spec.runPolicy.schedulingPolicy.queue is immutable",
+    );
+    let inline = (
+        "inline",
+        r#""schedulingPolicy": {"queue": "a"}"#,
+        r#"{"spec": {"schedulingPolicy": EDIT}}"#,
+        "spec.schedulingPolicy.queue: spec.schedulingPolicy.queue is immutable",
+    );
+    for (name, policy, patch, refusal) in [nested, inline] {
+        let job = JOB.replace("NAME", name).replace("POLICY", policy);
+        assert_eq!(api::create(cluster, &namespace, &job, &[]).await, [""; 0]);
+        let edit = async |edit: &str| {
+            let patch = patch.replace("EDIT", edit);
+            let arguments = [
+                "patch",
+                "mxjob",
+                name,
+                "-n",
+                &namespace,
+                "--type=merge",
+                "-p",
+                &patch,
+            ];
+            cluster.kubectl(&arguments).await
+        };
+        let refused = edit(r#"{"queue": "b"}"#).await;
+        assert_eq!(api::lines(&refused.stderr), [refusal]);
+        edit(r#"{"minAvailable": 5}"#).await.success();
+        edit(r#"{"queue": "a", "priorityClass": "high"}"#).await.success();
+        let scale = r#"{"spec": {"mxReplicaSpecs": {"Worker": {"replicas": 7}}}}"#;
+        let arguments = [
+            "patch",
+            "mxjob",
+            name,
+            "-n",
+            &namespace,
+            "--type=merge",
+            "-p",
+            scale,
+        ];
+        cluster.kubectl(&arguments).await.success();
+    }
+}
+
+/// As with the Go operator's definition; a port of another protocol keeps it.
+#[tokio::test]
+async fn ports_are_stored_with_their_protocol() {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("ports").await;
+    let ports = r#""image": "i", "ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "UDP"}]"#;
+    for version in ["v1", "v1beta1", "v1alpha2"] {
+        let job = JOB
+            .replace("NAME", version)
+            .replace("POLICY,", "")
+            .replace("kubeflow.org/v1", &format!("kubeflow.org/{version}"))
+            .replace(r#""image": "i""#, ports);
+        assert_eq!(api::create(cluster, &namespace, &job, &[]).await, [""; 0]);
+        let path = "jsonpath={.spec.mxReplicaSpecs.Worker.template.spec.containers[0].ports[*].protocol}";
+        let get = ["get", "mxjob", version, "-n", &namespace, "-o", path];
+        assert_eq!(cluster.kubectl(&get).await.success(), "TCP UDP");
+    }
+}

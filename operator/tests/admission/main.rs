@@ -1,0 +1,19 @@
+//! A real API server, told by the definitions in `crds/` what to refuse.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod api;
+mod bad;
+mod corpus;
+mod edits;
+mod good;
+mod operator;
+#[path = "../program/mod.rs"]
+mod program;
+mod standalone;
+mod stored;

@@ -1,0 +1,185 @@
+//! Looks at what an operator has made of a scenario so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout_at};
+use training_job_testing::cluster::PATIENCE;
+
+use super::compare::{Places, differences};
+use super::corpus::{Golden, Step};
+use super::here::Here;
+use super::mirror::Held;
+use super::normal;
+use super::play::Play;
+
+/// For how long nothing may change until a state that is as expected counts as lasting. What the
+/// operator puts off, it puts off by a second.
+const QUIET: Duration = Duration::from_millis(1_500);
+
+/// The same where it is not known what to expect.
+const LONG_QUIET: Duration = Duration::from_secs(4);
+
+/// What the last look saw, to tell what has changed since.
+#[derive(Default)]
+pub(crate) struct Memory {
+    uids: BTreeMap<String, String>,
+    status: Value,
+    /// After each step.
+    pub(crate) places: Vec<Places>,
+    pub(crate) events: Vec<BTreeSet<String>>,
+}
+
+impl Memory {
+    /// Awaits that all is as expected, if that is known, and stays so.
+    pub(crate) async fn look(
+        &mut self,
+        play: &mut Play,
+        golden: &Golden,
+        expected: Option<&Here>,
+    ) -> Result<(), String> {
+        let n = self.places.len();
+        let step = golden
+            .steps
+            .get(n)
+            .ok_or("there are more steps than were recorded")?;
+        let deadline = Instant::now() + PATIENCE;
+        let mut held = play.held();
+        let did = std::mem::take(&mut play.did);
+        let (found, events, now) = loop {
+            let now = held.borrow_and_update().clone();
+            let found = places(step, &self.state(play, &now, &did));
+            let events: BTreeSet<_> = now.events.values().flat_map(normal::event).collect();
+            let events: BTreeSet<_> = events.iter().map(|line| hide(play, line)).collect();
+            let wrong = expected.map(|here| wrong(golden, n, here, &found, &events));
+            let rest = match &wrong {
+                None => LONG_QUIET,
+                Some(wrong) if wrong.is_empty() => QUIET,
+                Some(_) => PATIENCE,
+            };
+            let until = (Instant::now() + rest).min(deadline);
+            match timeout_at(until, held.changed()).await {
+                Ok(Ok(())) if Instant::now() < deadline => {}
+                Ok(Err(_)) => return Err("nobody watches".to_owned()),
+                _ => match wrong.filter(|wrong| !wrong.is_empty()) {
+                    None if until == deadline => {
+                        return Err(format!("[{}] it does not come to rest", step.name));
+                    }
+                    None => break (found, events, now),
+                    Some(wrong) => return Err(format!("[{}]\n{}", step.name, wrong.join("\n"))),
+                },
+            }
+        };
+        for (name, pod) in &now.pods {
+            self.uids.insert(name.clone(), text(&pod["metadata"]["uid"]));
+        }
+        if let Some(job) = now.jobs.get(&play.name) {
+            self.status = job["status"].clone();
+        }
+        self.places.push(found);
+        self.events.push(events);
+        Ok(())
+    }
+
+    /// What is held, as the recordings have it.
+    fn state(&self, play: &Play, held: &Held, did: &[Value]) -> Value {
+        let mut state = Map::new();
+        if !did.is_empty() {
+            state.insert("did".to_owned(), did.into());
+        }
+        let job = held.jobs.get(&play.name).map(|job| {
+            let mut out = normal::meta(job, "");
+            let none = json!({});
+            let (status, true_) = normal::status(job.get("status").unwrap_or(&none), &self.status);
+            out.insert("state".to_owned(), true_);
+            out.insert("status".to_owned(), status);
+            let spec = match job["spec"] == play.submitted {
+                true => "<as submitted>".into(),
+                false => job["spec"].clone(),
+            };
+            out.insert("spec".to_owned(), spec);
+            Value::from(out)
+        });
+        state.insert("job".to_owned(), job.unwrap_or_default());
+        let pods = held.pods.iter().map(|(name, pod)| {
+            let uid = text(&pod["metadata"]["uid"]);
+            let recreated = self.uids.get(name).is_some_and(|before| *before != uid);
+            (name.clone(), normal::pod(pod, &play.uid, recreated))
+        });
+        state.insert("pods".to_owned(), pods.collect());
+        let services = held.services.iter();
+        let services = services.map(|(name, service)| (name.clone(), normal::service(service, &play.uid)));
+        state.insert("services".to_owned(), services.collect());
+        let text = hide(play, &Value::from(state).to_string());
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Without the names that are other ones in each run.
+fn hide(play: &Play, text: &str) -> String {
+    let text = text.replace(&play.namespace, "<ns>");
+    if play.uid.is_empty() {
+        text
+    } else {
+        text.replace(&play.uid, "<uid>")
+    }
+}
+
+/// The places that are not as they were recorded.
+fn places(step: &Step, state: &Value) -> Places {
+    let mut places = differences(&step.held, state);
+    places.retain(|path, _| !step.is_unstable(path));
+    places
+}
+
+/// What is not as expected, in words.
+fn wrong(golden: &Golden, n: usize, here: &Here, found: &Places, events: &BTreeSet<String>) -> Vec<String> {
+    let expected = &here.steps[n];
+    let paths: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    let differ = paths
+        .into_iter()
+        .filter(|path| expected.get(*path) != found.get(*path));
+    let as_recorded = "as recorded";
+    let say = |value: Option<&Value>| value.map_or_else(|| as_recorded.to_owned(), Value::to_string);
+    let mut wrong: Vec<_> = differ
+        .map(|path| {
+            format!(
+                "  {path}: expected {}, is {}",
+                say(expected.get(path)),
+                say(found.get(path))
+            )
+        })
+        .collect();
+    // Recorded events came late, through a client that sends only so many in a second.
+    let is_last = n + 1 == golden.steps.len();
+    let due = match n {
+        _ if is_last => Some(&golden.steps[n]),
+        0 => None,
+        _ => Some(&golden.steps[n - 1]),
+    };
+    if let Some(due) = due {
+        let (mut missing, _) = super::here::events(golden, events);
+        missing.retain(|line| due.events.contains(line) && !here.missing.contains(line));
+        wrong.extend(missing.iter().map(|line| format!("  missing event: {line}")));
+    }
+    let (_, more) = super::here::events(golden, events);
+    wrong.extend(
+        more.difference(&here.more)
+            .map(|line| format!("  one event more: {line}")),
+    );
+    if is_last {
+        wrong.extend(
+            here.more
+                .difference(&more)
+                .map(|line| format!("  missing event of ours: {line}")),
+        );
+        let found = here.missing.intersection(events);
+        wrong.extend(found.map(|line| format!("  an event that we do not send: {line}")));
+    }
+    wrong
+}

@@ -1,0 +1,255 @@
+//! Objects without what carries no information: what the API server fills in, times, identities.
+
+use serde_json::{Map, Value, json};
+
+/// Keeps a pod there that is being deleted.
+pub(crate) const HOLD: &str = "compat.example.com/hold";
+
+type Object = Map<String, Value>;
+
+fn object(value: &Value) -> Object {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// Takes out what is as the API server makes it.
+fn strip(object: &mut Object, defaults: Value) {
+    for (key, default) in defaults.as_object().unwrap() {
+        if object.get(key) == Some(default) {
+            object.remove(key);
+        }
+    }
+}
+
+/// Lets a list of objects through a filter, and takes it out if it is empty then.
+fn retain(object: &mut Object, key: &str, keep: impl Fn(&Value) -> bool) {
+    if let Some(Value::Array(items)) = object.get_mut(key) {
+        items.retain(keep);
+        if items.is_empty() {
+            object.remove(key);
+        }
+    }
+}
+
+fn is_token(item: &Value) -> bool {
+    item["name"]
+        .as_str()
+        .is_some_and(|name| name.starts_with("kube-api-access-"))
+}
+
+fn container(value: &Value) -> Value {
+    let mut it = object(value);
+    let image = it.get("image").and_then(Value::as_str).unwrap_or_default();
+    let latest = image.ends_with(":latest") || !image.rsplit('/').next().unwrap().contains([':', '@']);
+    strip(
+        &mut it,
+        json!({
+            "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": {},
+            "imagePullPolicy": if latest { "Always" } else { "IfNotPresent" },
+        }),
+    );
+    for port in it
+        .get_mut("ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        strip(port.as_object_mut().unwrap(), json!({"protocol": "TCP"}));
+    }
+    retain(&mut it, "volumeMounts", |mount| !is_token(mount));
+    it.into()
+}
+
+fn pod_spec(spec: &Value) -> Value {
+    let mut spec = object(spec);
+    strip(
+        &mut spec,
+        json!({
+            "dnsPolicy": "ClusterFirst", "enableServiceLinks": true, "preemptionPolicy": "PreemptLowerPriority",
+            "priority": 0, "schedulerName": "default-scheduler", "securityContext": {},
+            "terminationGracePeriodSeconds": 30, "serviceAccountName": "default",
+        }),
+    );
+    // The second repeats the name of the service account.
+    spec.remove("nodeName");
+    spec.remove("serviceAccount");
+    retain(&mut spec, "tolerations", |t| {
+        let of_nodes = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+        !(of_nodes.iter().any(|key| t["key"] == *key) && t["tolerationSeconds"] == 300)
+    });
+    retain(&mut spec, "volumes", |volume| !is_token(volume));
+    for key in ["containers", "initContainers"] {
+        if let Some(Value::Array(items)) = spec.get_mut(key) {
+            items.iter_mut().for_each(|item| *item = container(item));
+        }
+    }
+    spec.into()
+}
+
+/// Labels, annotations, finalizers, owners, and whether it is being deleted.
+pub(crate) fn meta(value: &Value, job: &str) -> Object {
+    let meta = &value["metadata"];
+    let mut out = Object::new();
+    for key in ["labels", "annotations"] {
+        if meta[key].as_object().is_some_and(|map| !map.is_empty()) {
+            out.insert(key.to_owned(), meta[key].clone());
+        }
+    }
+    let finalizers = meta["finalizers"].as_array().into_iter().flatten();
+    let finalizers: Vec<_> = finalizers.filter(|f| *f != HOLD).cloned().collect();
+    if !finalizers.is_empty() {
+        out.insert("finalizers".to_owned(), finalizers.into());
+    }
+    if let Some(owners) = meta["ownerReferences"].as_array() {
+        let owner = |owner: &Value| -> Value {
+            let mut owner = object(owner);
+            let uid = if owner["uid"] == job {
+                "<the job>"
+            } else {
+                "<other>"
+            };
+            owner.insert("uid".to_owned(), uid.into());
+            owner.into()
+        };
+        out.insert("ownerReferences".to_owned(), owners.iter().map(owner).collect());
+    }
+    if !meta["deletionTimestamp"].is_null() {
+        out.insert("terminating".to_owned(), true.into());
+    }
+    out
+}
+
+pub(crate) fn pod(value: &Value, job: &str, recreated: bool) -> Value {
+    let mut out = meta(value, job);
+    out.insert("phase".to_owned(), value["status"]["phase"].clone());
+    if recreated {
+        out.insert("recreated".to_owned(), true.into());
+    }
+    out.insert("spec".to_owned(), pod_spec(&value["spec"]));
+    out.into()
+}
+
+pub(crate) fn service(value: &Value, job: &str) -> Value {
+    let given = &value["spec"];
+    let mut out = meta(value, job);
+    let ports = given["ports"].as_array().into_iter().flatten();
+    let mut ports: Vec<_> = ports.map(object).collect();
+    for port in &mut ports {
+        let number = port["port"].clone();
+        strip(port, json!({"protocol": "TCP", "targetPort": number}));
+    }
+    // The Go operator has them in random order.
+    ports.sort_by_key(|port| {
+        let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
+        (name.to_owned(), port["port"].as_i64())
+    });
+    let address = match given["clusterIP"].as_str() {
+        Some("None") => "None",
+        _ => "<ip>",
+    };
+    let mut spec = Object::new();
+    spec.insert("clusterIP".to_owned(), address.into());
+    spec.insert("selector".to_owned(), given["selector"].clone());
+    spec.insert("ports".to_owned(), ports.into_iter().map(Value::from).collect());
+    let mut more = Object::new();
+    for key in ["type", "publishNotReadyAddresses", "sessionAffinity"] {
+        if let Some(value) = given.get(key) {
+            more.insert(key.to_owned(), value.clone());
+        }
+    }
+    strip(
+        &mut more,
+        json!({"type": "ClusterIP", "publishNotReadyAddresses": false, "sessionAffinity": "None"}),
+    );
+    spec.extend(more);
+    out.insert("spec".to_owned(), spec.into());
+    out.into()
+}
+
+/// The status, and which conditions are true. Of the times of start and end it says whether they have
+/// `moved` since the last step.
+pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
+    let mut out = object(status);
+    // What the controller notes down for itself.
+    out.remove("recovery");
+    for key in ["startTime", "completionTime"] {
+        if let Some(time) = out.get_mut(key) {
+            let moved = before.get(key).is_some_and(|before| before != time);
+            *time = if moved { "<time, changed>" } else { "<time>" }.into();
+        }
+    }
+    let mut state = Vec::new();
+    for condition in out
+        .get_mut("conditions")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if condition["status"] == "True" {
+            state.push(condition["type"].clone());
+        }
+        for key in ["lastTransitionTime", "lastUpdateTime"] {
+            if let Some(time) = condition.get_mut(key) {
+                *time = "<time>".into();
+            }
+        }
+    }
+    if let Some(time) = out.get_mut("failure").and_then(|f| f.get_mut("time")) {
+        *time = "<time>".into();
+    }
+    (out.into(), state.into())
+}
+
+/// An event, as one line for each object that it names: here one event tells of all pods of a pass.
+/// Empty if it is not of an operator.
+pub(crate) fn event(value: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let source = match text(&value["source"]["component"]) {
+        source if source.is_empty() => text(&value["reportingComponent"]),
+        source => source,
+    };
+    if !source.ends_with("job-controller") {
+        return Vec::new();
+    }
+    let about = &value["involvedObject"];
+    let head = format!(
+        "{} {} ({source}, {}/{})",
+        text(&value["type"]),
+        text(&value["reason"]),
+        text(&about["kind"]),
+        text(&about["name"]),
+    );
+    let message = text(&value["message"]);
+    let several = ["Created pod", "Deleted pod", "Created service", "Deleted service"];
+    for done in several {
+        if let Some(names) = message.strip_prefix(&format!("{done}s: ")) {
+            let (names, more) = names.split_once(" and ").unwrap_or((names, ""));
+            let mut lines: Vec<_> = names
+                .split(", ")
+                .map(|n| format!("{head}: {done}: {n}"))
+                .collect();
+            if !more.is_empty() {
+                lines.push(format!("{head}: {MORE}"));
+            }
+            return lines;
+        }
+    }
+    vec![format!("{head}: {message}")]
+}
+
+/// In the line of an event that does not name all its objects.
+pub(crate) const MORE: &str = "<more>";
+
+#[test]
+fn an_event_tells_of_each_object() {
+    let mut value = json!({
+        "type": "Normal", "reason": "R", "source": {"component": "mxjob-controller"},
+        "involvedObject": {"kind": "MXJob", "name": "j"}, "message": "Created pods: a, b and 3 more",
+    });
+    let head = "Normal R (mxjob-controller, MXJob/j)";
+    let expected = ["Created pod: a", "Created pod: b", "<more>"].map(|m| format!("{head}: {m}"));
+    assert_eq!(event(&value), expected);
+    value["message"] = "Created pod: a".into();
+    assert_eq!(event(&value), [format!("{head}: Created pod: a")]);
+    value["source"]["component"] = "kubelet".into();
+    assert!(event(&value).is_empty());
+}

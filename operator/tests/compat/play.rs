@@ -1,0 +1,321 @@
+//! One run of a scenario: the user's and the kubelet's part.
+
+use kube::Client;
+use kube::api::ApiResource;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use training_job_testing::cluster::ControlPlane;
+
+use super::corpus::Scenario;
+use super::mirror::{Held, Mirror};
+use super::normal::HOLD;
+use super::pods::Life;
+use super::requests::{Answer, Requests};
+
+/// A scenario under way.
+pub(crate) struct Play {
+    pub(crate) scenario: Scenario,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// Of the job as it was created last.
+    pub(crate) uid: String,
+    /// What the user has asked for.
+    pub(crate) submitted: Value,
+    /// What was answered since the last look.
+    pub(crate) did: Vec<Value>,
+    mirror: Mirror,
+    requests: Requests,
+    jobs: String,
+    core: String,
+}
+
+/// Whom a step concerns.
+#[derive(Deserialize)]
+struct Whom {
+    role: Option<String>,
+    #[serde(default = "zero")]
+    index: Option<u32>,
+    name: Option<String>,
+    patch: Option<Value>,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is a default")]
+fn zero() -> Option<u32> {
+    Some(0)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(step: &Value) -> Result<T, String> {
+    serde_json::from_value(step.clone()).map_err(|e| format!("{step}: {e}"))
+}
+
+impl Play {
+    /// Makes the namespace and what is in it, and creates the job.
+    pub(crate) async fn begin(
+        cluster: &ControlPlane,
+        client: &Client,
+        scenario: Scenario,
+    ) -> Result<Self, String> {
+        let namespace = cluster.namespace("compat").await;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, version) = (text(&scenario.job["kind"]), text(&scenario.job["apiVersion"]));
+        let resource = ApiResource {
+            group: version.split('/').next().unwrap_or_default().to_owned(),
+            version: version.rsplit('/').next().unwrap_or_default().to_owned(),
+            plural: kind.to_lowercase() + "s",
+            api_version: version,
+            kind,
+        };
+        let mut play = Self {
+            name: text(&scenario.job["metadata"]["name"]),
+            uid: String::new(),
+            submitted: Value::Null,
+            did: Vec::new(),
+            jobs: format!(
+                "/apis/{}/namespaces/{namespace}/{}",
+                resource.api_version, resource.plural
+            ),
+            core: format!("/api/v1/namespaces/{namespace}"),
+            mirror: Mirror::of(client, &namespace, resource),
+            requests: Requests::new(client.clone()),
+            namespace,
+            scenario,
+        };
+        for object in play.scenario.objects.clone() {
+            let plural = text(&object["kind"]).to_lowercase() + "s";
+            let answer = play
+                .requests
+                .create(&format!("{}/{plural}", play.core), &object)
+                .await?;
+            play.note(&answer, false);
+        }
+        play.create_job().await?;
+        Ok(play)
+    }
+
+    /// What the namespace holds, as it changes.
+    pub(crate) fn held(&self) -> tokio::sync::watch::Receiver<Held> {
+        self.mirror.held.clone()
+    }
+
+    /// Deletes the job, so that nobody is kept busy.
+    pub(crate) async fn end(&self) -> Result<(), String> {
+        let options = json!({"propagationPolicy": "Background"});
+        self.requests.delete(&self.job(), &options).await.map(drop)
+    }
+
+    fn job(&self) -> String {
+        format!("{}/{}", self.jobs, self.name)
+    }
+
+    fn pod(&self, name: &str) -> String {
+        format!("{}/pods/{name}", self.core)
+    }
+
+    /// Notes what was answered: refusals and warnings, and the codes of what is done to the job.
+    fn note(&mut self, answer: &Answer, always: bool) {
+        let mut noted = Map::new();
+        if always || !answer.ok() || !answer.warnings.is_empty() {
+            noted.insert("code".to_owned(), answer.code.into());
+        }
+        for key in ["reason", "message"] {
+            if let Some(value) = answer.body.get(key).filter(|_| !answer.ok()) {
+                noted.insert(key.to_owned(), value.clone());
+            }
+        }
+        if !answer.warnings.is_empty() {
+            noted.insert("warnings".to_owned(), answer.warnings.clone().into());
+        }
+        self.did.push(noted.into());
+    }
+
+    /// Takes one step that is no look at what is there.
+    pub(crate) async fn act(&mut self, verb: &str, step: &Value) -> Result<(), String> {
+        match verb {
+            "pod" => {
+                let name = self.name_of(step)?;
+                self.live(&name, &parse(step)?).await
+            }
+            "pods" => self.live_all(step).await,
+            "deletePod" => self.delete(&self.pod(&self.name_of(step)?)).await,
+            "deleteService" => {
+                let path = format!("{}/services/{}", self.core, self.name_of(step)?);
+                self.delete(&path).await
+            }
+            "terminatePod" => {
+                let path = self.pod(&self.name_of(step)?);
+                let hold = json!({"metadata": {"finalizers": [HOLD]}});
+                self.requests.patch(&path, &hold).await?;
+                self.delete(&path).await
+            }
+            "reap" => self.reap().await,
+            "patchPod" => {
+                let patch = parse::<Whom>(step)?.patch.unwrap_or_default();
+                let answer = self
+                    .requests
+                    .patch(&self.pod(&self.name_of(step)?), &patch)
+                    .await?;
+                self.note(&answer, false);
+                Ok(())
+            }
+            "patchJob" => {
+                let answer = self.requests.patch(&self.job(), step).await?;
+                self.note(&answer, true);
+                if answer.ok() {
+                    merge(&mut self.submitted, &step["spec"]);
+                }
+                Ok(())
+            }
+            "deleteJob" => {
+                let propagation = step["propagation"].as_str().unwrap_or("Background");
+                let options = json!({ "propagationPolicy": propagation });
+                let answer = self.requests.delete(&self.job(), &options).await?;
+                self.note(&answer, true);
+                Ok(())
+            }
+            "createJob" => self.create_job().await,
+            // What happens in this time is awaited by the next look.
+            "wait" => {
+                self.did.push(json!({}));
+                Ok(())
+            }
+            _ => Err(format!("{verb}: there is no such step")),
+        }
+    }
+
+    async fn create_job(&mut self) -> Result<(), String> {
+        let mut job = self.scenario.job.clone();
+        job["metadata"]["namespace"] = self.namespace.as_str().into();
+        let answer = self.requests.create(&self.jobs, &job).await?;
+        self.note(&answer, true);
+        self.submitted = job["spec"].clone();
+        if answer.ok() {
+            self.uid = answer.body["metadata"]["uid"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+        }
+        Ok(())
+    }
+
+    async fn delete(&mut self, path: &str) -> Result<(), String> {
+        let answer = self.requests.delete(path, &json!({})).await?;
+        self.note(&answer, false);
+        Ok(())
+    }
+
+    fn name_of(&self, step: &Value) -> Result<String, String> {
+        let whom: Whom = parse(step)?;
+        if let Some(name) = whom.name {
+            return Ok(name);
+        }
+        let role = whom.role.unwrap_or_default().to_lowercase();
+        let index = whom.index.map_or_else(String::new, |n| format!("-{n}"));
+        Ok(format!("{}-{role}{index}", self.name))
+    }
+
+    /// Writes a pod's status.
+    async fn live(&mut self, name: &str, life: &Life) -> Result<(), String> {
+        let path = self.pod(name);
+        let found = self.requests.get(&path).await?;
+        if !found.ok() {
+            self.did.push(json!({"error": "no such pod"}));
+            return Ok(());
+        }
+        if life.bind && found.body["spec"]["nodeName"].is_null() {
+            let binding = json!({
+                "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": "node-1"},
+            });
+            self.requests.create(&format!("{path}/binding"), &binding).await?;
+        }
+        let status = life.status(&found.body);
+        let answer = self.requests.patch(&format!("{path}/status"), &status).await?;
+        self.note(&answer, false);
+        Ok(())
+    }
+
+    async fn live_all(&mut self, step: &Value) -> Result<(), String> {
+        let life: Life = parse(step)?;
+        let roles = step["roles"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        let prefixes: Vec<_> = roles
+            .map(|role| format!("{}-{}-", self.name, role.to_lowercase()))
+            .collect();
+        for pod in self.requests.list(&format!("{}/pods", self.core)).await? {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            let is_of = |prefix: &String| {
+                let index = name.strip_prefix(prefix.as_str());
+                index.is_some_and(|index| index.parse::<u32>().is_ok())
+            };
+            if prefixes.iter().any(is_of) {
+                self.live(name, &life).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The kubelet has ended all that was being deleted.
+    async fn reap(&mut self) -> Result<(), String> {
+        self.did.push(json!({}));
+        for pod in self.requests.list(&format!("{}/pods", self.core)).await? {
+            let meta = &pod["metadata"];
+            if meta["deletionTimestamp"].is_null() {
+                continue;
+            }
+            let path = self.pod(meta["name"].as_str().unwrap_or_default());
+            if meta["finalizers"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|f| f == HOLD))
+            {
+                self.requests
+                    .patch(&path, &json!({"metadata": {"finalizers": []}}))
+                    .await?;
+            }
+            let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}});
+            self.requests.delete(&path, &options).await?;
+        }
+        Ok(())
+    }
+
+    /// What the operator has made beside pods and services.
+    pub(crate) async fn others(&self) -> Result<Vec<String>, String> {
+        let mut found = Vec::new();
+        let groups = [
+            ("/api/v1", &["configmaps", "secrets", "serviceaccounts"][..]),
+            ("/apis/rbac.authorization.k8s.io/v1", &["roles", "rolebindings"]),
+            ("/apis/autoscaling/v2", &["horizontalpodautoscalers"]),
+        ];
+        for (root, plurals) in groups {
+            for plural in plurals {
+                let path = format!("{root}/namespaces/{}/{plural}", self.namespace);
+                let all = self.requests.list(&path).await?;
+                let names = all.iter().filter_map(|o| o["metadata"]["name"].as_str());
+                let given = |name: &&str| !matches!(*name, "default" | "kube-root-ca.crt");
+                found.extend(names.filter(given).map(|name| format!("{plural}/{name}")));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A JSON merge patch.
+fn merge(value: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *value = patch.clone();
+        return;
+    };
+    if !value.is_object() {
+        *value = json!({});
+    }
+    for (key, patch) in patch {
+        let map = value.as_object_mut().unwrap();
+        if patch.is_null() {
+            map.remove(key);
+        } else {
+            merge(map.entry(key).or_insert(Value::Null), patch);
+        }
+    }
+}

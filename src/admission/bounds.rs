@@ -1,0 +1,54 @@
+//! Bounds of fields, as rules: a schema's own `enum` says it in other words, and keeps all rules from being
+//! evaluated, so that the user would learn of one mistake at a time.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrBool,
+};
+
+use super::{Rule, add, cel};
+
+/// Replaces the enumerations and bounds at and below `schema`, which is at `path`, but for those in pod
+/// templates.
+pub(super) fn to_rules(schema: &mut JSONSchemaProps, path: &str) {
+    words(schema);
+    if let Some(min) = schema.minimum.take() {
+        let rule = Rule::saying(format!("self >= {min}"), |e| e.too_small("", "%d", min));
+        add(schema, rule.with("self"));
+    }
+    if let Some(max) = schema.maximum.take() {
+        let rule = Rule::saying(format!("self <= {max}"), |e| e.too_big("", "%d", max));
+        add(schema, rule.with("self"));
+    }
+    if path.ends_with(".schedulingPolicy.queue") {
+        // The gang scheduler has the group in it. As under the Go operator, where it was first set.
+        add(
+            schema,
+            Rule::new("self == oldSelf", format!("{path} is immutable")),
+        );
+    }
+    for (name, property) in schema.properties.iter_mut().flatten() {
+        if name != "template" {
+            to_rules(property, &format!("{path}.{name}"));
+        }
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(value)) = &mut schema.additional_properties {
+        to_rules(value, path);
+    }
+}
+
+fn words(schema: &mut JSONSchemaProps) {
+    let Some(known) = schema.enum_.take() else { return };
+    let known: Vec<&str> = known.iter().filter_map(|word| word.0.as_str()).collect();
+    let named: Vec<&str> = known.iter().copied().filter(|w| !w.is_empty()).collect();
+    if let Some(description) = &mut schema.description {
+        // What `kubectl explain` would have made of the enumeration.
+        description.push_str(&match named[..] {
+            [only] => format!(" `{only}`, if set."),
+            _ => format!(" One of {}.", named.join(", ")),
+        });
+    }
+    let rule = Rule::saying(format!("self in {}", cel::list(known.iter().copied())), |e| {
+        e.unknown_word("", "%s", &named);
+    });
+    add(schema, rule.with("self"));
+}

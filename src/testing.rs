@@ -1,0 +1,159 @@
+//! Tests for who implements the trait (feature `testing`).
+
+// What is here is called by tests, and a panic is how a test fails.
+#![allow(clippy::panic, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::job::TrainingJob;
+use crate::render::{self, text};
+use crate::validate::{Settings, validate};
+
+/// The owner's UID in renders of jobs that no API server has seen.
+const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
+
+/// Compares what every job in a folder gets with a snapshot of it, by [insta]: a reviewer then sees in a
+/// pull request what a change of the framework does to the pods.
+///
+/// `base` is the folder from which the others are named: `env!("CARGO_MANIFEST_DIR")`. All YAML and JSON
+/// files at and below `jobs` are read, and of them the objects of kind `J`. Below `snapshots` there is a
+/// file `NAME.snap` for each: the job, then its services and pods, or why it is refused.
+///
+/// ```no_run
+/// # fn is_a_test<MyJob: training_job::TrainingJob>() {
+/// training_job::testing::snapshots::<MyJob>(env!("CARGO_MANIFEST_DIR"), "tests/jobs", "tests/snapshots");
+/// # }
+/// ```
+///
+/// New and changed snapshots are accepted by `cargo insta review`, or by running the test with
+/// `INSTA_UPDATE=always`, which also deletes those that belong to no job.
+///
+/// # Panics
+/// When a snapshot is missing or stale, or belongs to no job; when there is no job; when a file cannot be
+/// read, or two jobs would have one snapshot.
+///
+/// [insta]: https://insta.rs
+pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: &str) {
+    let base = base.as_ref();
+    let directory = base.join(snapshots);
+    let mut names = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (name, heading, job) in read::<J>(&base.join(jobs), jobs) {
+        assert!(
+            names.insert(name.clone()),
+            "two jobs have the snapshot {name}; rename one"
+        );
+        let text = describe::<J>(&heading, job);
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(&directory);
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        let compare = || settings.bind(|| insta::assert_snapshot!(name.as_str(), text));
+        // All that differ are to be seen, not the first alone.
+        if catch_unwind(AssertUnwindSafe(compare)).is_err() {
+            wrong.push(name);
+        }
+    }
+    assert!(!names.is_empty(), "no job of kind {} is in {jobs}", J::kind(&()));
+    assert!(
+        wrong.is_empty(),
+        "missing or stale in {snapshots}: {}; review them by `cargo insta review`, or accept all by INSTA_UPDATE=always",
+        wrong.join(", ")
+    );
+    let accepts = std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always" || update == "force");
+    for file in files(&directory, &["snap"]) {
+        let name = stem(&file, &directory);
+        if names.contains(&name) {
+            continue;
+        }
+        assert!(accepts, "{snapshots}/{name}.snap belongs to no job; delete it");
+        fs::remove_file(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    }
+}
+
+/// The jobs of kind `J`, each with its snapshot's name and heading.
+fn read<J: TrainingJob>(directory: &Path, folder: &str) -> Vec<(String, String, Value)> {
+    let mut found = Vec::new();
+    for file in files(directory, &["json", "yaml", "yml"]) {
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        // 0644 is what kubectl takes it for.
+        let options = serde_saphyr::options! { legacy_octal_numbers: true };
+        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, options)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let group = format!("{}/", J::group(&()));
+        let is_ours = |object: &Value| {
+            let version = object["apiVersion"].as_str().unwrap_or_default();
+            object["kind"] == J::kind(&()).as_ref() && version.starts_with(&group)
+        };
+        let ours: Vec<Value> = documents.into_iter().filter(is_ours).collect();
+        let several = ours.len() > 1;
+        let stem = stem(&file, directory);
+        let relative = file.strip_prefix(directory).unwrap_or(&file);
+        // As it is called from the repository's root.
+        let folder = folder.trim_start_matches("../");
+        let heading = format!("What {folder}/{} gets.", relative.display());
+        for job in ours {
+            let name = match several {
+                false => stem.clone(),
+                true => format!("{stem}-{}", job["metadata"]["name"].as_str().unwrap_or_default()),
+            };
+            found.push((name, heading.clone(), job));
+        }
+    }
+    found
+}
+
+/// What a job gets, or why it is refused.
+fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
+    let object = job.clone();
+    let refused = |why: &str| {
+        let whole = text::snapshot(heading, &object, &[]);
+        let whole = whole.unwrap_or_else(|error| panic!("{heading} {error}"));
+        let lines: Vec<String> = why.lines().map(|line| format!("# {line}\n")).collect();
+        format!("{whole}---\n# Refused:\n{}", lines.concat())
+    };
+    let mut typed: J = match serde_json::from_value(job) {
+        Ok(typed) => typed,
+        Err(error) => return refused(&error.to_string()),
+    };
+    typed.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
+    let valid = match validate(&typed, &Settings::default()) {
+        Ok(valid) => valid,
+        Err(errors) => return refused(&errors.to_string()),
+    };
+    let (services, pods) = render::all(&valid);
+    let services = services.iter().map(serde_json::to_value);
+    let objects: Result<Vec<Value>, _> = services.chain(pods.iter().map(serde_json::to_value)).collect();
+    let objects = objects.unwrap_or_else(|error| panic!("{heading} {error}"));
+    text::snapshot(heading, &object, &objects).unwrap_or_else(|error| panic!("{heading} {error}"))
+}
+
+/// The files with one of these extensions at and below a folder, in order.
+fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            found.extend(files(&path, extensions));
+        } else if extensions.contains(&extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A file's path below a folder as a name.
+fn stem(file: &Path, directory: &Path) -> String {
+    let relative = file.strip_prefix(directory).unwrap_or(file).with_extension("");
+    let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+    parts.join("-")
+}

@@ -1,0 +1,120 @@
+//! Sentences that the validation and the rules of the custom resource definition share: whoever asks, the
+//! answer is the same.
+//!
+//! The rules put `%s` and `%d` in the place of a value.
+
+use std::fmt::Display;
+
+use super::{FieldErrors, nearest};
+
+impl FieldErrors {
+    /// Adds that `word` is none of the `known` ones that the field at `path` may have.
+    pub fn unknown_word(&mut self, path: impl Into<String>, word: &str, known: &[&str]) {
+        let remedy = match known {
+            [only] => format!("use {only}, or leave it out"),
+            _ => one_of(word, known),
+        };
+        self.push(path, format!("{word:?} is not known"), remedy);
+    }
+
+    pub(crate) fn too_small(&mut self, path: impl Into<String>, value: impl Display, min: f64) {
+        let what = if min == 0.0 { "negative" } else { "too small" };
+        self.push(path, format!("{value} is {what}"), format!("use {min} or more"));
+    }
+
+    pub(crate) fn too_big(&mut self, path: impl Into<String>, value: impl Display, max: f64) {
+        self.push(path, format!("{value} is too big"), format!("use at most {max}"));
+    }
+
+    pub(crate) fn no_role(&mut self, path: impl Into<String>, roles: &[&str]) {
+        self.push(
+            path,
+            "it is empty",
+            format!("name at least one of {}", roles.join(", ")),
+        );
+    }
+
+    pub(crate) fn unknown_role(
+        &mut self,
+        path: impl Into<String>,
+        kind: &str,
+        role: impl Display,
+        known: &[&str],
+    ) {
+        let role = role.to_string();
+        self.push(path, format!("{kind} has no role {role}"), one_of(&role, known));
+    }
+
+    pub(crate) fn role_twice(&mut self, path: impl Into<String>, role: impl Display) {
+        self.push(
+            path,
+            format!("{role} is here in two spellings"),
+            "keep one of them",
+        );
+    }
+
+    pub(crate) fn no_replica(&mut self, path: impl Into<String>) {
+        self.push(path, "no role has a replica", "give at least one role replicas");
+    }
+
+    pub(crate) fn bad_job_name(&mut self, path: impl Into<String>, name: &str) {
+        self.push(path, format!("{name:?} cannot name a service"), JOB_NAMES);
+    }
+
+    pub(crate) fn long_service(
+        &mut self,
+        path: impl Into<String>,
+        length: impl Display,
+        excess: impl Display,
+    ) {
+        self.push(
+            path,
+            format!("a service's name would have {length} characters, and may have 63"),
+            format!("make the job's name {excess} shorter"),
+        );
+    }
+
+    pub(crate) fn no_container(&mut self, path: impl Into<String>, wanted: &str) {
+        self.push(path, "there is no container", format!("add one named {wanted:?}"));
+    }
+
+    pub(crate) fn not_among_containers(&mut self, path: impl Into<String>, wanted: &str) {
+        self.push(
+            path,
+            format!("there is no container named {wanted:?}"),
+            format!("name the container that runs the training {wanted:?}"),
+        );
+    }
+
+    pub(crate) fn container_twice(&mut self, path: impl Into<String>, name: &str) {
+        self.push(
+            path,
+            format!("{name:?} is taken"),
+            "give each container its own name",
+        );
+    }
+
+    pub(crate) fn bad_container_name(&mut self, path: impl Into<String>, name: &str) {
+        self.push(
+            path,
+            format!("{name:?} is not a valid container name"),
+            "use at most 63 lower-case letters, digits and '-', with a letter or digit at both ends",
+        );
+    }
+
+    pub(crate) fn no_image(&mut self, path: impl Into<String>) {
+        self.push(path, "it is missing", "name the image to run");
+    }
+}
+
+/// What a job's name must be.
+pub(super) const JOB_NAMES: &str =
+    "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'";
+
+fn one_of(word: &str, known: &[&str]) -> String {
+    let use_one = format!("use one of {}", known.join(", "));
+    match nearest(word, known.iter().copied()) {
+        Some(meant) => format!("did you mean {meant}? {use_one}"),
+        None => use_one,
+    }
+}
