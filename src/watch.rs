@@ -33,6 +33,10 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// How long all must have been well for earlier failures not to count.
 const CALM: Duration = Duration::from_secs(30);
 
+/// How long ago the last list without a wait must have been for another: servers start anew less often,
+/// and one that takes no version at all is asked for few lists.
+const FREE_LIST: Duration = Duration::from_secs(300);
+
 /// Failures in a row that lengthen the wait: it grows to 40 s at most. A cache should not be blind
 /// for longer.
 const MOST_FAILURES: u32 = 7;
@@ -131,11 +135,8 @@ where
             },
             Some(version) => {
                 let begun = Instant::now();
-                let end = follow(source, version, &mut take).await;
-                let lived = begun.elapsed() >= SHORTEST;
-                failures.lived |= lived;
-                match end {
-                    Ok(()) if lived => continue,
+                match follow(source, version, &mut take).await {
+                    Ok(()) if begun.elapsed() >= SHORTEST => continue,
                     Ok(()) => Trouble::Ended,
                     Err(trouble) => trouble,
                 }
@@ -227,18 +228,15 @@ struct Failures {
     waited: Option<Instant>,
     /// When a list was last made without a wait.
     listed: Option<Instant>,
-    /// Whether a watch has lived for a while since.
-    lived: bool,
 }
 
 impl Failures {
     /// Whether a list may be made without a wait. A server that has started anew knows no version from before its start, and
-    /// the failures while it was away say nothing of it any more. One that refuses each watch has been asked too often.
+    /// the failures while it was away say nothing of it any more.
     fn may_list(&mut self) -> bool {
-        let may = self.lived && self.listed.is_none_or(|listed| listed.elapsed() >= CALM);
+        let may = self.listed.is_none_or(|listed| listed.elapsed() >= FREE_LIST);
         if may {
             self.listed = Some(Instant::now());
-            self.lived = false;
         }
         may
     }
@@ -262,15 +260,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_is_made_at_once_but_not_again_and_again() {
-        let mut failures = Failures {
-            lived: true,
-            ..Failures::default()
-        };
+        let mut failures = Failures::default();
         assert!(failures.may_list());
         assert!(!failures.may_list());
-        sleep(CALM).await;
-        assert!(!failures.may_list(), "no watch has lived since");
-        failures.lived = true;
+        sleep(FREE_LIST).await;
         assert!(failures.may_list());
     }
 

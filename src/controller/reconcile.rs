@@ -320,23 +320,23 @@ impl<J: TrainingJob> KindOf<J> {
                 return Ok(Written::Later(due));
             }
         }
-        let answer =
-            match report::write_status(&shared.client, shared.timeout, stored, old, &change.status).await {
-                // What is wrong with the job is wrong with every write of it, until it is edited.
-                Err(error) if plan.refused && error.code() == Some(422) => {
-                    let (namespace, job) = (&stored.meta().namespace, &stored.meta().name);
-                    let problem = error.message();
-                    tracing::warn!(
-                        kind = self.name(),
-                        namespace,
-                        job,
-                        problem,
-                        "no status can be written"
-                    );
-                    return Ok(Written::Refused);
-                }
-                answer => answer?,
-            };
+        let written = report::write_status(&shared.client, shared.timeout, stored, old, &change.status).await;
+        let answer = match written {
+            // What is wrong with the job is wrong with every write of it, until it is edited.
+            Err(error) if plan.refused && error.code() == Some(422) => {
+                let (namespace, job) = (&stored.meta().namespace, &stored.meta().name);
+                let problem = error.message();
+                tracing::warn!(
+                    kind = self.name(),
+                    namespace,
+                    job,
+                    problem,
+                    "no status can be written"
+                );
+                return Ok(Written::Refused);
+            }
+            answer => answer?,
+        };
         let changed = answer.meta().resource_version != stored.meta().resource_version;
         if changed {
             let meta = stored.meta();

@@ -74,6 +74,9 @@ async fn a_stopped_leader_that_goes_on_later_writes_nothing_and_stands_by() {
     leader.operator.0.signal(Signal::STOP);
     // Its watches bring it this before it looks at the clock.
     stage.create(job("b", 4)).await;
+    for n in 0..4 {
+        stage.create(job(&format!("b{n}"), 1)).await;
+    }
     stage.kubelet.succeeds("a-scheduler-0").await;
     other.takes_over(&stage).await;
     stage.until_all_run("b", 4).await;
