@@ -4,7 +4,7 @@
 OPERATOR = target/debug/training-operator
 
 .DEFAULT_GOAL := help
-.PHONY: help build run tune boost test check snapshots compat crds bench
+.PHONY: help build run tune boost test check snapshots compat crds docs bench
 
 help: ## What can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,11 +36,22 @@ test: toolchain ## All tests; needs Go, for a Kubernetes control plane (the firs
 	@tools/venv.sh tvm
 	@tools/venv.sh sdk
 	cargo test --workspace --all-features --quiet
+	@$(MAKE) --no-print-directory test-example
+
+# A workspace of its own, which uses what this one has compiled.
+EXAMPLE = --manifest-path examples/add-a-framework/Cargo.toml --target-dir target --locked
+
+.PHONY: test-example
+test-example: toolchain
+	cargo test $(EXAMPLE) --quiet
 
 check: toolchain ## Formatting, lints, documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
+	cargo fmt --manifest-path examples/add-a-framework/Cargo.toml --check
+	cargo clippy $(EXAMPLE) --all-targets --quiet -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
+	RUSTDOCFLAGS="--deny warnings" cargo doc --package training-job --no-default-features --no-deps --quiet
 
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
@@ -50,6 +61,9 @@ compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
 
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds
+
+docs: toolchain ## Write the code in docs/ anew, from the files that it is taken from
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
 
 bench: ## Compare `local run` with the same processes started by a shell script
 	@benches/local/compare.sh

@@ -6,9 +6,6 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-/// How long one API call may take. What became of one that takes longer is not known.
-const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// The first wait after an error, doubled with each further one.
 const FIRST: Duration = Duration::from_millis(500);
 
@@ -28,6 +25,11 @@ pub(crate) fn backoff(errors: u32, what: impl Hash) -> Duration {
     wait + wait / 4 * quarters / 256
 }
 
+/// A wait for the logs: of a larger type it would be text in JSON.
+pub(crate) fn millis(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Why a call gave no answer that can be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
@@ -35,8 +37,8 @@ pub(crate) enum CallError {
     #[error("{0}")]
     Api(#[from] kube::Error),
     /// No answer in time.
-    #[error("no answer within {} s", CALL_TIMEOUT.as_secs())]
-    Timeout,
+    #[error("no answer within {} s", .0.as_secs_f64())]
+    Timeout(Duration),
 }
 
 impl CallError {
@@ -54,6 +56,15 @@ impl CallError {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
     }
 
+    /// How long the server asks to be left alone, if it does; not beyond the longest wait of all.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let Self::Api(kube::Error::Api(status)) = self else {
+            return None;
+        };
+        let seconds = status.details.as_ref()?.retry_after_seconds;
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST))
+    }
+
     /// What the server said, without the client's wrapping.
     pub(crate) fn message(&self) -> String {
         match self {
@@ -63,11 +74,26 @@ impl CallError {
     }
 }
 
-/// Awaits an API call, but not for ever.
-pub(crate) async fn call<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
-    match timeout(CALL_TIMEOUT, request).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(CallError::Timeout),
+/// How long one API call may take. What became of one that takes longer is not known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallTimeout(pub(crate) Duration);
+
+impl Default for CallTimeout {
+    fn default() -> Self {
+        Self(Duration::from_secs(30))
+    }
+}
+
+impl CallTimeout {
+    /// Awaits an API call, but not for ever.
+    pub(crate) async fn call<T>(
+        self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, CallError> {
+        match timeout(self.0, request).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(CallError::Timeout(self.0)),
+        }
     }
 }
 
@@ -87,5 +113,20 @@ mod tests {
             );
         }
         assert!((300.0..=375.0).contains(&base(u32::MAX)));
+    }
+
+    #[test]
+    fn a_server_is_left_alone_as_long_as_it_asks_for_but_not_for_ever() {
+        let error = |details: serde_json::Value| {
+            let status = serde_json::json!({
+                "status": "Failure", "message": "", "reason": "", "code": 429, "details": details,
+            });
+            CallError::Api(kube::Error::Api(serde_json::from_value(status).unwrap()))
+        };
+        let after = |seconds| error(serde_json::json!({"retryAfterSeconds": seconds})).retry_after();
+        assert_eq!(after(3), Some(Duration::from_secs(3)));
+        assert_eq!(after(0), None);
+        assert_eq!(after(1_000_000), Some(LONGEST));
+        assert_eq!(error(serde_json::Value::Null).retry_after(), None);
     }
 }

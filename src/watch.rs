@@ -15,14 +15,14 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::retry::{CallError, backoff, call};
+use crate::retry::{CallError, CallTimeout, backoff, millis};
 use crate::version::Version;
 
-/// Seconds after which the server ends a watch, so that one that died silently is noticed.
-const WATCH_SECONDS: u32 = 120;
-
-/// How much longer a watch may be silent before it is given up.
+/// How much earlier than it is given up for its silence the server is asked to end a watch, at most.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long a watch may be silent, if nobody says otherwise. A server says something each minute.
+pub(crate) const SILENCE: Duration = Duration::from_secs(130);
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
@@ -32,6 +32,10 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 /// How long all must have been well for earlier failures not to count.
 const CALM: Duration = Duration::from_secs(30);
+
+/// How long ago the last list without a wait must have been for another: servers start anew less often,
+/// and one that takes no version at all is asked for few lists.
+const FREE_LIST: Duration = Duration::from_secs(300);
 
 /// Failures in a row that lengthen the wait: it grows to 40 s at most. A cache should not be blind
 /// for longer.
@@ -73,6 +77,14 @@ enum Trouble {
 }
 
 impl Trouble {
+    /// How long the server asks to be left alone, if it does.
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Call(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+
     /// Whether only a new list helps: the version is too old, or an event cannot be read.
     fn needs_list(&self) -> bool {
         match self {
@@ -85,8 +97,27 @@ impl Trouble {
     }
 }
 
-/// Watches the objects of `api` that `labels` selects for ever, and hands each event to `take`.
-pub(crate) async fn watch<K>(api: Api<K>, labels: Option<String>, mut take: impl FnMut(Event<K>))
+/// What is watched, and how patiently.
+pub(crate) struct Source<K> {
+    pub(crate) api: Api<K>,
+    /// What selects the objects, if not all are meant.
+    pub(crate) labels: Option<String>,
+    /// How long a list, or the start of a watch, may take.
+    pub(crate) call: CallTimeout,
+    /// How long a watch may be silent.
+    pub(crate) silence: Duration,
+}
+
+impl<K> Source<K> {
+    /// Seconds after which the server ends a watch, so that one that died silently can be told from it.
+    fn watch_seconds(&self) -> u32 {
+        let seconds = (self.silence - GRACE.min(self.silence / 4)).as_secs();
+        u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+/// Watches objects for ever, and hands each event to `take`.
+pub(crate) async fn watch<K>(source: &Source<K>, mut take: impl FnMut(Event<K>))
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
@@ -95,7 +126,7 @@ where
     let mut version = None;
     loop {
         let trouble = match &mut version {
-            None => match list(&api, labels.clone(), &mut take).await {
+            None => match list(source, &mut take).await {
                 Ok(listed) => {
                     version = Some(listed);
                     continue;
@@ -104,7 +135,7 @@ where
             },
             Some(version) => {
                 let begun = Instant::now();
-                match follow(&api, labels.clone(), version, &mut take).await {
+                match follow(source, version, &mut take).await {
                     Ok(()) if begun.elapsed() >= SHORTEST => continue,
                     Ok(()) => Trouble::Ended,
                     Err(trouble) => trouble,
@@ -117,29 +148,26 @@ where
         } else {
             failures.wait(&kind)
         };
-        tracing::warn!(kind, %trouble, wait_ms = wait.as_millis(), "a watch failed");
+        let wait = wait.max(trouble.retry_after().unwrap_or_default());
+        tracing::warn!(kind, %trouble, wait_ms = millis(wait), "a watch failed");
         take(Event::Failed);
         sleep(wait).await;
     }
 }
 
 /// Lists all objects, page by page, and returns the version of the list.
-async fn list<K>(
-    api: &Api<K>,
-    label_selector: Option<String>,
-    take: &mut impl FnMut(Event<K>),
-) -> Result<String, Trouble>
+async fn list<K>(source: &Source<K>, take: &mut impl FnMut(Event<K>)) -> Result<String, Trouble>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
     take(Event::ListBegins);
     let mut params = ListParams {
-        label_selector,
+        label_selector: source.labels.clone(),
         limit: Some(PAGE),
         ..ListParams::default()
     };
     loop {
-        let page = call(api.list(&params)).await?;
+        let page = source.call.call(source.api.list(&params)).await?;
         page.items.into_iter().for_each(|item| take(Event::Listed(item)));
         let set = |text: Option<String>| text.filter(|t| !t.is_empty());
         params.continue_token = set(page.metadata.continue_);
@@ -153,8 +181,7 @@ where
 
 /// Watches from `version` on, and moves it on, until the watch ends.
 async fn follow<K>(
-    api: &Api<K>,
-    label_selector: Option<String>,
+    source: &Source<K>,
     version: &mut String,
     take: &mut impl FnMut(Event<K>),
 ) -> Result<(), Trouble>
@@ -162,15 +189,14 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
     let params = WatchParams {
-        label_selector,
-        timeout: Some(WATCH_SECONDS),
+        label_selector: source.labels.clone(),
+        timeout: Some(source.watch_seconds()),
         ..WatchParams::default()
     };
-    let stream = call(api.watch(&params, version)).await?;
+    let stream = source.call.call(source.api.watch(&params, version)).await?;
     pin_mut!(stream);
-    let patience = Duration::from_secs(WATCH_SECONDS.into()) + GRACE;
     loop {
-        let Ok(event) = timeout(patience, stream.next()).await else {
+        let Ok(event) = timeout(source.silence, stream.next()).await else {
             return Err(Trouble::Silence);
         };
         let event = match event {
@@ -208,7 +234,7 @@ impl Failures {
     /// Whether a list may be made without a wait. A server that has started anew knows no version from before its start, and
     /// the failures while it was away say nothing of it any more.
     fn may_list(&mut self) -> bool {
-        let may = self.listed.is_none_or(|listed| listed.elapsed() >= CALM);
+        let may = self.listed.is_none_or(|listed| listed.elapsed() >= FREE_LIST);
         if may {
             self.listed = Some(Instant::now());
         }
@@ -237,7 +263,7 @@ mod tests {
         let mut failures = Failures::default();
         assert!(failures.may_list());
         assert!(!failures.may_list());
-        sleep(CALM).await;
+        sleep(FREE_LIST).await;
         assert!(failures.may_list());
     }
 

@@ -9,10 +9,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::api::ApiResource;
 use serde_json::Value;
-use training_job::local::{Environment, LocalPod};
+use training_job::local::{Environment, Jobs, LocalPod};
 use training_job::process::Kinds;
 use training_job::validate::{FieldErrors, warnings};
-use training_job::{Framework, Operator, Settings, TrainingJob, admission, render, validate};
+use training_job::{Framework, Settings, TrainingJob, admission, render, validate};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
@@ -38,12 +38,10 @@ pub(crate) struct Kind {
     pub(crate) render: fn(&Value) -> Result<Vec<Value>, Refusal>,
     /// What the operator does in a valid job's life.
     pub(crate) explain: fn(&Value) -> Result<explain::Life, Refusal>,
-    /// A job as the operator would write it: of the stored version, defaults filled in.
-    pub(crate) normalize: fn(&Value) -> serde_json::Result<Value>,
-    /// Makes an operator manage its jobs.
-    pub(crate) manage: fn(Operator) -> Operator,
     /// Adds it to the kinds of an operator on a cluster.
     add: fn(Kinds) -> Kinds,
+    /// Adds it to the kinds of a local run.
+    pub(crate) add_local: fn(Jobs) -> Jobs,
     /// Its names and roles.
     pub(crate) framework: Framework,
     /// What its replicas need to be told when they run as local processes.
@@ -78,9 +76,8 @@ impl Kind {
             check: check::<J>,
             render: render_all::<J>,
             explain: explain::life::<J>,
-            normalize: normalize::<J>,
-            manage: Operator::manage::<J>,
             add: Kinds::with::<J>,
+            add_local: Jobs::kind::<J>,
             framework: J::FRAMEWORK,
             adjust_local: J::adjust_local,
             resource: ApiResource::erase::<J>(&()),
@@ -156,11 +153,6 @@ pub(crate) fn read<J: TrainingJob>(object: &Value) -> Result<J, Refusal> {
         .map_err(|error: serde_json::Error| Refusal::Unreadable(error.to_string()))?;
     job.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
     Ok(job)
-}
-
-fn normalize<J: TrainingJob>(object: &Value) -> serde_json::Result<Value> {
-    let job: J = serde::Deserialize::deserialize(object)?;
-    serde_json::to_value(job)
 }
 
 fn check<J: TrainingJob>(object: &Value) -> Result<FieldErrors, Refusal> {

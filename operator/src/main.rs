@@ -59,12 +59,12 @@ fn run_locally(arguments: &local_run::Args) -> Result<ExitCode, Failure> {
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }
-    let mut jobs = Vec::new();
+    let mut jobs = local_run::jobs();
     for job in checked.jobs {
-        let object = (job.kind.normalize)(&job.object).and_then(serde_json::from_value);
-        jobs.push(object.map_err(|error| Failure::new(&job.origin, error))?);
+        jobs = jobs
+            .job(&job.object)
+            .map_err(|error| Failure::new("local run", error))?;
     }
-    local_run::check_names(&jobs).map_err(|error| Failure::new("local run", error))?;
     run_to_end("local run", local_run::run(arguments, jobs))
 }
 

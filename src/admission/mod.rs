@@ -14,10 +14,12 @@
 
 mod bounds;
 mod cel;
+mod manifest;
 mod roles;
 mod template;
 
 pub use cel::Rule;
+pub use manifest::manifest;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrBool,

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
@@ -16,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::api::labels;
 use crate::observed::{PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Deletion, Plan};
-use crate::retry::{CallError, call};
+use crate::retry::{CallError, CallTimeout};
 
 use super::children::{Children, OwnerRef, Tracked, controller};
 
@@ -27,6 +28,7 @@ const PER_JOB: usize = 32;
 /// What applying a plan needs.
 pub(super) struct Applier<'a> {
     pub(super) client: &'a Client,
+    pub(super) timeout: CallTimeout,
     pub(super) children: &'a Mutex<Children>,
     /// Calls of all jobs under way at once.
     pub(super) limit: &'a Semaphore,
@@ -76,6 +78,14 @@ pub(super) enum ApplyError {
 }
 
 impl ApplyError {
+    /// How long the server asks to be left alone, if it does.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Call(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+
     /// Whether calls for other objects would fail as well: a quota that one exceeds, the next exceeds
     /// too, and a server that does not answer should not be asked a thousand times.
     fn concerns_all(&self) -> bool {
@@ -163,7 +173,11 @@ impl Applier<'_> {
             return Err(ApplyError::StillThere);
         }
         let _permit = self.limit.acquire().await;
-        match call(api.create(&PostParams::default(), object)).await {
+        match self
+            .timeout
+            .call(api.create(&PostParams::default(), object))
+            .await
+        {
             Ok(created) => {
                 self.children().answered::<C>(&created);
                 self.log("created", kind, name);
@@ -180,7 +194,7 @@ impl Applier<'_> {
     where
         C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
-        let there = match call(api.get(name)).await {
+        let there = match self.timeout.call(api.get(name)).await {
             Ok(there) => there,
             // It has gone since.
             Err(error) if error.code() == Some(404) => return Err(ApplyError::StillThere),
@@ -289,8 +303,12 @@ impl Applier<'_> {
             preconditions: Some(preconditions),
             ..DeleteParams::background()
         };
-        match call(api.delete(name, &params)).await {
-            Ok(_) => Ok(Deleted::Now),
+        match self.timeout.call(api.delete(name, &params)).await {
+            Ok(answer) => match answer.right() {
+                // A refusal is one whatever code it comes with.
+                Some(status) if status.is_failure() => Err(kube::Error::Api(Box::new(status)).into()),
+                _ => Ok(Deleted::Now),
+            },
             // Another object may have the name now.
             Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Deleted::Before),
             Err(error) => Err(error),

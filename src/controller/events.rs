@@ -10,7 +10,7 @@ use kube::{Api, Client};
 
 use crate::job::TrainingJob;
 use crate::plan::{ChildKind, PlannedEvent};
-use crate::retry::call;
+use crate::retry::CallTimeout;
 
 use super::apply::{Applied, ApplyError, noun};
 use super::stored::Stored;
@@ -27,11 +27,12 @@ const MAX_NAME: usize = 200;
 /// Sends events; one that cannot be sent is logged and lost, since nothing may depend on it.
 pub(super) struct Recorder {
     client: Client,
+    timeout: CallTimeout,
 }
 
 impl Recorder {
-    pub(super) fn new(client: Client) -> Self {
-        Self { client }
+    pub(super) fn new(client: Client, timeout: CallTimeout) -> Self {
+        Self { client, timeout }
     }
 
     pub(super) async fn send<J: TrainingJob>(&self, job: &Stored<J>, event: &PlannedEvent, now: Timestamp) {
@@ -69,7 +70,9 @@ impl Recorder {
             ..Event::default()
         };
         let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
-        if let Err(error) = call(api.create(&PostParams::default(), &body)).await {
+        let parameters = PostParams::default();
+        let sent = self.timeout.call(api.create(&parameters, &body)).await;
+        if let Err(error) = sent {
             tracing::warn!(namespace, name, reason = event.reason, %error, "failed to send an event");
         }
     }

@@ -49,9 +49,9 @@ struct Families {
     failed: Family<JobLabels, Counter>,
     restarted: Family<JobLabels, Counter>,
     queued: Family<FrameworkLabel, Histogram>,
-    passes: Family<PassLabels, Histogram>,
+    passes: Family<ResultLabels, Histogram>,
     startup: Family<FrameworkLabel, Histogram>,
-    duration: Family<EndLabels, Histogram>,
+    duration: Family<ResultLabels, Histogram>,
     lists: Family<ResourceLabel, Counter>,
     watch_failures: Family<ResourceLabel, Counter>,
     heard: Family<ResourceLabel, Gauge<f64, AtomicU64>>,
@@ -69,13 +69,7 @@ struct FrameworkLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PassLabels {
-    framework: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndLabels {
+struct ResultLabels {
     framework: &'static str,
     result: &'static str,
 }
@@ -199,7 +193,7 @@ impl Metrics {
                 family.get_or_create(&labels()).inc();
                 let end = new.completion_time.as_ref().map(|t| t.0);
                 if let Some(seconds) = seconds(start(new), end) {
-                    let labels = EndLabels { framework, result };
+                    let labels = ResultLabels { framework, result };
                     all.duration.get_or_create(&labels).observe(seconds);
                 }
             }
@@ -220,7 +214,7 @@ impl Metrics {
         let label = FrameworkLabel { framework };
         self.0.queued.get_or_create(&label).observe(waited.as_secs_f64());
         let result = if failed { "error" } else { "success" };
-        let labels = PassLabels { framework, result };
+        let labels = ResultLabels { framework, result };
         self.0.passes.get_or_create(&labels).observe(took.as_secs_f64());
     }
 

@@ -14,8 +14,9 @@ use tokio::time::{Instant, timeout};
 use crate::api::labels;
 use crate::job::TrainingJob;
 use crate::observed::{PodRecord, ServiceRecord};
+use crate::retry::CallTimeout;
 use crate::validate::Settings;
-use crate::watch::Event;
+use crate::watch::{Event, SILENCE};
 
 use super::children::{Children, OwnerRef, Tracked};
 use super::clock::{Clock, SystemClock};
@@ -43,6 +44,13 @@ pub struct Options {
     pub concurrency: usize,
     /// Creates and deletes under way at once, for all jobs together, at least 1; default 64.
     pub calls: usize,
+    /// How long one API call may take; default 30 s. A call that takes longer is given up, and what became of
+    /// it is found out by the next pass.
+    pub call_timeout: Duration,
+    /// How long a watch may be silent until it is taken for dead and begun anew; default 130 s. The server is
+    /// asked to end it a little earlier by itself. A real one says something each minute: less than that
+    /// costs connections and shows nothing sooner but dead ones.
+    pub watch_timeout: Duration,
     /// Where the time comes from; default the system's clock.
     pub clock: Arc<dyn Clock>,
     /// What is counted; default: counters that nobody reads.
@@ -56,6 +64,8 @@ impl Default for Options {
             settings: Settings::default(),
             concurrency: 16,
             calls: 64,
+            call_timeout: CallTimeout::default().0,
+            watch_timeout: SILENCE,
             clock: Arc::new(SystemClock),
             metrics: Metrics::default(),
         }
@@ -76,9 +86,12 @@ pub struct Operator {
 impl Operator {
     /// An operator without kinds.
     pub fn new(client: Client, options: Options) -> Self {
+        let timeout = CallTimeout(options.call_timeout);
         let shared = Shared {
-            recorder: Recorder::new(client.clone()),
+            recorder: Recorder::new(client.clone(), timeout),
             client,
+            timeout,
+            watch_timeout: options.watch_timeout,
             namespace: options.namespace,
             settings: options.settings,
             children: Mutex::new(Children::new(options.clock.clone())),

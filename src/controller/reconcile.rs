@@ -18,7 +18,7 @@ use crate::api::{FailureRecord, JobStatus};
 use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan, PlannedEvent};
-use crate::retry::{CallError, backoff, call};
+use crate::retry::{CallError, backoff, millis};
 use crate::validate::validate;
 use crate::watch::Event;
 
@@ -79,7 +79,32 @@ enum End {
     /// The plan was carried out and another is due at once.
     Again,
     /// Something could not be done; look again after a while, or then if that is earlier.
-    Failed(String, Option<Instant>),
+    Failed(Problem, Option<Instant>),
+}
+
+/// What could not be done.
+struct Problem {
+    text: String,
+    /// How long the server asks to be left alone, if it does.
+    retry_after: Option<Duration>,
+}
+
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            retry_after: None,
+        }
+    }
+}
+
+impl From<CallError> for Problem {
+    fn from(error: CallError) -> Self {
+        Self {
+            text: error.message(),
+            retry_after: error.retry_after(),
+        }
+    }
 }
 
 impl<J: TrainingJob> KindOf<J> {
@@ -153,7 +178,7 @@ impl<J: TrainingJob> KindOf<J> {
         let end = AssertUnwindSafe(self.steps(shared, &stored, &mut memory))
             .catch_unwind()
             .await;
-        let end = end.unwrap_or_else(|_| End::Failed("it panicked".to_owned(), None));
+        let end = end.unwrap_or_else(|_| End::Failed("it panicked".to_owned().into(), None));
         let failed = matches!(end, End::Failed(..));
         shared
             .metrics
@@ -171,13 +196,13 @@ impl<J: TrainingJob> KindOf<J> {
             }
             End::Failed(problem, wake) => {
                 memory.errors = memory.errors.saturating_add(1);
-                let wait = backoff(memory.errors, key);
+                let wait = backoff(memory.errors, key).max(problem.retry_after.unwrap_or_default());
                 tracing::warn!(
                     kind = self.name(),
                     namespace = key.namespace,
                     job = key.name,
-                    problem,
-                    wait_ms = wait.as_millis(),
+                    problem = problem.text,
+                    wait_ms = millis(wait),
                     "a pass failed"
                 );
                 let again = Instant::now() + wait;
@@ -209,6 +234,7 @@ impl<J: TrainingJob> KindOf<J> {
         let name = stored.meta().name.clone().unwrap_or_default();
         let applier = Applier {
             client: &shared.client,
+            timeout: shared.timeout,
             children: &shared.children,
             limit: &shared.limit,
             namespace: &namespace,
@@ -235,16 +261,20 @@ impl<J: TrainingJob> KindOf<J> {
         self.tell(shared, stored, &applied, &next, &written, memory).await;
         let wake = next.wake.map(|wake| instant(shared, wake.at));
         let mut failures = applied.failures.iter();
+        let retry_after = failures.clone().filter_map(|f| f.problem.retry_after()).max();
         match (
             written,
             failures.find(|f| !matches!(f.problem, ApplyError::NotTried)),
         ) {
             // If the job is gone, there will be nothing to look at; if it has changed, the watch brings it.
-            (Err(error), _) => End::Failed(error.message(), wake),
-            (_, Some(failure)) => End::Failed(format!("{}: {}", failure.name, failure.problem), wake),
+            (Err(error), _) => End::Failed(error.into(), wake),
+            (_, Some(failure)) => {
+                let text = format!("{}: {}", failure.name, failure.problem);
+                End::Failed(Problem { text, retry_after }, wake)
+            }
             (Ok(Written::Unchanged), _) => {
                 let problem = "the server keeps another status than it is sent; is the CRD an older one?";
-                End::Failed(problem.to_owned(), wake)
+                End::Failed(problem.to_owned().into(), wake)
             }
             (Ok(Written::Now), _) => End::Again,
             (Ok(Written::Later(at)), _) => End::Settled(Some(wake.map_or(at, |w| w.min(at)))),
@@ -290,7 +320,8 @@ impl<J: TrainingJob> KindOf<J> {
                 return Ok(Written::Later(due));
             }
         }
-        let answer = match report::write_status(&shared.client, stored, old, &change.status).await {
+        let written = report::write_status(&shared.client, shared.timeout, stored, old, &change.status).await;
+        let answer = match written {
             // What is wrong with the job is wrong with every write of it, until it is edited.
             Err(error) if plan.refused && error.code() == Some(422) => {
                 let (namespace, job) = (&stored.meta().namespace, &stored.meta().name);
@@ -444,7 +475,7 @@ async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>) -> End 
         ..DeleteParams::background()
     };
     let api = Api::<Stored<J>>::namespaced(shared.client.clone(), &namespace);
-    match call(api.delete(&name, &params)).await {
+    match shared.timeout.call(api.delete(&name, &params)).await {
         Ok(_) => {
             shared.metrics.deleted(J::FRAMEWORK.name, &namespace);
             let event = PlannedEvent {
@@ -456,7 +487,7 @@ async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>) -> End 
             End::Settled(None)
         }
         // If it is gone, there will be nothing to look at.
-        Err(error) => End::Failed(error.message(), None),
+        Err(error) => End::Failed(error.into(), None),
     }
 }
 

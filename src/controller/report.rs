@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
-use crate::retry::{CallError, call};
+use crate::retry::{CallError, CallTimeout};
 
 use super::stored::Stored;
 
@@ -19,6 +19,7 @@ use super::stored::Stored;
 /// Code 409 if the job has changed since; code 404 if it is gone.
 pub(super) async fn write_status<J: TrainingJob>(
     client: &Client,
+    timeout: CallTimeout,
     job: &Stored<J>,
     old: &JobStatus,
     next: &JobStatus,
@@ -34,7 +35,10 @@ pub(super) async fn write_status<J: TrainingJob>(
         "status": difference(&value(old)?, &value(next)?),
     });
     let api = Api::<Stored<J>>::namespaced(client.clone(), &namespace);
-    call(api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))).await
+    let patch = Patch::Merge(patch);
+    timeout
+        .call(api.patch_status(&name, &PatchParams::default(), &patch))
+        .await
 }
 
 /// The merge patch that makes `new` of `old` (RFC 7386).

@@ -1,12 +1,14 @@
 //! What all kinds of job share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use kube::{Api, Client, Resource};
 use tokio::sync::Semaphore;
 
+use crate::retry::CallTimeout;
 use crate::validate::Settings;
-use crate::watch::{self as watching, Event};
+use crate::watch::{self as watching, Event, Source};
 
 use super::children::Children;
 use super::clock::Clock;
@@ -17,6 +19,8 @@ use super::queue::Queue;
 /// What all kinds share.
 pub(super) struct Shared {
     pub(super) client: Client,
+    pub(super) timeout: CallTimeout,
+    pub(super) watch_timeout: Duration,
     pub(super) namespace: Option<String>,
     pub(super) settings: Settings,
     pub(super) clock: Arc<dyn Clock>,
@@ -39,7 +43,13 @@ impl Shared {
             + 'static,
     {
         let resource = K::plural(&());
-        watching::watch(self.api::<K>(), labels, |event| {
+        let source = Source {
+            api: self.api::<K>(),
+            labels,
+            call: self.timeout,
+            silence: self.watch_timeout,
+        };
+        watching::watch(&source, |event| {
             match event {
                 Event::Failed => self.metrics.watch_failed(&resource),
                 Event::ListEnds(_) => self.metrics.listed(&resource),

@@ -2,7 +2,8 @@
 //!
 //! [`Node`] takes the part of a kubelet (and of the scheduler) for a laptop or a test: it binds pods to itself, runs
 //! their containers' commands as processes of the user who runs it, and reports their states to the API, which may be a
-//! real one or the in-memory one. No container, no root and no network namespace is needed.
+//! real one or the in-memory one. No container, no root and no network namespace is needed. [`Jobs`] runs jobs without
+//! any cluster: the in-memory API, the operator and a node in one process.
 //!
 //! The way of a pod: [`Node`] watches; `dispatch` gives each pod a task; `pod_task` asks `lifecycle` (pure) what to do
 //! next, `prepare` (pure) what to run, `process` runs it, and `report` brings what `status` (pure) makes of it to the API.
@@ -43,6 +44,8 @@ mod process;
 mod register;
 mod report;
 mod resources;
+#[cfg(feature = "memory")]
+mod run;
 mod sources;
 mod status;
 mod stop;
@@ -56,3 +59,5 @@ pub use environment::{Difference, DifferenceKind, Environment};
 pub use event::{LogLine, NodeEvent, PodPhase, Prepared, Stream};
 pub use node::{Node, NodeError};
 pub use register::{Unclaimed, claim, default_name};
+#[cfg(feature = "memory")]
+pub use run::{Jobs, Run, RunError, RunEvent, main};

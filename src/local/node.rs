@@ -11,6 +11,9 @@ use kube::{Api, Client};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::retry::CallTimeout;
+use crate::watch::{SILENCE, Source, watch};
+
 use super::agent::Agent;
 use super::api::{KubeApi, PodApi};
 use super::config::NodeConfig;
@@ -64,13 +67,21 @@ impl Node {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
         };
-        let (told, watch) = mpsc::unbounded_channel();
-        let mut node = Self::start_on(Arc::new(KubeApi::new(client)), watch, config, events)?;
-        node.tasks
-            .push(tokio::spawn(crate::watch::watch(pods, None, move |event| {
+        let (told, told_of) = mpsc::unbounded_channel();
+        let mut node = Self::start_on(Arc::new(KubeApi::new(client)), told_of, config, events)?;
+        let source = Source {
+            api: pods,
+            labels: None,
+            call: CallTimeout::default(),
+            silence: SILENCE,
+        };
+        node.tasks.push(tokio::spawn(async move {
+            let tell = |event| {
                 // A dispatcher that has ended wants to know nothing.
                 let _ = told.send(event);
-            })));
+            };
+            watch(&source, tell).await;
+        }));
         Ok(node)
     }
 

@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{ConditionStatus, ConditionType, JobStatus, ReplicaStatus};
+use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, ReplicaStatus};
 use crate::job::{Milestone, TrainingJob};
 use crate::observed::Observed;
 use crate::replicas::{ReplicaState, Replicas};
@@ -64,8 +64,8 @@ pub struct Plan {
 pub struct StatusChange {
     /// The whole status.
     pub status: JobStatus,
-    /// Whether it tells of more than counts, or that the job has been seen. Those may wait a little, so
-    /// that what changes together costs one write.
+    /// Whether it tells of more than counts, or than that the job is there or part of it begins to run. Those
+    /// may wait a little, so that what changes together costs one write.
     pub urgent: bool,
 }
 
@@ -239,16 +239,33 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
                 .recovery
                 .started
                 .clone_from(&self.old.recovery.started);
-            // That a job is there is no news to who made it; most run in a moment, and say so in one write.
-            let is_new = self.old == JobStatus::default()
-                && matches!(&only_counts.conditions[..], [one] if one.type_ == ConditionType::Created.as_str());
-            let urgent = only_counts != self.old && !is_new;
+            let urgent = only_counts != self.old && !self.only_begins(&only_counts);
             self.plan.status = Some(StatusChange {
                 status: self.status,
                 urgent,
             });
         }
         self.plan
+    }
+
+    /// Whether the news is that the job is there or begins to run, and part of it does not run yet. Most run
+    /// whole in a moment, and say all of it in one write. `next` is the next status without new counts.
+    fn only_begins(&self, next: &JobStatus) -> bool {
+        let begun = |role: &ReplicaStatus| i64::from(role.active) + i64::from(role.succeeded);
+        let begun: i64 = self.status.replica_statuses.values().map(begun).sum();
+        if begun >= i64::from(self.job.topology.total()) {
+            return false;
+        }
+        let beginning = [ConditionType::Created, ConditionType::Running];
+        let begins = |c: &JobCondition| beginning.iter().any(|type_| c.type_ == type_.as_str());
+        if self.old == JobStatus::default() {
+            return next.conditions.iter().all(begins);
+        }
+        let runs = next.is(ConditionType::Running) && !self.old.is(ConditionType::Running);
+        runs && JobStatus {
+            conditions: self.old.conditions.clone(),
+            ..next.clone()
+        } == self.old
     }
 
     fn start_clock(&mut self) {

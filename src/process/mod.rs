@@ -38,6 +38,7 @@ mod fence;
 mod flags;
 mod http;
 mod logs;
+mod retry_after;
 mod serve;
 mod stop;
 

@@ -17,6 +17,7 @@ use crate::validate::Settings;
 
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
+use super::retry_after::RetryAfter;
 use super::stop::Stop;
 use super::{Kind, Kinds, ProcessError, http};
 
@@ -60,7 +61,8 @@ pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError
     if flags.leader_elect {
         work.by_election(config).await
     } else {
-        let client = Client::try_from(config).map_err(ProcessError::Client)?;
+        let builder = ClientBuilder::try_from(config).map_err(ProcessError::Client)?;
+        let client = builder.with_layer(&RetryAfter).build();
         work.lead(client).await;
         Ok(())
     }
@@ -88,7 +90,7 @@ impl Work<'_> {
         );
         self.state.stand_by(fence.clone());
         let builder = ClientBuilder::try_from(config).map_err(ProcessError::Client)?;
-        let client = builder.with_layer(&fence).build();
+        let client = builder.with_layer(&RetryAfter).with_layer(&fence).build();
         let election = LeaderElection::new(client.clone(), &namespace, &flags.leader_election_id, &identity)
             .with_lease_duration(flags.leader_election_lease_duration)
             .with_renew_deadline(flags.leader_election_renew_deadline)

@@ -20,6 +20,7 @@ pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
         let replica = Replica { role, index: 0 };
         let pod = render::pod(job, &replica, 0);
         check_ports(role, &pod, &mut warnings);
+        check_mounts(role, &pod, &mut warnings);
         check_environment(job, &replica, &mut warnings);
         check_restart_policy(role, &pod, &mut warnings);
     }
@@ -69,6 +70,36 @@ fn check_ports(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
                     match there_are.as_str() {
                         "" => "use the port's number, or name the port in the container's ports".to_owned(),
                         names => format!("use one of {names}, or the port's number"),
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// The API server refuses such a pod, unless a webhook has added the volume by then.
+fn check_mounts(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
+    let Some(spec) = &pod.spec else { return };
+    let volumes = spec.volumes.iter().flatten().map(|v| v.name.as_str());
+    let volumes: BTreeSet<&str> = volumes.collect();
+    let inits = spec.init_containers.as_deref().unwrap_or_default();
+    for (list, containers) in [("containers", &spec.containers[..]), ("initContainers", inits)] {
+        for (n, container) in containers.iter().enumerate() {
+            for (m, mount) in container.volume_mounts.iter().flatten().enumerate() {
+                if volumes.contains(mount.name.as_str()) {
+                    continue;
+                }
+                let at = item(&format!("{}.template.spec.{list}", role.field), n);
+                let there_are = volumes.iter().copied().collect::<Vec<_>>().join(", ");
+                warnings.push(
+                    format!("{}.name", item(&format!("{at}.volumeMounts"), m)),
+                    format!("the pod has no volume {:?}", mount.name),
+                    match there_are.as_str() {
+                        "" => format!("add it to {}.template.spec.volumes", role.field),
+                        names => format!(
+                            "use one of {names}, or add it to {}.template.spec.volumes",
+                            role.field
+                        ),
                     },
                 );
             }

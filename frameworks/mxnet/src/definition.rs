@@ -34,6 +34,9 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
         deprecated: Some(true),
         ..current.clone()
     };
+    // Those of `kubectl get -o wide` are for the current version.
+    let columns = version.additional_printer_columns.iter_mut();
+    columns.for_each(|columns| columns.retain(|c| c.priority.unwrap_or(0) == 0));
     let any = JSONSchemaProps {
         type_: Some("object".to_owned()),
         x_kubernetes_preserve_unknown_fields: Some(true),

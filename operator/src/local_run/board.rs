@@ -5,22 +5,18 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
-use kube::api::DynamicObject;
-use serde::Deserialize;
-use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
+use training_job::api::labels;
+use training_job::local::{Run, RunEvent};
 
 use crate::kinds::Kind;
 
 /// The reason of a pod that was ended because the node stops.
 const STOPPED_BY_NODE: &str = "Terminated";
 
-/// Why a container waits for what can no more come: there are no images, and all objects are there already.
-const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
-
 /// All jobs and replicas of a run.
 pub(super) struct Board {
-    pub(super) jobs: BTreeMap<String, JobStatus>,
-    pub(super) replicas: BTreeMap<String, Row>,
+    jobs: Vec<String>,
+    replicas: BTreeMap<String, Row>,
     /// The roles of each controller's jobs in their order.
     order: BTreeMap<&'static str, Vec<String>>,
 }
@@ -38,8 +34,6 @@ pub(super) struct Row {
     pub(super) restarts: i32,
     pub(super) started: Option<Timestamp>,
     pub(super) ended: Option<Timestamp>,
-    /// Whether its pod is there.
-    pub(super) present: bool,
     pub(super) stopping: bool,
     /// Whether its pod was deleted before it ended by itself.
     pub(super) stopped: bool,
@@ -56,12 +50,9 @@ pub(super) struct News {
 }
 
 impl Board {
-    pub(super) fn new(jobs: &[DynamicObject], kinds: &[Kind]) -> Self {
+    pub(super) fn new(run: &Run, kinds: &[Kind]) -> Self {
         Self {
-            jobs: jobs
-                .iter()
-                .map(|job| (job.name_any(), JobStatus::default()))
-                .collect(),
+            jobs: run.statuses().map(|(job, _)| job.to_owned()).collect(),
             replicas: BTreeMap::new(),
             order: kinds
                 .iter()
@@ -70,28 +61,20 @@ impl Board {
         }
     }
 
-    /// Takes in a job; returns the conditions that are new.
-    pub(super) fn job(&mut self, job: &DynamicObject) -> Vec<News> {
-        let status = job.data.get("status").map(JobStatus::deserialize);
-        let status = status.and_then(Result::ok).unwrap_or_default();
-        let known = self
-            .jobs
-            .insert(job.name_any(), status.clone())
-            .unwrap_or_default();
-        let fresh = status
-            .conditions
-            .iter()
-            .filter(|c| c.status == ConditionStatus::True && !known.conditions.contains(c));
-        fresh
-            .map(|c| News {
-                who: job.name_any(),
-                what: format!("{}: {}", c.type_, c.message),
-            })
-            .collect()
+    /// Takes in what has happened; returns what is worth a line.
+    pub(super) fn take(&mut self, event: &RunEvent) -> Option<News> {
+        match event {
+            RunEvent::Condition { job, condition } => Some(News {
+                who: job.clone(),
+                what: format!("{}: {}", condition.type_, condition.message),
+            }),
+            RunEvent::Pod { pod, gone, dead_end } => self.pod(pod, *gone, dead_end.clone()),
+            _ => None,
+        }
     }
 
     /// Takes in a pod; returns its new phase, if it has one.
-    pub(super) fn pod(&mut self, pod: &Pod, gone: bool) -> Vec<News> {
+    fn pod(&mut self, pod: &Pod, gone: bool, dead_end: Option<String>) -> Option<News> {
         let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
         let status = pod.status.clone().unwrap_or_default();
         let containers = status.container_statuses.unwrap_or_default();
@@ -111,10 +94,9 @@ impl Board {
             restarts: attempt + containers.iter().map(|c| c.restart_count).sum::<i32>(),
             started: status.start_time.map(|t| t.0),
             ended: ended(&containers),
-            present: !gone,
             stopping: !gone && pod.metadata.deletion_timestamp.is_some(),
             stopped: false,
-            dead_end: dead_end(&containers),
+            dead_end,
             attempt,
         };
         let before = self.replicas.get(&pod.name_any());
@@ -129,50 +111,7 @@ impl Board {
             what: describe(&row),
         });
         self.replicas.insert(pod.name_any(), row);
-        news.into_iter().collect()
-    }
-
-    /// Whether every job has ended or will never go on.
-    pub(super) fn all_settled(&self) -> bool {
-        self.jobs.iter().all(|(name, status)| {
-            let is_stuck = || self.stuck(name).next().is_some();
-            status.is_finished() || status.is(ConditionType::Suspended) || is_stuck()
-        })
-    }
-
-    /// Why jobs that have not ended never will.
-    pub(super) fn dead_ends(&self) -> Vec<String> {
-        let unfinished = self.jobs.iter().filter(|(_, status)| !status.is_finished());
-        let why = unfinished.flat_map(|(job, status)| {
-            let suspended = status.is(ConditionType::Suspended).then(|| {
-                format!("{job} is suspended, and here is nobody to resume it: set `suspend: false`")
-            });
-            suspended.into_iter().chain(self.stuck(job))
-        });
-        why.collect()
-    }
-
-    fn stuck<'a>(&'a self, job: &'a str) -> impl Iterator<Item = String> + 'a {
-        let of_job = self
-            .replicas
-            .iter()
-            .filter(move |(_, row)| row.job == job && row.present);
-        of_job.filter_map(|(pod, row)| Some(format!("{pod} cannot start: {}", row.dead_end.as_ref()?)))
-    }
-
-    pub(super) fn all_succeeded(&self) -> bool {
-        self.jobs
-            .values()
-            .all(|status| status.is(ConditionType::Succeeded))
-    }
-
-    /// Whether no replica of a finished job runs any more.
-    pub(super) fn is_quiet(&self) -> bool {
-        let finished = |row: &Row| self.jobs.get(&row.job).is_some_and(JobStatus::is_finished);
-        let ended = |row: &Row| matches!(row.phase.as_str(), "Succeeded" | "Failed") && !row.stopping;
-        self.replicas
-            .values()
-            .all(|row| !row.present || !finished(row) || ended(row))
+        news
     }
 
     /// The replicas by job, role in its order, and index.
@@ -191,9 +130,9 @@ impl Board {
 
     /// The name by which a replica's lines are marked: without its job's where there is one job only.
     pub(super) fn short<'a>(&self, pod: &'a str) -> &'a str {
-        match (self.jobs.len(), self.jobs.keys().next()) {
-            (1, Some(job)) => pod
-                .strip_prefix(job)
+        match &self.jobs[..] {
+            [job] => pod
+                .strip_prefix(job.as_str())
                 .and_then(|rest| rest.strip_prefix('-'))
                 .unwrap_or(pod),
             _ => pod,
@@ -239,12 +178,4 @@ fn ended(containers: &[ContainerStatus]) -> Option<Timestamp> {
         .iter()
         .filter_map(|c| c.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref());
     ends.map(|t| t.0).max()
-}
-
-fn dead_end(containers: &[ContainerStatus]) -> Option<String> {
-    let mut waiting = containers
-        .iter()
-        .filter_map(|c| c.state.as_ref()?.waiting.as_ref());
-    let dead = waiting.find(|w| DEAD_ENDS.iter().any(|end| w.reason.as_deref() == Some(end)))?;
-    Some(dead.message.clone().unwrap_or_default())
 }

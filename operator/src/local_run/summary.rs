@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use training_job::api::{ConditionStatus, ConditionType, FailureRecord};
+use training_job::local::Run;
 
 use super::board::{Board, Row};
 
 /// The text.
-pub(super) fn of(board: &Board) -> String {
+pub(super) fn of(run: &Run, board: &Board) -> String {
     let mut out = String::from("\n");
-    for (name, status) in &board.jobs {
+    for (name, status) in run.statuses() {
         let _ = writeln!(out, "{name}");
         for condition in &status.conditions {
             let mark = if condition.status == ConditionStatus::True {

@@ -49,11 +49,11 @@ impl View {
     }
 
     /// News of a job or a replica: lines where there is no table.
-    pub(super) fn changed(&mut self, news: &[News], board: &Board) {
-        if self.screen.is_none() {
-            for News { who, what } in news {
-                screen::write(&format!("{} * {what}\n", board.short(who)));
-            }
+    pub(super) fn changed(&mut self, news: Option<&News>, board: &Board) {
+        if self.screen.is_none()
+            && let Some(News { who, what }) = news
+        {
+            screen::write(&format!("{} * {what}\n", board.short(who)));
         }
         self.tick(board);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt;
 use futures::stream;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
@@ -59,6 +60,12 @@ async fn what_is_granted_is_what_is_used() {
         () = all_gone(cluster, &namespace) => {},
     }
     operator.wait_for_line("the name is taken").await;
+    let renewed = |lease: Option<&Lease>| {
+        let spec = lease.and_then(|lease| lease.spec.as_ref());
+        spec.is_some_and(|spec| spec.renew_time != spec.acquire_time)
+    };
+    let leases: Api<Lease> = Api::namespaced(cluster.client(), &namespace);
+    wait(leases, "1ca428e5.training-operator.kubeflow.org", renewed).await;
 
     let user = format!("system:serviceaccount:{namespace}:training-operator");
     let calls = cluster.audit().into_iter().filter(|c| c.user == user);

@@ -63,7 +63,8 @@ pub(super) async fn config(kubeconfig: &Path) -> Result<Config, String> {
     config.map_err(|e| e.to_string())
 }
 
-fn read(file: &Path) -> Value {
+/// What a kubeconfig says.
+pub(super) fn read(file: &Path) -> Value {
     let kubeconfig = Kubeconfig::read_from(file).expect("a kubeconfig");
     serde_json::to_value(kubeconfig).expect("it is data")
 }
@@ -124,6 +125,23 @@ impl ControlPlane {
     /// Awaits that a client may do something in a namespace, such as `create`, `pods`. The API server learns
     /// of roles some milliseconds after it has stored them, and nothing tells when.
     pub async fn wait_until_allowed(&self, client: &Client, namespace: &str, verb: &str, resource: &str) {
+        self.wait_for_right(client, namespace, verb, resource, true).await;
+    }
+
+    /// Awaits that a client may not do something in a namespace any more.
+    pub async fn wait_until_refused(&self, client: &Client, namespace: &str, verb: &str, resource: &str) {
+        self.wait_for_right(client, namespace, verb, resource, false)
+            .await;
+    }
+
+    async fn wait_for_right(
+        &self,
+        client: &Client,
+        namespace: &str,
+        verb: &str,
+        resource: &str,
+        right: bool,
+    ) {
         let review = json!({"spec": {"resourceAttributes": {
             "namespace": namespace, "verb": verb, "resource": resource,
         }}});
@@ -135,12 +153,13 @@ impl ControlPlane {
                 .create(&PostParams::default(), &review)
                 .await
                 .expect("all may ask");
-            if answer.status.is_some_and(|status| status.allowed) {
+            if answer.status.is_some_and(|status| status.allowed == right) {
                 return;
             }
             assert!(
                 Instant::now() < deadline,
-                "not allowed in {PATIENCE:?}: {verb} {resource} in {namespace}"
+                "allowed in {PATIENCE:?}: still {}: {verb} {resource} in {namespace}",
+                !right
             );
             sleep(Duration::from_millis(20)).await;
         }
@@ -152,7 +171,7 @@ impl ControlPlane {
         self.directory.path().join(format!("{user}.kubeconfig"))
     }
 
-    fn write_kubeconfig(&self, kubeconfig: &Value) -> PathBuf {
+    pub(super) fn write_kubeconfig(&self, kubeconfig: &Value) -> PathBuf {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let file = self.directory.path().join(format!("{count}.kubeconfig"));

@@ -1,21 +1,28 @@
 //! What kubelets do to pods, by hand.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateRunning, ContainerStatus, Pod, PodCondition, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::access::NODE;
 use super::control_plane::ControlPlane;
 use crate::pods::terminated;
 
+/// How often a server that is away is asked again.
+const OUTAGE: Duration = Duration::from_millis(100);
+
 /// The kubelets of all nodes, for one namespace. There need be no nodes.
+#[derive(Clone)]
 pub struct Kubelet {
-    api: Api<Pod>,
+    pub(super) api: Api<Pod>,
 }
 
 impl ControlPlane {
@@ -45,13 +52,7 @@ impl Kubelet {
 
     /// Its containers run.
     pub async fn runs(&self, pod: &str) {
-        self.set(pod, "Running", |_, now| ContainerState {
-            running: Some(ContainerStateRunning {
-                started_at: Some(now.clone()),
-            }),
-            ..ContainerState::default()
-        })
-        .await;
+        self.set(pod, "Running", running).await;
     }
 
     /// All its containers end with 0.
@@ -121,46 +122,93 @@ impl Kubelet {
 
     async fn set(&self, name: &str, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) {
         let pod = self.pod(name).await;
-        let now = Time(Timestamp::now());
-        let old = pod.status.unwrap_or_default();
-        let ready = phase == "Running";
-        let containers = pod
-            .spec
-            .into_iter()
-            .flat_map(|spec| spec.containers)
-            .map(|container| {
-                let before = old
-                    .container_statuses
-                    .iter()
-                    .flatten()
-                    .find(|c| c.name == container.name);
-                let (restart_count, last_state) =
-                    before.map_or((0, None), |c| (c.restart_count, c.last_state.clone()));
-                let image = container.image.unwrap_or_default();
-                ContainerStatus {
-                    state: Some(state(&container.name, &now)),
-                    name: container.name,
-                    image_id: image.clone(),
-                    image,
-                    ready,
-                    started: Some(ready),
-                    restart_count,
-                    last_state,
-                    ..ContainerStatus::default()
-                }
-            });
-        let status = PodStatus {
-            phase: Some(phase.to_owned()),
-            start_time: Some(old.start_time.unwrap_or_else(|| now.clone())),
-            container_statuses: Some(containers.collect()),
-            conditions: Some(vec![PodCondition {
-                type_: "Ready".to_owned(),
-                status: if ready { "True" } else { "False" }.to_owned(),
-                last_transition_time: Some(now.clone()),
-                ..PodCondition::default()
-            }]),
-            ..PodStatus::default()
-        };
+        let status = next(pod, phase, state);
         self.patch(name, &status).await;
+    }
+
+    /// The containers of a pod as it was last seen run. Outages are sat out; a pod that has gone or changed
+    /// since is let be.
+    pub(super) async fn starts(&self, pod: Pod) {
+        let Some(name) = pod.metadata.name.clone() else {
+            return;
+        };
+        let status = next(pod.clone(), "Running", running);
+        let only = json!({"uid": pod.metadata.uid});
+        let patch = Patch::Merge(json!({ "metadata": only, "status": status }));
+        let parameters = PatchParams::default();
+        while !is_answered(&self.api.patch_status(&name, &parameters, &patch).await) {
+            sleep(OUTAGE).await;
+        }
+    }
+
+    /// Ends a deletion that waits for the kubelet, unless somebody else does.
+    pub(super) async fn lets_go(&self, pod: &Pod) {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let only = Preconditions {
+            uid: pod.metadata.uid.clone(),
+            resource_version: None,
+        };
+        let params = DeleteParams::default().grace_period(0).preconditions(only);
+        while !is_answered(&self.api.delete(name, &params).await) {
+            sleep(OUTAGE).await;
+        }
+    }
+}
+
+/// Whether the API server said anything.
+fn is_answered<T>(answer: &kube::Result<T>) -> bool {
+    matches!(answer, Ok(_) | Err(kube::Error::Api(_)))
+}
+
+fn running(_: &str, now: &Time) -> ContainerState {
+    ContainerState {
+        running: Some(ContainerStateRunning {
+            started_at: Some(now.clone()),
+        }),
+        ..ContainerState::default()
+    }
+}
+
+/// The status of a pod in a new phase.
+fn next(pod: Pod, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) -> PodStatus {
+    let now = Time(Timestamp::now());
+    let old = pod.status.unwrap_or_default();
+    let ready = phase == "Running";
+    let containers = pod
+        .spec
+        .into_iter()
+        .flat_map(|spec| spec.containers)
+        .map(|container| {
+            let before = old
+                .container_statuses
+                .iter()
+                .flatten()
+                .find(|c| c.name == container.name);
+            let (restart_count, last_state) =
+                before.map_or((0, None), |c| (c.restart_count, c.last_state.clone()));
+            let image = container.image.unwrap_or_default();
+            ContainerStatus {
+                state: Some(state(&container.name, &now)),
+                name: container.name,
+                image_id: image.clone(),
+                image,
+                ready,
+                started: Some(ready),
+                restart_count,
+                last_state,
+                ..ContainerStatus::default()
+            }
+        });
+    PodStatus {
+        phase: Some(phase.to_owned()),
+        start_time: Some(old.start_time.unwrap_or_else(|| now.clone())),
+        container_statuses: Some(containers.collect()),
+        conditions: Some(vec![PodCondition {
+            type_: "Ready".to_owned(),
+            status: if ready { "True" } else { "False" }.to_owned(),
+            last_transition_time: Some(now.clone()),
+            ..PodCondition::default()
+        }]),
+        ..PodStatus::default()
     }
 }

@@ -12,8 +12,10 @@ mod control_plane;
 mod directory;
 mod kubectl;
 mod kubelet;
+mod nodes;
 mod ports;
 mod process;
+mod proxy;
 mod servers;
 mod wait;
 
@@ -22,7 +24,9 @@ pub use binaries::Binaries;
 pub use control_plane::{ControlPlane, Options};
 pub use kubectl::Output;
 pub use kubelet::Kubelet;
+pub use nodes::Nodes;
 pub use process::{Background, Program};
+pub use proxy::{Asked, Fault, Frozen, On, Planned, Proxy, Reply};
 pub use rustix::process::Signal;
 pub use wait::{wait, wait_for_all};
 

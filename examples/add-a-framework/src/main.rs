@@ -1,0 +1,38 @@
+//! An operator for FarmJobs.
+
+mod job;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use training_job::admission;
+use training_job::local::{self, Jobs};
+use training_job::process::{self, Flags, Kinds};
+
+use job::FarmJob;
+
+/// Runs FarmJobs.
+#[derive(Parser)]
+enum Command {
+    /// Run the operator on a cluster.
+    Run(Box<Flags>),
+    /// Run the jobs of a manifest on this machine.
+    Local { file: PathBuf },
+    /// Print the custom resource definition.
+    Crd,
+}
+
+fn main() -> ExitCode {
+    match Command::parse() {
+        Command::Run(flags) => process::main(&flags, Kinds::default().with::<FarmJob>()),
+        Command::Local { file } => local::main(&file, Jobs::default().kind::<FarmJob>()),
+        Command::Crd => match admission::manifest(&admission::definition::<FarmJob>()) {
+            Ok(manifest) => {
+                print!("{manifest}");
+                ExitCode::SUCCESS
+            }
+            Err(_) => ExitCode::FAILURE,
+        },
+    }
+}

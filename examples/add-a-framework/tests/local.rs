@@ -1,0 +1,95 @@
+//! Jobs on this machine: they count, whatever happens to a worker.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn operator(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farm-operator"));
+    command.current_dir(ROOT).args(arguments).output().unwrap()
+}
+
+/// Runs `primes.yaml`, changed, in a folder of its own; returns the exit code and what was printed.
+fn run_changed(name: &str, from: &str, to: &str) -> (Option<i32>, String) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    for file in ["jobs/farm.py", "tests/dies_once.py"] {
+        let file = Path::new(ROOT).join(file);
+        fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
+    }
+    let manifest = fs::read_to_string(Path::new(ROOT).join("jobs/primes.yaml")).unwrap();
+    assert!(manifest.contains(from));
+    let file = folder.join("job.yaml");
+    fs::write(&file, manifest.replacen(from, to, 1)).unwrap();
+    let output = operator(&["local", file.to_str().unwrap()]);
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+/// What docs/add-a-framework.md says is printed.
+fn documented() -> Vec<String> {
+    let page = fs::read_to_string(Path::new(ROOT).join("../../docs/add-a-framework.md")).unwrap();
+    let blocks = page.split("```text\n").skip(1);
+    blocks
+        .map(|rest| rest.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_example_counts_primes() {
+    let output = operator(&["local", "jobs/primes.yaml"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    for line in documented()[0].lines() {
+        assert!(text.lines().any(|real| real == line), "no {line:?} in\n{text}");
+    }
+}
+
+#[test]
+fn a_killed_worker_is_replaced_and_its_task_done_by_another() {
+    let worker = "template: *template";
+    let dying = "template: {spec: {containers: [{name: farm, image: i, command: [python3, dies_once.py]}]}}";
+    let (code, text) = run_changed("killed", worker, dying);
+    assert_eq!(code, Some(0), "{text}");
+    for line in [
+        " | dies in task ",
+        " with exit code 137",
+        "primes * Restarting: job primes is restarting because Worker replica(s) failed.\n",
+        " is lost\n",
+        "primes-head-0 | RESULT 17984 primes below 200000\n",
+    ] {
+        assert!(text.contains(line), "no {line:?} in\n{text}");
+    }
+}
+
+#[test]
+fn a_head_that_fails_fails_the_job() {
+    let (code, text) = run_changed("failed", "[python3, farm.py]", "[sh, -c, exit 3]");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("primes-head-0 * Failed with exit code 3\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn bad_input_is_refused_with_its_field() {
+    let output = operator(&["local", "jobs/headless.yaml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text, documented()[1]);
+}
+
+#[test]
+fn the_committed_definition_is_current() {
+    let printed = String::from_utf8(operator(&["crd"]).stdout).unwrap();
+    let file = Path::new(ROOT).join("crd.yaml");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        fs::write(&file, &printed).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(committed == printed, "stale; run: UPDATE_SNAPSHOTS=1 cargo test");
+}

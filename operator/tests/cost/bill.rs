@@ -1,0 +1,104 @@
+//! The calls of an operator, added up.
+
+use tokio::sync::OnceCell;
+use training_job_testing::cluster::{Audit, Call, ControlPlane, Options};
+
+use crate::rig::stage::Stage;
+
+/// The control plane of this program, which records all calls.
+async fn control_plane() -> &'static ControlPlane {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    let options = Options {
+        audit: Some(Audit::All),
+        ..Options::default()
+    };
+    SHARED.get_or_init(|| ControlPlane::start(options)).await
+}
+
+/// A namespace whose operator is a service account with the rights of `manifests/`.
+pub(crate) async fn stage(name: &str) -> Stage<'static> {
+    let cluster = control_plane().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace(name).await;
+    let account = format!("--serviceaccount={namespace}:operator");
+    for arguments in [
+        &["create", "serviceaccount", "operator"][..],
+        &["apply", "-f", "manifests/base/role.yaml"],
+        &[
+            "create",
+            "rolebinding",
+            "operator",
+            "--role=training-operator",
+            &account,
+        ],
+    ] {
+        let arguments = [arguments, &["--namespace", &namespace]].concat();
+        cluster.kubectl(&arguments).await.success();
+    }
+    let kubeconfig = cluster
+        .kubeconfig_for_service_account(&namespace, "operator")
+        .await;
+    let client = cluster.client_of(&kubeconfig).await;
+    cluster
+        .wait_until_allowed(&client, &namespace, "create", "pods")
+        .await;
+    Stage::within(cluster, &namespace, &kubeconfig).await
+}
+
+/// All calls of a stage's operator so far; a watch is there when it begins.
+pub(crate) fn calls(stage: &Stage<'_>) -> Vec<Call> {
+    let user = format!("system:serviceaccount:{}:operator", stage.namespace);
+    let all = stage.cluster.audit().into_iter();
+    all.filter(|call| call.user == user && (call.verb == "watch" || call.stage != "ResponseStarted"))
+        .collect()
+}
+
+/// What one job has cost.
+#[derive(Debug)]
+pub(crate) struct Bill {
+    /// Creations and deletions of pods and services.
+    pub(crate) objects: usize,
+    /// Writes of its status; the bodies of which are in `bodies`.
+    pub(crate) statuses: usize,
+    pub(crate) events: usize,
+    /// All else that names it.
+    pub(crate) others: usize,
+    /// The first status that was written.
+    pub(crate) first: String,
+}
+
+impl Bill {
+    pub(crate) fn of(stage: &Stage<'_>, job: &str) -> Self {
+        let names = |call: &Call| {
+            let body = call.body.as_ref().and_then(|b| b["metadata"]["name"].as_str());
+            let name = if call.name.is_empty() {
+                body.unwrap_or_default()
+            } else {
+                &call.name
+            };
+            name == job || name.starts_with(&format!("{job}-")) || name.starts_with(&format!("{job}."))
+        };
+        let all: Vec<_> = calls(stage).into_iter().filter(names).collect();
+        let count = |wanted: &dyn Fn(&Call) -> bool| all.iter().filter(|c| wanted(c)).count();
+        let object = |c: &Call| {
+            matches!(&*c.resource, "pods" | "services")
+                && matches!(&*c.verb, "create" | "delete")
+                && c.subresource.is_empty()
+        };
+        let status = |c: &Call| c.resource == "mxjobs" && c.subresource == "status";
+        let event = |c: &Call| c.resource == "events";
+        let first = all.iter().find(|c| status(c)).and_then(|c| c.body.as_ref());
+        Self {
+            objects: count(&object),
+            statuses: count(&status),
+            events: count(&event),
+            others: count(&|c| !object(c) && !status(c) && !event(c)),
+            first: first.map(ToString::to_string).unwrap_or_default(),
+        }
+    }
+
+    /// Whether the pods ran before the first status was written.
+    pub(crate) fn says_all_at_once(&self) -> bool {
+        self.first.contains("Running")
+    }
+}

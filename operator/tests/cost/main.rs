@@ -1,0 +1,14 @@
+//! What jobs cost the API server, by its own account: its audit log of the operator's user.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod bill;
+mod lives;
+mod quiet;
+#[path = "../rig/mod.rs"]
+mod rig;

@@ -1,0 +1,103 @@
+//! Code in the documentation is that of files that are built and tested.
+
+// A panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// What a mark `FILE` or `FILE#REGION` stands for: without the lines that mark regions, and without the
+/// indentation that all lines have.
+fn source(mark: &str) -> String {
+    let (file, region) = mark.split_once('#').unwrap_or((mark, ""));
+    let text = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let ends_with = |line: &str, end: &str| line.trim_start_matches(['/', '#', ' ']) == end;
+    let (begin, end) = (format!("region: {region}"), format!("endregion: {region}"));
+    let mut within = region.is_empty();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if ends_with(line, &begin) || ends_with(line, &end) {
+            within = ends_with(line, &begin);
+        } else if within && !line.contains("region: ") {
+            found.push(line);
+        }
+    }
+    assert!(!found.is_empty(), "{mark} is empty");
+    let full = found.iter().filter(|line| !line.is_empty());
+    let indent = full
+        .map(|line| line.len() - line.trim_start().len())
+        .min()
+        .unwrap_or(0);
+    let lines = found
+        .iter()
+        .map(|line| format!("{}\n", line.get(indent..).unwrap_or_default()));
+    lines.collect()
+}
+
+/// The page with each marked block as its file has it; panics at code without a mark.
+fn renewed(page: &str) -> String {
+    let mut out = String::new();
+    let mut mark = None;
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        out.push('\n');
+        if let Some(language) = line.strip_prefix("```") {
+            let body: String = lines
+                .by_ref()
+                .take_while(|line| *line != "```")
+                .map(|line| format!("{line}\n"))
+                .collect();
+            match mark.take() {
+                Some(mark) => out.push_str(&source(mark)),
+                // Commands, and what they print, have tests of their own.
+                None if language == "sh" || language == "text" => out.push_str(&body),
+                None => panic!("a block of {language} is taken from no file:\n{body}"),
+            }
+            out.push_str("```\n");
+        } else {
+            mark = line
+                .strip_prefix("<!-- ")
+                .and_then(|rest| rest.strip_suffix(" -->"));
+        }
+    }
+    out
+}
+
+#[test]
+fn code_is_that_of_its_file() {
+    let file = root().join("docs/add-a-framework.md");
+    let page = fs::read_to_string(&file).unwrap();
+    let renewed = renewed(&page);
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        fs::write(&file, &renewed).unwrap();
+    } else {
+        assert!(
+            page == renewed,
+            "docs/add-a-framework.md is stale; run: make docs"
+        );
+    }
+}
+
+/// Links of a page to files, and nothing else is checked of them.
+#[test]
+fn links_lead_somewhere() {
+    for page in fs::read_dir(root().join("docs")).unwrap() {
+        let page = page.unwrap().path();
+        let Ok(text) = fs::read_to_string(&page) else {
+            continue;
+        };
+        for link in text.split("](").skip(1) {
+            let link = link.split([')', '#']).next().unwrap();
+            let is_file = !link.is_empty() && !link.contains(':');
+            assert!(
+                !is_file || root().join("docs").join(link).exists(),
+                "{page:?}: {link}"
+            );
+        }
+    }
+}

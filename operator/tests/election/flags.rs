@@ -1,0 +1,270 @@
+//! Flags, wrong and right, and the environment variables that stand for them.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+
+use kube::api::Api;
+use serde_json::json;
+use training_job::api::ConditionType;
+use training_job_tensorflow::TFJob;
+use training_job_testing::cluster::{ControlPlane, On, Program};
+
+use crate::candidates::control_plane;
+use crate::rig::jobs::{is, job};
+use crate::rig::stage::Stage;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_training-operator");
+
+/// How `run` ends, and what it says, with these flags and variables.
+async fn ends(flags: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
+    let cluster = control_plane().await;
+    let program = Program::new(PROGRAM).args(["run"]).args(flags);
+    let program = variables
+        .iter()
+        .fold(program, |program, (name, value)| program.env(name, value));
+    let ended = cluster.spawn(program);
+    (ended.exit_code().await, ended.text())
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_told_and_has_a_code() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = format!("--metrics-bind-address={}", taken.local_addr().unwrap());
+    let _listener = &taken;
+    let usage: [(&[&str], &str); 7] = [
+        (
+            &["--enable-scheme=MXJob,PyJob"],
+            "--enable-scheme: \"PyJob\" is not supported; known are MXJob, TFJob, XGBoostJob",
+        ),
+        (
+            &["--leader-election-renew-deadline=15s"],
+            "--leader-election-renew-deadline must be less than --leader-election-lease-duration",
+        ),
+        (
+            &["--leader-election-retry-period=10s"],
+            "--leader-election-retry-period must be less than --leader-election-renew-deadline",
+        ),
+        (
+            &["--leader-election-retry-period=0s"],
+            "--leader-election-retry-period must be more than 0s",
+        ),
+        (
+            &["--leader-election-lease-duration=20500ms"],
+            "--leader-election-lease-duration must be whole seconds",
+        ),
+        (
+            &["--leader-election-id="],
+            "--leader-election-id must not be empty",
+        ),
+        (&["--no-such-flag"], "unexpected argument '--no-such-flag'"),
+    ];
+    for (flags, message) in usage {
+        let (code, text) = ends(flags, &[]).await;
+        assert!(code == 2 && text.contains(message), "{flags:?}: {code}\n{text}");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    for flag in ["--metrics-bind-address", "--health-probe-bind-address"] {
+        let given = format!("{flag}={address}");
+        let nothing = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+        let other = nothing
+            .into_iter()
+            .find(|other| !other.starts_with(flag))
+            .unwrap();
+        let (code, text) = ends(&[&given, other], &[]).await;
+        let message = format!("{flag} {address}: Address already in use");
+        assert!(code == 1 && text.contains(&message), "{flag}: {code}\n{text}");
+    }
+    let nowhere = [("KUBECONFIG", "/nowhere"), ("HOME", "/nowhere")];
+    for (flags, variables) in [
+        (&[][..], &nowhere[..]),
+        (&["--kubeconfig=/nowhere/else"][..], &[][..]),
+    ] {
+        let (code, text) = ends(flags, variables).await;
+        assert_eq!(code, 1, "{text}");
+        let message = "failed to find a cluster";
+        assert!(
+            text.contains(message) && text.contains("give --kubeconfig, or set KUBECONFIG"),
+            "{text}"
+        );
+    }
+}
+
+/// Each variable with a value that shows that it is read.
+const VARIABLES: [(&str, &str, &str); 17] = [
+    ("KUBEFLOW_NAMESPACE", "team", "namespace=\"team\""),
+    (
+        "TRAINING_OPERATOR_ENABLE_SCHEME",
+        "PyJob",
+        "--enable-scheme: \"PyJob\"",
+    ),
+    (
+        "TRAINING_OPERATOR_CONTROLLER_THREADS",
+        "0",
+        "--controller-threads",
+    ),
+    (
+        "TRAINING_OPERATOR_DEFAULT_RESTART_SCOPE",
+        "Cluster",
+        "--default-restart-scope",
+    ),
+    ("TRAINING_OPERATOR_LEADER_ELECT", "perhaps", "--leader-elect"),
+    (
+        "TRAINING_OPERATOR_LEADER_ELECTION_ID",
+        "",
+        "--leader-election-id must not be empty",
+    ),
+    (
+        "TRAINING_OPERATOR_LEADER_ELECTION_NAMESPACE",
+        "nowhere",
+        "namespaces \"nowhere\" not found",
+    ),
+    (
+        "TRAINING_OPERATOR_LEADER_ELECTION_LEASE_DURATION",
+        "soon",
+        "--leader-election-lease-duration",
+    ),
+    (
+        "TRAINING_OPERATOR_LEADER_ELECTION_RENEW_DEADLINE",
+        "soon",
+        "--leader-election-renew-deadline",
+    ),
+    (
+        "TRAINING_OPERATOR_LEADER_ELECTION_RETRY_PERIOD",
+        "soon",
+        "--leader-election-retry-period",
+    ),
+    (
+        "TRAINING_OPERATOR_METRICS_BIND_ADDRESS",
+        "here",
+        "--metrics-bind-address here",
+    ),
+    (
+        "TRAINING_OPERATOR_HEALTH_PROBE_BIND_ADDRESS",
+        "here",
+        "--health-probe-bind-address here",
+    ),
+    (
+        "TRAINING_OPERATOR_GANG_SCHEDULER_NAME",
+        "volcano",
+        "pods are not scheduled in gangs yet",
+    ),
+    ("TRAINING_OPERATOR_ZAP_DEVEL", "perhaps", "--zap-devel"),
+    ("TRAINING_OPERATOR_ZAP_ENCODER", "xml", "--zap-encoder"),
+    ("TRAINING_OPERATOR_ZAP_LOG_LEVEL", "loud", "--zap-log-level"),
+    // What is accepted and has no effect cannot show anything but that the operator starts.
+    ("TRAINING_OPERATOR_ZAP_STACKTRACE_LEVEL", "error", "running jobs"),
+];
+
+#[tokio::test]
+async fn each_flag_can_be_given_by_a_variable() {
+    let cluster = control_plane().await;
+    for (variable, value, shows) in VARIABLES {
+        let mut program = Program::new(PROGRAM).args(["run"]).env(variable, value);
+        for (name, address) in [
+            ("TRAINING_OPERATOR_METRICS_BIND_ADDRESS", "0"),
+            ("TRAINING_OPERATOR_HEALTH_PROBE_BIND_ADDRESS", "0"),
+        ] {
+            if name != variable {
+                program = program.env(name, address);
+            }
+        }
+        if variable.ends_with("ELECTION_NAMESPACE") {
+            program = program.args(["--leader-elect"]);
+        } else {
+            // Elsewhere nothing is to be done.
+            program = program.args(
+                ["--enable-scheme=MXJob"]
+                    .into_iter()
+                    .filter(|_| !variable.ends_with("SCHEME")),
+            );
+        }
+        if variable != "KUBEFLOW_NAMESPACE" {
+            program = program.env("KUBEFLOW_NAMESPACE", "nowhere");
+        }
+        cluster.spawn(program).wait_for_line(shows).await;
+    }
+    // None is forgotten here.
+    let help = cluster.spawn(Program::new(PROGRAM).args(["run", "--help"]));
+    assert_eq!(help.exit_code().await, 0);
+    let text = help.text();
+    let told = text
+        .split("[env: ")
+        .skip(1)
+        .map(|rest| rest.split('=').next().unwrap().trim());
+    let told: BTreeSet<_> = told.filter(|name| !name.ends_with("TIME_ENCODING")).collect();
+    assert_eq!(told, VARIABLES.iter().map(|(name, ..)| *name).collect());
+}
+
+#[tokio::test]
+async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
+    let cluster = control_plane().await;
+    let stage = Stage::of(cluster, "here").await;
+    let elsewhere = Stage::of(cluster, "elsewhere").await;
+    elsewhere.create(job("a", 1)).await;
+    let api: Api<TFJob> = Api::namespaced(cluster.client(), &stage.namespace);
+    let tf = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "tf"},
+        "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": {"containers": [
+            {"name": "tensorflow", "image": "i"}
+        ]}}}}},
+    });
+    api.create(&Default::default(), &serde_json::from_value(tf).unwrap())
+        .await
+        .unwrap();
+    let operator = stage.operator_with(&["--enable-scheme", "mxjob", "--gang-scheduler-name=volcano"]);
+    stage.create(job("a", 1)).await;
+    stage.until_all_run("a", 1).await;
+    stage.succeed("a", 1).await;
+    assert!(elsewhere.jobs().get("a").await.unwrap().status.is_none());
+    assert!(!is(
+        &elsewhere.jobs().get("a").await.unwrap(),
+        ConditionType::Created
+    ));
+    assert!(api.get("tf").await.unwrap().status.is_none());
+    for call in stage.proxy.calls() {
+        assert_eq!(call.namespace, stage.namespace, "{}", call.summary());
+    }
+    assert_eq!(stage.proxy.count(&On::resource("tfjobs")), 0);
+    assert_eq!(stage.proxy.count(&On::resource("xgboostjobs")), 0);
+
+    // Each line is one JSON object; each decision names its replica.
+    let log = operator.log();
+    let made = log
+        .iter()
+        .find(|line| line["message"] == "created pod a-worker-0")
+        .unwrap();
+    let fields =
+        ["kind", "namespace", "job", "role", "index", "level"].map(|f| made[f].as_str().unwrap_or_default());
+    assert_eq!(fields, ["MXJob", &stage.namespace, "a", "worker", "0", "INFO"]);
+    let warning = log.iter().find(|line| line["level"] == "WARN").unwrap();
+    assert_eq!(warning["scheduler"], "volcano");
+    assert!(
+        warning["message"]
+            .as_str()
+            .unwrap()
+            .contains("without a PodGroup"),
+        "{warning}"
+    );
+    operator.expect_well();
+}
+
+/// The whole cluster is what the plain command line means.
+#[tokio::test]
+async fn without_flags_all_namespaces_and_kinds_are_served() {
+    let cluster = ControlPlane::start(Default::default()).await;
+    let stage = Stage::of(&cluster, "all").await;
+    let operator = crate::rig::operator::Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
+    stage.create(job("a", 1)).await;
+    stage.until_all_run("a", 1).await;
+    for kind in ["mxjobs", "tfjobs", "xgboostjobs", "pods", "services"] {
+        stage.proxy.watched(kind, 1).await;
+    }
+    let mut watches = stage
+        .proxy
+        .calls()
+        .into_iter()
+        .filter(|call| call.verb == "watch");
+    assert!(watches.all(|call| call.namespace.is_empty()));
+    operator.expect_well();
+}

@@ -1,0 +1,114 @@
+//! Calls and answers that get lost on the way.
+
+use std::time::Duration;
+
+use training_job::Options;
+use training_job::api::ConditionType;
+use training_job_testing::cluster::{Fault, On, Reply};
+
+use crate::rig::jobs::{cleaned, deciding, job};
+use crate::rig::stage::Stage;
+
+const REPLICAS: u32 = 2;
+
+/// One job for each write that a job's whole life takes, and that write is lost in this way. All must end as
+/// if nothing had been.
+async fn each_write(stage: &Stage<'_>, fault: impl Fn() -> Fault) {
+    let operator = stage.operator();
+    let life = async |name: &str| {
+        stage.create(cleaned(job(name, REPLICAS), "All")).await;
+        stage.until_all_run(name, REPLICAS).await;
+        stage.kubelet.succeeds(&deciding(name, REPLICAS)).await;
+        stage.until(name, ConditionType::Succeeded).await;
+        stage.until_pods(name, 0).await;
+        stage
+            .proxy
+            .wait_for(&On::call("create", "events").prefixed(name), 1)
+            .await;
+    };
+    life("probe").await;
+    let writes = |call: &training_job_testing::cluster::Asked| {
+        call.writes() && call.name.starts_with("probe") && call.resource != "events"
+    };
+    // Services, pods, deletions of both, and two or three statuses.
+    let count = stage.proxy.calls().iter().filter(|call| writes(call)).count();
+    assert!((10..=11).contains(&count), "{count}");
+    let mut planned = Vec::new();
+    for number in 0..10 {
+        let on = On::writes()
+            .except("events")
+            .prefixed(&format!("life-{number}x"))
+            .skip(number)
+            .times(1);
+        planned.push(stage.proxy.fault(on, fault()));
+    }
+    let names: Vec<_> = (0..10).map(|number| format!("life-{number}x")).collect();
+    futures::future::join_all(names.iter().map(|name| life(name))).await;
+    for plan in &planned {
+        plan.happened(1).await;
+    }
+    stage.expect_no_harm();
+    operator.expect_well();
+}
+
+#[tokio::test]
+async fn b07_an_answer_that_is_lost_after_the_write_changes_nothing() {
+    each_write(&Stage::new("b07").await, || Fault::AnswerLost).await;
+}
+
+#[tokio::test]
+async fn b07_an_answer_that_denies_the_write_changes_nothing() {
+    let denied = || Fault::Misreported(Reply::status(504, "Timeout"));
+    each_write(&Stage::new("b07-denied").await, denied).await;
+}
+
+#[tokio::test]
+async fn b08_a_write_that_never_arrives_is_made_again() {
+    each_write(&Stage::new("b08").await, || Fault::Lost).await;
+}
+
+#[tokio::test]
+async fn b09_what_no_answer_comes_to_is_given_up() {
+    let stage = Stage::new("b09").await;
+    let options = Options {
+        call_timeout: Duration::from_secs(1),
+        // One that hangs must not keep the only seat.
+        concurrency: 2,
+        ..Options::default()
+    };
+    let holes = [
+        stage
+            .proxy
+            .fault(On::call("list", "mxjobs").times(1), Fault::BlackHole),
+        stage
+            .proxy
+            .fault(On::call("watch", "services").times(1), Fault::BlackHole),
+        stage.proxy.fault(
+            On::call("create", "services").prefixed("a").times(1),
+            Fault::BlackHole,
+        ),
+        stage.proxy.fault(
+            On::call("create", "pods").prefixed("a").times(1),
+            Fault::Unanswered,
+        ),
+        stage.proxy.fault(
+            On::call("patch", "mxjobs/status").prefixed("a").times(1),
+            Fault::BlackHole,
+        ),
+        stage.proxy.fault(
+            On::call("delete", "pods").prefixed("a").times(1),
+            Fault::Unanswered,
+        ),
+    ];
+    let operator = stage.operator_in_process(options).await;
+    stage.create(cleaned(job("a", 2), "All")).await;
+    stage.good_job().await;
+    stage.until_all_run("a", 2).await;
+    stage.succeed("a", 2).await;
+    stage.until_pods("a", 0).await;
+    for hole in &holes {
+        hole.happened(1).await;
+    }
+    stage.expect_no_harm();
+    operator.expect_well();
+}

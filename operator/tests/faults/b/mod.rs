@@ -1,0 +1,8 @@
+//! Answers that are no use, at each call.
+
+mod access;
+mod busy;
+mod conflicts;
+mod garbage;
+mod lost;
+mod objects;

@@ -1,0 +1,162 @@
+//! The operator under test: the built program, or the library where times are to be shorter than anyone
+//! would want them in a cluster.
+
+use std::path::Path;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use training_job::{Metrics, Options};
+use training_job_mxnet::MXJob;
+use training_job_testing::cluster::{Background, ControlPlane, PATIENCE, Program};
+
+/// `training-operator run` as a process.
+pub(crate) struct Operator(pub(crate) Background);
+
+/// The command line of an operator that logs JSON and serves its pages at ports of its own.
+pub(crate) fn command(kubeconfig: &Path, flags: &[&str]) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_training-operator"))
+        .args(["run", "--zap-encoder=json"])
+        .args([
+            "--metrics-bind-address=127.0.0.1:0",
+            "--health-probe-bind-address=127.0.0.1:0",
+        ])
+        .args(flags)
+        .env("KUBECONFIG", kubeconfig)
+}
+
+impl Operator {
+    /// Starts an operator for whom the kubeconfig names.
+    pub(crate) fn start(cluster: &ControlPlane, kubeconfig: &Path, flags: &[&str]) -> Self {
+        Self(cluster.spawn(command(kubeconfig, flags)))
+    }
+
+    /// What a page says: `health` or `metrics`, and the path.
+    pub(crate) async fn page(&self, server: &str, path: &str) -> (u16, String) {
+        let line = self.0.wait_for_line(&format!("serving {server}")).await;
+        let line: Value = serde_json::from_str(&line).unwrap();
+        get(line["address"].as_str().unwrap(), path).await
+    }
+
+    /// The value of a metric with its labels; none if it was never counted.
+    pub(crate) async fn metric(&self, name: &str) -> Option<f64> {
+        value(&self.page("metrics", "/metrics").await.1, name)
+    }
+
+    /// Awaits that a metric has at least this value. A page has nothing that could tell.
+    pub(crate) async fn wait_for_metric(&self, name: &str, least: f64) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let page = self.page("metrics", "/metrics").await.1;
+            if value(&page, name).is_some_and(|value| value >= least) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "no {name} of {least} in\n{page}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Awaits that it says that it is ready.
+    pub(crate) async fn ready(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let (code, text) = self.page("health", "/readyz").await;
+            if code == 200 {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{code} {text}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// All that it has logged so far.
+    pub(crate) fn log(&self) -> Vec<Value> {
+        let text = self.0.text();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines = whole
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("no JSON ({e}): {line}")));
+        lines.collect()
+    }
+
+    /// The passes over a job that failed so far, each with what it says.
+    pub(crate) fn failed_passes(&self, job: &str) -> Vec<Value> {
+        let failed = |line: &Value| line["message"] == "a pass failed" && line["job"] == job;
+        self.log().into_iter().filter(failed).collect()
+    }
+
+    /// It runs, and nothing in it has panicked.
+    pub(crate) fn expect_well(&self) {
+        assert_eq!(self.0.ended(), None, "{}", self.0.text());
+        assert!(!self.0.text().contains("panicked"), "{}", self.0.text());
+    }
+}
+
+/// An operator of MXJobs in this process.
+pub(crate) struct InProcess {
+    registry: Registry,
+    task: JoinHandle<()>,
+}
+
+impl InProcess {
+    pub(crate) async fn start(kubeconfig: &Path, mut options: Options) -> Self {
+        let metrics = Metrics::default();
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        options.metrics = metrics;
+        let operator = training_job::Operator::new(client(kubeconfig).await, options).manage::<MXJob>();
+        let task = tokio::spawn(operator.run());
+        Self { registry, task }
+    }
+
+    /// The value of a metric with its labels.
+    pub(crate) fn metric(&self, name: &str) -> Option<f64> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        value(&text, name)
+    }
+
+    pub(crate) fn expect_well(&self) {
+        assert!(!self.task.is_finished(), "the operator has ended");
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A client as an operator's: it repeats nothing by itself.
+async fn client(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let mut config = config.unwrap();
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+fn value(page: &str, name: &str) -> Option<f64> {
+    let line = page
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Some(line?.parse().unwrap())
+}
+
+/// A page over HTTP.
+async fn get(address: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let code = head.split_whitespace().nth(1).unwrap().parse().unwrap();
+    (code, body.to_owned())
+}

@@ -1,0 +1,141 @@
+//! The wait that a server asks for in a header, put where the operator can read it.
+//!
+//! The client makes an error of an answer's body and drops its header. A server, or a proxy before it,
+//! that is too busy says so in a header and often with a body of plain words.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tower::{BoxError, Layer, Service};
+
+/// Writes the header `Retry-After` of refusals into their bodies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RetryAfter;
+
+impl<S> Layer<S> for RetryAfter {
+    type Service = Reading<S>;
+
+    fn layer(&self, inner: S) -> Reading<S> {
+        Reading(inner)
+    }
+}
+
+type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// A client's service whose refusals say in their bodies when to come again.
+#[derive(Clone, Debug)]
+pub(super) struct Reading<S>(S);
+
+impl<S, A, B> Service<Request<A>> for Reading<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let answer = self.0.call(request);
+        Box::pin(async move {
+            let answer = answer.await.map_err(Into::into)?;
+            let Some(seconds) = asked(&answer) else {
+                return Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()));
+            };
+            let (mut head, body) = answer.into_parts();
+            let text = body.collect().await.map_err(Into::into)?.to_bytes();
+            let body = with_seconds(&text, head.status, seconds).to_string();
+            head.headers.remove(CONTENT_LENGTH);
+            let json = HeaderValue::from_static("application/json");
+            head.headers.insert(CONTENT_TYPE, json);
+            let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+            Ok(Response::from_parts(head, body.boxed_unsync()))
+        })
+    }
+}
+
+/// The seconds that a refusal asks for. A date, or what is neither, asks for nothing: it is the back-off's
+/// to say when.
+fn asked<B>(answer: &Response<B>) -> Option<u32> {
+    let refused = answer.status().is_client_error() || answer.status().is_server_error();
+    let header = answer.headers().get(RETRY_AFTER).filter(|_| refused)?;
+    header.to_str().ok()?.trim().parse().ok()
+}
+
+/// The refusal's own words, as a `Status`, with the seconds.
+fn with_seconds(body: &[u8], code: StatusCode, seconds: u32) -> Value {
+    let said = serde_json::from_slice::<Value>(body).ok();
+    let mut status = said.filter(|s| s["kind"] == "Status").unwrap_or_else(|| {
+        let text = String::from_utf8_lossy(body);
+        let message = match text.trim() {
+            "" => code.to_string(),
+            words => words.to_owned(),
+        };
+        json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {},
+            "status": "Failure", "message": message, "reason": "", "code": code.as_u16(),
+        })
+    });
+    if !status["details"].is_object() {
+        status["details"] = json!({});
+    }
+    status["details"]["retryAfterSeconds"] = json!(seconds);
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(code: u16, header: &str) -> Response<()> {
+        let answer = Response::builder().status(code).header(RETRY_AFTER, header);
+        answer.body(()).unwrap()
+    }
+
+    #[test]
+    fn only_a_number_of_seconds_is_heeded() {
+        assert_eq!(asked(&answer(429, "7")), Some(7));
+        assert_eq!(asked(&answer(503, " 7 ")), Some(7));
+        for garbage in [
+            "soon",
+            "-1",
+            "1.5",
+            "",
+            "99999999999",
+            "Fri, 31 Dec 1999 23:59:59 GMT",
+        ] {
+            assert_eq!(asked(&answer(429, garbage)), None, "{garbage}");
+        }
+        assert_eq!(asked(&answer(200, "7")), None, "no refusal");
+    }
+
+    #[test]
+    fn what_the_server_says_is_kept() {
+        let status = br#"{"kind":"Status","message":"m","reason":"r","code":429,"details":{"name":"n"}}"#;
+        let told = with_seconds(status, StatusCode::TOO_MANY_REQUESTS, 2);
+        let details = json!({"name": "n", "retryAfterSeconds": 2});
+        assert_eq!((&told["message"], &told["details"]), (&json!("m"), &details));
+        let told = with_seconds(b"Too busy.\n", StatusCode::TOO_MANY_REQUESTS, 2);
+        assert_eq!(
+            (&told["message"], &told["code"]),
+            (&json!("Too busy."), &json!(429))
+        );
+        assert_eq!(told["details"], json!({"retryAfterSeconds": 2}));
+        let told = with_seconds(b"", StatusCode::SERVICE_UNAVAILABLE, 2);
+        assert_eq!(told["message"], "503 Service Unavailable");
+    }
+}

@@ -1,0 +1,214 @@
+//! The proxy's connections.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+use http::{HeaderValue, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::rule::{Fault, Reply, Rule};
+use super::watches::{Part, Stream};
+use super::{Asked, Shared};
+
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+/// Serves until it is dropped, and with it all connections.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Ok((stream, _)) = listener.accept() => {
+                connections.spawn(attend(stream, Arc::clone(&shared)));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn attend(stream: TcpStream, shared: Arc<Shared>) {
+    let service = service_fn(move |request| answer(Arc::clone(&shared), request));
+    // Its end is the other side's affair, or a fault.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+/// An error loses the connection.
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, BoxError> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await?.to_bytes();
+    let request = Request::from_parts(head, ());
+    let (number, rule) = enter(&shared, Asked::of(&request, &body));
+    let forward = Forward {
+        shared: &shared,
+        number,
+        request,
+        body,
+    };
+    let Some(rule) = rule else {
+        return forward.whole(usize::MAX).await;
+    };
+    forward.through(&rule).await
+}
+
+fn enter(shared: &Shared, mut call: Asked) -> (usize, Option<Arc<Rule>>) {
+    let mut state = shared.lock();
+    let rule = state.rules.iter().find(|rule| rule.takes(&call)).cloned();
+    call.faulty = rule.is_some();
+    state.calls.push(call);
+    let number = state.calls.len() - 1;
+    drop(state);
+    shared.changed.send_replace(());
+    (number, rule)
+}
+
+/// A call on its way.
+struct Forward<'a> {
+    shared: &'a Arc<Shared>,
+    number: usize,
+    request: Request<()>,
+    body: Bytes,
+}
+
+impl Forward<'_> {
+    async fn through(self, rule: &Rule) -> Result<Answer, BoxError> {
+        let shared = self.shared;
+        match &rule.fault {
+            Fault::Refused(reply) => {
+                rule.happens(shared);
+                Ok(said(reply))
+            }
+            Fault::Misreported(reply) => {
+                self.asked().await?;
+                rule.happens(shared);
+                Ok(said(reply))
+            }
+            Fault::Lost => {
+                rule.happens(shared);
+                Err("lost".into())
+            }
+            Fault::AnswerLost => {
+                self.asked().await?;
+                rule.happens(shared);
+                Err("lost".into())
+            }
+            Fault::BlackHole => {
+                rule.happens(shared);
+                rule.lifted().await;
+                Err("lost".into())
+            }
+            Fault::Unanswered => {
+                self.asked().await?;
+                rule.happens(shared);
+                rule.lifted().await;
+                Err("lost".into())
+            }
+            Fault::Held => {
+                rule.happens(shared);
+                rule.lifted().await;
+                self.whole(usize::MAX).await
+            }
+            Fault::Late(wait) => {
+                rule.happens(shared);
+                tokio::time::sleep(*wait).await;
+                self.whole(usize::MAX).await
+            }
+            Fault::BrokenOff => {
+                let (head, body) = self.asked().await?.into_parts();
+                let body = body.collect().await?.to_bytes();
+                rule.happens(shared);
+                let half: [Part; 2] = [Ok(body.slice(..body.len() / 2)), Err("lost".into())];
+                let half = futures::stream::iter(half).map(|part| part.map(Frame::data));
+                let length = HeaderValue::from(body.len());
+                let mut answer = Response::from_parts(head, StreamBody::new(half).boxed_unsync());
+                answer.headers_mut().insert(CONTENT_LENGTH, length);
+                Ok(answer)
+            }
+            Fault::Header(name, value) => {
+                let mut answer = self.whole(usize::MAX).await?;
+                rule.happens(shared);
+                answer.headers_mut().insert(*name, value.parse()?);
+                Ok(answer)
+            }
+            Fault::EndsAfter(events) => {
+                let answer = self.whole(*events).await?;
+                rule.happens(shared);
+                Ok(answer)
+            }
+        }
+    }
+
+    /// Asks the API server.
+    async fn asked(self) -> Result<Response<Body>, BoxError> {
+        let (mut head, ()) = self.request.into_parts();
+        for name in [
+            HOST,
+            CONNECTION,
+            ACCEPT_ENCODING,
+            TRANSFER_ENCODING,
+            CONTENT_LENGTH,
+        ] {
+            head.headers.remove(name);
+        }
+        let body = Body::from(self.body.to_vec());
+        let mut answer = self.shared.upstream.send(Request::from_parts(head, body)).await?;
+        for name in [CONNECTION, TRANSFER_ENCODING] {
+            answer.headers_mut().remove(name);
+        }
+        self.shared.lock().calls[self.number].code = Some(answer.status().as_u16());
+        self.shared.changed.send_replace(());
+        Ok(answer)
+    }
+
+    /// Asks the API server and passes all on, of a watch at most so many events.
+    async fn whole(self, events: usize) -> Result<Answer, BoxError> {
+        let shared = self.shared;
+        let (verb, resource) = {
+            let call = &shared.lock().calls[self.number];
+            (call.verb, call.resource.clone())
+        };
+        let (head, body) = self.asked().await?.into_parts();
+        if verb != "watch" || !head.status.is_success() {
+            let body = body.collect().await?.to_bytes();
+            return Ok(Response::from_parts(head, full(body)));
+        }
+        let stream = Arc::new(Stream::new(&resource));
+        let (to, from) = mpsc::channel(1);
+        tokio::spawn(Arc::clone(&stream).carry(body, to, events));
+        shared.lock().streams.push(stream);
+        shared.changed.send_replace(());
+        let parts = futures::stream::unfold(from, async |mut from| {
+            let part: Part = from.recv().await?;
+            Some((part.map(Frame::data), from))
+        });
+        Ok(Response::from_parts(head, StreamBody::new(parts).boxed_unsync()))
+    }
+}
+
+fn full(body: Bytes) -> UnsyncBoxBody<Bytes, BoxError> {
+    Full::new(body).map_err(|never| match never {}).boxed_unsync()
+}
+
+fn said(reply: &Reply) -> Answer {
+    let mut answer = Response::builder()
+        .status(reply.code)
+        .header(CONTENT_TYPE, reply.content_type);
+    for (name, value) in &reply.headers {
+        answer = answer.header(*name, value);
+    }
+    answer
+        .body(full(Bytes::from(reply.body.clone())))
+        .expect("a test's reply is well-formed")
+}
