@@ -25,6 +25,8 @@
 //!   the leader and could reach the lease.
 //! * With `--leader-elect`, works only while it holds the lease, and lets no write through that the
 //!   lease does not cover. Who loses the lease drops all that it knew and stands by.
+//! * Retries by itself, per job and with growing waits, and waits for longer where a refusal's
+//!   `Retry-After` asks for it.
 //! * On SIGTERM or SIGINT begins nothing more, finishes what is under way (10 s at most), gives the
 //!   lease back, and ends with code 0. A second signal ends it at once.
 //!

@@ -1,5 +1,6 @@
 //! The calls of an operator, added up.
 
+use serde_json::Value;
 use tokio::sync::OnceCell;
 use training_job_testing::cluster::{Audit, Call, ControlPlane, Options};
 
@@ -58,13 +59,11 @@ pub(crate) fn calls(stage: &Stage<'_>) -> Vec<Call> {
 pub(crate) struct Bill {
     /// Creations and deletions of pods and services.
     pub(crate) objects: usize,
-    /// Writes of its status; the bodies of which are in `bodies`.
-    pub(crate) statuses: usize,
+    /// What was written as its status, each time.
+    pub(crate) statuses: Vec<Value>,
     pub(crate) events: usize,
     /// All else that names it.
     pub(crate) others: usize,
-    /// The first status that was written.
-    pub(crate) first: String,
 }
 
 impl Bill {
@@ -87,18 +86,12 @@ impl Bill {
         };
         let status = |c: &Call| c.resource == "mxjobs" && c.subresource == "status";
         let event = |c: &Call| c.resource == "events";
-        let first = all.iter().find(|c| status(c)).and_then(|c| c.body.as_ref());
+        let written = all.iter().filter(|c| status(c)).filter_map(|c| c.body.as_ref());
         Self {
             objects: count(&object),
-            statuses: count(&status),
+            statuses: written.map(|body| body["status"].clone()).collect(),
             events: count(&event),
             others: count(&|c| !object(c) && !status(c) && !event(c)),
-            first: first.map(ToString::to_string).unwrap_or_default(),
         }
-    }
-
-    /// Whether the pods ran before the first status was written.
-    pub(crate) fn says_all_at_once(&self) -> bool {
-        self.first.contains("Running")
     }
 }
