@@ -7,7 +7,7 @@ OPERATOR = target/debug/training-operator
 .PHONY: help build run tune boost test check snapshots compat crds docs bench
 
 help: ## What can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: toolchain
 	@cargo build --quiet --package training-operator
@@ -44,6 +44,12 @@ EXAMPLE = --manifest-path examples/add-a-framework/Cargo.toml --target-dir targe
 .PHONY: test-example
 test-example: toolchain
 	cargo test $(EXAMPLE) --quiet
+
+.PHONY: test-tensorflow
+test-tensorflow: build ## Train the examples of TensorFlow (a download of about 400 MB, which make test goes without)
+	@tools/venv.sh tensorflow
+	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/mirrored.yaml
+	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/servers.yaml
 
 check: toolchain ## Formatting, lints, documentation
 	cargo fmt --all --check

@@ -20,11 +20,36 @@ use crate::validate::FieldErrors;
 /// A kind of training job.
 ///
 /// Five items are required; they say what the job is made of. Everything else has a default, stated
-/// at each hook, that suits a job whose replicas are equal and end by themselves. Every hook is a
-/// pure function: it is called again and again, in the cluster, in `render` and in tests, and must
-/// give the same answer for the same arguments.
+/// at each hook, that suits a job whose replicas are equal and end by themselves.
 ///
-/// Hooks that take a [`Topology`] are called only for jobs that passed [validation](crate::validate()).
+/// # What a hook may rely on
+///
+/// * **Pure.** A hook is called again and again, for the same job, by the operator, by reviews without a
+///   cluster, and in tests. It must give the same answer for the same arguments: no clock, no
+///   randomness, no files, no state of its own. It is called between two calls to the API, so it must not
+///   block.
+/// * **Never on raw specs.** Hooks that take a [`Topology`] are called for jobs that passed the checks that all
+///   kinds share: roles are known and within their bounds, each replica has the framework's container,
+///   names fit, policies are words of the API. All but [`env`](Self::env) and [`validate`](Self::validate) are called
+///   only for jobs that passed `validate` too.
+/// * **No panics.** The operator survives a hook that panics, and tries the job again later, again and again: the
+///   job stands still. What cannot be is an empty answer, or an error in [`validate`](Self::validate).
+/// * **No errors.** The only hook that refuses is [`validate`](Self::validate); a job that passed can be rendered and
+///   planned.
+///
+/// # When they are called
+///
+/// | when | hooks |
+/// |---|---|
+/// | the definition is made | [`definition`](Self::definition), [`rules`](Self::rules) |
+/// | a job is checked: in each pass over it, and offline | [`replica_specs`](Self::replica_specs), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`validate`](Self::validate) |
+/// | a review looks for what is not meant | [`warn`](Self::warn) |
+/// | a replica's pod is made | [`env`](Self::env), [`gets_env`](Self::gets_env), [`is_master`](Self::is_master), [`customize`](Self::customize) |
+/// | a pass takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`is_expendable`](Self::is_expendable), [`is_retryable`](Self::is_retryable), [`message`](Self::message) |
+/// | a container is started as a local process | `adjust_local` (feature `local`) |
+///
+/// A running pod is never changed: what a hook says differently in a new version of the operator holds for
+/// pods that are made from then on.
 pub trait TrainingJob:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + CustomResourceExt
@@ -39,22 +64,42 @@ pub trait TrainingJob:
     /// Names and numbers that are the same for all jobs of the kind.
     const FRAMEWORK: Framework;
 
-    /// The replica specs by role. Keys are matched with [`Framework::roles`] without regard to case.
+    /// The replica specs by role, from wherever the kind keeps them. Required.
+    ///
+    /// Called on jobs as they are stored, valid or not. Keys are matched with [`Framework::roles`] without
+    /// regard to case; one that matches none, or matches one twice, is a field error, as is a role over its
+    /// bound. A spec without a number of replicas has one.
     fn replica_specs(&self) -> &ReplicaSpecs;
 
-    /// The run policy, from wherever the kind keeps it. Defaults of [`RunPolicy`] apply to what is unset.
+    /// The run policy, from wherever the kind keeps it. Required.
+    ///
+    /// Called on jobs as they are stored, valid or not. Defaults of [`RunPolicy`] apply to what is unset; negative
+    /// numbers and unknown words are field errors.
     fn run_policy(&self) -> RunPolicy;
 
-    /// Where the job has `field` of its run policy, for messages. Default: below `spec.runPolicy`.
+    /// Where the job has `field` of its run policy, such as `backoffLimit`, for messages. Default: below
+    /// `spec.runPolicy`.
     fn run_policy_field(&self, field: &str) -> String {
         format!("spec.runPolicy.{field}")
     }
 
-    /// The status, if the job has one.
+    /// The status, if the job has one. Required.
+    ///
+    /// It must be what the API server has below `/status`, unchanged: the operator remembers there what must
+    /// outlive it, and writes what differs.
     fn status(&self) -> Option<&JobStatus>;
 
     /// The environment that `replica` gets, in order, in every container of its pod that
-    /// [`gets_env`](Self::gets_env).
+    /// [`gets_env`](Self::gets_env). Required; it may be empty.
+    ///
+    /// Names of other replicas are made by [`Topology::host`]; a headless service of that name leads to the pod,
+    /// from before the pod is there. `replica` is one of `topology`'s. Roles that a valid job must have may still be
+    /// missing: the length is checked before [`validate`](Self::validate) is asked.
+    ///
+    /// # Bounds
+    /// A job in which the last replica of a role would get a variable of more than
+    /// [`MAX_ENV_BYTES`](crate::validate::MAX_ENV_BYTES) is refused, as Linux starts no process with it. It is called once for
+    /// each pod, so with a list of all replicas in it a job costs the square of its size.
     ///
     /// A variable that the user sets under one of these names is replaced: what the framework needs
     /// to form its cluster is the operator's to say. All other variables of the user stay as they are.
@@ -69,13 +114,18 @@ pub trait TrainingJob:
 
     /// Adds what is wrong with the job beyond the checks that every kind gets. Default: nothing.
     ///
-    /// Called only if the shared checks found the roles in order, so `topology` is complete.
+    /// Called only if the shared checks found nothing wrong, so `topology` is complete. A job with an error gets the
+    /// condition Failed and one event with all of them, and no pods, until its spec changes; a job that already
+    /// runs keeps its pods. An error names the field, what is wrong with it, and what to do.
+    /// [`rules`](Self::rules) lets the API server say the same at once.
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         let _ = (topology, errors);
     }
 
     /// Adds what is legal in the job, and certainly not what its author wants: nothing that may be
     /// meant. Nobody is kept from running such a job. Default: nothing.
+    ///
+    /// Called by [`validate::warnings`](crate::validate::warnings()) alone, never by the operator.
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
         let _ = (topology, warnings);
     }
@@ -85,12 +135,23 @@ pub trait TrainingJob:
     ///
     /// Failures need no answer here: a failed replica is restarted or fails the job by its restart
     /// policy, whatever this says; a failure that is final outweighs success.
+    ///
+    /// Called in each pass over a job that has not ended. All replicas of `topology` are there, in the
+    /// state of their current attempt; one that failed and is to be restarted is
+    /// [`Absent`](crate::ReplicaState::Absent). A success is final, once it has been held for
+    /// [`Settings::linger`](crate::Settings::linger) for replicas that still run. [`Replicas::decided_by`] is the answer for
+    /// most kinds in which some roles only serve.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         replicas.all()
     }
 
-    /// What restarts together with a failed replica of `role`, unless the job or the operator says
+    /// What restarts together with a failed replica of `role`, unless the job
+    /// ([`RunPolicy::restart_scope`]) or the operator ([`Settings::restart_scope`](crate::Settings::restart_scope)) says
     /// otherwise. Default: the replica alone.
+    ///
+    /// With another scope than [`Replica`](RestartScope::Replica), a pod that is deleted and a container that the kubelet
+    /// restarts by itself are failures too: processes that train together do not take one back. The answer may not
+    /// depend on the job's status.
     fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         let _ = (topology, role);
         RestartScope::Replica
@@ -98,6 +159,9 @@ pub trait TrainingJob:
 
     /// Whether the job goes on without a replica of `role` that has failed for good, as long as the role
     /// has others. [`outcome`](Self::outcome) then sees the replica as failed. Default: no.
+    ///
+    /// Asked only about failures that are final by the restart policy; when no other replica of the role is
+    /// left that has not failed, the job fails.
     fn is_expendable(&self, role: &Role<'_>) -> bool {
         let _ = role;
         false
@@ -105,6 +169,8 @@ pub trait TrainingJob:
 
     /// Whether a replica with restart policy `ExitCode` that ended with `exit_code` (1–255) is
     /// restarted. Default: from 128 on, which is what a signal leaves.
+    ///
+    /// Not asked about pods that failed without an exit code, such as evicted ones: they are restarted.
     fn is_retryable(&self, exit_code: i32) -> bool {
         exit_code >= 128
     }
@@ -117,18 +183,28 @@ pub trait TrainingJob:
     }
 
     /// Changes the replica's pod after everything else has been rendered. Default: nothing.
+    ///
+    /// The pod's name, labels and owner are not to be changed, and are out of reach. The pod must stay one that an API
+    /// server takes: nothing is checked after this. Called once for each pod, never on pods that are there.
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
         let _ = (topology, replica, pod);
     }
 
     /// Changes the environment of a replica that the node agent runs as a local process, where names
     /// have become loopback addresses and many pods share one network. Default: nothing.
+    ///
+    /// Called before each start of each container, also of those that do not [get the
+    /// environment](Self::gets_env), by which a framework's container is told from others:
+    /// [`LocalPod::container`]. Each change names its reason, which users see.
     #[cfg(feature = "local")]
     fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
         let _ = (pod, environment);
     }
 
-    /// The sentence for a milestone, in conditions and events. Default: the Go operator's words.
+    /// The sentence for a milestone, in conditions and events. Default: the Go operator's words
+    /// ([`Milestone::describe`]).
+    ///
+    /// Asked when a pass reaches the milestone; a condition keeps the sentence that it was first given.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
     }
@@ -137,7 +213,12 @@ pub trait TrainingJob:
     /// the same words. Default: none.
     ///
     /// They apply to jobs of which a role has a replica. What every kind is checked for has its rules
-    /// already.
+    /// already. [`any_replica`](crate::admission::any_replica) and [`roles_named`](crate::admission::roles_named) make expressions
+    /// that are cheap enough.
+    ///
+    /// # Bounds
+    /// An API server estimates what a rule costs at worst, and refuses the definition if that is too much. A rule that
+    /// refuses what `validate` takes keeps users from what would run; one that is missing only tells them later.
     fn rules() -> Vec<Rule> {
         Vec::new()
     }

@@ -6,7 +6,14 @@
 //! and keeps the job's status. What is particular to a framework is a [`TrainingJob`]; everything
 //! else is here.
 //!
+//! This page has a whole framework, how it runs, and what happens to a job in five steps. A longer way, from an
+//! empty folder to a cluster, is `docs/add-a-framework.md` in the repository. Then read [`TrainingJob`]: it says of each hook
+//! what its default is, when it is called, and what it may rely on.
+//!
 //! # A framework
+//!
+//! The resource is a struct with the fields that users write; [`kube::CustomResource`] makes a custom resource of it. The
+//! trait says what it is made of.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::EnvVar;
@@ -62,7 +69,19 @@
 //! assert_eq!(env[0].value.as_deref(), Some("1 of blocks-worker-0,blocks-worker-1"));
 //! ```
 //!
-//! The operator for it, which runs until it is dropped:
+//! # The operator
+//!
+//! | you want | you call | feature |
+//! |---|---|---|
+//! | a program with flags, logs, metrics, leader election | `process::main` | `process` |
+//! | the definition to install | [`admission::definition`], [`admission::manifest`] | |
+//! | jobs run on this machine, without a cluster | `local::main`, or `local::Jobs` with a view of your own | `local`, `memory` |
+//! | snapshot tests of what jobs get | `testing::snapshots` | `testing` |
+//! | what a job would get, as values | [`validate()`], [`render::all`] | |
+//! | tests against an API | `memory::Cluster` under [`Operator`] | `memory` |
+//! | what is wrong with a job, or surely not meant | [`validate()`], [`validate::warnings`](validate::warnings()) | |
+//!
+//! An operator inside of another program runs until it is dropped:
 //!
 //! ```no_run
 //! # async fn run<ToyJob: training_job::TrainingJob>() -> kube::Result<()> {
@@ -90,14 +109,26 @@
 //! [`render`] makes a replica's pod and service; the plan calls it for what is missing, an offline
 //! review for all. So a job's whole life can be tested with values: no client, no clock, no async.
 //!
+//! What is promised of a pass: it may end anywhere and the next one goes on (all that must be remembered is in the
+//! job's status); it costs the job's own size, whatever else the cluster holds; all jobs of all kinds share one watch of
+//! pods and one of services; a job that has ended well or badly stays so.
+//!
 //! # Features
 //!
 //! * `memory`: the in-memory Kubernetes API under a real `kube::Client` (tests, simulation, local runs).
 //! * `testing`: snapshot tests of what jobs get, in one line.
 //! * `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
-//! * `local`: the node agent, which runs pods as processes of this machine. Linux only.
+//! * `local`: the node agent, which runs pods as processes of this machine. Linux only. With `memory` also whole
+//!   jobs, without a cluster.
 //!
-//! The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the binary.
+//! None is on by default. The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the
+//! binary.
+//!
+//! # Versions
+//!
+//! `kube`, `k8s-openapi` and `schemars` are part of the interface: a new major version of theirs is a new major version
+//! of this library. What a change does to the interface shows in `docs/public-api.txt`, and `make release-check` tells
+//! whether the version fits.
 
 pub mod admission;
 pub mod api;

@@ -2,7 +2,7 @@
 # Makes the Python environment .venv/NAME below the project root from
 # tools/requirements/NAME.txt, unless a complete and current one is there.
 #
-#   tools/venv.sh mxnet|tvm|xgboost|sdk
+#   tools/venv.sh mxnet|tvm|xgboost|tensorflow|sdk
 #   PYTHON=/path/to/python3.11 tools/venv.sh mxnet      with that interpreter
 #
 # An environment counts as made only when its last file, the stamp, is there: a
@@ -19,10 +19,11 @@ name=${1-}
 case $name in
 mxnet) title='Apache MXNet 1.9.1' needs='Python 3.8 to 3.11' fits='(3, 8) <= v < (3, 12)' ;;
 tvm) title='Apache TVM 0.27' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
+tensorflow) title='TensorFlow 2.19.1' needs='Python 3.11' fits='(3, 11) <= v < (3, 12)' size='about 400 MB' ;;
 xgboost) title='XGBoost 3.2.0' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 sdk) title='Kubeflow training SDK 1.8.1' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 *)
-    echo 'usage: tools/venv.sh mxnet|tvm|xgboost|sdk' >&2
+    echo 'usage: tools/venv.sh mxnet|tvm|xgboost|tensorflow|sdk' >&2
     exit 2
     ;;
 esac
@@ -86,7 +87,7 @@ platform=$(uname -sm)
 [ "$platform" = 'Linux x86_64' ] || fail "$title has wheels for Linux x86_64; this is $platform"
 
 find_python
-echo "venv: making .venv/$name with Python $found ($title; a download of up to 130 MB)" >&2
+echo "venv: making .venv/$name with Python $found ($title; a download of ${size:-70 to 130 MB})" >&2
 rm -rf "$venv"
 "$python" -I -m venv "$venv" >"$log" 2>&1 || fail "$python -m venv failed: $(tail -n 1 "$log") (all of it: $log)"
 

@@ -93,3 +93,38 @@ fn endpoint(topology: &Topology<'_>, role: &Role<'_>, index: u32) -> String {
     let (host, namespace, port) = (topology.host(role, index), topology.namespace, role.port);
     format!("{host}.{namespace}.svc:{port}")
 }
+
+/// The port of a replica on a machine that it shares with others: TensorFlow listens at all addresses,
+/// so they would get each other's calls. Below the ports that systems give to who asks for any.
+#[cfg(feature = "local")]
+fn local_port(address: std::net::Ipv4Addr) -> u32 {
+    10_000 + address.to_bits() % 20_000
+}
+
+/// The value of `TF_CONFIG` with a port of its own for each address; none if it has no addresses.
+#[cfg(feature = "local")]
+pub(crate) fn with_local_ports(config: &str) -> Option<String> {
+    let mut parts = config.split('"').map(str::to_owned).collect::<Vec<_>>();
+    let mut found = false;
+    for part in &mut parts {
+        let address = part.parse::<std::net::SocketAddrV4>();
+        if let Ok(address) = address {
+            *part = format!("{}:{}", address.ip(), local_port(*address.ip()));
+            found = true;
+        }
+    }
+    found.then(|| parts.join("\""))
+}
+
+#[cfg(all(test, feature = "local"))]
+mod tests {
+    use super::with_local_ports;
+
+    #[test]
+    fn each_address_has_a_port_of_its_own() {
+        let config = r#"{"cluster":{"worker":["127.64.0.2:2222","127.64.0.3:2222"]},"task":{"type":"worker","index":0}}"#;
+        let local = r#"{"cluster":{"worker":["127.64.0.2:10738","127.64.0.3:10739"]},"task":{"type":"worker","index":0}}"#;
+        assert_eq!(with_local_ports(config).as_deref(), Some(local));
+        assert_eq!(with_local_ports(r#"{"task":{"type":"worker"}}"#), None);
+    }
+}

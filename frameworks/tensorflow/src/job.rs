@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::admission::{Rule, any_replica, roles_named};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy};
+#[cfg(feature = "local")]
+use training_job::local::{Environment, LocalPod};
 use training_job::{
     FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, RoleKind, Topology,
     TrainingJob,
@@ -214,6 +216,17 @@ impl TrainingJob for TFJob {
             CHIEFS.contains(&replica.role.name())
         } else {
             replica.role.name() == WORKER && replica.index == 0
+        }
+    }
+
+    /// TensorFlow listens at all addresses of the machine.
+    #[cfg(feature = "local")]
+    fn adjust_local(_: &LocalPod, environment: &mut Environment) {
+        let local = environment
+            .get("TF_CONFIG")
+            .and_then(environment::with_local_ports);
+        if let Some(local) = local {
+            environment.set("TF_CONFIG", local, "so that each replica has a port of its own");
         }
     }
 
