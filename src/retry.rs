@@ -4,6 +4,7 @@ use std::future::Future;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use kube::core::Status;
 use tokio::time::timeout;
 
 /// How long one API call may take. What became of one that takes longer is not known.
@@ -52,6 +53,13 @@ impl CallError {
     /// many count against) have the same code.
     pub(crate) fn is_already_there(&self) -> bool {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
+    }
+
+    /// Whether there is no object of this name. A 404 that names no object speaks of the path: its kind is
+    /// not served just now, or something between here and the server does not know the way.
+    pub(crate) fn says_gone(&self, name: &str) -> bool {
+        let names = |status: &Status| status.details.as_ref().is_some_and(|d| d.name == name);
+        matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 404 && names(status))
     }
 
     /// What the server said, without the client's wrapping.

@@ -258,7 +258,7 @@ impl Applier<'_> {
         uid: &str,
     ) -> Result<(), ApplyError>
     where
-        C::Object: Clone + Debug + DeserializeOwned,
+        C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let _permit = self.limit.acquire().await;
         // The watch may tell of the deletion before the server answers.
@@ -279,7 +279,7 @@ impl Applier<'_> {
         uid: &str,
     ) -> Result<Deleted, CallError>
     where
-        C::Object: Clone + Debug + DeserializeOwned,
+        C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let preconditions = Preconditions {
             uid: Some(uid.to_owned()),
@@ -289,10 +289,18 @@ impl Applier<'_> {
             preconditions: Some(preconditions),
             ..DeleteParams::background()
         };
-        match call(api.delete(name, &params)).await {
-            Ok(_) => Ok(Deleted::Now),
-            // Another object may have the name now.
-            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Deleted::Before),
+        let error = match call(api.delete(name, &params)).await {
+            Ok(_) => return Ok(Deleted::Now),
+            Err(error) if error.says_gone(name) => return Ok(Deleted::Before),
+            Err(error) if error.code() == Some(409) => error,
+            Err(error) => return Err(error),
+        };
+        // Another object may have the name now. But servers have other conflicts, and one that is taken
+        // for this would leave the object there for ever.
+        match call(api.get(name)).await {
+            Ok(there) if there.meta().uid.as_deref() == Some(uid) => Err(error),
+            Ok(_) => Ok(Deleted::Before),
+            Err(error) if error.says_gone(name) => Ok(Deleted::Before),
             Err(error) => Err(error),
         }
     }
