@@ -4,6 +4,7 @@ use std::future::Future;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use kube::core::Status;
 use tokio::time::timeout;
 
 /// The first wait after an error, doubled with each further one.
@@ -63,6 +64,13 @@ impl CallError {
         };
         let seconds = status.details.as_ref()?.retry_after_seconds;
         (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST))
+    }
+
+    /// Whether there is no object of this name. A 404 that names no object speaks of the path: its kind is
+    /// not served just now, or something between here and the server does not know the way.
+    pub(crate) fn says_gone(&self, name: &str) -> bool {
+        let names = |status: &Status| status.details.as_ref().is_some_and(|d| d.name == name);
+        matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 404 && names(status))
     }
 
     /// What the server said, without the client's wrapping.

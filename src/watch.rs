@@ -33,9 +33,9 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// How long all must have been well for earlier failures not to count.
 const CALM: Duration = Duration::from_secs(30);
 
-/// How long ago the last list without a wait must have been for another: servers start anew less often,
-/// and one that takes no version at all is asked for few lists.
-const FREE_LIST: Duration = Duration::from_secs(300);
+/// How long after a list that was made without a wait the next may be: longer than any wait, or a watch
+/// that is refused for good would list twice each time.
+const LIST_AGAIN: Duration = Duration::from_secs(300);
 
 /// Failures in a row that lengthen the wait: it grows to 40 s at most. A cache should not be blind
 /// for longer.
@@ -234,7 +234,7 @@ impl Failures {
     /// Whether a list may be made without a wait. A server that has started anew knows no version from before its start, and
     /// the failures while it was away say nothing of it any more.
     fn may_list(&mut self) -> bool {
-        let may = self.listed.is_none_or(|listed| listed.elapsed() >= FREE_LIST);
+        let may = self.listed.is_none_or(|listed| listed.elapsed() >= LIST_AGAIN);
         if may {
             self.listed = Some(Instant::now());
         }
@@ -263,7 +263,7 @@ mod tests {
         let mut failures = Failures::default();
         assert!(failures.may_list());
         assert!(!failures.may_list());
-        sleep(FREE_LIST).await;
+        sleep(LIST_AGAIN).await;
         assert!(failures.may_list());
     }
 

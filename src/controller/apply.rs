@@ -272,7 +272,7 @@ impl Applier<'_> {
         uid: &str,
     ) -> Result<(), ApplyError>
     where
-        C::Object: Clone + Debug + DeserializeOwned,
+        C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let _permit = self.limit.acquire().await;
         // The watch may tell of the deletion before the server answers.
@@ -293,7 +293,7 @@ impl Applier<'_> {
         uid: &str,
     ) -> Result<Deleted, CallError>
     where
-        C::Object: Clone + Debug + DeserializeOwned,
+        C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let preconditions = Preconditions {
             uid: Some(uid.to_owned()),
@@ -303,14 +303,24 @@ impl Applier<'_> {
             preconditions: Some(preconditions),
             ..DeleteParams::background()
         };
-        match self.timeout.call(api.delete(name, &params)).await {
+        let error = match self.timeout.call(api.delete(name, &params)).await {
             Ok(answer) => match answer.right() {
                 // A refusal is one whatever code it comes with.
-                Some(status) if status.is_failure() => Err(kube::Error::Api(Box::new(status)).into()),
-                _ => Ok(Deleted::Now),
+                Some(status) if status.is_failure() => {
+                    return Err(kube::Error::Api(Box::new(status)).into());
+                }
+                _ => return Ok(Deleted::Now),
             },
-            // Another object may have the name now.
-            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(Deleted::Before),
+            Err(error) if error.says_gone(name) => return Ok(Deleted::Before),
+            Err(error) if error.code() == Some(409) => error,
+            Err(error) => return Err(error),
+        };
+        // Another object may have the name now. But servers have other conflicts, and one that is taken
+        // for this would leave the object there for ever.
+        match self.timeout.call(api.get(name)).await {
+            Ok(there) if there.meta().uid.as_deref() == Some(uid) => Err(error),
+            Ok(_) => Ok(Deleted::Before),
+            Err(error) if error.says_gone(name) => Ok(Deleted::Before),
             Err(error) => Err(error),
         }
     }

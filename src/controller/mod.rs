@@ -28,6 +28,7 @@ mod jobs;
 mod jobs_tests;
 mod metrics;
 mod operator;
+mod pace;
 mod queue;
 mod reconcile;
 mod report;

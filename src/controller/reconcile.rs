@@ -25,6 +25,7 @@ use crate::watch::Event;
 use super::apply::{Applied, Applier, ApplyError};
 use super::events;
 use super::jobs::{JobName, Jobs};
+use super::pace::Pace;
 use super::queue::Key;
 use super::report;
 use super::shared::Shared;
@@ -62,6 +63,8 @@ pub(super) struct KindOf<J> {
 struct Memory {
     /// Passes in a row that failed.
     errors: u32,
+    /// When children were made.
+    pace: Pace,
     /// When a change of counts was first seen that is not written yet.
     counts_since: Option<Instant>,
     /// The failures that events have told of.
@@ -226,7 +229,7 @@ impl<J: TrainingJob> KindOf<J> {
             Stored::Unreadable { status, .. } => (**status).clone(),
         };
         let observed = shared.children().observe(&uid);
-        let plan = self.plan(shared, stored, &old, &observed);
+        let mut plan = self.plan(shared, stored, &old, &observed);
         if plan.delete_job {
             return delete_job(shared, stored).await;
         }
@@ -243,6 +246,7 @@ impl<J: TrainingJob> KindOf<J> {
             name: &name,
             controller: J::FRAMEWORK.controller,
         };
+        let held_back = memory.pace.hold_back(&mut plan);
         let acted =
             !(plan.create_pods.is_empty() && plan.create_services.is_empty() && plan.delete.is_empty());
         let applied = if acted {
@@ -250,6 +254,9 @@ impl<J: TrainingJob> KindOf<J> {
         } else {
             Applied::default()
         };
+        if !(applied.created_pods.is_empty() && applied.created_services.is_empty()) {
+            memory.pace.created();
+        }
         // What is reported is what is true now, own writes included.
         let observed = shared.children().observe(&uid);
         let next = if acted {
@@ -260,6 +267,7 @@ impl<J: TrainingJob> KindOf<J> {
         let written = self.report(shared, stored, &old, &next, memory).await;
         self.tell(shared, stored, &applied, &next, &written, memory).await;
         let wake = next.wake.map(|wake| instant(shared, wake.at));
+        let wake = wake.into_iter().chain(held_back).min();
         let mut failures = applied.failures.iter();
         let retry_after = failures.clone().filter_map(|f| f.problem.retry_after()).max();
         match (

@@ -1,0 +1,90 @@
+//! How often a job's children may be made.
+//!
+//! Children that go as soon as they are made (somebody deletes them, or the garbage collector does since
+//! the job is going, of which its watch has not told yet) would be made again and again, each time with
+//! success, so that no back-off after errors slows it down.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::plan::Plan;
+use crate::retry::backoff;
+
+/// Passes in a row that may create without a pause: a job's first, and a few in which it loses some.
+const FREE: u32 = 5;
+
+/// Passes that are further apart than this are not in a row.
+const ROW: Duration = Duration::from_secs(60);
+
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The passes over one job that created something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    row: u32,
+    last: Option<Instant>,
+}
+
+impl Pace {
+    /// Takes the creates out of `plan` if it is too early for them, and tells when it is not.
+    pub(super) fn hold_back(&self, plan: &mut Plan) -> Option<Instant> {
+        let nothing = plan.create_pods.is_empty() && plan.create_services.is_empty();
+        let over = self.row.checked_sub(FREE).filter(|_| !nothing)?;
+        let due = self.last? + backoff(over + 1, "").min(LONGEST);
+        if Instant::now() >= due {
+            return None;
+        }
+        plan.create_pods.clear();
+        plan.create_services.clear();
+        Some(due)
+    }
+
+    /// Something was created.
+    pub(super) fn created(&mut self) {
+        let in_row = self.last.is_some_and(|last| last.elapsed() < ROW);
+        self.row = if in_row { self.row.saturating_add(1) } else { 1 };
+        self.last = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Service;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_made_again_and_again_is_made_less_often() {
+        let mut pace = Pace::default();
+        let mut made = 0;
+        let end = Instant::now() + Duration::from_secs(300);
+        while Instant::now() < end {
+            let mut plan = Plan {
+                create_services: vec![Service::default()],
+                ..Plan::default()
+            };
+            match pace.hold_back(&mut plan) {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => {
+                    pace.created();
+                    made += 1;
+                }
+            }
+        }
+        assert!((30..=45).contains(&made), "{made}");
+        tokio::time::sleep(ROW).await;
+        pace.created();
+        assert_eq!(pace.row, 1, "calm makes it forget");
+    }
+
+    #[test]
+    fn deletions_wait_for_nothing() {
+        let mut pace = Pace::default();
+        assert!(pace.hold_back(&mut Plan::default()).is_none());
+        pace.row = 100;
+        pace.last = None;
+        assert!(pace.hold_back(&mut Plan::default()).is_none());
+    }
+}
