@@ -1,8 +1,9 @@
 //! Jobs on this machine: they count, whatever happens to a worker.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -11,8 +12,8 @@ fn operator(arguments: &[&str]) -> Output {
     command.current_dir(ROOT).args(arguments).output().unwrap()
 }
 
-/// Runs `primes.yaml`, changed, in a folder of its own; returns the exit code and what was printed.
-fn run_changed(name: &str, from: &str, to: &str) -> (Option<i32>, String) {
+/// Writes `primes.yaml`, changed, to a folder of its own.
+fn change(name: &str, from: &str, to: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
@@ -24,6 +25,11 @@ fn run_changed(name: &str, from: &str, to: &str) -> (Option<i32>, String) {
     assert!(manifest.contains(from));
     let file = folder.join("job.yaml");
     fs::write(&file, manifest.replacen(from, to, 1)).unwrap();
+    file
+}
+
+/// Runs a job; returns the exit code and what was printed.
+fn run(file: &Path) -> (Option<i32>, String) {
     let output = operator(&["local", file.to_str().unwrap()]);
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(text).unwrap())
@@ -52,7 +58,7 @@ fn the_example_counts_primes() {
 fn a_killed_worker_is_replaced_and_its_task_done_by_another() {
     let worker = "template: *template";
     let dying = "template: {spec: {containers: [{name: farm, image: i, command: [python3, dies_once.py]}]}}";
-    let (code, text) = run_changed("killed", worker, dying);
+    let (code, text) = run(&change("killed", worker, dying));
     assert_eq!(code, Some(0), "{text}");
     for line in [
         " | dies in task ",
@@ -67,12 +73,29 @@ fn a_killed_worker_is_replaced_and_its_task_done_by_another() {
 
 #[test]
 fn a_head_that_fails_fails_the_job() {
-    let (code, text) = run_changed("failed", "[python3, farm.py]", "[sh, -c, exit 3]");
+    let (code, text) = run(&change("failed", "[python3, farm.py]", "[sh, -c, exit 3]"));
     assert_eq!(code, Some(1), "{text}");
     assert!(
         text.contains("primes-head-0 * Failed with exit code 3\n"),
         "{text}"
     );
+}
+
+#[test]
+fn ctrl_c_ends_all() {
+    let file = change("endless", "[python3, farm.py]", "[sleep, '1000']");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farm-operator"));
+    let run = command.arg("local").arg(file).stdout(Stdio::piped()).spawn();
+    let mut run = run.unwrap();
+    let lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    let begun = lines.find(|line| line == "primes * Running: FarmJob primes is running.");
+    assert!(begun.is_some());
+    let interrupt = ["-INT", &run.id().to_string()];
+    Command::new("kill").args(interrupt).status().unwrap();
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(run.wait().unwrap().code(), Some(130), "{rest:#?}");
+    assert!(!rest.iter().any(|line| line.contains("Succeeded")), "{rest:#?}");
 }
 
 #[test]
