@@ -182,7 +182,7 @@ impl Jobs {
     }
 
     /// The test fails unless a job has ended so, and says nothing else of itself.
-    pub(crate) async fn expect_end(&self, job: &str, well: bool) {
+    pub(crate) async fn expect_end(&self, job: &str, well: bool) -> JobStatus {
         let end = if well {
             ConditionType::Succeeded
         } else {
@@ -197,5 +197,6 @@ impl Jobs {
         let wrong: Vec<_> = also.into_iter().filter(|t| status.is(*t)).collect();
         assert!(wrong.is_empty(), "{job}: {wrong:?} besides {end:?}");
         assert!(status.completion_time.is_some(), "{job}: {status:?}");
+        status
     }
 }

@@ -1,6 +1,9 @@
 //! The stages of a job's life, and how it comes to each and on from it.
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use training_job::api::ConditionType;
+use training_job::api::labels::RESTART_ATTEMPT;
 
 use crate::jobs::Jobs;
 
@@ -82,7 +85,7 @@ impl Stage {
             Self::Restarting => {
                 jobs.kubelet.exits(&pod("scheduler-0"), "mxnet", 137).await;
                 jobs.is(job, ConditionType::Restarting).await;
-                let is_new = |pod: &k8s_openapi::api::core::v1::Pod| {
+                let is_new = |pod: &Pod| {
                     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
                     phase == Some("Pending")
                 };
@@ -122,10 +125,20 @@ impl Stage {
         }
     }
 
-    /// Lets a job live on for a while.
+    /// Lets a job live on for a while, under ours.
     pub(crate) async fn go_on(self, jobs: &Jobs, job: &str) {
         match self {
-            Self::Created | Self::PartlyRunning | Self::Restarting => {
+            Self::Created | Self::PartlyRunning => {
+                jobs.run(job).await;
+                jobs.is(job, ConditionType::Running).await;
+            }
+            Self::Restarting => {
+                jobs.run(job).await;
+                jobs.is(job, ConditionType::Running).await;
+                // It restarts once more, so that the Go operator gets pods that tell of it.
+                jobs.kubelet.exits(&format!("{job}-worker-1"), "mxnet", 137).await;
+                let is_new = |pod: &Pod| pod.annotations().contains_key(RESTART_ATTEMPT);
+                jobs.pods(job, |pods| pods.iter().any(is_new)).await;
                 jobs.run(job).await;
                 jobs.is(job, ConditionType::Running).await;
             }
