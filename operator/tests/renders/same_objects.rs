@@ -13,9 +13,10 @@ use training_job_testing::cluster::{ControlPlane, Program, repository, wait_for_
 use crate::program::run_with_input;
 
 /// The folders that hold jobs for people to start from, and those with jobs of every form.
-const FOLDERS: [&str; 4] = [
+const FOLDERS: [&str; 5] = [
     "examples/mxnet",
     "examples/xgboost",
+    "examples/tensorflow",
     "operator/tests/cases",
     "operator/tests/tensorflow",
 ];
