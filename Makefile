@@ -71,5 +71,12 @@ crds: build ## Write crds/ anew
 docs: toolchain ## Write the code in docs/ anew, from the files that it is taken from
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
 
+.PHONY: public-api release-check
+public-api: toolchain ## Write docs/public-api.txt anew (builds tools for minutes; needs a nightly toolchain too)
+	@tools/release.sh api
+
+release-check: toolchain ## Compare the interface with docs/public-api.txt, and the version with the last tag's
+	@tools/release.sh check
+
 bench: ## Compare `local run` with the same processes started by a shell script
 	@benches/local/compare.sh

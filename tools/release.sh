@@ -1,0 +1,51 @@
+#!/bin/sh
+# What a release must know of the library's interface.
+#
+#   tools/release.sh api           writes docs/public-api.txt anew
+#   tools/release.sh check [REV]   fails if that file is stale, then if the version
+#                                  does not fit what changed since REV (default:
+#                                  the last tag; without one there is no more to do)
+#
+# The tools are built once, into target/tools, in some minutes, from crates.io.
+# cargo-public-api reads what a nightly rustdoc writes: rustup toolchain install nightly.
+set -eu
+cd "$(dirname "$0")/.."
+
+listing=docs/public-api.txt
+
+tool() {
+    [ -x "target/tools/bin/$1" ] || cargo install --quiet --locked --root target/tools "$1@$2"
+}
+
+# Without what derives and blanket implementations bring.
+list() {
+    tool cargo-public-api 0.52.0
+    CARGO_TARGET_DIR=target/public-api target/tools/bin/cargo-public-api --package training-job --all-features -sss
+}
+
+case ${1-} in
+api)
+    mkdir -p target
+    list >target/public-api.txt
+    cp target/public-api.txt "$listing"
+    ;;
+check)
+    # A failure of the tool is one, and no difference.
+    list >target/public-api.txt
+    diff -u "$listing" target/public-api.txt || {
+        echo "release: the interface is not that of $listing; look at the difference, then run: make public-api" >&2
+        exit 1
+    }
+    since=${2-$(git describe --tags --abbrev=0 2>/dev/null || :)}
+    if [ -z "$since" ]; then
+        echo "release: there is no tag to compare the version with" >&2
+        exit 0
+    fi
+    tool cargo-semver-checks 0.51.0
+    target/tools/bin/cargo-semver-checks semver-checks --package training-job --baseline-rev "$since"
+    ;;
+*)
+    echo 'usage: tools/release.sh api|check [REV]' >&2
+    exit 2
+    ;;
+esac
