@@ -35,6 +35,11 @@ test: toolchain ## All tests; needs Go, for a Kubernetes control plane (the firs
 	@tools/venv.sh tvm
 	cargo test --workspace --all-features --quiet
 
+.PHONY: sim
+sim: toolchain ## Simulate: SEEDS=100000 of them, SEED=123 one again and smaller, neither: every fault at every call
+	@cargo build --quiet --release --package training-job-simulation
+	@target/release/sim $(if $(SEED),seed $(SEED),$(if $(SEEDS),seeds $(SEEDS) --from $(or $(FROM),1),exhaustive))
+
 check: toolchain ## Formatting, lints, documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
