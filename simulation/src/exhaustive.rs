@@ -6,7 +6,7 @@ use crate::fault::{Fault, Site};
 use crate::invariants::Violation;
 use crate::report::Report;
 use crate::run::{Outcome, Scenario, run};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::workloads::Workload;
 
 /// What is tried at each call.
@@ -16,42 +16,43 @@ pub enum Trial {
     Deaths,
     /// It meets each fault.
     Faults,
-    /// The operator dies at it, and again at a later one: at every call of which the number is a multiple of this.
-    PairsOfDeaths(u64),
+    /// The operator dies at it, and again at a later one: every so many-th of them.
+    PairsOfDeaths(usize),
 }
 
 /// One run of a trial, by name, with its faults.
 pub type Case = (String, BTreeMap<Site, Fault>);
 
-/// All cases of a trial for a workload with so many calls.
-pub fn cases(workload: &Workload, calls: u64, trial: Trial) -> Vec<Case> {
-    let site = |number| Site {
-        calls: String::new(),
-        number,
-    };
-    let case = |faults: Vec<(u64, Fault)>| {
-        let told: Vec<_> = faults.iter().map(|(n, f)| format!("{f:?} at call {n}")).collect();
-        let name = format!("{}: {}", workload.name, told.join(", "));
-        (name, faults.into_iter().map(|(n, f)| (site(n), f)).collect())
-    };
+/// All cases of a trial for a workload, at the calls of its undisturbed run. A watch that is renewed is
+/// like any other, so that of each kind only the first is tried.
+pub fn cases(workload: &Workload, undisturbed: &Outcome, trial: Trial) -> Vec<Case> {
+    let tried = |site: &&Site| site.number == 0 || !site.calls.starts_with("watch");
+    let sites: Vec<&Site> = undisturbed.sites.iter().filter(tried).collect();
     let deaths = [Fault::DiesBefore, Fault::DiesAfter];
-    match trial {
-        Trial::Deaths => (0..calls)
-            .flat_map(|n| deaths.iter().map(move |f| vec![(n, f.clone())]))
-            .map(case)
-            .collect(),
-        Trial::Faults => (0..calls)
-            .flat_map(|n| Settings::all_faults().iter().map(move |f| vec![(n, f.clone())]))
-            .map(case)
-            .collect(),
-        Trial::PairsOfDeaths(step) => (0..calls)
-            .flat_map(|first| {
-                let later = (first + 1..calls + 10).filter(move |n| n % step == first % step);
-                later.map(move |second| vec![(first, Fault::DiesAfter), (second, Fault::DiesAfter)])
-            })
-            .map(case)
-            .collect(),
+    let mut all: Vec<Vec<(&Site, Fault)>> = Vec::new();
+    for (number, site) in sites.iter().enumerate() {
+        match trial {
+            Trial::Deaths => all.extend(deaths.iter().map(|f| vec![(*site, f.clone())])),
+            Trial::Faults => {
+                let faults = Settings::all_faults()
+                    .iter()
+                    .filter(|f| settings::suits(f, &site.calls));
+                all.extend(faults.map(|f| vec![(*site, f.clone())]));
+            }
+            Trial::PairsOfDeaths(step) => {
+                let second = sites.iter().skip(number + 1).step_by(step);
+                all.extend(second.map(|s| vec![(*site, Fault::DiesAfter), (*s, Fault::DiesAfter)]));
+            }
+        }
     }
+    let name = |faults: &[(&Site, Fault)]| {
+        let told: Vec<_> = faults.iter().map(|(s, f)| format!("{f:?} at {s}")).collect();
+        format!("{}: {}", workload.name, told.join(", "))
+    };
+    let given = |(site, fault): (&Site, Fault)| (site.clone(), fault);
+    all.into_iter()
+        .map(|faults| (name(&faults), faults.into_iter().map(given).collect()))
+        .collect()
 }
 
 /// Runs a workload without faults.

@@ -53,10 +53,10 @@ impl Fault {
     }
 }
 
-/// Where a fault is put: the `number`-th call (from 0) of its kind, such as `create pods`, or of all.
+/// Where a fault is put: the `number`-th call (from 0) of its kind, such as `create pods`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
-    /// The verb and resource; empty: all calls.
+    /// The verb and resource.
     pub calls: String,
     /// Which of them.
     pub number: u64,
@@ -64,11 +64,6 @@ pub struct Site {
 
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls = if self.calls.is_empty() {
-            "call"
-        } else {
-            &self.calls
-        };
-        write!(f, "{calls} {}", self.number)
+        write!(f, "{} {}", self.calls, self.number)
     }
 }

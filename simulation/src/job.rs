@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use training_job::api::labels;
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
@@ -193,4 +194,10 @@ pub fn phase(pod: &Value) -> &str {
 /// Whether a pod has ended.
 pub fn has_ended(pod: &Value) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether an object has the label by which operators watch.
+pub fn is_labelled(object: &Value) -> bool {
+    let label = &object["metadata"]["labels"][labels::OPERATOR_NAME];
+    label.as_str().is_some_and(|l| l.ends_with("job-controller"))
 }

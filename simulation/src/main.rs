@@ -51,7 +51,7 @@ enum Command {
         only: String,
         /// Also two deaths in one run, at every so many calls.
         #[arg(long)]
-        pairs: Option<u64>,
+        pairs: Option<usize>,
         /// Print the history of the first case that breaks something.
         #[arg(long)]
         history: bool,
@@ -109,16 +109,16 @@ fn one(seed: u64, whole: bool) -> bool {
     false
 }
 
-fn every(only: &str, pairs: Option<u64>, history: bool, threads: u32) -> bool {
+fn every(only: &str, pairs: Option<usize>, history: bool, threads: u32) -> bool {
     let begun = Instant::now();
     let mut sum = Report::default();
     for workload in workloads::all().iter().filter(|w| w.name.contains(only)) {
         let expected = exhaustive::undisturbed(workload);
-        let mut cases = exhaustive::cases(workload, expected.calls, Trial::Deaths);
-        cases.extend(exhaustive::cases(workload, expected.calls, Trial::Faults));
+        let mut cases = exhaustive::cases(workload, &expected, Trial::Deaths);
+        cases.extend(exhaustive::cases(workload, &expected, Trial::Faults));
         if let Some(step) = pairs {
             let trial = Trial::PairsOfDeaths(step.max(1));
-            cases.extend(exhaustive::cases(workload, expected.calls, trial));
+            cases.extend(exhaustive::cases(workload, &expected, trial));
         }
         let shown = Mutex::new(!history);
         let report = parallel(cases.len() as u64, threads, |n, report| {
@@ -131,9 +131,8 @@ fn every(only: &str, pairs: Option<u64>, history: bool, threads: u32) -> bool {
             }
         });
         println!(
-            "{}: {} calls, {} runs, {} violations",
+            "{}: {} runs, {} violations",
             workload.name,
-            expected.calls,
             report.runs,
             report.violations.len()
         );

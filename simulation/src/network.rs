@@ -126,6 +126,11 @@ impl Network {
         self.state().count
     }
 
+    /// How many operators there were.
+    pub fn operators(&self) -> u64 {
+        self.state().operators as u64
+    }
+
     /// How many faults there were, by kind.
     pub fn faults(&self) -> BTreeMap<String, u64> {
         self.state().faults.clone()

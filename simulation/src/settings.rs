@@ -232,7 +232,8 @@ impl Drawn {
         } else {
             None
         };
-        (site, fault.filter(|fault| suits(fault, call)))
+        let fault = fault.filter(|fault| suits(fault, &site.calls));
+        (site, fault)
     }
 }
 
@@ -247,14 +248,15 @@ pub fn next_site(counts: &mut BTreeMap<String, u64>, call: &Call) -> Site {
     }
 }
 
-/// Whether a call can meet this fault.
-pub fn suits(fault: &Fault, call: &Call) -> bool {
+/// Whether a call, such as `create pods`, can meet this fault.
+pub fn suits(fault: &Fault, calls: &str) -> bool {
+    let verb = calls.split(' ').next().unwrap_or_default();
     match fault {
-        Fault::Gone => call.verb == "watch",
-        Fault::Stale(_) => call.verb == "list",
-        Fault::Late(_) => call.writes(),
+        Fault::Gone => verb == "watch",
+        Fault::Stale(_) => verb == "list",
+        Fault::Late(_) => !matches!(verb, "list" | "watch" | "get"),
         // A job refused for its fields is not written again until it is edited, as it should be.
-        Fault::Refused(422, _) => !call.resource.ends_with("/status"),
+        Fault::Refused(422, _) => !calls.ends_with("/status"),
         _ => true,
     }
 }

@@ -74,7 +74,7 @@ fn an_operator_may_die_at_any_call_of_a_small_life() {
             continue;
         }
         let expected = exhaustive::undisturbed(&workload);
-        let cases = exhaustive::cases(&workload, expected.calls, Trial::Deaths);
+        let cases = exhaustive::cases(&workload, &expected, Trial::Deaths);
         let report = parallel(cases.len() as u64, THREADS, |n, report| {
             let case = &cases[usize::try_from(n).unwrap()];
             exhaustive::try_case(&workload, &expected, case, report);

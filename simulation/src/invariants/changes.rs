@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use training_job::api::labels;
 use training_job::memory::Action;
 
 use super::memory::JobLife;
@@ -236,7 +235,10 @@ fn no_churn(m: &Moment<'_>) -> Option<String> {
         return None;
     }
     let recent = m.memory.children.values().filter(|child| {
-        child.plural == m.change.plural() && child.name == m.change.name() && child.made + 10_000 > m.now
+        child.plural == m.change.plural()
+            && child.name == m.change.name()
+            && child.owner.as_deref() == job::controller(m.object())
+            && child.made + 10_000 > m.now
     });
     let times = recent.count();
     (times >= 12)
@@ -314,8 +316,7 @@ fn justified_deletion(m: &Moment<'_>) -> Option<String> {
     }
     let child = m.before();
     let name = m.change.name();
-    let label = &child["metadata"]["labels"][labels::OPERATOR_NAME];
-    if !label.as_str().is_some_and(|l| l.ends_with("job-controller")) {
+    if !job::is_labelled(child) {
         // No watch tells of it any more.
         return None;
     }

@@ -88,8 +88,13 @@ impl Rest {
 
     /// I7: a job has what its spec asks for, by its state, and nothing else.
     fn desired(&self, job: &Value) -> Option<String> {
-        let pods = self.children(&self.pods, job);
-        let services = self.children(&self.services, job);
+        let mut pods = self.children(&self.pods, job);
+        let mut services = self.children(&self.services, job);
+        if job::end(job).is_some() || job::is_suspended(job) {
+            // A child whose label was edited is seen by no watch, and found only when its name is needed.
+            pods.retain(|_, pod| job::is_labelled(pod));
+            services.retain(|_, service| job::is_labelled(service));
+        }
         if job::is_deleting(job) {
             return Some("it is being deleted".to_owned());
         }
