@@ -284,6 +284,10 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
     if let Some((a, b)) = pairs.into_iter().find(|(a, b)| is(a) && is(b)) {
         return m.says(&format!("it is {a} and {b}"));
     }
+    if job::end(job).is_some() && m.patience.own > 0 {
+        // One leader counts what has ended by then, the other what in its view still runs.
+        return None;
+    }
     let life = m
         .memory
         .jobs

@@ -200,7 +200,8 @@ async fn i6_a_delete_that_names_no_uid_and_a_foreign_object() {
     bench
         .operator("DELETE", &format!("{PODS}/foreign"), options)
         .await;
-    assert_eq!(bench.broken(), ["I6"]);
+    // It is marked, and then it goes.
+    assert_eq!(bench.broken(), ["I6", "I6"]);
     bench.make("job-worker-0").await;
     bench
         .operator("DELETE", &format!("{PODS}/job-worker-0"), json!({}))
