@@ -209,8 +209,8 @@ async fn perform(world: &mut World, scenario: &Scenario, deed: &Deed) {
 
 /// Waits until all is as it should be, and returns what is not if that takes too long.
 async fn settle(world: &mut World) -> Vec<Violation> {
-    // A watch that failed again and again waits so long for its next try.
-    world.pass_with_deaths(60).await;
+    // A watch that failed again and again waits 50 s at most for its next try, and may list after another.
+    world.pass_with_deaths(120).await;
     let mut waited = 0;
     let mut clear = true;
     loop {

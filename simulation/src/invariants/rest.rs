@@ -229,7 +229,10 @@ fn active(job: &Value, pods: &Children<'_>, services: &Children<'_>) -> Option<S
             Some(_) => {}
         }
     }
-    if let Some(name) = pods.keys().chain(services.keys()).find(|n| !names.contains(**n)) {
+    // A child whose label was edited is seen by no watch.
+    let seen = pods.iter().chain(services).filter(|(_, c)| job::is_labelled(c));
+    let mut surplus = seen.map(|(name, _)| name).filter(|n| !names.contains(**n));
+    if let Some(name) = surplus.next() {
         return Some(format!("{name} is more than the spec asks for"));
     }
     let deadline = job.pointer("/spec/runPolicy/activeDeadlineSeconds");
