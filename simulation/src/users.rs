@@ -231,7 +231,7 @@ pub fn acts(settings: &Settings, jobs: &[JobPlan]) -> Vec<Act> {
                 let value = random
                     .pick(&[Value::Null, json!("2000000000"), json!("x")])
                     .clone();
-                let plural = *random.pick(&["pods", "services"]);
+                let plural = *random.pick::<&str>(&["pods", "services"]);
                 put(
                     at,
                     Deed::EditChild(plural, child, json!({"metadata": {"labels": {label: value}}})),
@@ -241,10 +241,13 @@ pub fn acts(settings: &Settings, jobs: &[JobPlan]) -> Vec<Act> {
                 let patch = json!({"metadata": {"ownerReferences": null}});
                 put(
                     at,
-                    Deed::EditChild(*random.pick(&["pods", "services"]), child, patch),
+                    Deed::EditChild(random.pick::<&str>(&["pods", "services"]), child, patch),
                 );
             }
-            Habit::Foreign => put(at, Deed::Foreign(*random.pick(&["pods", "services"]), child)),
+            Habit::Foreign => put(
+                at,
+                Deed::Foreign(random.pick::<&str>(&["pods", "services"]), child),
+            ),
             Habit::Touch => {
                 let patch = json!({"metadata": {"annotations": {"touched": at.to_string()}}});
                 put(at, Deed::Edit(number, patch));

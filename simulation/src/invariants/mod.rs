@@ -103,11 +103,7 @@ impl Monitor {
             patience,
         };
         for (id, check) in changes::ALL {
-            found.extend(check(&moment).map(|what| Violation {
-                id: *id,
-                at: now,
-                what,
-            }));
+            found.extend(check(&moment).map(|what| Violation { id, at: now, what }));
         }
         memory.enter(change, now);
         state.last_change = now;
