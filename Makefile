@@ -51,6 +51,11 @@ test-tensorflow: build ## Train the examples of TensorFlow (a download of about 
 	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/mirrored.yaml
 	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/servers.yaml
 
+.PHONY: sim
+sim: toolchain ## Simulate: SEEDS=100000 of them, SEED=123 one again and smaller, neither: every fault at every call
+	@cargo build --quiet --release --package training-job-simulation
+	@target/release/sim $(if $(SEED),seed $(SEED),$(if $(SEEDS),seeds $(SEEDS) --from $(or $(FROM),1),exhaustive))
+
 check: toolchain ## Formatting, lints, documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings

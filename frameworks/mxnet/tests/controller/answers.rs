@@ -1,18 +1,19 @@
 //! Answers that are no use: refusals, answers after the fact, and none at all.
 
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use training_job::TrainingJob;
 use training_job_mxnet::MXJob;
 
-use super::kubelet::Fate::{Fails, Runs, Succeeds};
-use super::network::Fault::{Garbled, Lost, Refused, Unanswered};
-use super::world::{SMALL, World, train, with};
+use training_job_simulation::fault::Fault::{Garbled, Lost, Refused, Unanswered};
+use training_job_simulation::kubelet::Fate::{Fails, Runs, Succeeds};
+use training_job_simulation::world::{SMALL, World, train, with};
 
 /// Ends well, the scheduler last.
-fn ends_well(name: &str, _: u32) -> super::kubelet::Fate {
+fn ends_well(name: &str, _: u32) -> training_job_simulation::kubelet::Fate {
     Succeeds(if name.contains("scheduler") { 15 } else { 10 })
 }
 
@@ -24,6 +25,8 @@ fn ends(events: &[String], reason: &str) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_job_gets_over_every_fault_at_every_call() {
     let faults = [
+        Refused(404, "NotFound"),
+        Refused(409, "Conflict"),
         Refused(429, "TooManyRequests"),
         Refused(500, "InternalError"),
         Refused(503, "ServiceUnavailable"),
@@ -232,6 +235,26 @@ async fn a_job_that_is_not_served_for_a_while_makes_no_storm() {
         "it is written once the server takes it"
     );
     world.check();
+}
+
+/// The garbage collector does so while a job is going of which the watch has not told yet.
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_as_soon_as_it_is_made_is_not_made_a_thousand_times() {
+    let world = World::new(|_, _| Runs);
+    world.create(train("job", &SMALL)).await;
+    world.pass(5).await;
+    let before = world.network.count("create", "services");
+    let services: Api<Service> = Api::default_namespaced(world.user.clone());
+    for _ in 0..6_000 {
+        let _ = services.delete("job-worker-0", &DeleteParams::default()).await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let made = world.network.count("create", "services") - before;
+    assert!((5..20).contains(&made), "{made} times in a minute");
+    world.pass(20).await;
+    assert_eq!(world.services_now().len(), 4);
+    // What is made in vain is what this test is about.
+    assert!(world.monitor.found().iter().all(|v| v.id == "I9"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
 //! How many calls a job costs.
 
-use super::kubelet::Fate::{Runs, Succeeds};
-use super::network::Call;
-use super::world::{World, train};
+use training_job_simulation::call::Call;
+use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
+use training_job_simulation::world::{World, train};
 
 struct Cost {
     objects: usize,
@@ -32,8 +32,10 @@ async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
         let cost = cost(&world.network.take());
         let replicas = usize::try_from(workers).unwrap() + 2;
         assert_eq!(cost.objects, 2 * replicas, "{workers}");
-        // Created, Running, Succeeded; services made, pods made, the success.
-        assert_eq!((cost.statuses, cost.events), (3, 3), "{workers}");
+        // Created (told with Running if all run within a second), Running, Succeeded.
+        assert!((2..=3).contains(&cost.statuses), "{workers}: {}", cost.statuses);
+        // Services made, pods made, the success.
+        assert_eq!(cost.events, 3, "{workers}");
         assert_eq!(cost.reads, 0, "{workers}");
         world.check();
     }

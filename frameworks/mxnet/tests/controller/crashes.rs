@@ -5,9 +5,9 @@ use std::pin::Pin;
 
 use serde_json::{Value, json};
 
-use super::kubelet::Fate::{self, Fails, Runs, Succeeds};
-use super::network::Fault;
-use super::world::{World, train, with};
+use training_job_simulation::fault::Fault;
+use training_job_simulation::kubelet::Fate::{self, Fails, Runs, Succeeds};
+use training_job_simulation::world::{World, train, with};
 
 const SMALL: [(&str, i32); 2] = [("Scheduler", 1), ("Worker", 2)];
 

@@ -3,8 +3,8 @@
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use serde_json::{Value, json};
 
-use super::kubelet::Fate::Runs;
-use super::world::{SMALL, World, train, with};
+use training_job_simulation::kubelet::Fate::Runs;
+use training_job_simulation::world::{SMALL, World, train, with};
 
 /// Merges `patch` into a pod.
 async fn edit_pod(world: &World, name: &str, patch: Value) {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::kubelet::Fate::{Fails, Runs, Succeeds};
-use super::network::Fault;
-use super::world::{SMALL, World, train, with};
+use training_job_simulation::fault::Fault;
+use training_job_simulation::kubelet::Fate::{Fails, Runs, Succeeds};
+use training_job_simulation::world::{SMALL, World, train, with};
 
 #[tokio::test(start_paused = true)]
 async fn a_job_is_created_runs_and_succeeds() {

@@ -8,8 +8,5 @@ mod answers;
 mod costs;
 mod crashes;
 mod identity;
-mod kubelet;
 mod lives;
-mod network;
 mod watches;
-mod world;

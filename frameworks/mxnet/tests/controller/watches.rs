@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::kubelet::Fate::{self, Runs, Succeeds};
-use super::network::Fault::{Lost, Refused};
-use super::world::{SMALL, World, train, with};
+use training_job_simulation::fault::Fault::{Lost, Refused};
+use training_job_simulation::kubelet::Fate::{self, Runs, Succeeds};
+use training_job_simulation::world::{SMALL, World, train, with};
 
 /// Ends well, the scheduler last.
 fn ends_well(name: &str, _: u32) -> Fate {

@@ -1,0 +1,103 @@
+//! Every fault at every call of every workload: the end must be that of the run without faults.
+
+use std::collections::BTreeMap;
+
+use crate::fault::{Fault, Site};
+use crate::invariants::Violation;
+use crate::report::Report;
+use crate::run::{Outcome, Scenario, run};
+use crate::settings::{self, Settings};
+use crate::workloads::Workload;
+
+/// What is tried at each call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// The operator dies before or after it.
+    Deaths,
+    /// It meets each fault.
+    Faults,
+    /// The operator dies at it, and again at a later one: every so many-th of them.
+    PairsOfDeaths(usize),
+}
+
+/// One run of a trial, by name, with its faults.
+pub type Case = (String, BTreeMap<Site, Fault>);
+
+/// All cases of a trial for a workload, at the calls of its undisturbed run. A watch that is renewed is
+/// like any other, so that of each kind only the first is tried.
+pub fn cases(workload: &Workload, undisturbed: &Outcome, trial: Trial) -> Vec<Case> {
+    let tried = |site: &&Site| site.number == 0 || !site.calls.starts_with("watch");
+    let sites: Vec<&Site> = undisturbed.sites.iter().filter(tried).collect();
+    let deaths = [Fault::DiesBefore, Fault::DiesAfter];
+    let mut all: Vec<Vec<(&Site, Fault)>> = Vec::new();
+    for (number, site) in sites.iter().enumerate() {
+        match trial {
+            Trial::Deaths => all.extend(deaths.iter().map(|f| vec![(*site, f.clone())])),
+            Trial::Faults => {
+                let faults = Settings::all_faults()
+                    .iter()
+                    .filter(|f| settings::suits(f, &site.calls));
+                all.extend(faults.map(|f| vec![(*site, f.clone())]));
+            }
+            Trial::PairsOfDeaths(step) => {
+                let second = sites.iter().skip(number + 1).step_by(step);
+                all.extend(second.map(|s| vec![(*site, Fault::DiesAfter), (*s, Fault::DiesAfter)]));
+            }
+        }
+    }
+    let name = |faults: &[(&Site, Fault)]| {
+        let told: Vec<_> = faults.iter().map(|(s, f)| format!("{f:?} at {s}")).collect();
+        format!("{}: {}", workload.name, told.join(", "))
+    };
+    let given = |(site, fault): (&Site, Fault)| (site.clone(), fault);
+    all.into_iter()
+        .map(|faults| (name(&faults), faults.into_iter().map(given).collect()))
+        .collect()
+}
+
+/// Runs a workload without faults.
+///
+/// # Panics
+/// If even that breaks something.
+pub fn undisturbed(workload: &Workload) -> Outcome {
+    let outcome = run(&workload.scenario);
+    assert!(
+        outcome.violations.is_empty(),
+        "{}: {:?}\n{}",
+        workload.name,
+        outcome.violations,
+        outcome.history
+    );
+    outcome
+}
+
+/// Runs a case, and holds its end against the undisturbed one (I17).
+pub fn try_case(workload: &Workload, expected: &Outcome, case: &Case, report: &mut Report) -> Outcome {
+    let scenario = Scenario {
+        faults: Some(case.1.clone()),
+        ..workload.scenario.clone()
+    };
+    let mut outcome = run(&scenario);
+    if outcome.violations.is_empty() && outcome.remains != expected.remains {
+        outcome.violations.push(Violation {
+            id: "I17",
+            at: 0,
+            what: differences(&expected.remains, &outcome.remains),
+        });
+    }
+    report.add(&case.0, &outcome);
+    outcome
+}
+
+fn differences(expected: &str, found: &str) -> String {
+    let mut text = String::from("the end differs:");
+    for (sign, lines, others) in [("-", expected, found), ("+", found, expected)] {
+        for line in lines
+            .lines()
+            .filter(|line| !others.lines().any(|other| other == *line))
+        {
+            text += &format!("\n      {sign} {line}");
+        }
+    }
+    text
+}

@@ -1,0 +1,343 @@
+//! The invariants that each change is held against.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use training_job::memory::Action;
+
+use super::memory::JobLife;
+use super::{Check, Moment};
+use crate::job;
+use crate::kubelet;
+
+/// All of them.
+pub(crate) const ALL: &[(&str, Check)] = &[
+    ("I1", unique_rank),
+    ("I2", no_excess),
+    ("I3", final_is_final),
+    ("I3", nothing_after_the_end),
+    ("I4", no_success_run_again),
+    ("I5", nothing_after_deletion),
+    ("I6", foreign_untouched),
+    ("I9", no_churn),
+    ("I10", honest_counters),
+    ("I10", honest_conditions),
+    ("I11", justified_deletion),
+];
+
+impl Moment<'_> {
+    fn object(&self) -> &Value {
+        self.change.object().value()
+    }
+
+    /// The object as it was before the change, or as it is if it is new.
+    fn before(&self) -> &Value {
+        self.change
+            .previous()
+            .map_or_else(|| self.object(), |p| p.value())
+    }
+
+    fn is_job(&self) -> bool {
+        job::PLURALS.contains(&self.change.plural())
+    }
+
+    /// Whether an operator made a pod or service.
+    fn creates(&self) -> bool {
+        self.change.action() == Action::Added && self.acts_on_child()
+    }
+
+    /// Whether an operator's call was about this very pod or service, not about its owner.
+    fn acts_on_child(&self) -> bool {
+        let plural = self.change.plural();
+        let verb = match self.change.action() {
+            Action::Added => "create",
+            // What goes in the wake of a create, the garbage collector took.
+            Action::Modified | Action::Deleted => "delete",
+        };
+        let about = |cause: &crate::call::Cause| cause.call.is(verb, plural);
+        matches!(plural, "pods" | "services") && self.cause.is_some_and(about)
+    }
+
+    /// When an operator's view of what `own` operators did, or others, may be from at the earliest.
+    fn since(&self, patience: u64) -> u64 {
+        self.cause.map_or(self.now, |c| c.sent).saturating_sub(patience)
+    }
+
+    /// The job that controls the object.
+    fn owner(&self) -> Option<&JobLife> {
+        self.memory.jobs.get(job::controller(self.before())?)
+    }
+
+    /// The job that controls the object, or did a moment ago.
+    fn former_owner(&self, since: u64) -> Option<&JobLife> {
+        let child = self
+            .memory
+            .children
+            .get(self.before()["metadata"]["uid"].as_str()?)?;
+        let recently = child.orphaned.is_none_or(|at| at >= since);
+        self.memory.jobs.get(child.owner.as_ref().filter(|_| recently)?)
+    }
+
+    fn says(&self, what: &str) -> Option<String> {
+        Some(format!("{} {}: {what}", self.change.kind(), self.change.name()))
+    }
+}
+
+/// I1: of a job's replica there is at most one pod that neither ended nor is being deleted.
+fn unique_rank(m: &Moment<'_>) -> Option<String> {
+    if !m.creates() || m.change.plural() != "pods" {
+        return None;
+    }
+    let rank = |pod: &Value| {
+        let label = |name: &str| pod["metadata"]["labels"][name].clone();
+        let uid = job::controller(pod).map(str::to_owned);
+        (
+            uid,
+            label("training.kubeflow.org/replica-type"),
+            label("training.kubeflow.org/replica-index"),
+        )
+    };
+    let mine = rank(m.object());
+    let pods = m.view.list("pods", Some(m.change.namespace()));
+    let lives = |pod: &Value| !job::has_ended(pod) && !job::is_deleting(pod);
+    let mut others = pods.iter().filter(|p| {
+        let other = p.value();
+        other["metadata"]["uid"] != m.object()["metadata"]["uid"] && lives(other) && rank(other) == mine
+    });
+    let other = others.next()?;
+    m.says(&format!(
+        "a second pod of this rank, beside {}",
+        other.value()["metadata"]["name"]
+    ))
+}
+
+/// I2: nothing is made that the spec does not ask for, or did not a moment ago.
+fn no_excess(m: &Moment<'_>) -> Option<String> {
+    if !m.creates() {
+        return None;
+    }
+    let life = m.owner()?;
+    let wanted = |version: &Value| {
+        job::names(version).contains(m.change.name())
+            && !job::is_suspended(version)
+            && !job::is_invalid(version)
+    };
+    if life.since(m.since(m.patience.others)).any(wanted) {
+        return None;
+    }
+    m.says("no version of the spec asks for it")
+}
+
+/// I3: an end is never taken back, and has one time. Of a job that failed for its spec, it may be.
+fn final_is_final(m: &Moment<'_>) -> Option<String> {
+    if !m.is_job() || m.change.action() != Action::Modified {
+        return None;
+    }
+    let (before, after) = (m.before(), m.object());
+    let end = job::end(before)?;
+    if job::is_refused(before) {
+        return None;
+    }
+    if job::end(after) != Some(end) {
+        return m.says(&format!("{end} was taken back"));
+    }
+    let time = |job: &Value| job["status"]["completionTime"].clone();
+    (!time(before).is_null() && time(before) != time(after))
+        .then(|| m.says("its completion time changed"))
+        .flatten()
+}
+
+/// I3: nothing is made for a job that has ended.
+fn nothing_after_the_end(m: &Moment<'_>) -> Option<String> {
+    if !m.creates() {
+        return None;
+    }
+    let ended = |version: &Value| job::end(version).is_some() && !job::is_refused(version);
+    if m.owner()?
+        .since(m.since(m.patience.own))
+        .any(|version| !ended(version))
+    {
+        return None;
+    }
+    m.says("made after the end of its job")
+}
+
+/// I4: no replica runs again that the status remembers to have ended well.
+fn no_success_run_again(m: &Moment<'_>) -> Option<String> {
+    if !m.creates() || m.change.plural() != "pods" {
+        return None;
+    }
+    let uid = job::controller(m.object())?;
+    let attempt = kubelet::attempt(m.object());
+    let succeeded = m.memory.children.values().any(|pod| {
+        pod.plural == "pods"
+            && pod.owner.as_deref() == Some(uid)
+            && pod.name == m.change.name()
+            && pod.attempt == attempt
+            && pod.succeeded.is_some()
+    });
+    let known = m
+        .owner()?
+        .since(m.since(m.patience.own.max(1)))
+        .all(|version| job::is_complete(version, m.change.name()));
+    (succeeded && known)
+        .then(|| m.says("it has ended well, and is run again"))
+        .flatten()
+}
+
+/// I5: nothing is made for a job that is gone or going.
+fn nothing_after_deletion(m: &Moment<'_>) -> Option<String> {
+    if !m.creates() {
+        return None;
+    }
+    let Some(uid) = job::controller(m.object()) else {
+        return m.says("made without an owner");
+    };
+    let Some(life) = m.memory.jobs.get(uid) else {
+        return m.says("made for a job that never was");
+    };
+    let since = m.since(m.patience.others);
+    if life.gone.is_some_and(|gone| gone < since) || life.since(since).all(job::is_deleting) {
+        return m.says("made for a job that is gone");
+    }
+    None
+}
+
+/// I6: operators change pods and services that a job of theirs controls, statuses of jobs, and events.
+fn foreign_untouched(m: &Moment<'_>) -> Option<String> {
+    let cause = m.cause?;
+    let call = &cause.call;
+    match call.resource.as_str() {
+        "events" if call.verb == "create" => None,
+        resource if job::PLURALS.contains(&resource) && call.verb == "delete" => None,
+        "pods" | "services" if call.verb == "create" => None,
+        "pods" | "services" => {
+            if cause.uid.as_deref() != m.object()["metadata"]["uid"].as_str() {
+                return m.says("deleted without its UID");
+            }
+            let since = m.since(m.patience.others);
+            let ours = m.former_owner(since).is_some();
+            (!ours).then(|| m.says("it is no job's")).flatten()
+        }
+        resource if resource.strip_suffix("/status") == Some(m.change.plural()) => {
+            let (before, after) = (m.before(), m.object());
+            (before["spec"] != after["spec"] || before["metadata"]["labels"] != after["metadata"]["labels"])
+                .then(|| m.says("a write of the status changed more"))
+                .flatten()
+        }
+        other => m.says(&format!("{} {other} is not an operator's to do", call.verb)),
+    }
+}
+
+/// I9: what goes as soon as it is made is not made again and again.
+fn no_churn(m: &Moment<'_>) -> Option<String> {
+    if !m.creates() {
+        return None;
+    }
+    let recent = m.memory.children.values().filter(|child| {
+        child.plural == m.change.plural()
+            && child.name == m.change.name()
+            && child.owner.as_deref() == job::controller(m.object())
+            && child.made + 10_000 > m.now
+    });
+    let times = recent.count();
+    // Each of two operators keeps a pace of its own.
+    let most = if m.patience.own > 0 { 24 } else { 12 };
+    (times >= most)
+        .then(|| m.says(&format!("made {times} times in ten seconds")))
+        .flatten()
+}
+
+/// I10: the count of restarts never falls, and a job starts once, or once more when it is resumed.
+fn honest_counters(m: &Moment<'_>) -> Option<String> {
+    if !m.is_job() || m.change.action() != Action::Modified {
+        return None;
+    }
+    let (before, after) = (m.before(), m.object());
+    let restarts = |job: &Value| job["status"]["restartCount"].as_i64().unwrap_or(0);
+    if restarts(after) < restarts(before) {
+        return m.says("the count of restarts fell");
+    }
+    let start = |job: &Value| job["status"]["startTime"].clone();
+    let resumed = job::is(before, "Suspended") || job::is_refused(before);
+    (!start(before).is_null() && start(before) != start(after) && !resumed)
+        .then(|| m.says("its start time changed"))
+        .flatten()
+}
+
+/// I10: no condition twice, none that contradicts another, and no more replicas than there may be.
+fn honest_conditions(m: &Moment<'_>) -> Option<String> {
+    if !m.is_job() || m.change.action() == Action::Deleted || m.cause.is_none() {
+        return None;
+    }
+    let job = m.object();
+    let types: Vec<_> = job::conditions(job).map(|c| c["type"].to_string()).collect();
+    if types.iter().collect::<BTreeSet<_>>().len() < types.len() {
+        return m.says("a condition is there twice");
+    }
+    let is = |condition| job::is(job, condition);
+    let pairs = [
+        ("Succeeded", "Failed"),
+        ("Running", "Succeeded"),
+        ("Running", "Failed"),
+        ("Running", "Suspended"),
+        ("Running", "Restarting"),
+    ];
+    if let Some((a, b)) = pairs.into_iter().find(|(a, b)| is(a) && is(b)) {
+        return m.says(&format!("it is {a} and {b}"));
+    }
+    if job::end(job).is_some() && m.patience.own > 0 {
+        // One leader counts what has ended by then, the other what in its view still runs.
+        return None;
+    }
+    let life = m
+        .memory
+        .jobs
+        .get(job["metadata"]["uid"].as_str().unwrap_or_default())?;
+    let most = |role: &str| {
+        let versions = life.since(m.since(m.patience.others));
+        versions
+            .filter_map(|v| job::roles(v).get(role).copied())
+            .max()
+            .unwrap_or(0)
+    };
+    let statuses = job["status"]["replicaStatuses"].as_object()?;
+    let sum = |status: &Value| -> i64 {
+        let parts = ["active", "succeeded", "failed"];
+        parts.iter().map(|p| status[p].as_i64().unwrap_or(0)).sum()
+    };
+    let (role, status) = statuses.iter().find(|(role, status)| sum(status) > most(role))?;
+    m.says(&format!("more {role} replicas than there are: {status}"))
+}
+
+/// I11: a deletion follows from what is stored, or was a moment ago.
+fn justified_deletion(m: &Moment<'_>) -> Option<String> {
+    let going = match m.change.action() {
+        Action::Deleted => !job::is_deleting(m.before()),
+        Action::Modified => job::is_deleting(m.object()) && !job::is_deleting(m.before()),
+        Action::Added => false,
+    };
+    if !going || !m.acts_on_child() {
+        return None;
+    }
+    let child = m.before();
+    let name = m.change.name();
+    if !job::is_labelled(child) {
+        // No watch tells of it any more.
+        return None;
+    }
+    let life = m.former_owner(m.since(m.patience.others))?;
+    let is_pod = m.change.plural() == "pods";
+    let earlier = |job: &Value| is_pod && i64::from(kubelet::attempt(child)) < job::attempt(job, name);
+    let reason = |job: &Value| {
+        job::end(job).is_some()
+            || job::is_suspended(job)
+            || job::is(job, "Suspended")
+            || !job::names(job).contains(name)
+            || earlier(job)
+    };
+    if life.since(m.since(m.patience.others)).any(reason) {
+        return None;
+    }
+    m.says("deleted for no reason")
+}

@@ -1,0 +1,90 @@
+//! What was stored before: an operator may act on what it has not yet heard to be over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use training_job::memory::{Action, Change, Object};
+
+use crate::job;
+use crate::kubelet;
+
+/// The lives of all jobs and their children so far.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) jobs: BTreeMap<String, JobLife>,
+    pub(crate) children: BTreeMap<String, ChildLife>,
+}
+
+/// A job, by its UID.
+pub(crate) struct JobLife {
+    /// The versions of it, and since when.
+    versions: Vec<(u64, Arc<Object>)>,
+    pub(crate) gone: Option<u64>,
+}
+
+/// A pod or service, by its UID.
+pub(crate) struct ChildLife {
+    pub(crate) plural: String,
+    pub(crate) name: String,
+    /// Its controller when it was made.
+    pub(crate) owner: Option<String>,
+    /// When that was last its controller, if it is not any more.
+    pub(crate) orphaned: Option<u64>,
+    pub(crate) attempt: u32,
+    pub(crate) made: u64,
+    pub(crate) succeeded: Option<u64>,
+    pub(crate) gone: Option<u64>,
+}
+
+impl JobLife {
+    /// The versions that were stored at some time since then, the oldest first.
+    pub(crate) fn since(&self, time: u64) -> impl Iterator<Item = &Value> {
+        let later = self.versions.iter().position(|(since, _)| *since > time);
+        let first = later.unwrap_or(self.versions.len()).saturating_sub(1);
+        self.versions[first..].iter().map(|(_, object)| object.value())
+    }
+
+    /// The latest version.
+    pub(crate) fn latest(&self) -> &Value {
+        // A life begins with a version.
+        self.versions
+            .last()
+            .map_or(&Value::Null, |(_, object)| object.value())
+    }
+}
+
+impl Memory {
+    /// Enters a change.
+    pub(crate) fn enter(&mut self, change: &Change, now: u64) {
+        let object = change.object().value();
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let gone = (change.action() == Action::Deleted).then_some(now);
+        if job::PLURALS.contains(&change.plural()) {
+            let life = self.jobs.entry(uid).or_insert_with(|| JobLife {
+                versions: Vec::new(),
+                gone: None,
+            });
+            life.gone = gone;
+            life.versions.push((now, change.object().clone()));
+        } else if matches!(change.plural(), "pods" | "services") {
+            let life = self.children.entry(uid).or_insert_with(|| ChildLife {
+                plural: change.plural().to_owned(),
+                name: change.name().to_owned(),
+                owner: job::controller(object).map(str::to_owned),
+                orphaned: None,
+                attempt: kubelet::attempt(object),
+                made: now,
+                succeeded: None,
+                gone: None,
+            });
+            life.gone = gone;
+            if job::controller(object) != life.owner.as_deref() {
+                life.orphaned.get_or_insert(now);
+            }
+            if change.plural() == "pods" && job::phase(object) == "Succeeded" {
+                life.succeeded.get_or_insert(now);
+            }
+        }
+    }
+}

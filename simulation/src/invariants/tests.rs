@@ -1,0 +1,315 @@
+//! Each invariant can fail: here is how.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use training_job::memory::{Cluster, Description};
+
+use super::rest::Rest;
+use super::{Monitor, Patience};
+use crate::history::History;
+use crate::job::{self, Kind};
+use crate::network::Network;
+
+/// A cluster with a job, and an operator's connection that does what it is told.
+struct Bench {
+    cluster: Cluster,
+    network: Network,
+    monitor: Monitor,
+    operator: kube::Client,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let cluster = Cluster::new();
+        cluster.install(Description::new("kubeflow.org", "v1", "MXJob", "mxjobs").with_status());
+        let history = History::default();
+        let network = Network::new(&cluster, history.clone());
+        let patience = Patience {
+            others: 1_000,
+            own: 0,
+        };
+        let monitor = Monitor::attach(&cluster, &network, &history, patience);
+        let (operator, ..) = network.connect();
+        let bench = Self {
+            cluster,
+            network,
+            monitor,
+            operator,
+        };
+        let job = job::of(Kind::Train, "job", &[("Worker", 2)], "Never");
+        bench.user("POST", JOBS, job).await;
+        bench
+    }
+
+    async fn call(client: &kube::Client, method: &str, path: &str, body: Value) {
+        let kind = if method == "PATCH" {
+            "application/merge-patch+json"
+        } else {
+            "application/json"
+        };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", kind);
+        let request = request.body(body.to_string().into_bytes()).unwrap();
+        client.request::<Value>(request).await.unwrap();
+    }
+
+    async fn user(&self, method: &str, path: &str, body: Value) {
+        Self::call(&self.cluster.client("default"), method, path, body).await;
+    }
+
+    async fn operator(&self, method: &str, path: &str, body: Value) {
+        Self::call(&self.operator, method, path, body).await;
+    }
+
+    fn job(&self) -> Value {
+        self.cluster
+            .get("mxjobs", "default", "job")
+            .unwrap()
+            .value()
+            .clone()
+    }
+
+    /// A pod of the job.
+    fn pod(&self, name: &str) -> Value {
+        let index = name.rsplit('-').next().unwrap();
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": "default",
+                "labels": {
+                    "training.kubeflow.org/operator-name": "mxjob-controller",
+                    "training.kubeflow.org/replica-type": "worker",
+                    "training.kubeflow.org/replica-index": index,
+                },
+                "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "name": "job",
+                    "uid": self.job()["metadata"]["uid"], "controller": true}],
+            },
+            "spec": {"containers": [{"name": "mxnet", "image": "i"}]},
+        })
+    }
+
+    async fn make(&self, name: &str) {
+        self.operator("POST", PODS, self.pod(name)).await;
+    }
+
+    async fn status(&self, status: Value) {
+        let path = format!("{JOBS}/job/status");
+        self.operator("PATCH", &path, json!({"status": status})).await;
+    }
+
+    async fn end_of_patience() {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+
+    fn broken(&self) -> Vec<&'static str> {
+        self.monitor.found().iter().map(|v| v.id).collect()
+    }
+}
+
+const JOBS: &str = "/apis/kubeflow.org/v1/namespaces/default/mxjobs";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+fn condition(kind: &str) -> Value {
+    json!({"type": kind, "status": "True"})
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_operator_should_do_breaks_nothing() {
+    let bench = Bench::new().await;
+    bench.make("job-worker-0").await;
+    bench.make("job-worker-1").await;
+    let status = json!({"startTime": "2030-01-01T00:00:00Z", "conditions": [condition("Running")],
+        "replicaStatuses": {"Worker": {"active": 2}}});
+    bench.status(status).await;
+    assert!(bench.broken().is_empty(), "{:?}", bench.monitor.found());
+}
+
+#[tokio::test(start_paused = true)]
+async fn i1_a_second_pod_of_a_rank() {
+    let bench = Bench::new().await;
+    bench.make("job-worker-0").await;
+    let mut twin = bench.pod("job-worker-1");
+    twin["metadata"]["labels"]["training.kubeflow.org/replica-index"] = json!("0");
+    bench.operator("POST", PODS, twin).await;
+    assert_eq!(bench.broken(), ["I1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i2_a_pod_beyond_the_replicas() {
+    let bench = Bench::new().await;
+    bench.make("job-worker-2").await;
+    assert_eq!(bench.broken(), ["I2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i3_an_end_that_is_taken_back_and_a_pod_after_it() {
+    let bench = Bench::new().await;
+    bench
+        .status(json!({"conditions": [condition("Succeeded")]}))
+        .await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    bench.make("job-worker-0").await;
+    bench.status(json!({"conditions": [condition("Running")]})).await;
+    assert_eq!(bench.broken(), ["I3", "I3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i4_a_success_that_is_run_again() {
+    let bench = Bench::new().await;
+    bench.make("job-worker-0").await;
+    let path = format!("{PODS}/job-worker-0");
+    bench
+        .user(
+            "PATCH",
+            &format!("{path}/status"),
+            json!({"status": {"phase": "Succeeded"}}),
+        )
+        .await;
+    bench
+        .status(json!({"recovery": {"completed": {"Worker": "0-1"}}}))
+        .await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    bench
+        .user("DELETE", &path, json!({"gracePeriodSeconds": 0}))
+        .await;
+    bench.make("job-worker-0").await;
+    assert_eq!(bench.broken(), ["I4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i5_a_pod_of_a_job_that_is_gone() {
+    let bench = Bench::new().await;
+    let pod = bench.pod("job-worker-0");
+    bench.user("DELETE", &format!("{JOBS}/job"), json!({})).await;
+    Bench::end_of_patience().await;
+    bench.operator("POST", PODS, pod).await;
+    assert_eq!(bench.broken(), ["I5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_a_delete_that_names_no_uid_and_a_foreign_object() {
+    let bench = Bench::new().await;
+    let mut foreign = bench.pod("foreign");
+    foreign["metadata"]["ownerReferences"] = json!(null);
+    bench.user("POST", PODS, foreign).await;
+    let uid = bench.cluster.get("pods", "default", "foreign").unwrap().value()["metadata"]["uid"].clone();
+    let options = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 0});
+    bench
+        .operator("DELETE", &format!("{PODS}/foreign"), options)
+        .await;
+    // It is marked, and then it goes.
+    assert_eq!(bench.broken(), ["I6", "I6"]);
+    bench.make("job-worker-0").await;
+    bench
+        .operator("DELETE", &format!("{PODS}/job-worker-0"), json!({}))
+        .await;
+    assert!(!bench.network.blind().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_pod_that_is_made_again_and_again() {
+    let bench = Bench::new().await;
+    let now = json!({"gracePeriodSeconds": 0});
+    for _ in 0..13 {
+        bench.make("job-worker-0").await;
+        bench
+            .user("DELETE", &format!("{PODS}/job-worker-0"), now.clone())
+            .await;
+    }
+    assert_eq!(bench.broken(), ["I9"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_counters_that_fall_and_conditions_that_contradict() {
+    let bench = Bench::new().await;
+    bench
+        .status(json!({"restartCount": 2, "startTime": "2030-01-01T00:00:00Z"}))
+        .await;
+    bench.status(json!({"restartCount": 1})).await;
+    bench.status(json!({"startTime": "2030-01-01T00:00:01Z"})).await;
+    bench
+        .status(json!({"conditions": [condition("Running"), condition("Failed")]}))
+        .await;
+    assert_eq!(bench.broken(), ["I10", "I10", "I10"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_more_replicas_than_there_are() {
+    let bench = Bench::new().await;
+    bench
+        .status(json!({"replicaStatuses": {"Worker": {"active": 2, "failed": 1}}}))
+        .await;
+    assert_eq!(bench.broken(), ["I10"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i11_a_deletion_without_a_reason() {
+    let bench = Bench::new().await;
+    bench.make("job-worker-0").await;
+    let uid = bench
+        .cluster
+        .get("pods", "default", "job-worker-0")
+        .unwrap()
+        .value()["metadata"]["uid"]
+        .clone();
+    let options = json!({"preconditions": {"uid": uid}});
+    bench
+        .operator("DELETE", &format!("{PODS}/job-worker-0"), options)
+        .await;
+    assert_eq!(bench.broken(), ["I11"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_a_job_has_what_it_asks_for() {
+    let bench = Bench::new().await;
+    let ids = || -> Vec<&str> {
+        let problems = Rest::of(&bench.cluster).problems();
+        problems.into_iter().map(|(id, _)| id).collect()
+    };
+    assert_eq!(ids(), ["I7"], "it has no pods");
+    let service = |name: &str| {
+        let mut service = bench.pod(name);
+        service["kind"] = json!("Service");
+        service["spec"] = json!({"clusterIP": "None"});
+        service
+    };
+    let services = "/api/v1/namespaces/default/services";
+    for name in ["job-worker-0", "job-worker-1"] {
+        bench.make(name).await;
+        bench.operator("POST", services, service(name)).await;
+        let path = format!("{PODS}/{name}/status");
+        bench
+            .user("PATCH", &path, json!({"status": {"phase": "Running"}}))
+            .await;
+    }
+    let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
+    bench.status(running).await;
+    assert!(ids().is_empty(), "{:?}", Rest::of(&bench.cluster).problems());
+    bench
+        .status(json!({"replicaStatuses": {"Worker": {"active": 1}}}))
+        .await;
+    assert_eq!(ids(), ["I10"], "the counts are wrong");
+    let ended = json!({"conditions": [condition("Succeeded")]});
+    bench.status(ended).await;
+    assert_eq!(ids(), ["I7"], "its pods run on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_nothing_is_left_of_a_job_that_is_gone_and_ranks_differ() {
+    let bench = Bench::new().await;
+    let mut orphan = bench.pod("orphan");
+    for n in 0..2 {
+        let mut pod = bench.pod(&format!("job-worker-{n}"));
+        let config = json!({"cluster": {"worker": n}, "task": {"type": "worker", "index": n}});
+        pod["spec"]["containers"][0]["env"] = json!([{"name": "MX_CONFIG", "value": config.to_string()}]);
+        bench.operator("POST", PODS, pod).await;
+    }
+    let problems = Rest::of(&bench.cluster).problems();
+    assert!(problems.iter().any(|(id, _)| *id == "I13"), "{problems:?}");
+    orphan["metadata"]["ownerReferences"][0]["uid"] = json!("gone");
+    let rest = Rest::with(Vec::new(), vec![orphan]);
+    assert_eq!(rest.problems()[0].0, "I5");
+}

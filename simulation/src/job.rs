@@ -1,0 +1,203 @@
+//! Jobs as their JSON tells of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use training_job::api::labels;
+use training_job::{Settings, TrainingJob, validate};
+use training_job_mxnet::MXJob;
+use training_job_tensorflow::TFJob;
+use training_job_xgboost::XGBoostJob;
+
+/// A kind of job, in a mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Training with MXNet.
+    Train,
+    /// Tuning with TVM.
+    Tune,
+    /// XGBoost.
+    Boost,
+    /// TensorFlow.
+    Flow,
+}
+
+impl Kind {
+    /// The kind on the wire, its plural, the field of its replica specs, the container.
+    pub fn words(self) -> [&'static str; 4] {
+        match self {
+            Self::Train | Self::Tune => ["MXJob", "mxjobs", "mxReplicaSpecs", "mxnet"],
+            Self::Boost => ["XGBoostJob", "xgboostjobs", "xgbReplicaSpecs", "xgboost"],
+            Self::Flow => ["TFJob", "tfjobs", "tfReplicaSpecs", "tensorflow"],
+        }
+    }
+
+    /// The plural.
+    pub fn plural(self) -> &'static str {
+        self.words()[1]
+    }
+}
+
+/// The plurals of all kinds.
+pub const PLURALS: [&str; 3] = ["mxjobs", "xgboostjobs", "tfjobs"];
+
+/// A job with so many replicas of each role, all of this restart policy.
+pub fn of(kind: Kind, name: &str, roles: &[(&str, i32)], restart: &str) -> Value {
+    let [kind_name, _, field, container] = kind.words();
+    let replica = |n: &i32| {
+        json!({
+            "replicas": n, "restartPolicy": restart,
+            "template": {"spec": {"containers": [{"name": container, "image": "i"}]}},
+        })
+    };
+    let specs: serde_json::Map<String, Value> = roles
+        .iter()
+        .map(|(role, n)| ((*role).to_owned(), replica(n)))
+        .collect();
+    let mut spec = json!({});
+    spec[field] = Value::Object(specs);
+    match kind {
+        Kind::Train => spec["jobMode"] = json!("MXTrain"),
+        Kind::Tune => spec["jobMode"] = json!("MXTune"),
+        Kind::Boost | Kind::Flow => {}
+    }
+    json!({
+        "apiVersion": "kubeflow.org/v1", "kind": kind_name,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    })
+}
+
+/// The replica specs of a stored job.
+fn specs(job: &Value) -> Option<&serde_json::Map<String, Value>> {
+    let fields = ["mxReplicaSpecs", "xgbReplicaSpecs", "tfReplicaSpecs"];
+    fields.iter().find_map(|field| job["spec"][field].as_object())
+}
+
+/// The roles of a job and their replicas.
+pub fn roles(job: &Value) -> BTreeMap<String, i64> {
+    let replicas = |spec: &Value| spec["replicas"].as_i64().unwrap_or(1);
+    let specs = specs(job).into_iter().flatten();
+    specs.map(|(role, spec)| (role.clone(), replicas(spec))).collect()
+}
+
+/// The names of the children that a job is to have.
+pub fn names(job: &Value) -> BTreeSet<String> {
+    let name = job["metadata"]["name"].as_str().unwrap_or_default();
+    let of_role = |(role, n): (String, i64)| {
+        let role = role.to_lowercase();
+        (0..n.clamp(0, 1_000)).map(move |index| format!("{name}-{role}-{index}"))
+    };
+    roles(job).into_iter().flat_map(of_role).collect()
+}
+
+/// Whether a condition of a job is True.
+pub fn is(job: &Value, condition: &str) -> bool {
+    conditions(job).any(|c| c["type"] == condition && c["status"] == "True")
+}
+
+/// The conditions of a job.
+pub fn conditions(job: &Value) -> impl Iterator<Item = &Value> {
+    job["status"]["conditions"].as_array().into_iter().flatten()
+}
+
+/// How a job ended, if it did.
+pub fn end(job: &Value) -> Option<&'static str> {
+    ["Succeeded", "Failed"].into_iter().find(|end| is(job, end))
+}
+
+/// Whether a job is taken for invalid, or was and has not been looked at since.
+pub fn is_refused(job: &Value) -> bool {
+    conditions(job).any(|c| {
+        c["reason"]
+            .as_str()
+            .is_some_and(|r| r.ends_with("FailedValidation"))
+    })
+}
+
+/// Whether a job cannot be run.
+pub fn is_invalid(job: &Value) -> bool {
+    fn check<J: TrainingJob + DeserializeOwned>(job: &Value) -> bool {
+        let read = J::deserialize(job);
+        read.is_ok_and(|job| validate(&job, &Settings::default()).is_err())
+    }
+    match job["kind"].as_str() {
+        Some("MXJob") => check::<MXJob>(job),
+        Some("XGBoostJob") => check::<XGBoostJob>(job),
+        _ => check::<TFJob>(job),
+    }
+}
+
+/// Whether a job is to have no pods for now.
+pub fn is_suspended(job: &Value) -> bool {
+    job["spec"]["runPolicy"]["suspend"] == true
+}
+
+/// The attempt that the pod of this name must be of, by the job's status.
+pub fn attempt(job: &Value, child: &str) -> i64 {
+    let recovery = &job["status"]["recovery"];
+    let number = |value: &Value| value.as_i64().unwrap_or(0).max(0);
+    let name = job["metadata"]["name"].as_str().unwrap_or_default();
+    let key = child
+        .strip_prefix(name)
+        .map_or("", |rest| rest.trim_start_matches('-'));
+    let role = key.rsplit_once('-').map_or("", |(role, _)| role);
+    let of_role = recovery["roles"].as_object().into_iter().flatten();
+    let of_role: i64 = of_role
+        .filter(|(name, _)| name.to_lowercase() == role)
+        .map(|(_, n)| number(n))
+        .sum();
+    number(&recovery["job"]) + of_role + number(&recovery["replicas"][key])
+}
+
+/// Whether the status remembers that the replica of this name has ended well.
+pub fn is_complete(job: &Value, child: &str) -> bool {
+    let name = job["metadata"]["name"].as_str().unwrap_or_default();
+    let key = child
+        .strip_prefix(name)
+        .map_or("", |rest| rest.trim_start_matches('-'));
+    let Some((role, index)) = key.rsplit_once('-') else {
+        return false;
+    };
+    let index: i64 = index.parse().unwrap_or(-1);
+    let completed = job["status"]["recovery"]["completed"].as_object();
+    let within = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let bounds = (first.parse::<i64>(), last.parse::<i64>());
+        matches!(bounds, (Ok(first), Ok(last)) if (first..=last).contains(&index))
+    };
+    completed
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| name.to_lowercase() == role)
+        .any(|(_, text)| text.as_str().is_some_and(|t| t.split(',').any(within)))
+}
+
+/// The UID of the object's controller.
+pub fn controller(object: &Value) -> Option<&str> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|o| o["controller"] == true)?;
+    owner["uid"].as_str()
+}
+
+/// Whether an object is being deleted.
+pub fn is_deleting(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// The phase of a pod.
+pub fn phase(pod: &Value) -> &str {
+    pod["status"]["phase"].as_str().unwrap_or("Pending")
+}
+
+/// Whether a pod has ended.
+pub fn has_ended(pod: &Value) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether an object has the label by which operators watch.
+pub fn is_labelled(object: &Value) -> bool {
+    let label = &object["metadata"]["labels"][labels::OPERATOR_NAME];
+    label.as_str().is_some_and(|l| l.ends_with("job-controller"))
+}

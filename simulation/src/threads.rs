@@ -1,0 +1,28 @@
+//! Many runs on several threads. Each run is one thread's alone.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::report::Report;
+
+/// Does `act` for every number below `count`, on so many threads, and sums up.
+pub fn parallel(count: u64, threads: u32, act: impl Fn(u64, &mut Report) + Sync) -> Report {
+    let next = AtomicU64::new(0);
+    let sum = Mutex::new(Report::default());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut report = Report::default();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        break;
+                    }
+                    act(number, &mut report);
+                }
+                sum.lock().unwrap_or_else(PoisonError::into_inner).merge(report);
+            });
+        }
+    });
+    sum.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,85 @@
+//! A slice of what `make sim` does: the seeds that once broke something, some more, and deaths at every
+//! call of some workloads.
+
+// A panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use training_job_simulation::REGRESSIONS;
+use training_job_simulation::exhaustive::{self, Trial};
+use training_job_simulation::report::Report;
+use training_job_simulation::run::{Scenario, run};
+use training_job_simulation::settings::VERSION;
+use training_job_simulation::threads::parallel;
+use training_job_simulation::workloads;
+
+const THREADS: u32 = 2;
+
+fn assert_sound(report: &Report) {
+    let broken = &report.violations;
+    assert!(broken.is_empty(), "{broken:#?}\nsee more: make sim SEED=<number>");
+}
+
+#[test]
+fn no_seed_that_once_broke_something_does_so_again() {
+    let lines = REGRESSIONS.lines().filter(|line| !line.starts_with('#'));
+    let seeds: Vec<u64> = lines
+        .map(|line| {
+            let mut words = line.split_whitespace();
+            let version: u32 = words.next().unwrap().parse().unwrap();
+            assert_eq!(
+                version, VERSION,
+                "seeds mean other runs now: find the like of {line:?}, or drop it"
+            );
+            words.next().unwrap().parse().unwrap()
+        })
+        .collect();
+    let report = parallel(seeds.len() as u64, THREADS, |n, report| {
+        let seed = seeds[usize::try_from(n).unwrap()];
+        report.add(seed, &run(&Scenario::of(seed)));
+    });
+    assert_sound(&report);
+}
+
+#[test]
+fn some_seeds_hold() {
+    // Others than those that `make sim` begins with.
+    const FROM: u64 = 1_000_000_000;
+    let report = parallel(100, THREADS, |n, report| {
+        report.add(FROM + n, &run(&Scenario::of(FROM + n)));
+    });
+    assert_sound(&report);
+    assert!(report.jobs > 150 && report.faults.len() > 15, "{report:?}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run_to_the_byte() {
+    for seed in 1..=12 {
+        let scenario = Scenario::of(seed);
+        let first = run(&scenario);
+        // On a thread of its own, and with its faults listed instead of drawn.
+        let again = std::thread::scope(|scope| scope.spawn(|| run(&scenario)).join().unwrap());
+        assert!(first.history == again.history, "seed {seed}");
+        let listed = Scenario {
+            faults: Some(first.met.clone()),
+            ..scenario
+        };
+        assert_eq!(run(&listed).hash, first.hash, "seed {seed}, its faults listed");
+    }
+}
+
+#[test]
+fn an_operator_may_die_at_any_call_of_a_small_life() {
+    for workload in workloads::all() {
+        if !["success", "restart-job", "suspend-resume", "recreate"].contains(&&*workload.name) {
+            continue;
+        }
+        let expected = exhaustive::undisturbed(&workload);
+        let cases = exhaustive::cases(&workload, &expected, Trial::Deaths);
+        let report = parallel(cases.len() as u64, THREADS, |n, report| {
+            let case = &cases[usize::try_from(n).unwrap()];
+            exhaustive::try_case(&workload, &expected, case, report);
+        });
+        assert_sound(&report);
+        assert!(report.runs > 20, "{}", workload.name);
+    }
+}
