@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::PostParams;
 use kube::{Api, Client};
 
+use crate::api::FailureRecord;
 use crate::job::TrainingJob;
 use crate::plan::{ChildKind, PlannedEvent};
 use crate::retry::CallTimeout;
@@ -75,6 +76,24 @@ impl Recorder {
         if let Err(error) = sent {
             tracing::warn!(namespace, name, reason = event.reason, %error, "failed to send an event");
         }
+    }
+}
+
+/// One line for what an event tells; of a failure, with the replica that failed first.
+pub(super) fn log(
+    kind: &str,
+    namespace: &str,
+    job: &str,
+    failure: Option<&FailureRecord>,
+    event: &PlannedEvent,
+) {
+    let (reason, message) = (&event.reason, &event.message);
+    let role = failure.and_then(|f| f.role.as_ref());
+    let index = failure.and_then(|f| f.index);
+    if event.warning {
+        tracing::warn!(kind, namespace, job, role, index, reason, "{message}");
+    } else {
+        tracing::info!(kind, namespace, job, reason, "{message}");
     }
 }
 

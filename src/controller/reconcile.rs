@@ -14,7 +14,7 @@ use kube::{Api, Resource};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::api::{FailureRecord, JobStatus};
+use crate::api::JobStatus;
 use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan, PlannedEvent};
@@ -411,24 +411,12 @@ impl<J: TrainingJob> KindOf<J> {
         for event in fresh.iter().chain(&planned) {
             let name = stored.meta().name.as_deref().unwrap_or_default();
             let failure = failure.filter(|_| event.warning);
-            log_event(&self.name(), &namespace, name, failure, event);
+            events::log(&self.name(), &namespace, name, failure, event);
         }
         for (order, event) in (0..).zip(done.iter().chain(&fresh).chain(&planned)) {
             let at = now.checked_add(SignedDuration::from_nanos(order)).unwrap_or(now);
             shared.recorder.send(stored, event, at).await;
         }
-    }
-}
-
-/// One line for what an event tells; of a failure, with the replica that failed first.
-fn log_event(kind: &str, namespace: &str, job: &str, failure: Option<&FailureRecord>, event: &PlannedEvent) {
-    let (reason, message) = (&event.reason, &event.message);
-    let role = failure.and_then(|f| f.role.as_ref());
-    let index = failure.and_then(|f| f.index);
-    if event.warning {
-        tracing::warn!(kind, namespace, job, role, index, reason, "{message}");
-    } else {
-        tracing::info!(kind, namespace, job, reason, "{message}");
     }
 }
 
