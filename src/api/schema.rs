@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
@@ -87,6 +88,9 @@ pub(crate) fn object_meta() -> &'static JSONSchemaProps {
 /// Go has them dropped. `serde(default)` becomes an empty default, which would be filled in where
 /// the user wrote nothing, and make `required` vain: the fields of the spec that every job needs are
 /// `required` instead.
+///
+/// Behind the kind's own columns it gets those that `kubectl get -o wide` shows of every job: what the
+/// shared status tells of start, end, restarts and failure.
 pub fn tidy_definition(
     mut definition: CustomResourceDefinition,
     required: &[&str],
@@ -95,6 +99,10 @@ pub fn tidy_definition(
     let kind = &definition.spec.names.kind;
     definition.spec.names.list_kind = Some(format!("{kind}List"));
     for version in &mut definition.spec.versions {
+        version
+            .additional_printer_columns
+            .get_or_insert_default()
+            .extend(wide_columns());
         let schema = version
             .schema
             .as_mut()
@@ -110,6 +118,22 @@ pub fn tidy_definition(
         }
     }
     definition
+}
+
+fn wide_columns() -> [CustomResourceColumnDefinition; 4] {
+    [
+        ("Started", "date", ".status.startTime"),
+        ("Finished", "date", ".status.completionTime"),
+        ("Restarts", "integer", ".status.restartCount"),
+        ("Failure", "string", ".status.failure.reason"),
+    ]
+    .map(|(name, type_, json_path)| CustomResourceColumnDefinition {
+        name: name.to_owned(),
+        type_: type_.to_owned(),
+        json_path: json_path.to_owned(),
+        priority: Some(1),
+        ..CustomResourceColumnDefinition::default()
+    })
 }
 
 fn tidy(schema: &mut JSONSchemaProps) {

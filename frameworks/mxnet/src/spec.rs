@@ -9,7 +9,6 @@ use training_job::api::{
 
 /// A distributed job of Apache MXNet, TVM or BytePS.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[allow(clippy::duplicated_attributes, reason = "of two columns")]
 #[kube(
     group = "kubeflow.org",
     version = "v1",
@@ -21,31 +20,7 @@ use training_job::api::{
     status = "JobStatus",
     derive = "PartialEq",
     printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "Started",
-        type_ = "date",
-        json_path = ".status.startTime",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Finished",
-        type_ = "date",
-        json_path = ".status.completionTime",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Restarts",
-        type_ = "integer",
-        json_path = ".status.restartCount",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Failure",
-        type_ = "string",
-        json_path = ".status.failure.reason",
-        priority = 1
-    )
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MXJobSpec {
