@@ -173,13 +173,14 @@ impl Applier<'_> {
             return Err(ApplyError::StillThere);
         }
         let _permit = self.limit.acquire().await;
+        let sent = self.children().lists::<C>();
         match self
             .timeout
             .call(api.create(&PostParams::default(), object))
             .await
         {
             Ok(created) => {
-                self.children().answered::<C>(&created);
+                self.children().answered::<C>(&created, sent);
                 self.log("created", kind, name);
                 Ok(())
             }
@@ -194,6 +195,7 @@ impl Applier<'_> {
     where
         C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
+        let sent = self.children().lists::<C>();
         let there = match self.timeout.call(api.get(name)).await {
             Ok(there) => there,
             // It has gone since.
@@ -220,7 +222,7 @@ impl Applier<'_> {
             }
             return Err(ApplyError::StillThere);
         }
-        self.children().answered::<C>(&there);
+        self.children().answered::<C>(&there, sent);
         if deleting {
             Err(ApplyError::StillThere)
         } else {

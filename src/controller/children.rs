@@ -122,6 +122,17 @@ pub(super) struct Children {
     services: Tracker,
 }
 
+/// How many lists had begun at some moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lists(u64);
+
+impl Lists {
+    /// One more begins.
+    pub(super) fn begin(&mut self) {
+        self.0 += 1;
+    }
+}
+
 /// What is known of the objects of one kind.
 #[derive(Default)]
 pub(super) struct Tracker {
@@ -130,6 +141,8 @@ pub(super) struct Tracker {
     /// The version up to which the watch has told everything.
     seen: Version,
     list: Option<List>,
+    /// How many lists have begun.
+    lists: Lists,
     /// Objects that this controller has deleted, until they are gone.
     deleted_here: BTreeSet<String>,
 }
@@ -200,6 +213,7 @@ impl Children {
     /// A list begins.
     pub(super) fn list_begins<C: Tracked>(&mut self) {
         let tracker = C::tracker(self);
+        tracker.lists.begin();
         tracker.list = Some(List {
             unlisted: tracker.entries.keys().cloned().collect(),
             answered: BTreeSet::new(),
@@ -281,11 +295,22 @@ impl Children {
         self.remove::<C>(&key, Some(&last))
     }
 
-    /// The server has answered an own write, or a question, with this object.
-    pub(super) fn answered<C: Tracked>(&mut self, object: &C::Object) {
+    /// How many lists have begun, to be told with the answer to a call that is sent now.
+    pub(super) fn lists<C: Tracked>(&mut self) -> Lists {
+        C::tracker(self).lists
+    }
+
+    /// The server has answered an own write, or a question, with this object; the call was sent when so many
+    /// lists had begun.
+    pub(super) fn answered<C: Tracked>(&mut self, object: &C::Object, sent: Lists) {
         let meta = kube::Resource::meta(object);
         let (key, version) = (key(meta), Version::of(meta));
         let tracker = C::tracker(self);
+        if tracker.lists != sent {
+            // What has begun since tells of the write, or the watch does. If neither does, the server was set
+            // back to a backup and knows nothing of it.
+            return;
+        }
         match &mut tracker.list {
             Some(list) => {
                 list.answered.insert(key);

@@ -51,6 +51,12 @@ fn held(children: &Children, owner: &str) -> Vec<String> {
     observed.pods.values().map(|p| text(p)).collect()
 }
 
+/// The server answers a call that was sent just now.
+fn answer(children: &mut Children, pod: &Pod) {
+    let sent = children.lists::<PodRecord>();
+    children.answered::<PodRecord>(pod, sent);
+}
+
 fn completed(children: &Children, owner: &str) -> Vec<String> {
     children.observe(owner).completed.keys().cloned().collect()
 }
@@ -82,7 +88,7 @@ fn an_answer_behind_the_watch_makes_no_ghost() {
     let mut children = listed(&[]);
     children.applied::<PodRecord>(&pod("a", "1", "j", 11));
     children.deleted::<PodRecord>(&pod("a", "1", "j", 12));
-    children.answered::<PodRecord>(&pod("a", "1", "j", 11));
+    answer(&mut children, &pod("a", "1", "j", 11));
     assert!(held(&children, "j").is_empty());
 }
 
@@ -90,9 +96,9 @@ fn an_answer_behind_the_watch_makes_no_ghost() {
 fn an_answer_from_before_a_list_makes_no_ghost() {
     let mut children = listed(&[]);
     list(&mut children, 20, &[]);
-    children.answered::<PodRecord>(&pod("a", "1", "j", 15));
+    answer(&mut children, &pod("a", "1", "j", 15));
     assert!(held(&children, "j").is_empty(), "the list would have named it");
-    children.answered::<PodRecord>(&pod("b", "2", "j", 21));
+    answer(&mut children, &pod("b", "2", "j", 21));
     assert_eq!(held(&children, "j"), ["b/2"], "this one came after it");
 }
 
@@ -100,7 +106,7 @@ fn an_answer_from_before_a_list_makes_no_ghost() {
 fn an_answer_before_a_bookmark_makes_no_ghost() {
     let mut children = listed(&[]);
     children.passed::<PodRecord>(Version::parse("30"));
-    children.answered::<PodRecord>(&pod("a", "1", "j", 25));
+    answer(&mut children, &pod("a", "1", "j", 25));
     assert!(held(&children, "j").is_empty());
 }
 
@@ -108,8 +114,8 @@ fn an_answer_before_a_bookmark_makes_no_ghost() {
 fn answers_during_a_list_are_judged_by_its_version() {
     let mut children = listed(&[]);
     children.list_begins::<PodRecord>();
-    children.answered::<PodRecord>(&pod("gone", "1", "j", 15));
-    children.answered::<PodRecord>(&pod("fresh", "2", "j", 25));
+    answer(&mut children, &pod("gone", "1", "j", 15));
+    answer(&mut children, &pod("fresh", "2", "j", 25));
     assert_eq!(held(&children, "j").len(), 2, "both may be there");
     assert_eq!(ends(&mut children, 20), 1, "a job is concerned");
     assert_eq!(held(&children, "j"), ["fresh/2"]);
@@ -119,7 +125,7 @@ fn answers_during_a_list_are_judged_by_its_version() {
 fn a_list_does_not_take_back_a_newer_answer() {
     let mut children = listed(&[]);
     children.list_begins::<PodRecord>();
-    children.answered::<PodRecord>(&in_phase("a", "1", "j", 25, "Succeeded"));
+    answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
     children.listed::<PodRecord>(&in_phase("a", "1", "j", 15, "Running"));
     ends(&mut children, 20);
     let phase = children.observe("j").pods["a"].phase;
@@ -131,7 +137,7 @@ fn the_end_of_a_predecessor_does_not_take_its_successor() {
     let mut children = listed(&[pod("a", "old", "j", 5)]);
     children.deleting_here::<PodRecord>("j", "a", "old");
     children.absent::<PodRecord>("ns", "a", "old");
-    children.answered::<PodRecord>(&pod("a", "new", "j", 30));
+    answer(&mut children, &pod("a", "new", "j", 30));
     assert!(children.deleted::<PodRecord>(&pod("a", "old", "j", 20)).is_none());
     assert_eq!(held(&children, "j"), ["a/new"]);
 }
@@ -139,7 +145,7 @@ fn the_end_of_a_predecessor_does_not_take_its_successor() {
 #[test]
 fn a_name_passes_from_one_job_to_the_next() {
     let mut children = listed(&[pod("a", "1", "j", 5)]);
-    children.answered::<PodRecord>(&pod("a", "2", "k", 30));
+    answer(&mut children, &pod("a", "2", "k", 30));
     children.deleted::<PodRecord>(&pod("a", "1", "j", 20));
     assert!(held(&children, "j").is_empty());
     assert_eq!(held(&children, "k"), ["a/2"]);
@@ -148,7 +154,7 @@ fn a_name_passes_from_one_job_to_the_next() {
 #[test]
 fn older_events_are_passed_over() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
-    children.answered::<PodRecord>(&in_phase("a", "1", "j", 12, "Failed"));
+    answer(&mut children, &in_phase("a", "1", "j", 12, "Failed"));
     assert!(children.applied::<PodRecord>(&pod("a", "1", "j", 11)).is_empty());
     assert_eq!(
         children.observe("j").pods["a"].phase,
@@ -224,4 +230,18 @@ fn the_time_of_an_end_is_known_only_if_it_was_seen() {
     children.applied::<PodRecord>(&ended("unseen", 13));
     assert_eq!(time(&children, "seen"), first, "it ends once");
     assert_eq!(time(&children, "unseen"), None);
+}
+
+#[test]
+fn an_answer_to_a_call_from_before_a_list_says_nothing() {
+    // The server was set back to a backup in between: neither its lists nor its watches know of the pod.
+    let mut children = listed(&[]);
+    let sent = children.lists::<PodRecord>();
+    list(&mut children, 8, &[]);
+    children.answered::<PodRecord>(&pod("a", "1", "j", 11), sent);
+    assert_eq!(held(&children, "j"), [""; 0]);
+    children.list_begins::<PodRecord>();
+    children.answered::<PodRecord>(&pod("a", "1", "j", 11), sent);
+    ends(&mut children, 9);
+    assert_eq!(held(&children, "j"), [""; 0]);
 }

@@ -8,6 +8,7 @@ use kube::Resource;
 use crate::job::TrainingJob;
 use crate::version::Version;
 
+use super::children::Lists;
 use super::stored::Stored;
 
 /// A job's namespace and name.
@@ -17,6 +18,8 @@ pub(super) type JobName = (String, String);
 pub(super) struct Jobs<J> {
     jobs: BTreeMap<JobName, Arc<Stored<J>>>,
     list: Option<List>,
+    /// How many lists have begun.
+    lists: Lists,
 }
 
 /// A list under way.
@@ -32,6 +35,7 @@ impl<J> Default for Jobs<J> {
         Self {
             jobs: BTreeMap::new(),
             list: None,
+            lists: Lists::default(),
         }
     }
 }
@@ -44,6 +48,7 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// A list begins.
     pub(super) fn list_begins(&mut self) {
+        self.lists.begin();
         self.list = Some(List {
             unlisted: self.jobs.keys().cloned().collect(),
             answered: BTreeSet::new(),
@@ -89,9 +94,18 @@ impl<J: TrainingJob> Jobs<J> {
         uid(job)
     }
 
-    /// The server has answered an own write with this job. A job that is not held any more has been
+    /// How many lists have begun, to be told with the answer to a call that is sent now.
+    pub(super) fn lists(&self) -> Lists {
+        self.lists
+    }
+
+    /// The server has answered an own write with this job, which was sent when so many lists had begun. What has
+    /// begun since knows better, as for [`Children::answered`](super::children::Children::answered). A job that is not held any more has been
     /// deleted since: nothing is written to one that was not held.
-    pub(super) fn answered(&mut self, job: Stored<J>) {
+    pub(super) fn answered(&mut self, job: Stored<J>, sent: Lists) {
+        if self.lists != sent {
+            return;
+        }
         let name = name(&job);
         let held = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(&job));
         if !held || self.holds_newer(&name, &job) {

@@ -80,10 +80,16 @@ fn held(jobs: &Jobs<ToyJob>) -> Option<String> {
     ))
 }
 
+/// The server answers a call that was sent just now.
+fn answer(jobs: &mut Jobs<ToyJob>, job: Stored<ToyJob>) {
+    let sent = jobs.lists();
+    jobs.answered(job, sent);
+}
+
 #[test]
 fn the_newest_state_is_held() {
     let mut jobs = listed([job("a", 5)]);
-    jobs.answered(job("a", 9));
+    answer(&mut jobs, job("a", 9));
     assert_eq!(jobs.applied(job("a", 7)), None);
     assert_eq!(held(&jobs).unwrap(), "a@9");
     jobs.applied(job("a", 10));
@@ -95,7 +101,7 @@ fn a_namesake_takes_the_place_and_is_told_of() {
     let mut jobs = listed([job("a", 5)]);
     assert_eq!(jobs.applied(job("b", 9)).as_deref(), Some("a"));
     assert_eq!(held(&jobs).unwrap(), "b@9");
-    jobs.answered(job("a", 12));
+    answer(&mut jobs, job("a", 12));
     assert_eq!(held(&jobs).unwrap(), "b@9", "an answer about its predecessor");
 }
 
@@ -103,7 +109,7 @@ fn a_namesake_takes_the_place_and_is_told_of() {
 fn an_answer_does_not_bring_back_what_is_gone() {
     let mut jobs = listed([job("a", 5)]);
     assert_eq!(jobs.deleted(&job("a", 8)), "a");
-    jobs.answered(job("a", 9));
+    answer(&mut jobs, job("a", 9));
     assert_eq!(held(&jobs), None);
 }
 
@@ -111,7 +117,7 @@ fn an_answer_does_not_bring_back_what_is_gone() {
 fn an_answer_during_a_list_does_not_keep_what_the_list_lacks() {
     let mut jobs = listed([job("a", 5)]);
     jobs.list_begins();
-    jobs.answered(job("a", 9));
+    answer(&mut jobs, job("a", 9));
     let gone = jobs.list_ends();
     assert_eq!(gone.len(), 1);
     assert_eq!(held(&jobs), None);
@@ -121,7 +127,7 @@ fn an_answer_during_a_list_does_not_keep_what_the_list_lacks() {
 fn a_list_does_not_take_back_an_answer_that_came_since_it_began() {
     let mut jobs = listed([job("a", 5)]);
     jobs.list_begins();
-    jobs.answered(job("a", 9));
+    answer(&mut jobs, job("a", 9));
     jobs.listed(job("a", 5));
     jobs.list_ends();
     assert_eq!(held(&jobs).unwrap(), "a@9");
@@ -150,4 +156,17 @@ fn what_is_not_a_job_is_held_all_the_same() {
         }
         Stored::Job(job) => panic!("{job:?}"),
     }
+}
+
+#[test]
+fn an_answer_to_a_call_from_before_a_list_says_nothing() {
+    // The server was set back to a backup in between.
+    let mut jobs = listed([job("a", 5)]);
+    let sent = jobs.lists();
+    jobs.list_begins();
+    jobs.answered(job("a", 9), sent);
+    jobs.listed(job("a", 5));
+    jobs.list_ends();
+    jobs.answered(job("a", 9), sent);
+    assert_eq!(held(&jobs).unwrap(), "a@5");
 }

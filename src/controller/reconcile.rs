@@ -34,8 +34,8 @@ use super::stored::Stored;
 /// How long changes of mere counts are collected before they are written.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);
 
-/// The longest time until a job is looked at again for a time limit: clocks are set.
-const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
+/// The longest time until a job is looked at again for a time limit: clocks are set, and machines sleep.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
 /// A kind of jobs under this controller, whatever its type.
 pub(super) trait Kind: Send + Sync {
@@ -328,6 +328,7 @@ impl<J: TrainingJob> KindOf<J> {
                 return Ok(Written::Later(due));
             }
         }
+        let sent = self.jobs().lists();
         let written = report::write_status(&shared.client, shared.timeout, stored, old, &change.status).await;
         let answer = match written {
             // What is wrong with the job is wrong with every write of it, until it is edited.
@@ -356,7 +357,7 @@ impl<J: TrainingJob> KindOf<J> {
                 &change.status,
             );
         }
-        self.jobs().answered(answer);
+        self.jobs().answered(answer, sent);
         if !changed {
             return Ok(Written::Unchanged);
         }
