@@ -130,7 +130,14 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                 p.phase == crate::observed::Phase::Running && !p.deleting && p.name.starts_with(&prefix)
             };
             let active = observed.pods.values().filter(runs).count();
-            role.active = i32::try_from(active).unwrap_or(i32::MAX);
+            // A pod in which a container was restarted runs, and its replica may be counted as failed.
+            let mut roles = draft.job.topology.roles.iter();
+            let replicas = roles
+                .find(|r| r.name() == name.as_str())
+                .map_or(0, |r| r.replicas);
+            let ended = role.succeeded.saturating_add(role.failed);
+            let most = i32::try_from(replicas).unwrap_or(i32::MAX).saturating_sub(ended);
+            role.active = i32::try_from(active).unwrap_or(i32::MAX).min(most.max(0));
         }
     }
 }

@@ -130,3 +130,16 @@ fn a_job_that_is_being_deleted_is_left_to_the_garbage_collector() {
     w.pod("worker-0").vanishes();
     assert!(w.plan().is_idle());
 }
+
+#[test]
+fn a_replica_that_failed_and_runs_again_after_the_end_is_counted_once() {
+    // Its container was restarted in place, which restarts the job, in the moment in which the job succeeded.
+    let policy = "cleanPodPolicy: None, restartScope: Job";
+    let mut w = World::train("Scheduler=1 Server=2 Worker=1", policy).started();
+    w.pod("server-0").restarts_in_place(137);
+    w.pod("scheduler-0").succeeds();
+    w.settle();
+    assert_eq!(w.state(), ["Created", "Succeeded"]);
+    let server = &w.status().replica_statuses["Server"];
+    assert_eq!((server.active, server.succeeded, server.failed), (1, 0, 1));
+}
