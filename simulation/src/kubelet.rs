@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use training_job::memory::{Action, Cluster, Object};
 
-use crate::wire;
+use crate::{job, wire};
 
 /// How long a pod takes to start, and to stop.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -73,6 +73,9 @@ struct Held {
     deleting: bool,
 }
 
+/// What becomes of each pod, by UID.
+type Fates = BTreeMap<String, Fate>;
+
 type Changed = Arc<Mutex<Vec<(Action, Arc<Object>)>>>;
 
 /// When what is done to which pod; the name before the UID, which says nothing.
@@ -111,6 +114,7 @@ impl Nodes {
             }
         });
         let mut held: BTreeMap<String, Held> = BTreeMap::new();
+        let mut fates: Fates = BTreeMap::new();
         let mut gone: BTreeSet<String> = BTreeSet::new();
         let mut agenda = Agenda::new();
         loop {
@@ -119,11 +123,22 @@ impl Nodes {
                 held.clear();
                 gone.clear();
                 agenda.clear();
-                let pods = cluster.list("pods", None).into_iter();
+                // What has ended stays so.
+                let pods = cluster
+                    .list("pods", None)
+                    .into_iter()
+                    .filter(|p| !job::has_ended(p.value()));
                 fresh = pods.map(|pod| (Action::Added, pod)).collect();
             }
             for (action, object) in fresh {
-                notice(action, &object, &script, &mut held, &mut gone, &mut agenda);
+                notice(
+                    action,
+                    &object,
+                    (&script, &mut fates),
+                    &mut held,
+                    &mut gone,
+                    &mut agenda,
+                );
             }
             self.ahead.store(agenda.len(), Ordering::Relaxed);
             let next = agenda.first_key_value().map(|((at, ..), _)| *at);
@@ -147,7 +162,7 @@ impl Nodes {
 fn notice(
     action: Action,
     object: &Object,
-    script: &Script,
+    (script, fates): (&Script, &mut Fates),
     held: &mut BTreeMap<String, Held>,
     gone: &mut BTreeSet<String>,
     agenda: &mut Agenda,
@@ -174,7 +189,9 @@ fn notice(
             namespace: text("/metadata/namespace").to_owned(),
             name: name.clone(),
             container: text("/spec/containers/0/name").to_owned(),
-            fate: script(&name, attempt(pod)),
+            fate: *fates
+                .entry(uid.clone())
+                .or_insert_with(|| script(&name, attempt(pod))),
             deleting: false,
         };
         for (at, step) in pod.life() {

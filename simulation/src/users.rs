@@ -312,7 +312,7 @@ fn status(random: &mut Random) -> Value {
             json!({"conditions": [{"type": "Failed", "status": "False", "lastTransitionTime": time}]}),
             json!({"replicaStatuses": {"Worker": {"active": 99, "failed": -7}, "Sleeper": {}}}),
             json!({"replicaStatuses": null, "startTime": null}),
-            json!({"startTime": "2035-01-01T00:00:00Z"}),
+            json!({"startTime": "2029-12-31T23:00:00Z"}),
             json!({"completionTime": time}),
             json!({"restartCount": 50}),
             json!({"recovery": null}),

@@ -332,7 +332,11 @@ fn justified_deletion(m: &Moment<'_>) -> Option<String> {
     }
     let life = m.former_owner(m.since(m.patience.others))?;
     let is_pod = m.change.plural() == "pods";
-    let earlier = |job: &Value| is_pod && i64::from(kubelet::attempt(child)) < job::attempt(job, name);
+    let earlier = |job: &Value| {
+        let ahead = i64::from(kubelet::attempt(child)) - job::attempt(job, name);
+        // Of an attempt so far ahead that somebody must have made it up.
+        is_pod && (ahead < 0 || ahead > 1_000_000)
+    };
     let reason = |job: &Value| {
         job::end(job).is_some()
             || job::is_suspended(job)

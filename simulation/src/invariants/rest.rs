@@ -105,8 +105,13 @@ impl Rest {
             return None;
         }
         if job::is_invalid(job) {
-            let told = job::is(job, "Failed") || job::is(job, "Created");
-            return (!told).then(|| "it is invalid, and nobody says so".to_owned());
+            let end = job::end(job);
+            let told = end.is_some() || job::is(job, "Created");
+            let message = "it is invalid, and nobody says so".to_owned();
+            return match end {
+                Some(_) => overdue(job),
+                None => (!told).then_some(message),
+            };
         }
         if let Some(end) = job::end(job) {
             return tidied(job, end, &pods, &services);
@@ -181,20 +186,14 @@ type Children<'a> = BTreeMap<&'a str, &'a Value>;
 
 /// The clean-up policy of an ended job is carried out, and its time to live kept.
 fn tidied(job: &Value, end: &str, pods: &Children<'_>, services: &Children<'_>) -> Option<String> {
-    let policy = job.pointer("/spec/runPolicy");
-    let policy = |name: &str| policy.map_or(&Value::Null, |p| &p[name]);
-    if policy("ttlSecondsAfterFinished")
-        .as_i64()
-        .is_some_and(|ttl| ttl < 600)
-    {
-        return Some("its time to live is over".to_owned());
-    }
-    if job::is_refused(job) {
-        return None;
+    let overdue = overdue(job);
+    if overdue.is_some() || job::is_refused(job) {
+        return overdue;
     }
     let reason = job["status"]["failure"]["reason"].as_str().unwrap_or_default();
     let limit = end == "Failed" && matches!(reason, "DeadlineExceeded" | "BackoffLimitExceeded");
-    let clean = policy("cleanPodPolicy").as_str().unwrap_or("Running");
+    let clean = job.pointer("/spec/runPolicy/cleanPodPolicy");
+    let clean = clean.and_then(Value::as_str).unwrap_or("Running");
     match clean {
         "All" => {
             let left = pods.keys().chain(services.keys()).next()?;
@@ -210,6 +209,12 @@ fn tidied(job: &Value, end: &str, pods: &Children<'_>, services: &Children<'_>) 
             Some(format!("service {unused} is left without a pod"))
         }
     }
+}
+
+/// The time to live of an ended job is kept.
+fn overdue(job: &Value) -> Option<String> {
+    let ttl = job.pointer("/spec/runPolicy/ttlSecondsAfterFinished")?;
+    (ttl.as_i64()? < 600).then(|| "its time to live is over".to_owned())
 }
 
 /// An active job has all its replicas, and none that ended badly.
