@@ -83,5 +83,7 @@ public-api: toolchain ## Write docs/public-api.txt anew (builds tools for minute
 release-check: toolchain ## Compare the interface with docs/public-api.txt, and the version with the last tag's
 	@tools/release.sh check
 
-bench: ## Compare `local run` with the same processes started by a shell script
+bench: toolchain ## Measure how fast jobs are rendered, and `local run` beside the same processes of a shell script
+	cargo bench --quiet --package training-job-mxnet --bench render
+	cargo bench --quiet --package training-operator --bench render
 	@benches/local/compare.sh

@@ -162,9 +162,10 @@ impl Network {
         }
     }
 
-    /// The call that is being carried out.
-    pub fn cause(&self) -> Option<Cause> {
-        self.state().cause.clone()
+    /// Tells the call that is being carried out. Holds nothing of the cluster, which may hold it.
+    pub(crate) fn causes(&self) -> impl Fn() -> Option<Cause> + Send + 'static {
+        let state = self.state.clone();
+        move || state.lock().unwrap_or_else(PoisonError::into_inner).cause.clone()
     }
 
     fn judge(&self, call: &Call) -> Option<Fault> {

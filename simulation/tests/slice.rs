@@ -4,13 +4,17 @@
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::sync::Arc;
+
 use training_job_simulation::REGRESSIONS;
 use training_job_simulation::exhaustive::{self, Trial};
+use training_job_simulation::kubelet::Fate;
 use training_job_simulation::report::Report;
 use training_job_simulation::run::{Scenario, run};
 use training_job_simulation::settings::Settings;
 use training_job_simulation::threads::parallel;
 use training_job_simulation::workloads;
+use training_job_simulation::world::{SMALL, World, train};
 
 const THREADS: u32 = 2;
 
@@ -61,6 +65,31 @@ fn the_same_seed_is_the_same_run_to_the_byte() {
         };
         assert_eq!(run(&listed).hash, first.hash, "seed {seed}, its faults listed");
     }
+}
+
+#[test]
+fn nothing_of_a_run_outlives_it() {
+    let held = Arc::new(());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::new(|_, _| Fate::Runs);
+        let by_cluster = held.clone();
+        world.cluster.on_change(move |_, _| {
+            let _ = &by_cluster;
+        });
+        world.create(train("job", &SMALL)).await;
+        world.pass(10).await;
+    });
+    drop(runtime);
+    assert_eq!(
+        Arc::strong_count(&held),
+        1,
+        "millions of runs need memory for one"
+    );
 }
 
 #[test]

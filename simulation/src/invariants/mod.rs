@@ -79,9 +79,9 @@ impl Monitor {
             last_change: 0,
         }));
         let monitor = Self { state };
-        let (state, network, history) = (monitor.clone(), network.clone(), history.clone());
+        let (state, cause_now, history) = (monitor.clone(), network.causes(), history.clone());
         cluster.on_change(move |view, change| {
-            let cause = network.cause();
+            let cause = cause_now();
             let by = cause
                 .as_ref()
                 .map_or("others".to_owned(), |c| format!("op{}", c.call.operator));
