@@ -71,7 +71,13 @@ pub fn undisturbed(workload: &Workload) -> Outcome {
     outcome
 }
 
-/// Runs a case, and holds its end against the undisturbed one (I17).
+/// What one fault may cost in calls besides: each child may be asked about and made again, and some events and
+/// statuses are written again.
+fn allowance(undisturbed: &Outcome) -> u64 {
+    2 * undisturbed.children + 12
+}
+
+/// Runs a case, and holds its end (I17) and its cost (I15) against the undisturbed one.
 pub fn try_case(workload: &Workload, expected: &Outcome, case: &Case, report: &mut Report) -> Outcome {
     let scenario = Scenario {
         faults: Some(case.1.clone()),
@@ -83,6 +89,14 @@ pub fn try_case(workload: &Workload, expected: &Outcome, case: &Case, report: &m
             id: "I17",
             at: 0,
             what: differences(&expected.remains, &outcome.remains),
+        });
+    }
+    let most = expected.work + case.1.len() as u64 * allowance(expected);
+    if outcome.violations.is_empty() && outcome.work > most {
+        outcome.violations.push(Violation {
+            id: "I15",
+            at: 0,
+            what: format!("{} calls, and {} without faults", outcome.work, expected.work),
         });
     }
     report.add(&case.0, &outcome);

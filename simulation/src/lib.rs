@@ -13,6 +13,7 @@ pub mod history;
 pub mod invariants;
 pub mod job;
 pub mod kubelet;
+pub mod lives;
 pub mod network;
 pub mod random;
 pub mod report;

@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use training_job_simulation::exhaustive::{self, Trial};
+use training_job_simulation::lives;
 use training_job_simulation::report::{Report, describe};
 use training_job_simulation::run::{Scenario, run};
-use training_job_simulation::settings::VERSION;
+use training_job_simulation::settings::{Settings, VERSION};
 use training_job_simulation::shrink::shrink;
 use training_job_simulation::threads::parallel;
 use training_job_simulation::workloads;
@@ -28,6 +29,9 @@ struct Arguments {
     /// How many threads to use.
     #[arg(long, global = true, default_value_t = 2)]
     threads: u32,
+    /// What seeds mean: the version of the settings.
+    #[arg(long, global = true, default_value_t = VERSION, value_parser = clap::value_parser!(u32).range(1..=i64::from(VERSION)))]
+    settings: u32,
 }
 
 #[derive(Subcommand)]
@@ -48,6 +52,11 @@ enum Command {
         #[arg(long)]
         whole: bool,
     },
+    /// Measure how fast jobs of four pods live when nothing goes wrong.
+    Lives {
+        /// How many.
+        count: u64,
+    },
     /// Try every fault at every call of small workloads.
     Exhaustive {
         /// Only workloads whose name contains this.
@@ -66,8 +75,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let threads = arguments.threads.max(1);
     let sound = match arguments.command {
-        Command::Seeds { count, from } => seeds(from, count, threads),
-        Command::Seed { seed, whole } => one(seed, whole),
+        Command::Seeds { count, from } => seeds(from, count, arguments.settings, threads),
+        Command::Seed { seed, whole } => one(seed, arguments.settings, whole),
+        Command::Lives { count } => lives(count, threads),
         Command::Exhaustive { only, pairs, history } => every(&only, pairs, history, threads),
     };
     if sound {
@@ -77,11 +87,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn seeds(from: u64, count: u64, threads: u32) -> bool {
+fn seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
     let begun = Instant::now();
     let report = parallel(count, threads, |n, report| {
         let seed = from + n;
-        let outcome = run(&Scenario::of(seed));
+        let outcome = run(&Scenario::with(Settings::of_version(seed, version)));
         if let Some(violation) = outcome.violations.first() {
             println!("seed {seed}: {violation}");
         }
@@ -89,13 +99,25 @@ fn seeds(from: u64, count: u64, threads: u32) -> bool {
     });
     print!("{}", report.text(begun.elapsed(), threads));
     if let Some(seed) = report.violations.keys().next() {
-        println!("again, and smaller: make sim SEED={seed}   (settings version {VERSION})");
+        println!("again, and smaller: target/release/sim seed {seed} --settings {version}");
     }
     report.violations.is_empty()
 }
 
-fn one(seed: u64, whole: bool) -> bool {
-    let scenario = Scenario::of(seed);
+fn lives(count: u64, threads: u32) -> bool {
+    let begun = Instant::now();
+    let worlds = count.div_ceil(lives::TOGETHER);
+    parallel(worlds, threads, |_, _| lives::live());
+    let (count, seconds) = (worlds * lives::TOGETHER, begun.elapsed().as_secs_f64());
+    let rate = count as f64 / seconds / f64::from(threads);
+    println!(
+        "{count} lives of jobs of four pods in {seconds:.1} s on {threads} thread(s): {rate:.0} per second and thread"
+    );
+    true
+}
+
+fn one(seed: u64, version: u32, whole: bool) -> bool {
+    let scenario = Scenario::with(Settings::of_version(seed, version));
     let outcome = run(&scenario);
     let Some(violation) = outcome.violations.first() else {
         print!("{}", outcome.history);

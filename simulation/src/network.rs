@@ -34,6 +34,8 @@ pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
 struct State {
     calls: Vec<Call>,
     count: u64,
+    /// Those that neither list nor watch.
+    work: u64,
     rules: Vec<Rule>,
     lag: Option<Lag>,
     watches: u64,
@@ -126,6 +128,11 @@ impl Network {
         self.state().count
     }
 
+    /// How many of them neither listed nor watched.
+    pub fn work(&self) -> u64 {
+        self.state().work
+    }
+
     /// How many operators there were.
     pub fn operators(&self) -> u64 {
         self.state().operators as u64
@@ -173,6 +180,7 @@ impl Network {
         let fault = state.rules.iter_mut().find_map(|rule| rule(call));
         state.calls.push(call.clone());
         state.count += 1;
+        state.work += u64::from(!matches!(call.verb, "list" | "watch"));
         let tens = self.history.now() / 10_000;
         state.busy = if state.busy.0 == tens {
             (tens, state.busy.1 + 1)

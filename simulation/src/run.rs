@@ -75,6 +75,10 @@ pub struct Outcome {
     pub faults: BTreeMap<String, u64>,
     /// Calls of operators.
     pub calls: u64,
+    /// Those of them that neither list nor watch.
+    pub work: u64,
+    /// Pods and services that were made.
+    pub children: u64,
     /// Jobs that were made, and those that ended or were deleted.
     pub lives: (u64, u64),
     /// The log, and its hash.
@@ -230,7 +234,11 @@ async fn settle(world: &mut World) -> Vec<Violation> {
         if !calm && waited < LONGEST {
             continue;
         }
-        let problems = Rest::of(&world.cluster).problems();
+        let mut problems = Rest::of(&world.cluster).problems();
+        if world.was_restored() {
+            // Pods may have been made by a spec that was edited, and is as before again.
+            problems.retain(|(id, _)| *id != "I13");
+        }
         if problems.is_empty() && calm {
             return Vec::new();
         }
@@ -334,6 +342,8 @@ fn finish(world: World, met: &Met, end: Vec<Violation>) -> Outcome {
         sites: met.1,
         faults: world.network.faults(),
         calls: world.network.total(),
+        work: world.network.work(),
+        children: world.monitor.counts().values().map(|(made, _)| made).sum(),
         lives: world.monitor.lives(),
         history: world.history.text(),
         hash: world.history.hash(),

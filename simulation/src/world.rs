@@ -82,6 +82,7 @@ pub struct World {
     panicked: bool,
     nodes: Nodes,
     backup: Option<Backup>,
+    restored: bool,
 }
 
 impl World {
@@ -141,6 +142,7 @@ impl World {
             panicked: false,
             nodes,
             backup: None,
+            restored: false,
         }
     }
 
@@ -208,12 +210,18 @@ impl World {
     }
 
     /// Sets the cluster back to its backup, if there is one.
-    pub fn restore(&self, versions: Versions) {
+    pub fn restore(&mut self, versions: Versions) {
         if let Some(backup) = &self.backup {
             self.cluster.restore(backup, versions);
             self.monitor.restored(&self.cluster, self.history.now());
             self.nodes.restored();
+            self.restored = true;
         }
+    }
+
+    /// Whether it was ever set back.
+    pub fn was_restored(&self) -> bool {
+        self.restored
     }
 
     /// Lets this many seconds pass.

@@ -63,6 +63,12 @@ impl Moment<'_> {
         self.cause.map_or(self.now, |c| c.sent).saturating_sub(patience)
     }
 
+    /// Whether somebody wrote the status of this job while the view may be from that an operator acts on.
+    fn status_was_edited(&self, life: &JobLife) -> bool {
+        life.status_edited
+            .is_some_and(|at| at >= self.since(self.patience.others))
+    }
+
     /// The job that controls the object.
     fn owner(&self) -> Option<&JobLife> {
         self.memory.jobs.get(job::controller(self.before())?)
@@ -155,10 +161,8 @@ fn nothing_after_the_end(m: &Moment<'_>) -> Option<String> {
         return None;
     }
     let ended = |version: &Value| job::end(version).is_some() && !job::is_refused(version);
-    if m.owner()?
-        .since(m.since(m.patience.own))
-        .any(|version| !ended(version))
-    {
+    let life = m.owner()?;
+    if life.since(m.since(m.patience.own)).any(|v| !ended(v)) || m.status_was_edited(life) {
         return None;
     }
     m.says("made after the end of its job")
@@ -178,11 +182,11 @@ fn no_success_run_again(m: &Moment<'_>) -> Option<String> {
             && pod.attempt == attempt
             && pod.succeeded.is_some()
     });
-    let known = m
-        .owner()?
+    let life = m.owner()?;
+    let known = life
         .since(m.since(m.patience.own.max(1)))
         .all(|version| job::is_complete(version, m.change.name()));
-    (succeeded && known)
+    (succeeded && known && !m.status_was_edited(life))
         .then(|| m.says("it has ended well, and is run again"))
         .flatten()
 }

@@ -21,6 +21,8 @@ pub(crate) struct JobLife {
     /// The versions of it, and since when.
     versions: Vec<(u64, Arc<Object>)>,
     pub(crate) gone: Option<u64>,
+    /// When somebody other than an operator last wrote its status.
+    pub(crate) status_edited: Option<u64>,
 }
 
 /// A pod or service, by its UID.
@@ -56,9 +58,20 @@ impl JobLife {
 
 impl Memory {
     /// Enters a change.
-    pub(crate) fn enter(&mut self, change: &Change, now: u64) {
+    pub(crate) fn enter(&mut self, change: &Change, by_operator: bool, now: u64) {
         let gone = (change.action() == Action::Deleted).then_some(now);
         self.put(change.plural(), change.object(), gone, now);
+        let object = change.object().value();
+        let edited = change
+            .previous()
+            .is_some_and(|p| p.value()["status"] != object["status"]);
+        if edited
+            && !by_operator
+            && let Some(uid) = object["metadata"]["uid"].as_str()
+            && let Some(life) = self.jobs.get_mut(uid)
+        {
+            life.status_edited = Some(now);
+        }
     }
 
     /// The cluster was set back to what it holds now.
@@ -85,6 +98,7 @@ impl Memory {
             let life = self.jobs.entry(uid).or_insert_with(|| JobLife {
                 versions: Vec::new(),
                 gone: None,
+                status_edited: None,
             });
             life.gone = gone;
             life.versions.push((now, stored.clone()));

@@ -105,7 +105,7 @@ impl Monitor {
         for (id, check) in changes::ALL {
             found.extend(check(&moment).map(|what| Violation { id, at: now, what }));
         }
-        memory.enter(change, now);
+        memory.enter(change, cause.is_some(), now);
         state.last_change = now;
     }
 

@@ -106,7 +106,9 @@ impl Rest {
         }
         if job::is_invalid(job) {
             let end = job::end(job);
-            let told = end.is_some() || job::is(job, "Created");
+            // One that has started goes on as it was, and its events tell.
+            let started = !job["status"]["startTime"].is_null();
+            let told = end.is_some() || started || job::is(job, "Created");
             let message = "it is invalid, and nobody says so".to_owned();
             return match end {
                 Some(_) => overdue(job),

@@ -1,0 +1,34 @@
+//! How fast the simulation is when nothing goes wrong: lives of jobs, from their creation to their deletion.
+
+use crate::kubelet::Fate;
+use crate::world::{SMALL, World, train};
+
+/// Jobs in one world.
+pub const TOGETHER: u64 = 20;
+
+/// Lets so many jobs of four pods live at once in one world: they are made, run, end well and are deleted.
+///
+/// # Panics
+/// If one of them does not, or an invariant is broken.
+pub fn live() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::new(|name, _| Fate::Succeeds(if name.contains("scheduler") { 15 } else { 10 }));
+        let names: Vec<String> = (0..TOGETHER).map(|n| format!("job-{n}")).collect();
+        for name in &names {
+            world.create(train(name, &SMALL)).await;
+        }
+        world.pass(30).await;
+        for name in &names {
+            assert_eq!(world.conditions(name), "Created Running=False Succeeded");
+            world.delete(name).await;
+        }
+        world.pass(5).await;
+        assert_eq!(world.pods_now(), [""; 0]);
+        world.check();
+    });
+}
