@@ -115,3 +115,36 @@ fn differences(expected: &str, found: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads;
+
+    /// The invariants that a case breaks if the run without faults had been as `expected` makes it.
+    fn broken(expected: impl FnOnce(&mut Outcome)) -> Vec<&'static str> {
+        let workload = &workloads::all()[0];
+        let mut undisturbed = undisturbed(workload);
+        let case = cases(workload, &undisturbed, Trial::Deaths).remove(0);
+        expected(&mut undisturbed);
+        let outcome = try_case(workload, &undisturbed, &case, &mut Report::default());
+        outcome.violations.iter().map(|v| v.id).collect()
+    }
+
+    #[test]
+    fn i15_more_calls_than_a_fault_excuses_are_told() {
+        assert_eq!(broken(|_| {}), [""; 0]);
+        assert_eq!(
+            broken(|expected| (expected.work, expected.children) = (0, 0)),
+            ["I15"]
+        );
+    }
+
+    #[test]
+    fn i17_another_end_than_without_faults_is_told() {
+        assert_eq!(
+            broken(|expected| expected.remains.push_str("a pod more")),
+            ["I17"]
+        );
+    }
+}

@@ -5,7 +5,9 @@
 
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
 use training_job_simulation::exhaustive::{self, Trial};
@@ -16,6 +18,9 @@ use training_job_simulation::settings::{Settings, VERSION};
 use training_job_simulation::shrink::shrink;
 use training_job_simulation::threads::parallel;
 use training_job_simulation::workloads;
+
+/// How often it is told how far many seeds are.
+const PROGRESS: Duration = Duration::from_secs(10);
 
 // A run is mostly small objects that come and go.
 #[global_allocator]
@@ -89,13 +94,34 @@ fn main() -> ExitCode {
 
 fn seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
     let begun = Instant::now();
-    let report = parallel(count, threads, |n, report| {
+    let (done, broken) = (AtomicU64::new(0), AtomicU64::new(0));
+    let told = |after: Duration| {
+        let (done, broken) = (done.load(Ordering::Relaxed), broken.load(Ordering::Relaxed));
+        eprintln!(
+            "{done} of {count} seeds after {} s, {broken} broke something",
+            after.as_secs()
+        );
+    };
+    let act = |n: u64, report: &mut Report| {
         let seed = from + n;
         let outcome = run(&Scenario::with(Settings::of_version(seed, version)));
         if let Some(violation) = outcome.violations.first() {
             println!("seed {seed}: {violation}");
+            broken.fetch_add(1, Ordering::Relaxed);
         }
+        done.fetch_add(1, Ordering::Relaxed);
         report.add(seed, &outcome);
+    };
+    let report = std::thread::scope(|scope| {
+        let (end, ended) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while ended.recv_timeout(PROGRESS) == Err(RecvTimeoutError::Timeout) {
+                told(begun.elapsed());
+            }
+        });
+        let report = parallel(count, threads, act);
+        drop(end);
+        report
     });
     print!("{}", report.text(begun.elapsed(), threads));
     if let Some(seed) = report.violations.keys().next() {

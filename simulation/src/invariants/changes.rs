@@ -300,8 +300,14 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
         .memory
         .jobs
         .get(job["metadata"]["uid"].as_str().unwrap_or_default())?;
+    // What an ended job counts is from its end, whatever its spec asks for since.
+    let from = if job::end(job).is_some() {
+        0
+    } else {
+        m.since(m.patience.others)
+    };
     let most = |role: &str| {
-        let versions = life.since(m.since(m.patience.others));
+        let versions = life.since(from);
         versions
             .filter_map(|v| job::roles(v).get(role).copied())
             .max()
