@@ -1,4 +1,6 @@
 //! `training-operator`: the operator, and what can be asked of it without a cluster.
+//!
+//! A program and no library: nothing here is an interface but the program's command line.
 
 mod check;
 mod cli;
@@ -8,6 +10,8 @@ mod diff;
 mod exit;
 mod explain;
 mod finding;
+#[doc(hidden)]
+pub mod fuzzing;
 mod kinds;
 mod line_diff;
 mod local_node;
@@ -32,7 +36,8 @@ use tracing_subscriber::EnvFilter;
 use cli::{Cli, Command, Local};
 use exit::Failure;
 
-fn main() -> ExitCode {
+/// The program.
+pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),
