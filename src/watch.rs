@@ -204,7 +204,7 @@ where
             Some(Err(error)) => return Err(Trouble::Stream(error)),
             Some(Ok(WatchEvent::Error(status))) => return Err(Trouble::Told(status)),
             Some(Ok(WatchEvent::Bookmark(mark))) => {
-                version.clone_from(&mark.metadata.resource_version);
+                move_on(version, &mark.metadata.resource_version);
                 take(Event::Passed(Version::parse(version)));
                 continue;
             }
@@ -214,9 +214,16 @@ where
         if let Event::Applied(object) | Event::Deleted(object) = &event
             && let Some(new) = &object.meta().resource_version
         {
-            version.clone_from(new);
+            move_on(version, new);
         }
         take(event);
+    }
+}
+
+/// A watch without a version would begin anew, and not tell of what went meanwhile.
+fn move_on(version: &mut String, told: &str) {
+    if !told.is_empty() {
+        told.clone_into(version);
     }
 }
 
@@ -257,6 +264,15 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_that_is_missing_moves_nothing() {
+        let mut version = "5".to_owned();
+        move_on(&mut version, "");
+        assert_eq!(version, "5");
+        move_on(&mut version, "6");
+        assert_eq!(version, "6");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_list_is_made_at_once_but_not_again_and_again() {
