@@ -43,23 +43,44 @@ EXAMPLE = --manifest-path examples/add-a-framework/Cargo.toml --target-dir targe
 
 .PHONY: test-example
 test-example: toolchain
+	@tests/control-plane/build.sh
 	cargo test $(EXAMPLE) --quiet
 
 .PHONY: test-tensorflow
-test-tensorflow: build ## Train the examples of TensorFlow (a download of about 400 MB, which make test goes without)
+test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, which make test goes without)
 	@tools/venv.sh tensorflow
 	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/mirrored.yaml
 	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/servers.yaml
+	tests/tensorflow/killed.sh $(OPERATOR)
 
 .PHONY: sim
 sim: toolchain ## Simulate: SEEDS=100000 of them, SEED=123 one again and smaller, neither: every fault at every call
 	@cargo build --quiet --release --package training-job-simulation
 	@target/release/sim $(if $(SEED),seed $(SEED),$(if $(SEEDS),seeds $(SEEDS) --from $(or $(FROM),1),exhaustive))
 
+# The instrumented build lies beside the others. Without a sanitizer, which looks for what safe Rust has not,
+# the usual toolchain does.
+FUZZ = cd fuzz && CARGO_TARGET_DIR=../target/fuzz cargo fuzz
+
+.PHONY: fuzz fuzz-corpus fuzz-tool
+fuzz: fuzz-tool ## Fuzz TARGET=job, status or watch, or each in turn, for SECONDS=600; needs cargo-fuzz and a C++ compiler
+	@for target in $(or $(TARGET),job status watch); do \
+		mkdir -p target/fuzz-corpus/$$target; \
+		($(FUZZ) run --sanitizer none $$target ../target/fuzz-corpus/$$target corpus/$$target -- -dict=words.dict \
+			-max_len=8192 -timeout=20 -rss_limit_mb=4096 -max_total_time=$(or $(SECONDS),600)) || exit 1; \
+	done
+
+fuzz-corpus: fuzz-tool ## Make fuzz/corpus/ anew from what make fuzz has found: as few files as reach as much
+	@for target in $(or $(TARGET),job status watch); do fuzz/keep.sh $$target || exit 1; done
+
+fuzz-tool: toolchain
+	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
+
 check: toolchain ## Formatting, lints, documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
 	cargo fmt --manifest-path examples/add-a-framework/Cargo.toml --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy $(EXAMPLE) --all-targets --quiet -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
 	RUSTDOCFLAGS="--deny warnings" cargo doc --package training-job --no-default-features --no-deps --quiet

@@ -20,7 +20,7 @@
 //! use kube::CustomResource;
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
-//! use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
+//! use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy, variable};
 //! use training_job::{Framework, Replica, RoleKind, Settings, Topology, TrainingJob};
 //!
 //! #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -51,8 +51,7 @@
 //!
 //!     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
 //!         let hosts: Vec<_> = topology.all().map(|r| topology.host(r.role, r.index)).collect();
-//!         let value = Some(format!("{} of {}", replica.index, hosts.join(",")));
-//!         vec![EnvVar { name: "TOY".into(), value, ..Default::default() }]
+//!         vec![variable("TOY", format!("{} of {}", replica.index, hosts.join(",")))]
 //!     }
 //! }
 //!

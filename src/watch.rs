@@ -215,7 +215,7 @@ where
             Some(Ok(WatchEvent::Error(status))) => return Err(Trouble::Told(status)),
             Some(Ok(WatchEvent::Bookmark(mark))) => {
                 *heard = Instant::now();
-                advance(version, &mark.metadata.resource_version)?;
+                move_on(version, &mark.metadata.resource_version)?;
                 take(Event::Passed(Version::parse(version)));
                 continue;
             }
@@ -225,19 +225,22 @@ where
         if let Event::Applied(object) | Event::Deleted(object) = &event
             && let Some(new) = &object.meta().resource_version
         {
-            advance(version, new)?;
+            move_on(version, new)?;
         }
         *heard = Instant::now();
         take(event);
     }
 }
 
-/// Moves `version` on to `new`.
-fn advance(version: &mut String, new: &str) -> Result<(), Trouble> {
-    if Version::parse(new) < Version::parse(version) {
+/// Moves `version` on. A watch without a version would begin anew, and not tell of what went meanwhile.
+fn move_on(version: &mut String, told: &str) -> Result<(), Trouble> {
+    if told.is_empty() {
+        return Ok(());
+    }
+    if Version::parse(told) < Version::parse(version) {
         return Err(Trouble::WentBack);
     }
-    new.clone_into(version);
+    told.clone_into(version);
     Ok(())
 }
 
@@ -278,6 +281,17 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_that_is_missing_moves_nothing() {
+        let mut version = "5".to_owned();
+        move_on(&mut version, "").unwrap();
+        assert_eq!(version, "5");
+        move_on(&mut version, "6").unwrap();
+        assert_eq!(version, "6");
+        assert!(matches!(move_on(&mut version, "5"), Err(Trouble::WentBack)));
+        assert_eq!(version, "6");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_list_is_made_at_once_but_not_again_and_again() {

@@ -51,16 +51,7 @@ impl Checked {
 
 /// Reads and checks all that `arguments` name. An argument without any job is an error.
 pub(crate) fn check(arguments: &[PathBuf]) -> Checked {
-    let mut checker = Checker {
-        kinds: kinds().into_iter().map(Rc::new).collect(),
-        file: String::new(),
-        has_job: false,
-        checked: Checked {
-            findings: Vec::new(),
-            jobs: Vec::new(),
-            is_unreadable: false,
-        },
-    };
+    let mut checker = Checker::new(kinds().into_iter().map(Rc::new).collect());
     let mut sources = sources(arguments).into_iter().peekable();
     while let Some(source) = sources.next() {
         let argument = source.argument;
@@ -69,6 +60,13 @@ pub(crate) fn check(arguments: &[PathBuf]) -> Checked {
             checker.end_of_argument(&arguments[argument]);
         }
     }
+    checker.checked
+}
+
+/// Checks one file that is there already.
+pub(crate) fn check_source(kinds: &[Rc<Kind>], source: Source) -> Checked {
+    let mut checker = Checker::new(kinds.to_vec());
+    checker.source(source);
     checker.checked
 }
 
@@ -81,6 +79,19 @@ struct Checker {
 }
 
 impl Checker {
+    fn new(kinds: Vec<Rc<Kind>>) -> Self {
+        Self {
+            kinds,
+            file: String::new(),
+            has_job: false,
+            checked: Checked {
+                findings: Vec::new(),
+                jobs: Vec::new(),
+                is_unreadable: false,
+            },
+        }
+    }
+
     fn source(&mut self, source: Source) {
         self.file = source.name;
         match source.text {

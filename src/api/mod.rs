@@ -9,6 +9,7 @@ mod policy;
 mod replica;
 pub mod schema;
 mod status;
+mod variable;
 
 pub use policy::{CleanPodPolicy, RestartPolicy, RestartScope, SuccessPolicy};
 pub use replica::{ReplicaSpec, ReplicaSpecs};
@@ -16,5 +17,6 @@ pub use run_policy::{RunPolicy, SchedulingPolicy};
 pub use status::{
     ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
 };
+pub use variable::variable;
 
 mod run_policy;

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::validate::FieldErrors;
+
 /// Declares an enum of known words plus `Other` for anything else a cluster may hold, so that a
 /// misspelt policy is a validation error with its path and not an object that cannot be read.
 macro_rules! words {
@@ -27,6 +29,16 @@ macro_rules! words {
                 match self {
                     $(Self::$variant => stringify!($variant),)+
                     Self::Other(word) => word,
+                }
+            }
+
+            /// Adds an error if the word at `path` is one that the API does not know. Go clients send "" for an
+            /// unset one.
+            pub fn check(word: Option<&Self>, path: &str, errors: &mut FieldErrors) {
+                if let Some(Self::Other(unknown)) = word
+                    && !unknown.is_empty()
+                {
+                    errors.unknown_word(path, unknown, Self::WORDS);
                 }
             }
         }

@@ -278,12 +278,15 @@ impl Applier<'_> {
     {
         let _permit = self.limit.acquire().await;
         // The watch may tell of the deletion before the server answers.
-        self.children().deleting_here::<C>(self.owner, name, uid);
+        self.children()
+            .deleting_here::<C>(self.namespace, self.owner, name, uid);
         let deleted = self.call_delete::<C>(api, name, uid).await;
         match deleted {
             Ok(Deleted::Now) => self.log("deleted", kind, name),
             Ok(Deleted::Before) => self.children().absent::<C>(self.namespace, name, uid),
-            Err(_) => self.children().not_deleting::<C>(self.owner, name, uid),
+            Err(_) => self
+                .children()
+                .not_deleting::<C>(self.namespace, self.owner, name, uid),
         }
         deleted.map(|_| ()).map_err(ApplyError::from)
     }

@@ -1,4 +1,4 @@
-//! The cache of pods and services, indexed by the UID of the job that controls them.
+//! The cache of pods and services, indexed by the job that controls them.
 //!
 //! Synchronous: watch events and answers to own writes go in, [`Observed`] comes out. A pass over a
 //! job costs the job's own size, whatever else the cluster holds.
@@ -22,6 +22,15 @@ pub(super) struct OwnerRef {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) uid: String,
+}
+
+/// A job's namespace and UID.
+type JobKey = (String, String);
+
+impl OwnerRef {
+    fn key(&self) -> JobKey {
+        (self.namespace.clone(), self.uid.clone())
+    }
 }
 
 /// A kind of child.
@@ -115,9 +124,10 @@ impl Child for ServiceRecord {
 /// All pods and services that jobs control.
 pub(super) struct Children {
     clock: Arc<dyn Clock>,
-    observed: BTreeMap<String, Arc<Observed>>,
+    /// By the job's namespace and UID: an owner in another namespace is none.
+    observed: BTreeMap<JobKey, Arc<Observed>>,
     /// Jobs that are gone and have children still: what becomes of these is of no interest.
-    forgotten: BTreeSet<String>,
+    forgotten: BTreeSet<JobKey>,
     pods: Tracker,
     services: Tracker,
 }
@@ -190,17 +200,25 @@ impl Children {
         }
     }
 
-    /// What the cluster holds of the job with this UID.
-    pub(super) fn observe(&self, uid: &str) -> Arc<Observed> {
-        self.observed.get(uid).cloned().unwrap_or_default()
+    /// What the cluster holds of the job in this namespace with this UID.
+    pub(super) fn observe(&self, namespace: &str, uid: &str) -> Arc<Observed> {
+        let job = (namespace.to_owned(), uid.to_owned());
+        self.observed.get(&job).cloned().unwrap_or_default()
+    }
+
+    /// What is held of each job.
+    #[cfg(feature = "testing")]
+    pub(super) fn all(&self) -> BTreeMap<JobKey, Arc<Observed>> {
+        self.observed.clone()
     }
 
     /// Forgets what was kept for a job that is gone. Its children go with their own events.
-    pub(super) fn forget(&mut self, uid: &str) {
-        if let Some(observed) = self.observed.get_mut(uid) {
+    pub(super) fn forget(&mut self, namespace: &str, uid: &str) {
+        let job = (namespace.to_owned(), uid.to_owned());
+        if let Some(observed) = self.observed.get_mut(&job) {
             Arc::make_mut(observed).completed.clear();
-            self.forgotten.insert(uid.to_owned());
-            self.drop_if_empty(uid);
+            self.forgotten.insert(job.clone());
+            self.drop_if_empty(&job);
         }
     }
 
@@ -323,21 +341,41 @@ impl Children {
     }
 
     /// This controller is deleting an object; it may take its time to go.
-    pub(super) fn deleting_here<C: Tracked + Clone>(&mut self, owner: &str, name: &str, uid: &str) {
-        if self.mark::<C>(owner, name, uid, true) {
+    pub(super) fn deleting_here<C: Tracked + Clone>(
+        &mut self,
+        namespace: &str,
+        owner: &str,
+        name: &str,
+        uid: &str,
+    ) {
+        if self.mark::<C>(namespace, owner, name, uid, true) {
             C::tracker(self).deleted_here.insert(uid.to_owned());
         }
     }
 
     /// The server did not delete an object, or did not say so.
-    pub(super) fn not_deleting<C: Tracked + Clone>(&mut self, owner: &str, name: &str, uid: &str) {
+    pub(super) fn not_deleting<C: Tracked + Clone>(
+        &mut self,
+        namespace: &str,
+        owner: &str,
+        name: &str,
+        uid: &str,
+    ) {
         if C::tracker(self).deleted_here.remove(uid) {
-            self.mark::<C>(owner, name, uid, false);
+            self.mark::<C>(namespace, owner, name, uid, false);
         }
     }
 
-    fn mark<C: Tracked + Clone>(&mut self, owner: &str, name: &str, uid: &str, deleting: bool) -> bool {
-        let Some(observed) = self.observed.get_mut(owner) else {
+    fn mark<C: Tracked + Clone>(
+        &mut self,
+        namespace: &str,
+        owner: &str,
+        name: &str,
+        uid: &str,
+        deleting: bool,
+    ) -> bool {
+        let job = (namespace.to_owned(), owner.to_owned());
+        let Some(observed) = self.observed.get_mut(&job) else {
             return false;
         };
         let held = C::map(Arc::make_mut(observed))
@@ -356,7 +394,7 @@ impl Children {
     }
 
     fn held<C: Tracked>(&mut self, key: &(String, String)) -> Option<Arc<C>> {
-        let owner = C::tracker(self).entries.get(key)?.owner.uid.clone();
+        let owner = C::tracker(self).entries.get(key)?.owner.key();
         let observed = self.observed.get_mut(&owner)?;
         C::map(Arc::make_mut(observed)).get(&key.1).cloned()
     }
@@ -396,7 +434,7 @@ impl Children {
                 version,
             },
         );
-        let observed = Arc::make_mut(self.observed.entry(owner.uid).or_default());
+        let observed = Arc::make_mut(self.observed.entry(owner.key()).or_default());
         C::map(observed).insert(record.name().to_owned(), Arc::new(record));
         concerned
     }
@@ -404,17 +442,18 @@ impl Children {
     fn remove<C: Tracked>(&mut self, key: &(String, String), last: Option<&C>) -> Option<OwnerRef> {
         let tracker = C::tracker(self);
         let owner = tracker.entries.remove(key)?.owner;
-        let observed = Arc::make_mut(self.observed.get_mut(&owner.uid)?);
+        let job = owner.key();
+        let observed = Arc::make_mut(self.observed.get_mut(&job)?);
         if let Some(record) = C::map(observed).remove(&key.1) {
             let last = last.filter(|l| l.uid() == record.uid()).unwrap_or(&record);
             let ours = C::tracker(self).deleted_here.remove(last.uid());
-            if !self.forgotten.contains(&owner.uid)
-                && let Some(observed) = self.observed.get_mut(&owner.uid)
+            if !self.forgotten.contains(&job)
+                && let Some(observed) = self.observed.get_mut(&job)
             {
                 last.leave(Arc::make_mut(observed), ours);
             }
         }
-        self.drop_if_empty(&owner.uid);
+        self.drop_if_empty(&job);
         Some(owner)
     }
 
@@ -427,11 +466,11 @@ impl Children {
                 .all(|t| t.entries.is_empty() && t.deleted_here.is_empty())
     }
 
-    fn drop_if_empty(&mut self, uid: &str) {
+    fn drop_if_empty(&mut self, job: &JobKey) {
         let empty = |o: &Arc<Observed>| o.pods.is_empty() && o.services.is_empty() && o.completed.is_empty();
-        if self.observed.get(uid).is_some_and(empty) {
-            self.observed.remove(uid);
-            self.forgotten.remove(uid);
+        if self.observed.get(job).is_some_and(empty) {
+            self.observed.remove(job);
+            self.forgotten.remove(job);
         }
     }
 }

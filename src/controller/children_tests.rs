@@ -46,7 +46,7 @@ fn ends(children: &mut Children, version: u64) -> usize {
 
 /// The pods of a job as `name/uid`, with `!` for one that is being deleted.
 fn held(children: &Children, owner: &str) -> Vec<String> {
-    let observed = children.observe(owner);
+    let observed = children.observe("ns", owner);
     let text = |p: &PodRecord| format!("{}/{}{}", p.name, p.uid, if p.deleting { "!" } else { "" });
     observed.pods.values().map(|p| text(p)).collect()
 }
@@ -58,7 +58,7 @@ fn answer(children: &mut Children, pod: &Pod) {
 }
 
 fn completed(children: &Children, owner: &str) -> Vec<String> {
-    children.observe(owner).completed.keys().cloned().collect()
+    children.observe("ns", owner).completed.keys().cloned().collect()
 }
 
 #[test]
@@ -128,14 +128,14 @@ fn a_list_does_not_take_back_a_newer_answer() {
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
     children.listed::<PodRecord>(&in_phase("a", "1", "j", 15, "Running"));
     ends(&mut children, 20);
-    let phase = children.observe("j").pods["a"].phase;
+    let phase = children.observe("ns", "j").pods["a"].phase;
     assert_eq!(phase, crate::observed::Phase::Succeeded);
 }
 
 #[test]
 fn the_end_of_a_predecessor_does_not_take_its_successor() {
     let mut children = listed(&[pod("a", "old", "j", 5)]);
-    children.deleting_here::<PodRecord>("j", "a", "old");
+    children.deleting_here::<PodRecord>("ns", "j", "a", "old");
     children.absent::<PodRecord>("ns", "a", "old");
     answer(&mut children, &pod("a", "new", "j", 30));
     assert!(children.deleted::<PodRecord>(&pod("a", "old", "j", 20)).is_none());
@@ -157,7 +157,7 @@ fn older_events_are_passed_over() {
     answer(&mut children, &in_phase("a", "1", "j", 12, "Failed"));
     assert!(children.applied::<PodRecord>(&pod("a", "1", "j", 11)).is_empty());
     assert_eq!(
-        children.observe("j").pods["a"].phase,
+        children.observe("ns", "j").pods["a"].phase,
         crate::observed::Phase::Failed
     );
 }
@@ -165,17 +165,17 @@ fn older_events_are_passed_over() {
 #[test]
 fn a_deletion_under_way_outlives_older_events_and_not_a_refusal() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
-    children.deleting_here::<PodRecord>("j", "a", "1");
+    children.deleting_here::<PodRecord>("ns", "j", "a", "1");
     children.applied::<PodRecord>(&pod("a", "1", "j", 11));
     assert_eq!(held(&children, "j"), ["a/1!"]);
-    children.not_deleting::<PodRecord>("j", "a", "1");
+    children.not_deleting::<PodRecord>("ns", "j", "a", "1");
     assert_eq!(held(&children, "j"), ["a/1"]);
 }
 
 #[test]
 fn a_deletion_that_a_restored_server_forgot_is_asked_for_again() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
-    children.deleting_here::<PodRecord>("j", "a", "1");
+    children.deleting_here::<PodRecord>("ns", "j", "a", "1");
     list(&mut children, 8, &[pod("a", "1", "j", 7)]);
     assert_eq!(held(&children, "j"), ["a/1"]);
 }
@@ -185,7 +185,7 @@ fn a_success_outlives_its_pod_unless_we_deleted_it() {
     for (ours, expected) in [(false, 1), (true, 0)] {
         let mut children = listed(&[in_phase("a", "1", "j", 9, "Succeeded")]);
         if ours {
-            children.deleting_here::<PodRecord>("j", "a", "1");
+            children.deleting_here::<PodRecord>("ns", "j", "a", "1");
         }
         children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
         assert_eq!(completed(&children, "j").len(), expected, "ours: {ours}");
@@ -203,7 +203,7 @@ fn the_last_state_of_a_pod_counts_even_if_it_came_with_its_end() {
 fn nothing_is_kept_of_a_job_that_is_gone() {
     let mut children = listed(&[in_phase("a", "1", "j", 9, "Succeeded"), pod("b", "2", "j", 8)]);
     children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
-    children.forget("j");
+    children.forget("ns", "j");
     children.applied::<PodRecord>(&in_phase("b", "2", "j", 13, "Succeeded"));
     children.deleted::<PodRecord>(&in_phase("b", "2", "j", 14, "Succeeded"));
     assert!(children.is_empty());
@@ -223,7 +223,7 @@ fn the_time_of_an_end_is_known_only_if_it_was_seen() {
     let ended = |name: &str, version| in_phase(name, name, "job", version, "Succeeded");
     let mut children = listed(&[pod("seen", "seen", "job", 5), ended("unseen", 5)]);
     children.applied::<PodRecord>(&ended("seen", 11));
-    let time = |children: &Children, name: &str| children.observe("job").pods[name].seen_to_end;
+    let time = |children: &Children, name: &str| children.observe("ns", "job").pods[name].seen_to_end;
     let first = time(&children, "seen");
     assert!(first.is_some());
     children.applied::<PodRecord>(&ended("seen", 12));
@@ -244,4 +244,17 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
     children.answered::<PodRecord>(&pod("a", "1", "j", 11), sent);
     ends(&mut children, 9);
     assert_eq!(held(&children, "j"), [""; 0]);
+}
+
+/// The garbage collector looks for an owner in the object's own namespace, too, and so takes the other pod.
+#[test]
+fn a_pod_of_another_namespace_says_nothing_of_a_job_whose_uid_it_names() {
+    let mut children = listed(&[pod("a", "1", "j", 9)]);
+    let mut foreign = in_phase("a", "2", "j", 12, "Succeeded");
+    foreign.metadata.namespace = Some("other".to_owned());
+    children.applied::<PodRecord>(&foreign);
+    assert_eq!(held(&children, "j"), ["a/1"]);
+    children.deleted::<PodRecord>(&foreign);
+    assert_eq!(held(&children, "j"), ["a/1"]);
+    assert!(completed(&children, "j").is_empty());
 }

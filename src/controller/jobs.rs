@@ -46,6 +46,12 @@ impl<J: TrainingJob> Jobs<J> {
         self.jobs.get(name).cloned()
     }
 
+    /// All that are held.
+    #[cfg(feature = "testing")]
+    pub(super) fn all(&self) -> impl Iterator<Item = (JobName, &Arc<Stored<J>>)> {
+        self.jobs.iter().map(|(name, job)| (name.clone(), job))
+    }
+
     /// A list begins.
     pub(super) fn list_begins(&mut self) {
         self.lists.begin();

@@ -23,6 +23,9 @@ mod children;
 mod children_tests;
 mod clock;
 mod events;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod jobs;
 #[cfg(test)]
 mod jobs_tests;

@@ -77,7 +77,7 @@ impl Default for Options {
 /// The client should not repeat calls by itself (`kube::Config::default_retry = false`): every retry
 /// is the operator's, per job and bounded.
 pub struct Operator {
-    shared: Shared,
+    pub(super) shared: Shared,
     kinds: Vec<Box<dyn Kind>>,
     concurrency: usize,
     ready: watch::Sender<bool>,
@@ -169,7 +169,7 @@ impl Operator {
         }
     }
 
-    async fn watch_children<C>(&self, listed: watch::Sender<bool>)
+    pub(super) async fn watch_children<C>(&self, listed: watch::Sender<bool>)
     where
         C: Tracked,
         C::Object: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>

@@ -17,9 +17,8 @@ use tokio::time::Instant;
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
 use crate::observed::Observed;
-use crate::plan::{self, Plan, PlannedEvent};
+use crate::plan::{Plan, PlannedEvent};
 use crate::retry::{CallError, backoff, millis};
-use crate::validate::validate;
 use crate::watch::Event;
 
 use super::apply::{Applied, Applier, ApplyError};
@@ -119,7 +118,7 @@ impl<J: TrainingJob> KindOf<J> {
         }
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Jobs<J>> {
+    pub(super) fn jobs(&self) -> MutexGuard<'_, Jobs<J>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,9 +134,9 @@ impl<J: TrainingJob> KindOf<J> {
         }
     }
 
-    fn forget(&self, shared: &Shared, uid: &str) {
+    fn forget(&self, shared: &Shared, namespace: &str, uid: &str) {
         self.memory().remove(uid);
-        shared.children().forget(uid);
+        shared.children().forget(namespace, uid);
     }
 
     fn take(&self, shared: &Shared, event: Event<Stored<J>>, listed: &watch::Sender<bool>) {
@@ -148,23 +147,28 @@ impl<J: TrainingJob> KindOf<J> {
             Event::Listed(job) => {
                 let key = self.key(super::jobs::name(&job));
                 let replaced = self.jobs().listed(job);
-                replaced.iter().for_each(|uid| self.forget(shared, uid));
+                replaced
+                    .iter()
+                    .for_each(|uid| self.forget(shared, &key.namespace, uid));
                 shared.queue.add(key);
             }
             Event::ListEnds(_) => {
                 let gone = self.jobs().list_ends();
-                gone.iter().for_each(|(_, uid)| self.forget(shared, uid));
+                gone.iter()
+                    .for_each(|((namespace, _), uid)| self.forget(shared, namespace, uid));
                 listed.send_replace(true);
             }
             Event::Applied(job) => {
                 let key = self.key(super::jobs::name(&job));
                 let replaced = self.jobs().applied(job);
-                replaced.iter().for_each(|uid| self.forget(shared, uid));
+                replaced
+                    .iter()
+                    .for_each(|uid| self.forget(shared, &key.namespace, uid));
                 shared.queue.add(key);
             }
             Event::Deleted(job) => {
                 let uid = self.jobs().deleted(&job);
-                self.forget(shared, &uid);
+                self.forget(shared, &super::jobs::name(&job).0, &uid);
             }
             Event::Passed(_) | Event::Failed => {}
         }
@@ -223,18 +227,13 @@ impl<J: TrainingJob> KindOf<J> {
     }
 
     async fn steps(&self, shared: &Shared, stored: &Stored<J>, memory: &mut Memory) -> End {
-        let uid = super::jobs::uid(stored);
-        let old = match stored {
-            Stored::Job(job) => job.status().cloned().unwrap_or_default(),
-            Stored::Unreadable { status, .. } => (**status).clone(),
-        };
-        let observed = shared.children().observe(&uid);
+        let ((namespace, name), uid) = (super::jobs::name(stored), super::jobs::uid(stored));
+        let old = stored.status();
+        let observed = shared.children().observe(&namespace, &uid);
         let mut plan = self.plan(shared, stored, &old, &observed);
         if plan.delete_job {
             return delete_job(shared, stored).await;
         }
-        let namespace = stored.meta().namespace.clone().unwrap_or_default();
-        let name = stored.meta().name.clone().unwrap_or_default();
         let applier = Applier {
             client: &shared.client,
             timeout: shared.timeout,
@@ -258,7 +257,7 @@ impl<J: TrainingJob> KindOf<J> {
             memory.pace.created();
         }
         // What is reported is what is true now, own writes included.
-        let observed = shared.children().observe(&uid);
+        let observed = shared.children().observe(&namespace, &uid);
         let next = if acted {
             self.plan(shared, stored, &old, &observed)
         } else {
@@ -291,23 +290,7 @@ impl<J: TrainingJob> KindOf<J> {
     }
 
     fn plan(&self, shared: &Shared, stored: &Stored<J>, old: &JobStatus, observed: &Observed) -> Plan {
-        if stored.meta().deletion_timestamp.is_some() {
-            // The garbage collector takes the children.
-            return Plan::default();
-        }
-        let now = shared.clock.now();
-        let kind = J::kind(&());
-        let name = stored.meta().name.clone().unwrap_or_default();
-        match stored {
-            Stored::Unreadable { error, .. } => plan::invalid(&kind, &name, old, None, error, now),
-            Stored::Job(job) => match validate(&**job, &shared.settings) {
-                Ok(valid) => plan::plan(&valid, observed, now),
-                Err(errors) => {
-                    let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);
-                    plan::invalid(&kind, &name, old, ttl, &errors.to_string(), now)
-                }
-            },
-        }
+        stored.plan(&shared.settings, old, observed, shared.clock.now())
     }
 
     async fn report(

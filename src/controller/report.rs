@@ -29,16 +29,24 @@ pub(super) async fn write_status<J: TrainingJob>(
         meta.namespace.clone().unwrap_or_default(),
         meta.name.clone().unwrap_or_default(),
     );
-    let value = |status| serde_json::to_value(status).map_err(|e| CallError::Api(kube::Error::SerdeError(e)));
+    let change = change(old, next).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
     let patch = json!({
         "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },
-        "status": difference(&value(old)?, &value(next)?),
+        "status": change,
     });
     let api = Api::<Stored<J>>::namespaced(client.clone(), &namespace);
     let patch = Patch::Merge(patch);
     timeout
         .call(api.patch_status(&name, &PatchParams::default(), &patch))
         .await
+}
+
+/// The merge patch that makes `next` of a status that reads as `old`.
+pub(super) fn change(old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
+    Ok(difference(
+        &serde_json::to_value(old)?,
+        &serde_json::to_value(next)?,
+    ))
 }
 
 /// The merge patch that makes `new` of `old` (RFC 7386).

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -15,7 +16,9 @@ use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
-use crate::validate::schema;
+use crate::observed::Observed;
+use crate::plan::{self, Plan};
+use crate::validate::{Settings, schema, validate};
 
 /// A job, or what can be said of an object of its kind that does not decode. One such object must
 /// not hide the others in a list.
@@ -53,6 +56,42 @@ impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
                     error: mistakes::<J>(&value).unwrap_or_else(|| error.to_string()),
                 })
             }
+        }
+    }
+}
+
+impl<J: TrainingJob> Stored<J> {
+    /// Its status.
+    pub(super) fn status(&self) -> JobStatus {
+        match self {
+            Self::Job(job) => job.status().cloned().unwrap_or_default(),
+            Self::Unreadable { status, .. } => (**status).clone(),
+        }
+    }
+
+    /// What is to be done for it, if its status is `old`.
+    pub(super) fn plan(
+        &self,
+        settings: &Settings,
+        old: &JobStatus,
+        observed: &Observed,
+        now: Timestamp,
+    ) -> Plan {
+        if self.meta().deletion_timestamp.is_some() {
+            // The garbage collector takes the children.
+            return Plan::default();
+        }
+        let kind = J::kind(&());
+        let name = self.meta().name.as_deref().unwrap_or_default();
+        match self {
+            Self::Unreadable { error, .. } => plan::invalid(&kind, name, old, None, error, now),
+            Self::Job(job) => match validate(&**job, settings) {
+                Ok(valid) => plan::plan(&valid, observed, now),
+                Err(errors) => {
+                    let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);
+                    plan::invalid(&kind, name, old, ttl, &errors.to_string(), now)
+                }
+            },
         }
     }
 }

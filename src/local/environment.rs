@@ -1,6 +1,7 @@
 //! The environment of a local process, and in what it differs from the pod's.
 
 use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::names::Names;
 use super::text::Text;
@@ -45,6 +46,20 @@ impl Environment {
         let variable = self.entry(name);
         variable.local = Some(value.into());
         why.clone_into(&mut variable.why);
+    }
+
+    /// Gives each address that stands in quotes in `name`, such as `"127.64.0.2:2222"`, a port of its own: for
+    /// programs that listen at all addresses of the machine, and would get each other's calls.
+    pub fn give_own_ports(&mut self, name: &str) {
+        let Some(value) = self.get(name) else { return };
+        let parts = value.split('"').map(|part| {
+            let address = part.parse::<SocketAddrV4>();
+            address.map_or_else(|_| part.to_owned(), |a| own_port(*a.ip()).to_string())
+        });
+        let local = parts.collect::<Vec<_>>().join("\"");
+        if local != value {
+            self.set(name, local, "so that each replica has a port of its own");
+        }
     }
 
     /// Takes `name` away from the process; `why` is shown to the user if the pod has it.
@@ -153,6 +168,12 @@ impl Environment {
     }
 }
 
+/// An address with the port that is its own: below those that systems give to who asks for any.
+fn own_port(address: Ipv4Addr) -> SocketAddrV4 {
+    let port = 10_000 + address.to_bits() % 20_000;
+    SocketAddrV4::new(address, u16::try_from(port).unwrap_or(u16::MAX))
+}
+
 /// The reason given wherever a name of a service was replaced.
 pub(super) const NAMES_ARE_ADDRESSES: &str = "there is no cluster DNS here: names are loopback addresses";
 
@@ -249,5 +270,21 @@ mod tests {
         env.set("A", "2", "x");
         env.set("A", "1", "y");
         assert_eq!(env.differences(), []);
+    }
+
+    #[test]
+    fn each_address_has_a_port_of_its_own() {
+        let local = |value: &str| {
+            let mut env = Environment::default();
+            env.declare("CONFIG", Text::plain(value), false);
+            env.give_own_ports("CONFIG");
+            env.get("CONFIG").unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            local(r#"{"cluster":{"worker":["127.64.0.2:2222","127.64.0.3:2222"]},"task":{"index":0}}"#),
+            r#"{"cluster":{"worker":["127.64.0.2:10738","127.64.0.3:10739"]},"task":{"index":0}}"#
+        );
+        let without = r#"{"task":{"type":"worker"}}"#;
+        assert_eq!(local(without), without);
     }
 }

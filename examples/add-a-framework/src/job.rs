@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::admission::{Rule, any_replica};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, variable};
 use training_job::local::{Environment, LocalPod};
 use training_job::{
     FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
@@ -70,15 +70,10 @@ impl TrainingJob for FarmJob {
         let Some(head) = topology.role(HEAD) else {
             return Vec::new();
         };
-        let variable = |name: &str, value: String| EnvVar {
-            name: name.to_owned(),
-            value: Some(value),
-            ..EnvVar::default()
-        };
         vec![
             variable("FARM_HEAD", topology.host(head, 0)),
             variable("FARM_PORT", head.port.to_string()),
-            variable("FARM_ROLE", replica.role.lower.clone()),
+            variable("FARM_ROLE", &replica.role.lower),
         ]
     }
     // endregion: framework

@@ -56,11 +56,7 @@ impl TrainingJob for MXJob {
     }
 
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        if let Some(SuccessPolicy::Other(word)) = &self.spec.success_policy
-            && !word.is_empty()
-        {
-            errors.unknown_word("spec.successPolicy", word, SuccessPolicy::WORDS);
-        }
+        SuccessPolicy::check(self.spec.success_policy.as_ref(), "spec.successPolicy", errors);
         let (mode, deciding) = match self.spec.mode() {
             None => {
                 return errors.unknown_word("spec.jobMode", &self.spec.job_mode, &JobMode::WORDS);

@@ -20,15 +20,17 @@ pub(crate) const WORKER: &str = "Worker";
 /// Both names mean the same; a job has one of them at most.
 const CHIEFS: [&str; 2] = ["Chief", "Master"];
 const EVALUATOR: &str = "Evaluator";
+/// A job needs one of these.
+const DECIDING: [&str; 3] = [CHIEFS[0], CHIEFS[1], WORKER];
 
-const TWO_CHIEFS: (&str, &str) = (
+const TWO_CHIEFS: [&str; 2] = [
     "Chief and Master are two names of one role",
     "leave one of them out",
-);
-const ENDLESS: (&str, &str) = (
+];
+const ENDLESS: [&str; 2] = [
     "a TFJob without a Chief, Master or Worker would never end",
     "add a Worker",
-);
+];
 
 /// A distributed job of TensorFlow.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,10 +70,6 @@ pub struct TFJobSpec {
 impl TFJob {
     fn has_dynamic_workers(&self) -> bool {
         self.spec.enable_dynamic_worker == Some(true)
-    }
-
-    fn needs_all_workers(&self) -> bool {
-        self.spec.success_policy == Some(SuccessPolicy::AllWorkers)
     }
 }
 
@@ -115,33 +113,21 @@ impl TrainingJob for TFJob {
     }
 
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        if let Some(SuccessPolicy::Other(word)) = &self.spec.success_policy
-            && !word.is_empty()
-        {
-            errors.unknown_word("spec.successPolicy", word, SuccessPolicy::WORDS);
-        }
+        SuccessPolicy::check(self.spec.success_policy.as_ref(), "spec.successPolicy", errors);
         let is_chief = |role: &&Role<'_>| CHIEFS.contains(&role.name());
         if topology.roles.iter().filter(is_chief).count() > 1 {
-            let (problem, remedy) = TWO_CHIEFS;
-            errors.push("spec.tfReplicaSpecs", problem, remedy);
+            errors.push("spec.tfReplicaSpecs", TWO_CHIEFS[0], TWO_CHIEFS[1]);
         }
-        if [CHIEFS[0], CHIEFS[1], WORKER]
-            .iter()
-            .all(|role| topology.replicas(role) == 0)
-        {
-            let (problem, remedy) = ENDLESS;
-            errors.push("spec.tfReplicaSpecs", problem, remedy);
+        if DECIDING.iter().all(|role| topology.replicas(role) == 0) {
+            errors.push("spec.tfReplicaSpecs", ENDLESS[0], ENDLESS[1]);
         }
     }
 
     fn rules() -> Vec<Rule> {
-        let framework = Self::FRAMEWORK;
-        let one_chief = format!("{} < 2", roles_named(&framework, &CHIEFS));
-        let decided = any_replica(&framework, &[CHIEFS[0], CHIEFS[1], WORKER]);
+        let one_chief = format!("{} < 2", roles_named(&Self::FRAMEWORK, &CHIEFS));
+        let decided = any_replica(&Self::FRAMEWORK, &DECIDING);
         [(one_chief, TWO_CHIEFS), (decided, ENDLESS)]
-            .map(|(expression, (problem, remedy))| {
-                Rule::new(expression, format!("{problem}; {remedy}")).at("tfReplicaSpecs")
-            })
+            .map(|(expression, words)| Rule::new(expression, words.join("; ")).at("tfReplicaSpecs"))
             .into()
     }
 
@@ -156,11 +142,11 @@ impl TrainingJob for TFJob {
         };
         let succeeded = workers.count(ReplicaState::Succeeded);
         let first = workers.states.first() == Some(&ReplicaState::Succeeded);
+        let needs_all = self.spec.success_policy == Some(SuccessPolicy::AllWorkers);
         let all = succeeded > 0 && succeeded + workers.count(ReplicaState::Failed) == workers.states.len();
-        if all || first && !self.needs_all_workers() {
-            Outcome::Succeeded
-        } else {
-            replicas.decided_by(&[WORKER])
+        match all || first && !needs_all {
+            true => Outcome::Succeeded,
+            false => replicas.decided_by(&[WORKER]),
         }
     }
 
@@ -169,14 +155,10 @@ impl TrainingJob for TFJob {
     /// restart before they do. An evaluator takes part in neither.
     fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         let members = topology.total() - topology.replicas(EVALUATOR);
-        if topology.role(PS).is_some()
-            || members < 2
-            || role.name() == EVALUATOR
-            || self.has_dynamic_workers()
-        {
-            RestartScope::Replica
-        } else {
-            RestartScope::Job
+        let alone = role.name() == EVALUATOR || members < 2;
+        match alone || topology.role(PS).is_some() || self.has_dynamic_workers() {
+            true => RestartScope::Replica,
+            false => RestartScope::Job,
         }
     }
 
@@ -197,12 +179,7 @@ impl TrainingJob for TFJob {
     /// TensorFlow listens at all addresses of the machine.
     #[cfg(feature = "local")]
     fn adjust_local(_: &LocalPod, environment: &mut Environment) {
-        let local = environment
-            .get("TF_CONFIG")
-            .and_then(environment::with_local_ports);
-        if let Some(local) = local {
-            environment.set("TF_CONFIG", local, "so that each replica has a port of its own");
-        }
+        environment.give_own_ports("TF_CONFIG");
     }
 
     /// The Go operator's words for a TFJob, which differ from those for all others.

@@ -150,13 +150,13 @@ fn a_dynamic_worker_that_restarts_is_awaited() {
     assert_eq!(w.settle().state(), SUCCEEDED);
 }
 
-/// Not recorded; as the Go operator's types have it.
+/// Not recorded; as the types in the Go operator's `tensorflow.go` have it. Older operators named it `sparseCluster`.
 #[test]
 fn dynamic_workers_are_told_of_themselves_and_the_parameter_servers() {
     let w = World::<TFJob>::with("PS=1 Worker=2", "enableDynamicWorker: true");
     let config = |worker: &str, ps: &str, role: &str, index: u32| {
         format!(
-            r#"{{"sparseCluster":{{"worker":{{{worker}}},"ps":[{ps}]}},"task":{{"type":"{role}","index":{index}}}}}"#
+            r#"{{"cluster":{{"worker":{{{worker}}},"ps":[{ps}]}},"task":{{"type":"{role}","index":{index}}}}}"#
         )
     };
     let ps = r#""job-ps-0.team.svc:2222""#;

@@ -1,6 +1,7 @@
 //! What an XGBoostJob's processes read, to the byte as the Go operator v1.8.1 writes it (`xgboost.go`).
 
 use k8s_openapi::api::core::v1::EnvVar;
+use training_job::api::variable;
 use training_job::{Replica, Topology};
 
 use crate::job::{MASTER, WORKER};
@@ -20,7 +21,7 @@ pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> 
         variable("WORLD_SIZE", topology.total().to_string()),
         variable("RANK", rank.to_string()),
         // What a process prints is seen at once.
-        variable("PYTHONUNBUFFERED", "1".to_owned()),
+        variable("PYTHONUNBUFFERED", "1"),
     ];
     if let Some(worker) = topology.role(WORKER) {
         let hosts: Vec<_> = worker.all().map(|w| topology.host(worker, w.index)).collect();
@@ -28,12 +29,4 @@ pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> 
         environment.push(variable("WORKER_ADDRS", hosts.join(",")));
     }
     environment
-}
-
-fn variable(name: &str, value: String) -> EnvVar {
-    EnvVar {
-        name: name.to_owned(),
-        value: Some(value),
-        value_from: None,
-    }
 }

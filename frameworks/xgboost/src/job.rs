@@ -15,10 +15,10 @@ use crate::environment;
 pub(crate) const MASTER: &str = "Master";
 pub(crate) const WORKER: &str = "Worker";
 
-const NO_MASTER: (&str, &str) = (
+const NO_MASTER: [&str; 2] = [
     "an XGBoostJob needs its Master: it is rank 0, and the workers meet at its address",
     "add a Master with 1 replica",
-);
+];
 
 /// A distributed job of XGBoost or LightGBM.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,15 +76,13 @@ impl TrainingJob for XGBoostJob {
 
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         if topology.replicas(MASTER) == 0 {
-            let (problem, remedy) = NO_MASTER;
-            errors.push("spec.xgbReplicaSpecs", problem, remedy);
+            errors.push("spec.xgbReplicaSpecs", NO_MASTER[0], NO_MASTER[1]);
         }
     }
 
     fn rules() -> Vec<Rule> {
-        let (problem, remedy) = NO_MASTER;
-        let decided = any_replica(&Self::FRAMEWORK, &[MASTER]);
-        vec![Rule::new(decided, format!("{problem}; {remedy}")).at("xgbReplicaSpecs")]
+        let has_master = any_replica(&Self::FRAMEWORK, &[MASTER]);
+        vec![Rule::new(has_master, NO_MASTER.join("; ")).at("xgbReplicaSpecs")]
     }
 
     /// The master's end is the end of the job: it takes part in the collective to the last round.

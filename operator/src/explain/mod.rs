@@ -161,7 +161,7 @@ pub(crate) fn run(arguments: &Explain) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(job: &Job, life: &Life) -> String {
+pub(crate) fn text(job: &Job, life: &Life) -> String {
     let mut text = format!("{}\n", write::title(&job.object));
     if life.roles.is_empty() {
         return text + "\nThe job is suspended: nothing is made until it is resumed.\n";

@@ -16,18 +16,21 @@ pub(crate) struct Source {
     pub(crate) text: Result<String, String>,
 }
 
+impl Source {
+    /// The source of this name that has these bytes.
+    pub(crate) fn of(name: String, argument: usize, bytes: io::Result<Vec<u8>>) -> Self {
+        let text = bytes.map_err(|e| explain(&e)).and_then(text);
+        Self { name, argument, text }
+    }
+}
+
 /// What the arguments of a command name: `-` is standard input, a directory stands for all manifests
 /// in it and below it, by name, and what is no file may be one of a git revision.
 pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
     let mut sources = Vec::new();
     for (n, path) in arguments.iter().enumerate() {
         let mut add = |name: String, bytes: io::Result<Vec<u8>>| {
-            let text = bytes.map_err(|e| explain(&e)).and_then(text);
-            sources.push(Source {
-                name,
-                argument: n,
-                text,
-            });
+            sources.push(Source::of(name, n, bytes));
         };
         if path == Path::new("-") {
             let mut bytes = Vec::new();

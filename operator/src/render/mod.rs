@@ -13,6 +13,7 @@ use crate::exit::{self, Failure};
 use crate::{finding, write};
 
 pub(crate) use choice::ReplicaName;
+pub(crate) use summary::text as summary;
 
 /// Prints what the jobs would get.
 pub(crate) fn run(arguments: &Render) -> Result<ExitCode, Failure> {
@@ -29,7 +30,7 @@ pub(crate) fn run(arguments: &Render) -> Result<ExitCode, Failure> {
         choice::keep_replica(&mut objects, name)?;
     }
     let text = if arguments.summary {
-        summary::text(&objects, arguments.output)
+        summary(&objects, arguments.output)
     } else {
         choose(&mut objects, arguments.only);
         match arguments.output.unwrap_or(Format::Yaml) {

@@ -48,7 +48,7 @@ struct Demand {
 type Amounts = BTreeMap<String, f64>;
 
 /// A summary of rendered objects, as a table or in `format`.
-pub(super) fn text(objects: &[Value], format: Option<Format>) -> Result<String, String> {
+pub(crate) fn text(objects: &[Value], format: Option<Format>) -> Result<String, String> {
     let mut summary = Summary::default();
     for object in objects {
         add(&mut summary, object).map_err(|error| error.to_string())?;

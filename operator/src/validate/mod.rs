@@ -1,6 +1,6 @@
 //! `training-operator validate`.
 
-mod sarif;
+pub(crate) mod sarif;
 
 use std::process::ExitCode;
 
@@ -47,7 +47,7 @@ fn print_json(value: &Value) -> Result<(), Failure> {
     Ok(write::print(&text)?)
 }
 
-fn json(checked: &Checked) -> Value {
+pub(crate) fn json(checked: &Checked) -> Value {
     let findings: Vec<_> = checked.findings.iter().map(finding).collect();
     json!({"goodJobs": checked.jobs.len(), "findings": findings})
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::finding::{Finding, Severity};
 
 /// A log of one run.
-pub(super) fn log(findings: &[Finding]) -> Value {
+pub(crate) fn log(findings: &[Finding]) -> Value {
     let rule = |severity: Severity, text: &str| {
         json!({
             "id": rule_id(severity),

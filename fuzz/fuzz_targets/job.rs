@@ -1,0 +1,6 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| training_job_fuzz_targets::job::check(bytes));
+libfuzzer_sys::fuzz_mutator!(|bytes: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutation::manifest(bytes, size, max_size, seed)
+});

@@ -1,0 +1,139 @@
+//! The bytes of a manifest → what the program makes of them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use training_job::{Settings, TrainingJob, validate};
+use training_job_mxnet::MXJob;
+use training_job_tensorflow::TFJob;
+use training_job_testing::World;
+use training_job_xgboost::XGBoostJob;
+use training_operator::fuzzing::{self, Job, Program};
+
+/// Jobs with more replicas are looked at and not rendered: each pod may name all others.
+const MOST_REPLICAS: u32 = 24;
+
+thread_local! {
+    static PROGRAM: Program = Program::default();
+}
+
+/// Reads, validates, renders, explains and plays the jobs of a manifest.
+///
+/// # Panics
+/// * Something in the program does.
+/// * The same bytes are judged differently a second time.
+/// * A finding's place is not in the file, or a finding could steer a terminal.
+/// * A job that validates cannot be rendered, explained, or planned to its end.
+/// * What is rendered is not read back as the same objects.
+pub fn check(bytes: &[u8]) {
+    let review = PROGRAM.with(|program| program.review(bytes.to_vec()));
+    let again = PROGRAM.with(|program| program.review(bytes.to_vec()));
+    assert_eq!(review.findings, again.findings);
+    assert_eq!(review.reports, again.reports);
+    for (at, line) in &review.findings {
+        if let Some((row, column)) = *at {
+            lies_in(bytes, row, column, line);
+        }
+        let escapes = line.matches('\u{1b}').count();
+        assert_eq!(escapes, line.matches("\u{1b}[").count(), "{line:?}");
+        assert!(!line.contains(['\n', '\r', '\u{9b}']), "{line:?}");
+    }
+    for job in &review.jobs {
+        match job.object()["kind"].as_str() {
+            Some("MXJob") => play::<MXJob>(job),
+            Some("TFJob") => play::<TFJob>(job),
+            Some("XGBoostJob") => play::<XGBoostJob>(job),
+            other => panic!("the program takes {other:?} for a job"),
+        }
+    }
+}
+
+/// A file in an editor has one line more than line breaks, and a line one column more than characters.
+fn lies_in(bytes: &[u8], row: usize, column: usize, line: &str) {
+    let text = std::str::from_utf8(bytes).expect("only text has places");
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let normal = text.replace("\r\n", "\n").replace('\r', "\n");
+    let found = row.checked_sub(1).and_then(|n| normal.split('\n').nth(n));
+    let found = found.unwrap_or_else(|| panic!("there is no line {row}: {line}"));
+    let columns = found.chars().count() + 1;
+    assert!(
+        (1..=columns).contains(&column),
+        "line {row} has no column {column}: {line}"
+    );
+}
+
+fn play<J: TrainingJob>(job: &Job) {
+    let mut object = job.object().clone();
+    let typed: J = serde_json::from_value(object.clone()).expect("a job that is good has its kind's shape");
+    let valid = validate(&typed, &Settings::default()).expect("a job that is good is valid");
+    if valid.topology.total() > MOST_REPLICAS {
+        return;
+    }
+    let rendered = render(job);
+    assert_eq!(rendered, render(job), "a job is rendered in one way");
+    let again: J = serde_json::from_value(serde_json::to_value(&typed).unwrap()).unwrap();
+    let again = validate(&again, &Settings::default()).expect("a job that is stored stays valid");
+    assert_eq!(
+        format!("{:?}", training_job::render::all(&again)),
+        format!("{:?}", training_job::render::all(&valid)),
+        "a job that is stored is rendered as before"
+    );
+    job.explain().expect("a valid job can be explained");
+
+    object["metadata"]["name"] = "job".into();
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+    live::<J>(&object);
+}
+
+fn render(job: &Job) -> Vec<Value> {
+    let objects = job.render().expect("a valid job can be rendered");
+    let text = fuzzing::print(&objects).expect("objects can be printed");
+    let read = fuzzing::read(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
+    assert_eq!(read, objects, "{text}");
+    fuzzing::summary(&objects).expect("objects can be counted up");
+    let mut names = BTreeSet::new();
+    for object in &objects {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        assert!((1..=63).contains(&name.len()), "{name:?} is no host name");
+        assert!(
+            names.insert((object["kind"].to_string(), name)),
+            "two objects are {name}"
+        );
+    }
+    objects
+}
+
+/// A job comes to rest, whatever becomes of its first pods, and is planned in one way.
+fn live<J: TrainingJob>(object: &Value) {
+    let mut world = World::<J>::of(&object.to_string());
+    world.settle();
+    one_plan(&world);
+    world.all_running();
+    one_plan(&world);
+    let mut replicas: Vec<String> = world.pods.keys().filter_map(|name| first_of_role(name)).collect();
+    replicas.truncate(3);
+    for replica in &replicas {
+        for code in [0, 1, 137] {
+            let mut world = world.clone();
+            match code {
+                0 => world.pod(replica).succeeds(),
+                code => world.pod(replica).exits(code),
+            }
+            world.settle();
+            one_plan(&world);
+            world.reap().settle().after(100_000_000).settle();
+            one_plan(&world);
+        }
+    }
+}
+
+fn first_of_role(pod: &str) -> Option<String> {
+    let replica = pod.strip_prefix("job-")?;
+    replica.ends_with("-0").then(|| replica.to_owned())
+}
+
+fn one_plan<J: TrainingJob>(world: &World<J>) {
+    assert_eq!(format!("{:?}", world.plan()), format!("{:?}", world.plan()));
+}

@@ -1,0 +1,159 @@
+//! A stored object and its pods → what the operator plans and stores.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::Value;
+use training_job::api::JobStatus;
+use training_job::controller::fuzzing::{self, Object};
+use training_job::observed::{Observed, PodRecord, ServiceRecord};
+use training_job::plan::{ChildKind, Plan};
+use training_job::{Settings, TrainingJob, validate};
+use training_job_mxnet::MXJob;
+use training_job_tensorflow::TFJob;
+use training_job_xgboost::XGBoostJob;
+
+/// More passes than any job needs to come to rest.
+const MANY: usize = 24;
+
+/// Jobs with more replicas are not planned: each pod may name all others.
+const MOST_REPLICAS: u32 = 24;
+
+/// The fields of a status that the operator writes.
+const KNOWN: [&str; 8] = [
+    "conditions",
+    "replicaStatuses",
+    "startTime",
+    "completionTime",
+    "lastReconcileTime",
+    "restartCount",
+    "failure",
+    "recovery",
+];
+
+/// Reads JSON values: a job as it is stored, then pods. Plans the job until it rests.
+///
+/// # Panics
+/// * Something in the operator does.
+/// * A status that can be read is another one when it was written.
+/// * The same job is planned in two ways.
+/// * What is stored after a write does not read as what was planned, or has lost fields that the operator
+///   does not know.
+/// * A restart counter falls, an end is taken back, or the job does not come to rest.
+pub fn check(bytes: &[u8]) {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
+    let Some(Ok(job)) = values.next() else { return };
+    let pods = values.map_while(Result::ok).take(24);
+    let pods: Vec<Pod> = pods.filter_map(|pod| serde_json::from_value(pod).ok()).collect();
+    survives_the_wire(&job["status"]);
+    match job["kind"].as_str() {
+        Some("TFJob") => lead::<TFJob>(job, &pods),
+        Some("XGBoostJob") => lead::<XGBoostJob>(job, &pods),
+        _ => lead::<MXJob>(job, &pods),
+    }
+}
+
+fn survives_the_wire(status: &Value) {
+    let Ok(read) = serde_json::from_value::<JobStatus>(status.clone()) else {
+        return;
+    };
+    let written = serde_json::to_value(&read).expect("a status is JSON");
+    let again: JobStatus = serde_json::from_value(written.clone()).expect("what was written can be read");
+    assert_eq!(again, read);
+    assert_eq!(serde_json::to_value(&again).unwrap(), written);
+}
+
+fn lead<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
+    let Ok(typed) = Object::<J>::read(&job) else {
+        return;
+    };
+    if is_large::<J>(&job) {
+        return;
+    }
+    let mut observed = Observed::default();
+    for pod in pods {
+        let record = PodRecord::from(pod);
+        observed.pods.insert(record.name.clone(), Arc::new(record));
+    }
+    for now in [Timestamp::MIN, Timestamp::MAX] {
+        typed.plan(&observed, now);
+    }
+    let is_readable =
+        job["status"].is_null() || serde_json::from_value::<JobStatus>(job["status"].clone()).is_ok();
+    let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    for _ in 0..MANY {
+        let object = Object::<J>::read(&job).unwrap();
+        let plan = object.plan(&observed, now);
+        assert_eq!(format!("{plan:?}"), format!("{:?}", object.plan(&observed, now)));
+        if plan.delete_job {
+            return;
+        }
+        carry_out(&plan, &mut observed);
+        // What is reported is what is true after that.
+        let plan = object.plan(&observed, now);
+        if is_readable {
+            store(&mut job, &object, &plan);
+        } else if let Some(change) = &plan.status {
+            fuzzing::change(&object.status(), &change.status).unwrap();
+            return;
+        }
+        let rests = plan.create_pods.is_empty()
+            && plan.create_services.is_empty()
+            && plan.delete.is_empty()
+            && plan.status.is_none();
+        if rests {
+            return;
+        }
+    }
+    panic!("not at rest after {MANY} passes: {job}");
+}
+
+fn is_large<J: TrainingJob>(job: &Value) -> bool {
+    let Ok(typed) = serde_json::from_value::<J>(job.clone()) else {
+        return false;
+    };
+    validate(&typed, &Settings::default()).is_ok_and(|valid| valid.topology.total() > MOST_REPLICAS)
+}
+
+/// The API server's part: what is made is there, what is deleted is gone.
+fn carry_out(plan: &Plan, observed: &mut Observed) {
+    for service in &plan.create_services {
+        let record = ServiceRecord::from(service);
+        observed.services.insert(record.name.clone(), Arc::new(record));
+    }
+    for pod in &plan.create_pods {
+        let record = PodRecord::from(pod);
+        let before = observed.pods.insert(record.name.clone(), Arc::new(record));
+        assert!(before.is_none(), "a pod is made where one is: {before:?}");
+    }
+    for deletion in &plan.delete {
+        let gone = match deletion.kind {
+            ChildKind::Pod => observed.pods.remove(&deletion.name).is_some(),
+            ChildKind::Service => observed.services.remove(&deletion.name).is_some(),
+        };
+        assert!(gone, "{deletion:?} was not there");
+    }
+}
+
+fn store<J: TrainingJob>(job: &mut Value, object: &Object<J>, plan: &Plan) {
+    let Some(change) = &plan.status else { return };
+    let (old, next) = (object.status(), &change.status);
+    assert_ne!(&old, next, "a status is written if it differs");
+    assert!(next.restart_count >= old.restart_count, "{old:?} {next:?}");
+    if old.is_finished() && old.start_time.is_some() {
+        assert_eq!(old.conditions, next.conditions, "an end is final");
+    }
+    let patch = fuzzing::change(&old, next).expect("a status is JSON");
+    let before = job["status"].take();
+    let mut after = before.clone();
+    json_patch::merge(&mut after, &patch);
+    let read: JobStatus = serde_json::from_value(after.clone()).expect("what is stored can be read");
+    assert_eq!(&read, next, "{before}\n{patch}");
+    for (key, value) in before.as_object().into_iter().flatten() {
+        if !KNOWN.contains(&key.as_str()) {
+            assert_eq!(&after[key], value, "{key} is not the operator's");
+        }
+    }
+    job["status"] = after;
+}

@@ -1,0 +1,56 @@
+//! Plays what fuzzing has kept: whatever was found once stays mended, without a fuzzer.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+
+use std::fs;
+use std::path::Path;
+
+use training_job_fuzz_targets::{job, status, watch};
+
+/// The most bytes of all corpora: they are read by people in reviews, and by git for ever.
+const MOST_BYTES: u64 = 300_000;
+
+fn play(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../corpus")
+        .join(target);
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() > 9, "{}: that is no corpus", folder.display());
+    for file in files {
+        let bytes = fs::read(&file).unwrap();
+        if std::panic::catch_unwind(|| check(&bytes)).is_err() {
+            panic!("{}: see above", file.display());
+        }
+    }
+}
+
+#[test]
+fn manifests() {
+    play("job", job::check);
+}
+
+#[test]
+fn statuses() {
+    play("status", status::check);
+}
+
+#[test]
+fn watches() {
+    play("watch", watch::check);
+}
+
+#[test]
+fn the_corpora_are_small() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
+    let folders = fs::read_dir(corpus).unwrap().map(|folder| folder.unwrap().path());
+    let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap());
+    let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    assert!(
+        bytes <= MOST_BYTES,
+        "{bytes} bytes; make fuzz-corpus makes it smaller"
+    );
+}

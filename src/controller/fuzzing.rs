@@ -1,0 +1,94 @@
+//! What fuzzing must see of the controller's inside. No interface.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::{Client, Resource};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::api::JobStatus;
+use crate::job::TrainingJob;
+use crate::observed::{Observed, PodRecord, ServiceRecord};
+use crate::plan::Plan;
+use crate::validate::Settings;
+
+use super::operator::{Operator, Options};
+use super::reconcile::{Kind, KindOf};
+use super::stored::Stored;
+use super::{jobs, report};
+
+/// A namespace and a name or UID.
+pub type Key = (String, String);
+
+/// An operator that keeps its caches, and does nothing with what they hold.
+pub struct Caches<J> {
+    operator: Operator,
+    kind: KindOf<J>,
+}
+
+impl<J: TrainingJob> Caches<J> {
+    /// Caches of nothing.
+    pub fn new(client: Client, options: Options) -> Self {
+        Self {
+            operator: Operator::new(client, options).manage::<J>(),
+            kind: KindOf::new(0),
+        }
+    }
+
+    /// Watches jobs, pods and services for ever.
+    pub async fn keep(&self) {
+        let listed = || watch::Sender::new(false);
+        tokio::join!(
+            self.kind.watch(&self.operator.shared, listed()),
+            self.operator.watch_children::<PodRecord>(listed()),
+            self.operator.watch_children::<ServiceRecord>(listed()),
+        );
+    }
+
+    /// The UID and version of each job, by namespace and name.
+    pub fn jobs(&self) -> BTreeMap<Key, (String, Option<String>)> {
+        let held = self.kind.jobs();
+        let told = held
+            .all()
+            .map(|(name, job)| (name, (jobs::uid(&**job), job.meta().resource_version.clone())));
+        told.collect()
+    }
+
+    /// What is held of each job's children, by the job's namespace and UID.
+    pub fn children(&self) -> BTreeMap<Key, Arc<Observed>> {
+        self.operator.shared.children().all()
+    }
+}
+
+/// An object as the API server holds it under a kind of job.
+pub struct Object<J>(Stored<J>);
+
+impl<J: TrainingJob> Object<J> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It has no metadata that could be read.
+    pub fn read(object: &Value) -> serde_json::Result<Self> {
+        serde::Deserialize::deserialize(object).map(Self)
+    }
+
+    /// Its status, as far as it can be read.
+    pub fn status(&self) -> JobStatus {
+        self.0.status()
+    }
+
+    /// What the operator would do for it.
+    pub fn plan(&self, observed: &Observed, now: Timestamp) -> Plan {
+        self.0.plan(&Settings::default(), &self.status(), observed, now)
+    }
+}
+
+/// The merge patch that the operator sends to make `next` of a status that reads as `old`.
+///
+/// # Errors
+/// A status is no JSON.
+pub fn change(old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
+    report::change(old, next)
+}
