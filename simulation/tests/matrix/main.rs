@@ -11,4 +11,7 @@
 
 mod a;
 mod b;
+mod c;
+mod d;
+mod e;
 mod stage;

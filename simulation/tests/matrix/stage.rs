@@ -197,6 +197,21 @@ pub(crate) async fn make(world: &World, plural: &str, object: Value) {
         .unwrap();
 }
 
+/// Makes so many pods that look like ours, and are nobody's, that a list of all has two pages.
+pub(crate) async fn fill_a_page(world: &World) {
+    for number in 0..500 {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": format!("a-{number}"),
+                "labels": {"training.kubeflow.org/operator-name": "mxjob-controller"},
+            },
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        });
+        make(world, "pods", pod).await;
+    }
+}
+
 /// Merges a patch into an object.
 pub(crate) async fn edit(world: &World, plural: &str, name: &str, patch: Value) {
     call(world, "PATCH", &path(plural, name), patch).await.unwrap();

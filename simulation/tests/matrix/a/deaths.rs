@@ -13,7 +13,7 @@ use training_job_simulation::kubelet::Fate::Runs;
 use training_job_simulation::random::Random;
 use training_job_simulation::world::{SMALL, World, train};
 
-use crate::stage::{call, each, ends_well, everywhere, made, reads, rest, restart, sites, success, writes};
+use crate::stage::{each, ends_well, everywhere, fill_a_page, made, reads, rest, restart, sites, success, writes};
 
 #[test]
 fn a1_it_dies_after_any_write() {
@@ -52,21 +52,6 @@ fn a3_it_dies_again_and_again() {
         some.push(deaths);
     }
     each(&life, some);
-}
-
-/// A pod that looks like one of ours and is nobody's: so that a list has two pages.
-async fn fill_a_page(world: &World) {
-    for number in 0..500 {
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": format!("a-{number}"),
-                "labels": {"training.kubeflow.org/operator-name": "mxjob-controller"},
-            },
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        });
-        call(world, "POST", "/api/v1/namespaces/default/pods", pod).await.unwrap();
-    }
 }
 
 #[tokio::test(start_paused = true)]
