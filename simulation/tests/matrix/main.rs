@@ -14,4 +14,6 @@ mod b;
 mod c;
 mod d;
 mod e;
+mod f;
+mod g;
 mod stage;

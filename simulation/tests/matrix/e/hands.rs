@@ -34,7 +34,9 @@ async fn e1_a_pod_is_deleted_in_each_phase() {
                 let again = matches!(phase, "Pending" | "Running");
                 assert_eq!(times, if again { 2 } else { 1 }, "{case}");
                 let others = made(&world, "pods job-worker-1").0;
-                assert_eq!(others, if again && scope == "Job" { 2 } else { 1 }, "{case}: the others");
+                // In its first second nobody has waited for it yet.
+                let together = scope == "Job" && phase == "Running";
+                assert_eq!(others, if together { 2 } else { 1 }, "{case}: the others");
             }
         }
     }
@@ -118,7 +120,7 @@ async fn e11_pods_are_changed_as_they_are_made() {
 #[tokio::test(start_paused = true)]
 async fn e12_labels_of_pods_and_services_are_edited() {
     let labels = ["operator-name", "job-name", "replica-type", "replica-index", "job-role"];
-    let values = [Value::Null, json!("2000000000"), json!("-1"), json!("text")];
+    let values = [Value::Null, json!("2000000000"), json!("text")];
     for plural in ["pods", "services"] {
         for label in labels {
             for value in &values {
