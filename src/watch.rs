@@ -74,6 +74,10 @@ enum Trouble {
     Ended,
     #[error("the list has no version")]
     NoVersion,
+    #[error("versions went back")]
+    WentBack,
+    #[error("nothing came for too long, not even bookmarks")]
+    Mute,
 }
 
 impl Trouble {
@@ -91,7 +95,8 @@ impl Trouble {
             Self::Call(error) => error.code() == Some(410),
             Self::Stream(kube::Error::Api(status)) => status.code == 410,
             Self::Told(status) => status.code == 410,
-            Self::Stream(kube::Error::SerdeError(_)) => true,
+            // A server that was set back to a backup knows nothing of the versions that came after it.
+            Self::Stream(kube::Error::SerdeError(_)) | Self::WentBack | Self::Mute => true,
             _ => false,
         }
     }
@@ -124,10 +129,12 @@ where
     let kind = K::plural(&()).into_owned();
     let mut failures = Failures::default();
     let mut version = None;
+    let mut heard = Instant::now();
     loop {
         let trouble = match &mut version {
             None => match list(source, &mut take).await {
                 Ok(listed) => {
+                    heard = Instant::now();
                     version = Some(listed);
                     continue;
                 }
@@ -135,7 +142,7 @@ where
             },
             Some(version) => {
                 let begun = Instant::now();
-                match follow(source, version, &mut take).await {
+                match follow(source, version, &mut heard, &mut take).await {
                     Ok(()) if begun.elapsed() >= SHORTEST => continue,
                     Ok(()) => Trouble::Ended,
                     Err(trouble) => trouble,
@@ -179,10 +186,11 @@ where
     }
 }
 
-/// Watches from `version` on, and moves it on, until the watch ends.
+/// Watches from `version` on, and moves it on, until the watch ends. `heard` is when something was last heard.
 async fn follow<K>(
     source: &Source<K>,
     version: &mut String,
+    heard: &mut Instant,
     take: &mut impl FnMut(Event<K>),
 ) -> Result<(), Trouble>
 where
@@ -200,11 +208,14 @@ where
             return Err(Trouble::Silence);
         };
         let event = match event {
+            // What waits for a version that is yet to come is told nothing, and its end is like any other.
+            None if heard.elapsed() >= source.silence => return Err(Trouble::Mute),
             None => return Ok(()),
             Some(Err(error)) => return Err(Trouble::Stream(error)),
             Some(Ok(WatchEvent::Error(status))) => return Err(Trouble::Told(status)),
             Some(Ok(WatchEvent::Bookmark(mark))) => {
-                version.clone_from(&mark.metadata.resource_version);
+                *heard = Instant::now();
+                advance(version, &mark.metadata.resource_version)?;
                 take(Event::Passed(Version::parse(version)));
                 continue;
             }
@@ -214,10 +225,20 @@ where
         if let Event::Applied(object) | Event::Deleted(object) = &event
             && let Some(new) = &object.meta().resource_version
         {
-            version.clone_from(new);
+            advance(version, new)?;
         }
+        *heard = Instant::now();
         take(event);
     }
+}
+
+/// Moves `version` on to `new`.
+fn advance(version: &mut String, new: &str) -> Result<(), Trouble> {
+    if Version::parse(new) < Version::parse(version) {
+        return Err(Trouble::WentBack);
+    }
+    new.clone_into(version);
+    Ok(())
 }
 
 /// Failures in a row.

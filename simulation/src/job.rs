@@ -1,5 +1,6 @@
 //! Jobs as their JSON tells of them.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
@@ -118,6 +119,20 @@ pub fn is_refused(job: &Value) -> bool {
 
 /// Whether a job cannot be run.
 pub fn is_invalid(job: &Value) -> bool {
+    thread_local! {
+        // The same few jobs are asked about again and again.
+        static KNOWN: RefCell<BTreeMap<String, bool>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    let key = format!("{}{}{}", job["kind"], job["metadata"]["name"], job["spec"]);
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() > 1_000 {
+            known.clear();
+        }
+        *known.entry(key).or_insert_with(|| is_refused_by_rules(job))
+    })
+}
+
+fn is_refused_by_rules(job: &Value) -> bool {
     fn check<J: TrainingJob + DeserializeOwned>(job: &Value) -> bool {
         let read = J::deserialize(job);
         read.is_ok_and(|job| validate(&job, &Settings::default()).is_err())

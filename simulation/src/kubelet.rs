@@ -1,7 +1,7 @@
 //! Nodes without machines: pods go through their phases by a script.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -78,42 +78,68 @@ type Changed = Arc<Mutex<Vec<(Action, Arc<Object>)>>>;
 /// When what is done to which pod; the name before the UID, which says nothing.
 type Agenda = BTreeMap<(Instant, String, String, usize), Step>;
 
-/// Runs all pods of a cluster for ever.
-///
-/// `ahead` is kept at how many things are due to happen.
-pub async fn run(cluster: Cluster, script: Script, ahead: Arc<AtomicUsize>) {
-    let notify = Arc::new(Notify::new());
-    let changed: Changed = Arc::default();
-    let (waker, sink) = (notify.clone(), changed.clone());
-    cluster.on_change(move |_, change| {
-        if change.plural() == "pods" {
-            let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
-            sink.push((change.action(), change.object().clone()));
-            waker.notify_one();
-        }
-    });
-    let mut held: BTreeMap<String, Held> = BTreeMap::new();
-    let mut gone: BTreeSet<String> = BTreeSet::new();
-    let mut agenda = Agenda::new();
-    loop {
-        let fresh = std::mem::take(&mut *changed.lock().unwrap_or_else(PoisonError::into_inner));
-        for (action, object) in fresh {
-            notice(action, &object, &script, &mut held, &mut gone, &mut agenda);
-        }
-        ahead.store(agenda.len(), Ordering::Relaxed);
-        let next = agenda.first_key_value().map(|((at, ..), _)| *at);
-        match next {
-            Some(at) if at <= Instant::now() => {
-                if let Some(((_, _, uid, _), step)) = agenda.pop_first()
-                    && let Some(pod) = held.get(&uid)
-                {
-                    act(&cluster, pod, &uid, step).await;
+/// All nodes of a cluster. Clones are handles to the same.
+#[derive(Clone, Default)]
+pub struct Nodes {
+    /// How many things are due to happen.
+    ahead: Arc<AtomicUsize>,
+    restored: Arc<AtomicBool>,
+    notify: Arc<Notify>,
+}
+
+impl Nodes {
+    /// Whether pods are about to do something by themselves.
+    pub fn are_busy(&self) -> bool {
+        self.ahead.load(Ordering::Relaxed) > 0
+    }
+
+    /// The cluster was set back: what pods do is told again from the beginning.
+    pub fn restored(&self) {
+        self.restored.store(true, Ordering::Relaxed);
+        self.notify.notify_one();
+    }
+
+    /// Runs all pods of the cluster for ever.
+    pub async fn run(self, cluster: Cluster, script: Script) {
+        let changed: Changed = Arc::default();
+        let (waker, sink) = (self.notify.clone(), changed.clone());
+        cluster.on_change(move |_, change| {
+            if change.plural() == "pods" {
+                let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                sink.push((change.action(), change.object().clone()));
+                waker.notify_one();
+            }
+        });
+        let mut held: BTreeMap<String, Held> = BTreeMap::new();
+        let mut gone: BTreeSet<String> = BTreeSet::new();
+        let mut agenda = Agenda::new();
+        loop {
+            let mut fresh = std::mem::take(&mut *changed.lock().unwrap_or_else(PoisonError::into_inner));
+            if self.restored.swap(false, Ordering::Relaxed) {
+                held.clear();
+                gone.clear();
+                agenda.clear();
+                let pods = cluster.list("pods", None).into_iter();
+                fresh = pods.map(|pod| (Action::Added, pod)).collect();
+            }
+            for (action, object) in fresh {
+                notice(action, &object, &script, &mut held, &mut gone, &mut agenda);
+            }
+            self.ahead.store(agenda.len(), Ordering::Relaxed);
+            let next = agenda.first_key_value().map(|((at, ..), _)| *at);
+            match next {
+                Some(at) if at <= Instant::now() => {
+                    if let Some(((_, _, uid, _), step)) = agenda.pop_first()
+                        && let Some(pod) = held.get(&uid)
+                    {
+                        act(&cluster, pod, &uid, step).await;
+                    }
                 }
+                Some(at) => {
+                    tokio::select! { biased; () = self.notify.notified() => {}, () = sleep_until(at) => {} }
+                }
+                None => self.notify.notified().await,
             }
-            Some(at) => {
-                tokio::select! { biased; () = notify.notified() => {}, () = sleep_until(at) => {} }
-            }
-            None => notify.notified().await,
         }
     }
 }

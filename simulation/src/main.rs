@@ -16,6 +16,10 @@ use training_job_simulation::shrink::shrink;
 use training_job_simulation::threads::parallel;
 use training_job_simulation::workloads;
 
+// A run is mostly small objects that come and go.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The operator against an in-memory API, with all that can go wrong.
 #[derive(Parser)]
 struct Arguments {

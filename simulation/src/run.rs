@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
+use training_job::memory::Versions;
 
 use crate::fault::{Fault, Site};
 use crate::invariants::{Violation, rest::Rest};
@@ -44,7 +45,11 @@ pub struct Scenario {
 impl Scenario {
     /// The scenario of a seed.
     pub fn of(seed: u64) -> Self {
-        let settings = Settings::of(seed);
+        Self::with(Settings::of(seed))
+    }
+
+    /// The scenario of these settings.
+    pub fn with(settings: Settings) -> Self {
         let jobs = users::jobs(&settings);
         let acts = users::acts(&settings, &jobs);
         Self {
@@ -149,6 +154,7 @@ async fn live(scenario: &Scenario) -> Outcome {
     world.until(start + Duration::from_secs(settings.span)).await;
     world.history.note("all is well again");
     world.network.heal();
+    world.set_clock(0);
     world.cluster.cut_watches(None);
     // What was dead before it was healed.
     world.until(Instant::now() + Duration::from_secs(1)).await;
@@ -194,6 +200,9 @@ async fn perform(world: &mut World, scenario: &Scenario, deed: &Deed) {
         Deed::Freeze(which) => {
             world.cluster.freeze_watches(Some(which));
         }
+        Deed::SetClock(seconds) => world.set_clock(*seconds),
+        Deed::Backup => world.back_up(),
+        Deed::Restore => world.restore(Versions::GoOn),
         Deed::Kill => {
             let operators = world.operators();
             world.kill().await;
@@ -252,7 +261,11 @@ async fn stay(world: &mut World, seed: u64) -> Vec<Violation> {
     let version = world.cluster.resource_version();
     world.network.take();
     world
-        .pass_with_deaths(if seed.is_multiple_of(64) { 3_600 } else { 130 })
+        .pass_with_deaths(if seed > 0 && seed.is_multiple_of(64) {
+            3_600
+        } else {
+            130
+        })
         .await;
     let busy: Vec<_> = world
         .network

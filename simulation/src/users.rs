@@ -28,11 +28,14 @@ pub enum Habit {
     Compact,
     Freeze,
     Kill,
+    EditStatus,
+    SetClock,
+    Restore,
 }
 
 impl Habit {
-    /// All of them.
-    pub const ALL: [Self; 15] = [
+    /// All of them. Those of a version are the first.
+    const ALL: [Self; 18] = [
         Self::Scale,
         Self::Suspend,
         Self::Policy,
@@ -48,7 +51,18 @@ impl Habit {
         Self::Compact,
         Self::Freeze,
         Self::Kill,
+        Self::EditStatus,
+        Self::SetClock,
+        Self::Restore,
     ];
+
+    /// Those of a version of the settings.
+    pub fn of_version(version: u32) -> &'static [Self] {
+        match version {
+            1 => &Self::ALL[..15],
+            _ => &Self::ALL,
+        }
+    }
 }
 
 /// A job that users make.
@@ -82,6 +96,8 @@ pub enum Deed {
     Recreate(usize),
     /// A patch is merged into a job.
     Edit(usize, Value),
+    /// A patch is merged into the status of a job.
+    EditStatus(usize, Value),
     /// A patch is merged into a pod or service.
     EditChild(&'static str, String, Value),
     /// A pod is deleted, gracefully or by force.
@@ -96,6 +112,13 @@ pub enum Deed {
     Freeze(&'static str),
     /// All operators are killed and started anew.
     Kill,
+    /// The operators' clocks are set so many seconds apart from the cluster's.
+    SetClock(i64),
+    /// A backup of the cluster is made.
+    Backup,
+    /// The cluster is set back to its backup, if there is one. Versions go on: if they went back, and on beyond
+    /// the newest that an operator knew before it asked, nobody could tell.
+    Restore,
 }
 
 /// The jobs of a seed.
@@ -262,10 +285,42 @@ pub fn acts(settings: &Settings, jobs: &[JobPlan]) -> Vec<Act> {
                 put(at, Deed::Freeze(which));
             }
             Habit::Kill => put(at, Deed::Kill),
+            Habit::EditStatus => put(
+                at,
+                Deed::EditStatus(number, json!({ "status": status(&mut random) })),
+            ),
+            Habit::SetClock => put(at, Deed::SetClock(random.between(0, 1_200) as i64 - 600)),
+            Habit::Restore => {
+                put(at, Deed::Backup);
+                put(later, Deed::Restore);
+            }
         }
     }
     acts.sort_by_key(|act| act.at);
     acts
+}
+
+/// What somebody writes over a status.
+fn status(random: &mut Random) -> Value {
+    let time = "2030-01-01T00:00:10Z";
+    random
+        .pick(&[
+            Value::Null,
+            json!({"conditions": null}),
+            json!({"conditions": [{"type": "Succeeded", "status": "True"}]}),
+            json!({"conditions": [{"type": "Suspended", "status": "True", "reason": "r", "message": "m"}]}),
+            json!({"conditions": [{"type": "Failed", "status": "False", "lastTransitionTime": time}]}),
+            json!({"replicaStatuses": {"Worker": {"active": 99, "failed": -7}, "Sleeper": {}}}),
+            json!({"replicaStatuses": null, "startTime": null}),
+            json!({"startTime": "2035-01-01T00:00:00Z"}),
+            json!({"completionTime": time}),
+            json!({"restartCount": 50}),
+            json!({"recovery": null}),
+            json!({"recovery": {"job": 3}}),
+            json!({"recovery": {"job": -1, "replicas": {"worker-0": 2_000_000_000}}}),
+            json!({"recovery": {"completed": {"Worker": "0-4000000000,x,3-1"}}}),
+        ])
+        .clone()
 }
 
 /// Does what users do; what befalls the cluster's connections is not theirs. Returns the answer's code.
@@ -289,6 +344,10 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
             wire::send(cluster, Method::PATCH, &named(&jobs[*n]), patch)
                 .await
                 .0
+        }
+        Deed::EditStatus(n, patch) => {
+            let path = format!("{}/status", named(&jobs[*n]));
+            wire::send(cluster, Method::PATCH, &path, patch).await.0
         }
         Deed::EditChild(plural, name, patch) => {
             wire::send(cluster, Method::PATCH, &child(plural, name), patch)
@@ -316,7 +375,13 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
             let path = format!("/api/v1/namespaces/default/{plural}");
             wire::send(cluster, Method::POST, &path, &object).await.0
         }
-        Deed::Cut(_) | Deed::Compact | Deed::Freeze(_) | Deed::Kill => 0,
+        Deed::Cut(_)
+        | Deed::Compact
+        | Deed::Freeze(_)
+        | Deed::Kill
+        | Deed::SetClock(_)
+        | Deed::Backup
+        | Deed::Restore => 0,
     }
 }
 

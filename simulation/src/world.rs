@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use training_job::controller::Clock;
-use training_job::memory::{Cluster, Description};
+use training_job::memory::{Backup, Cluster, Description, Versions};
 use training_job::{Operator, Options};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
@@ -23,19 +23,24 @@ use training_job_xgboost::XGBoostJob;
 use crate::history::History;
 use crate::invariants::{Monitor, Patience};
 use crate::job::{self, Kind};
-use crate::kubelet::{self, Fate, Script};
+use crate::kubelet::{self, Fate, Nodes, Script};
 use crate::network::Network;
 
 /// 2030-01-01T00:00:00Z.
 const START: i64 = 1_893_456_000;
 
-/// A clock that follows Tokio's.
-#[derive(Clone, Copy)]
-pub struct Virtual(Instant);
+/// A clock that follows Tokio's, and may be set to another time than it.
+#[derive(Clone)]
+struct Virtual {
+    start: Instant,
+    /// Seconds that it is ahead.
+    ahead: Arc<AtomicI64>,
+}
 
 impl Clock for Virtual {
     fn now(&self) -> Timestamp {
-        Timestamp::from_second(START).unwrap_or_default() + self.0.elapsed()
+        let second = START + self.ahead.load(Ordering::Relaxed);
+        Timestamp::from_second(second).unwrap_or_default() + self.start.elapsed()
     }
 }
 
@@ -69,12 +74,14 @@ pub struct World {
     pub history: History,
     /// What must never happen and did.
     pub monitor: Monitor,
+    /// The operators' clock.
     clock: Virtual,
     all_kinds: bool,
     concurrency: usize,
     running: BTreeMap<usize, Running>,
     panicked: bool,
-    ahead: Arc<AtomicUsize>,
+    nodes: Nodes,
+    backup: Option<Backup>,
 }
 
 impl World {
@@ -102,9 +109,14 @@ impl World {
     /// A cluster with nodes, made as `setup` says.
     pub fn with(setup: Setup) -> Self {
         let history = History::default();
-        let clock = Virtual(history.start());
+        let clock = || Virtual {
+            start: history.start(),
+            ahead: Arc::default(),
+        };
+        let of_cluster = clock();
+        let clock = clock();
         let cluster = Cluster::builder()
-            .clock(move || clock.now())
+            .clock(move || of_cluster.now())
             .bookmark_interval(Some(Duration::from_secs(60)))
             .build();
         let kinds = [Kind::Train, Kind::Boost, Kind::Flow];
@@ -114,8 +126,8 @@ impl World {
         }
         let network = Network::new(&cluster, history.clone());
         let monitor = Monitor::attach(&cluster, &network, &history, setup.patience);
-        let ahead = Arc::new(AtomicUsize::new(0));
-        tokio::spawn(kubelet::run(cluster.clone(), setup.script, ahead.clone()));
+        let nodes = Nodes::default();
+        tokio::spawn(nodes.clone().run(cluster.clone(), setup.script));
         Self {
             network,
             user: cluster.client("default"),
@@ -127,7 +139,8 @@ impl World {
             concurrency: setup.concurrency,
             running: BTreeMap::new(),
             panicked: false,
-            ahead,
+            nodes,
+            backup: None,
         }
     }
 
@@ -150,7 +163,7 @@ impl World {
     {
         let (client, number, dead) = self.network.connect();
         let options = Options {
-            clock: Arc::new(self.clock),
+            clock: Arc::new(self.clock.clone()),
             concurrency: self.concurrency,
             ..Options::default()
         };
@@ -192,7 +205,26 @@ impl World {
 
     /// Whether pods are about to do something by themselves.
     pub fn is_busy(&self) -> bool {
-        self.ahead.load(Ordering::Relaxed) > 0
+        self.nodes.are_busy()
+    }
+
+    /// Sets the operators' clocks so many seconds ahead of the cluster's.
+    pub fn set_clock(&self, ahead: i64) {
+        self.clock.ahead.store(ahead, Ordering::Relaxed);
+    }
+
+    /// Makes a backup of the cluster, instead of one made before.
+    pub fn back_up(&mut self) {
+        self.backup = Some(self.cluster.back_up());
+    }
+
+    /// Sets the cluster back to its backup, if there is one.
+    pub fn restore(&self, versions: Versions) {
+        if let Some(backup) = &self.backup {
+            self.cluster.restore(backup, versions);
+            self.monitor.restored(&self.cluster, self.history.now());
+            self.nodes.restored();
+        }
     }
 
     /// Lets this many seconds pass.

@@ -39,6 +39,7 @@
 //!   [`Builder::manual_collection`]) instead of after a while.
 
 mod apply;
+mod backup;
 mod binding;
 mod collector;
 mod create;
@@ -78,6 +79,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::{
+    backup::{Backup, Versions},
     kinds::Description,
     object::{Action, Change, Object},
     service::{Endpoint, Reply},

@@ -170,6 +170,38 @@ impl Store {
         Some(objects)
     }
 
+    /// Holds nothing any more, as after a crash; all watches end.
+    pub(super) fn clear(&mut self) {
+        let mut wakers = std::mem::take(&mut self.wakers);
+        for table in &mut self.tables {
+            table.objects.clear();
+            for watch in table.watches.values_mut() {
+                watch.cut(&mut wakers);
+            }
+        }
+        self.wakers = wakers;
+        self.uids.clear();
+        self.dependents.clear();
+        self.garbage.clear();
+    }
+
+    /// Holds an object of an earlier time as it was.
+    pub(super) fn hold(&mut self, target: &Target, object: Arc<Object>) {
+        let place = place(target, &object);
+        self.uids.insert(object.uid().to_owned(), place.clone());
+        self.link(&object, &place);
+        self.put(&object, &place);
+        if object.is_deleting() {
+            self.garbage.push_back(place);
+        }
+    }
+
+    /// Counts versions from here on, without a history.
+    pub(super) fn begin_at(&mut self, version: u64) {
+        self.version = version;
+        self.compact();
+    }
+
     pub(super) fn add(
         &mut self,
         target: &Target,

@@ -133,6 +133,8 @@ fn final_is_final(m: &Moment<'_>) -> Option<String> {
     if !m.is_job() || m.change.action() != Action::Modified {
         return None;
     }
+    // Anybody may edit a status; the operator goes on from what it says.
+    m.cause?;
     let (before, after) = (m.before(), m.object());
     let end = job::end(before)?;
     if job::is_refused(before) {
@@ -250,7 +252,7 @@ fn no_churn(m: &Moment<'_>) -> Option<String> {
 
 /// I10: the count of restarts never falls, and a job starts once, or once more when it is resumed.
 fn honest_counters(m: &Moment<'_>) -> Option<String> {
-    if !m.is_job() || m.change.action() != Action::Modified {
+    if !m.is_job() || m.change.action() != Action::Modified || m.cause.is_none() {
         return None;
     }
     let (before, after) = (m.before(), m.object());
@@ -306,7 +308,9 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
         let parts = ["active", "succeeded", "failed"];
         parts.iter().map(|p| status[p].as_i64().unwrap_or(0)).sum()
     };
-    let (role, status) = statuses.iter().find(|(role, status)| sum(status) > most(role))?;
+    let before = &m.before()["status"]["replicaStatuses"];
+    let mut told = statuses.iter().filter(|(role, status)| before[*role] != **status);
+    let (role, status) = told.find(|(role, status)| sum(status) > most(role))?;
     m.says(&format!("more {role} replicas than there are: {status}"))
 }
 

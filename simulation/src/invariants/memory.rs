@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use training_job::memory::{Action, Change, Object};
+use training_job::memory::{Action, Change, Cluster, Object};
 
 use crate::job;
 use crate::kubelet;
@@ -57,20 +57,41 @@ impl JobLife {
 impl Memory {
     /// Enters a change.
     pub(crate) fn enter(&mut self, change: &Change, now: u64) {
-        let object = change.object().value();
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let gone = (change.action() == Action::Deleted).then_some(now);
-        if job::PLURALS.contains(&change.plural()) {
+        self.put(change.plural(), change.object(), gone, now);
+    }
+
+    /// The cluster was set back to what it holds now.
+    pub(crate) fn restored(&mut self, cluster: &Cluster, now: u64) {
+        for life in self.jobs.values_mut() {
+            life.gone.get_or_insert(now);
+        }
+        for life in self.children.values_mut() {
+            life.gone.get_or_insert(now);
+            life.succeeded = None;
+        }
+        for plural in job::PLURALS.into_iter().chain(["pods", "services"]) {
+            for object in cluster.list(plural, None) {
+                self.put(plural, &object, None, now);
+            }
+        }
+    }
+
+    fn put(&mut self, plural: &str, stored: &Arc<Object>, gone: Option<u64>, now: u64) {
+        let object = stored.value();
+        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let uid = text("uid");
+        if job::PLURALS.contains(&plural) {
             let life = self.jobs.entry(uid).or_insert_with(|| JobLife {
                 versions: Vec::new(),
                 gone: None,
             });
             life.gone = gone;
-            life.versions.push((now, change.object().clone()));
-        } else if matches!(change.plural(), "pods" | "services") {
+            life.versions.push((now, stored.clone()));
+        } else if matches!(plural, "pods" | "services") {
             let life = self.children.entry(uid).or_insert_with(|| ChildLife {
-                plural: change.plural().to_owned(),
-                name: change.name().to_owned(),
+                plural: plural.to_owned(),
+                name: text("name"),
                 owner: job::controller(object).map(str::to_owned),
                 orphaned: None,
                 attempt: kubelet::attempt(object),
@@ -82,7 +103,7 @@ impl Memory {
             if job::controller(object) != life.owner.as_deref() {
                 life.orphaned.get_or_insert(now);
             }
-            if change.plural() == "pods" && job::phase(object) == "Succeeded" {
+            if plural == "pods" && job::phase(object) == "Succeeded" {
                 life.succeeded.get_or_insert(now);
             }
         }

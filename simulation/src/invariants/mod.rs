@@ -109,6 +109,13 @@ impl Monitor {
         state.last_change = now;
     }
 
+    /// The cluster was set back to a backup: what came after it has not happened.
+    pub fn restored(&self, cluster: &Cluster, now: u64) {
+        let mut state = self.state();
+        state.memory.restored(cluster, now);
+        state.last_change = now;
+    }
+
     /// What did not hold so far, in order.
     pub fn found(&self) -> Vec<Violation> {
         self.state().found.clone()

@@ -1,5 +1,6 @@
 //! Requests through a real client, and watches by kube's own watcher.
 
+mod backup;
 mod custom;
 mod deletion;
 mod determinism;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use training_job::memory::Versions;
 use training_job_simulation::fault::Fault::{Lost, Refused};
 use training_job_simulation::kubelet::Fate::{self, Runs, Succeeds};
 use training_job_simulation::world::{SMALL, World, train, with};
@@ -158,4 +159,33 @@ async fn a_list_while_things_change_loses_nothing() {
     assert!(world.pods_now().is_empty());
     assert_eq!(world.network.count("create", "pods"), 80);
     world.check();
+}
+
+/// The versions of a server that was set back count up again from where they were then: a watch that is taken
+/// up from a version of before is told nothing until they have come that far.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_set_back_is_listed_anew() {
+    for versions in [Versions::GoBack, Versions::GoOn] {
+        let mut world = World::new(|_, _| Runs);
+        world.create(train("kept", &SMALL)).await;
+        world.pass(10).await;
+        world.back_up();
+        world.create(train("lost", &SMALL)).await;
+        world.delete_pod("kept-worker-1").await;
+        world.pass(60).await;
+        world.restore(versions);
+        world.pass(300).await;
+        let pods = world.pods_now();
+        assert_eq!(pods.len(), 4, "{versions:?}: {pods:?}");
+        assert!(
+            pods.iter()
+                .all(|p| p.starts_with("kept-") && p.ends_with(":Running")),
+            "{versions:?}: {pods:?}"
+        );
+        // What it holds is known again: its pods are replaced when they go.
+        world.delete_pod("kept-server-0").await;
+        world.pass(10).await;
+        assert_eq!(world.pods_now().len(), 4, "{versions:?}");
+        world.check();
+    }
 }

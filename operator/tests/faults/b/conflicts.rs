@@ -147,10 +147,7 @@ async fn b04_a_job_waits_for_its_predecessors_pods_to_go() {
     training_job_testing::cluster::wait_for_all(stage.pods(), "", leaving).await;
     let made = stage.proxy.calls().len();
     stage.create(job("a", 2)).await;
-    stage
-        .proxy
-        .wait_for(&On::call("patch", "mxjobs/status").named("a"), 2)
-        .await;
+    stage.until("a", ConditionType::Created).await;
     let _nodes = stage.cluster.nodes(&stage.namespace).await;
     let new = stage.until_all_run("a", 2).await;
     assert!(old.iter().all(|pod| new[&pod.name_any()] != pod.uid().unwrap()));
