@@ -2,8 +2,10 @@
 
 use training_job_simulation::fault::Fault::{self, Garbled, Refused, Reset, Throttled};
 use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
+use training_job::memory::Versions;
+use training_job_simulation::invariants::Patience;
 use crate::stage::{edit, ends_well, everywhere, made, rest, restart, success, told, worker, writes};
 
 /// All connections break, and for seconds there is nobody to connect to; with its history the server has lost what
@@ -179,5 +181,42 @@ async fn d9_statuses_are_not_valid_any_more() {
     for job in ["early", "job"] {
         assert!(world.conditions(job).ends_with("Succeeded"), "{job}");
         assert_eq!(made(&world, &format!("pods {job}-worker-0")).0, 1, "{job}");
+    }
+}
+
+/// Back to a moment before: what was deleted is there again with its old identity, what came since is gone, and an
+/// end that was written is not. Versions go on, as they should, or back.
+#[tokio::test(start_paused = true)]
+async fn d5_etcd_is_restored_from_a_backup() {
+    for versions in [Versions::GoOn, Versions::GoBack] {
+        for (saved, at) in [(0, 20), (10, 20), (10, 110), (50, 230), (10, 600)] {
+            let mut world = World::with(Setup {
+                script: Box::new(ends_well),
+                all_kinds: false,
+                concurrency: 16,
+                patience: Patience {
+                    others: 600_000,
+                    own: 600_000,
+                },
+            });
+            world.start();
+            let clean = serde_json::json!({"runPolicy": {"cleanPodPolicy": "All"}});
+            world.create(with(train("job", &SMALL), clean.clone())).await;
+            world.create(with(train("gone", &SMALL), clean)).await;
+            world.pass(saved).await;
+            world.back_up();
+            world.delete("gone").await;
+            world.create(train("new", &SMALL)).await;
+            world.pass(at - saved).await;
+            world.restore(versions);
+            world.pass(1_200).await;
+            let case = format!("{versions:?}, of second {saved} at second {at}");
+            for job in ["job", "gone"] {
+                assert!(world.conditions(job).ends_with("Succeeded"), "{case}: {job}: {}", world.conditions(job));
+            }
+            assert!(world.stored("mxjobs", "new").is_null(), "{case}");
+            assert!(world.pods_now().is_empty(), "{case}: {:?}", world.pods_now());
+            rest(&mut world).await;
+        }
     }
 }

@@ -16,4 +16,8 @@ mod d;
 mod e;
 mod f;
 mod g;
+mod h;
+mod i;
+mod j;
+mod k;
 mod stage;
