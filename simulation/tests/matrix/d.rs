@@ -4,9 +4,9 @@ use training_job_simulation::fault::Fault::{self, Garbled, Refused, Reset, Throt
 use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
 use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
+use crate::stage::{edit, ends_well, everywhere, made, rest, restart, success, told, worker, writes};
 use training_job::memory::Versions;
 use training_job_simulation::invariants::Patience;
-use crate::stage::{edit, ends_well, everywhere, made, rest, restart, success, told, worker, writes};
 
 /// All connections break, and for seconds there is nobody to connect to; with its history the server has lost what
 /// watches could go on from.
@@ -46,7 +46,9 @@ async fn d2_the_server_is_away_for_an_hour() {
     world.network.rule(|_| Some(Reset));
     world.cluster.cut_watches(None);
     for number in 0..15 {
-        world.create(train(&format!("ends-{number}"), &[("Worker", 1)])).await;
+        world
+            .create(train(&format!("ends-{number}"), &[("Worker", 1)]))
+            .await;
     }
     world.network.take();
     world.pass(3_600).await;
@@ -55,14 +57,22 @@ async fn d2_the_server_is_away_for_an_hour() {
     assert!(calls < 3 * 130 + 20 * 20, "{calls} calls in an hour");
     world.network.heal();
     world.pass(60).await;
-    assert!(world.network.busiest() <= 400, "{} calls in ten seconds", world.network.busiest());
+    assert!(
+        world.network.busiest() <= 400,
+        "{} calls in ten seconds",
+        world.network.busiest()
+    );
     world.pass(400).await;
     rest(&mut world).await;
     for number in 0..15 {
         assert!(world.conditions(&format!("ends-{number}")).ends_with("Succeeded"));
     }
     for number in 0..20 {
-        assert_eq!(world.status(&format!("job-{number}"))["restartCount"], 1, "{number}");
+        assert_eq!(
+            world.status(&format!("job-{number}"))["restartCount"],
+            1,
+            "{number}"
+        );
     }
 }
 
@@ -70,7 +80,10 @@ async fn d2_the_server_is_away_for_an_hour() {
 fn d3_etcd_has_no_leader() {
     let refused = Refused(500, "etcdserver: request timed out");
     everywhere(&success(), |_| true, &[refused]);
-    let done = Garbled(500, "etcdserver: request timed out, possibly due to connection lost");
+    let done = Garbled(
+        500,
+        "etcdserver: request timed out, possibly due to connection lost",
+    );
     everywhere(&restart(), writes, &[done]);
 }
 
@@ -81,12 +94,24 @@ async fn d4_the_history_is_forgotten_while_it_is_cut_off() {
     world.create(train("job", &SMALL)).await;
     world.pass(10).await;
     let before = world.network.count("list", "");
-    world.network.fault("watch", "", 6, Refused(503, "ServiceUnavailable"));
+    world
+        .network
+        .fault("watch", "", 6, Refused(503, "ServiceUnavailable"));
     world.cluster.cut_watches(None);
-    edit(&world, "mxjobs", "job", worker(serde_json::json!({"replicas": 3}))).await;
+    edit(
+        &world,
+        "mxjobs",
+        "job",
+        worker(serde_json::json!({"replicas": 3})),
+    )
+    .await;
     world.cluster.compact();
     world.pass(60).await;
-    assert_eq!(world.network.count("list", "") - before, 3, "one list of each kind");
+    assert_eq!(
+        world.network.count("list", "") - before,
+        3,
+        "one list of each kind"
+    );
     assert_eq!(world.pods_now().len(), 5);
     rest(&mut world).await;
     assert!(world.conditions("job").ends_with("Succeeded"));
@@ -169,9 +194,7 @@ async fn d9_statuses_are_not_valid_any_more() {
     let mut world = World::new(ends_well);
     world.create(train("early", &SMALL)).await;
     world.pass(50).await;
-    world
-        .network
-        .fault("patch", "mxjobs/status", usize::MAX, invalid);
+    world.network.fault("patch", "mxjobs/status", usize::MAX, invalid);
     world.create(train("job", &SMALL)).await;
     world.pass(3_600).await;
     let tries = world.network.count("patch", "mxjobs/status");
@@ -212,7 +235,11 @@ async fn d5_etcd_is_restored_from_a_backup() {
             world.pass(1_200).await;
             let case = format!("{versions:?}, of second {saved} at second {at}");
             for job in ["job", "gone"] {
-                assert!(world.conditions(job).ends_with("Succeeded"), "{case}: {job}: {}", world.conditions(job));
+                assert!(
+                    world.conditions(job).ends_with("Succeeded"),
+                    "{case}: {job}: {}",
+                    world.conditions(job)
+                );
             }
             assert!(world.stored("mxjobs", "new").is_null(), "{case}");
             assert!(world.pods_now().is_empty(), "{case}: {:?}", world.pods_now());

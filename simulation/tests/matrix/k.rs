@@ -16,7 +16,12 @@ use crate::stage::{ends_well, is_killed_once, life, made, rest, sites, told};
 fn k1_two_operators_work_at_once() {
     let lives = [
         life("success", ends_well, json!({"cleanPodPolicy": "All"}), Vec::new()),
-        life("restart", is_killed_once, json!({"cleanPodPolicy": "All"}), Vec::new()),
+        life(
+            "restart",
+            is_killed_once,
+            json!({"cleanPodPolicy": "All"}),
+            Vec::new(),
+        ),
         life("recreate", ends_well, json!({}), vec![(50, Deed::Recreate(0))]),
     ];
     for mut life in lives {
@@ -26,7 +31,12 @@ fn k1_two_operators_work_at_once() {
             for slow in [Slow(20, 0), Slow(0, 1_500)] {
                 life.scenario.faults = Some([(site.clone(), slow)].into());
                 let outcome = run(&life.scenario);
-                assert!(outcome.violations.is_empty(), "{} {site}: {:#?}", life.name, outcome.violations);
+                assert!(
+                    outcome.violations.is_empty(),
+                    "{} {site}: {:#?}",
+                    life.name,
+                    outcome.violations
+                );
             }
         }
         for seed in 0..6 {
@@ -36,7 +46,12 @@ fn k1_two_operators_work_at_once() {
                 twice: 0,
             });
             let outcome = run(&life.scenario);
-            assert!(outcome.violations.is_empty(), "{} {seed}: {:#?}", life.name, outcome.violations);
+            assert!(
+                outcome.violations.is_empty(),
+                "{} {seed}: {:#?}",
+                life.name,
+                outcome.violations
+            );
         }
     }
 }
@@ -57,7 +72,13 @@ fn patient(script: fn(&str, u32) -> training_job_simulation::kubelet::Fate) -> W
 /// and nothing else.
 #[tokio::test(start_paused = true)]
 async fn k3_clocks_are_apart_and_jump() {
-    for (before, after) in [(3_600, 3_600), (-3_600, -3_600), (0, 3_600), (0, -3_600), (3_600, -3_600)] {
+    for (before, after) in [
+        (3_600, 3_600),
+        (-3_600, -3_600),
+        (0, 3_600),
+        (0, -3_600),
+        (3_600, -3_600),
+    ] {
         let mut world = patient(ends_well);
         world.set_clock(before);
         world.start();
@@ -67,7 +88,11 @@ async fn k3_clocks_are_apart_and_jump() {
         world.set_clock(after);
         world.pass(170).await;
         let case = format!("{before} s, then {after} s");
-        assert_eq!(world.conditions("job"), "Created Running=False Succeeded", "{case}");
+        assert_eq!(
+            world.conditions("job"),
+            "Created Running=False Succeeded",
+            "{case}"
+        );
         assert_eq!(made(&world, "pods job-worker-0"), (1, 0), "{case}");
         let ended = world.status("job")["completionTime"].clone();
         // Seen an hour and more before it is written to have ended.
@@ -87,7 +112,13 @@ async fn k3_clocks_are_apart_and_jump() {
 #[tokio::test(start_paused = true)]
 async fn k3_limits_are_kept_by_clocks_that_jump() {
     for jump in [0, 60, -60, 86_400 * 365 * 50, -86_400 * 365 * 50] {
-        let mut world = patient(|name, _| if name.starts_with("hangs") { Runs } else { Succeeds(20) });
+        let mut world = patient(|name, _| {
+            if name.starts_with("hangs") {
+                Runs
+            } else {
+                Succeeds(20)
+            }
+        });
         world.start();
         let deadline = json!({"runPolicy": {"activeDeadlineSeconds": 300}});
         world.create(with(train("hangs", &SMALL), deadline)).await;
@@ -98,14 +129,23 @@ async fn k3_limits_are_kept_by_clocks_that_jump() {
         // It looks at the clock an hour later at the latest.
         world.pass(3_700).await;
         let over = jump > -3_000;
-        assert_eq!(world.conditions("hangs").ends_with("Failed"), over, "{jump}: {}", world.conditions("hangs"));
+        assert_eq!(
+            world.conditions("hangs").ends_with("Failed"),
+            over,
+            "{jump}: {}",
+            world.conditions("hangs")
+        );
         assert_eq!(world.stored("mxjobs", "ends").is_null(), over, "{jump}");
         if !over {
             world.set_clock(0);
             world.pass(3_700).await;
         }
         rest(&mut world).await;
-        assert_eq!((told(&world, "MXJobFailed"), told(&world, "SuccessfulDeleteJob")), (1, 1), "{jump}");
+        assert_eq!(
+            (told(&world, "MXJobFailed"), told(&world, "SuccessfulDeleteJob")),
+            (1, 1),
+            "{jump}"
+        );
     }
 }
 
@@ -124,7 +164,11 @@ async fn k4_an_operator_is_replaced_while_it_works() {
         world.pass(3).await;
         assert!(world.kill_one(old).await);
         world.pass(400).await;
-        assert!(world.conditions("job").ends_with("Succeeded"), "{at}: {}", world.conditions("job"));
+        assert!(
+            world.conditions("job").ends_with("Succeeded"),
+            "{at}: {}",
+            world.conditions("job")
+        );
         assert_eq!(world.status("job")["restartCount"], 1, "{at}");
         for pod in ["scheduler-0", "worker-0", "worker-1"] {
             assert_eq!(made(&world, &format!("pods job-{pod}")).0, 2, "{at}: {pod}");

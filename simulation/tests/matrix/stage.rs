@@ -32,7 +32,12 @@ pub(crate) fn is_killed_once(name: &str, attempt: u32) -> Fate {
 }
 
 /// The life of one job; what users do after it was made comes with its seconds.
-pub(crate) fn life(name: &str, fates: fn(&str, u32) -> Fate, policy: Value, deeds: Vec<(u64, Deed)>) -> Workload {
+pub(crate) fn life(
+    name: &str,
+    fates: fn(&str, u32) -> Fate,
+    policy: Value,
+    deeds: Vec<(u64, Deed)>,
+) -> Workload {
     let mut object = job::of(Kind::Train, "job", &PAIR, "ExitCode");
     object["spec"]["runPolicy"] = policy;
     let mut settings = Settings::calm();
@@ -109,7 +114,10 @@ pub(crate) fn each(workload: &Workload, cases: Vec<BTreeMap<Site, Fault>>) {
     let mut report = Report::default();
     assert!(!cases.is_empty());
     for faults in cases {
-        let told: Vec<_> = faults.iter().map(|(site, f)| format!("{f:?} at {site}")).collect();
+        let told: Vec<_> = faults
+            .iter()
+            .map(|(site, f)| format!("{f:?} at {site}"))
+            .collect();
         let case = (format!("{}: {}", workload.name, told.join(", ")), faults);
         let outcome = try_case(workload, &expected, &case, &mut report);
         assert!(!outcome.met.is_empty(), "{}: it never happened", case.0);
@@ -140,7 +148,11 @@ pub(crate) async fn rest(world: &mut World) {
     let calls = world.network.take();
     let busy: Vec<_> = calls.iter().filter(|c| c.verb != "watch").collect();
     assert!(busy.is_empty(), "calls at rest: {busy:?}");
-    assert_eq!(world.cluster.resource_version(), version, "something changed at rest");
+    assert_eq!(
+        world.cluster.resource_version(),
+        version,
+        "something changed at rest"
+    );
     world.kill().await;
     world.start();
     world.pass_with_deaths(20).await;
@@ -220,7 +232,9 @@ pub(crate) async fn edit(world: &World, plural: &str, name: &str, patch: Value) 
 /// Merges a patch into the status of an object.
 pub(crate) async fn edit_status(world: &World, plural: &str, name: &str, status: Value) {
     let path = format!("{}/status", path(plural, name));
-    call(world, "PATCH", &path, json!({"status": status})).await.unwrap();
+    call(world, "PATCH", &path, json!({"status": status}))
+        .await
+        .unwrap();
 }
 
 /// Deletes an object at once; whether it was there.

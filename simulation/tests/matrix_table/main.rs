@@ -33,20 +33,30 @@ fn line(row: &Row, tests: &[Test], results: &Results) -> String {
     if let Some(why) = row.untested {
         return format!("| {} | {} | none: {why} | | |\n", row.id, row.fault);
     }
-    let names: Vec<_> = tests.iter().map(|t| format!("`{}::{}`", t.file, t.name)).collect();
+    let names: Vec<_> = tests
+        .iter()
+        .map(|t| format!("`{}::{}`", t.file, t.name))
+        .collect();
     let mut layers = BTreeMap::<&str, Vec<&Test>>::new();
     for test in tests {
-        layers.entry(if test.is_real() { "R" } else { "S" }).or_default().push(test);
+        layers
+            .entry(if test.is_real() { "R" } else { "S" })
+            .or_default()
+            .push(test);
     }
     let ended = |(layer, tests): (&&str, &Vec<&Test>)| {
         let of_each: BTreeSet<_> = tests
             .iter()
             .map(|t| results.get(t).map_or("not run", |(result, _)| result.as_str()))
             .collect();
-        let days = tests.iter().filter_map(|t| results.get(t).map(|(_, day)| day.as_str()));
+        let days = tests
+            .iter()
+            .filter_map(|t| results.get(t).map(|(_, day)| day.as_str()));
         let day = days.min().unwrap_or_default();
         let ends: Vec<_> = of_each.into_iter().collect();
-        format!("{layer}: {} {day}", ends.join(", ")).trim_end().to_owned()
+        format!("{layer}: {} {day}", ends.join(", "))
+            .trim_end()
+            .to_owned()
     };
     let ends: Vec<_> = layers.iter().map(ended).collect();
     let layers: Vec<_> = layers.keys().copied().collect();
@@ -63,7 +73,9 @@ fn line(row: &Row, tests: &[Test], results: &Results) -> String {
 fn table(found: &BTreeMap<String, Vec<Test>>, results: &Results) -> String {
     let mut text = String::new();
     for (title, rows) in SECTIONS {
-        text += &format!("\n### {title}\n\n| row | fault | tests | layer | last result |\n|---|---|---|---|---|\n");
+        text += &format!(
+            "\n### {title}\n\n| row | fault | tests | layer | last result |\n|---|---|---|---|---|\n"
+        );
         for row in *rows {
             let none = Vec::new();
             text += &line(row, found.get(&normal(row.id)).unwrap_or(&none), results);
@@ -77,7 +89,11 @@ fn each_row_has_a_test_or_a_reason_and_each_test_a_row() {
     let found = tests();
     for row in all_rows() {
         let has_tests = found.contains_key(&normal(row.id));
-        assert!(has_tests != row.untested.is_some(), "{}: a test, or a reason why there is none", row.id);
+        assert!(
+            has_tests != row.untested.is_some(),
+            "{}: a test, or a reason why there is none",
+            row.id
+        );
     }
     let known: BTreeSet<_> = all_rows().map(|row| normal(row.id)).collect();
     for (row, tests) in &found {
@@ -104,7 +120,10 @@ fn the_table_is_that_of_the_tests() {
         fs::write(&file, &renewed).unwrap();
     }
     let page = fs::read_to_string(&file).unwrap();
-    assert!(page == renewed, "the matrix in docs/reliability.md is stale; run: make docs, or make matrix");
+    assert!(
+        page == renewed,
+        "the matrix in docs/reliability.md is stale; run: make docs, or make matrix"
+    );
     let failed: Vec<_> = results.iter().filter(|(_, (result, _))| result != "ok").collect();
     assert!(failed.is_empty(), "{failed:?}");
 }

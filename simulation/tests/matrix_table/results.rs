@@ -67,7 +67,11 @@ fn results_are_read_off_the_output_of_tests() {
         file: file.to_owned(),
         name: name.to_owned(),
     };
-    let tests = [test("a/b.rs", "a1_x"), test("a/c.rs", "a2_y"), test("d/b.rs", "a1_x")];
+    let tests = [
+        test("a/b.rs", "a1_x"),
+        test("a/c.rs", "a2_y"),
+        test("d/b.rs", "a1_x"),
+    ];
     let text = "# 2030-01-01 a\nrunning 3 tests\ntest b::a1_x ... ok\ntest c::a2_y ... FAILED\ntest c::other ... ok\n";
     let results = of_output(text, &tests);
     let day = "2030-01-01".to_owned();

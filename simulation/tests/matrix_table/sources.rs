@@ -63,10 +63,19 @@ fn of_file(file: &str, text: &str) -> Vec<(String, String)> {
         } else if line.starts_with("#[") {
             is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
         } else if !line.starts_with("//") {
-            let function = line.trim_start_matches("pub(crate) ").trim_start_matches("async ");
-            let name = function.strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next());
+            let function = line
+                .trim_start_matches("pub(crate) ")
+                .trim_start_matches("async ");
+            let name = function
+                .strip_prefix("fn ")
+                .and_then(|rest| rest.split(['(', '<']).next());
             if let Some(name) = name.filter(|_| is_test) {
-                rows.extend(name.split('_').next().filter(|word| named && is_row(word)).map(normal));
+                rows.extend(
+                    name.split('_')
+                        .next()
+                        .filter(|word| named && is_row(word))
+                        .map(normal),
+                );
                 found.extend(rows.drain(..).map(|row| (row, name.to_owned())));
             }
             (is_test, rows) = (false, Vec::new());
@@ -86,7 +95,10 @@ fn is_row(word: &str) -> bool {
 /// One spelling for `a05`, `A5` and `A-5`.
 pub(crate) fn normal(row: &str) -> String {
     let (letter, number) = row.split_at(1);
-    let number: u32 = number.trim_start_matches('-').parse().unwrap_or_else(|_| panic!("{row}"));
+    let number: u32 = number
+        .trim_start_matches('-')
+        .parse()
+        .unwrap_or_else(|_| panic!("{row}"));
     format!("{}{number}", letter.to_uppercase())
 }
 
@@ -96,8 +108,14 @@ fn rows_are_read_off_names_and_marks() {
         fn b1_helper() {\n}\n#[test]\nfn a_b() {\n}\n";
     let pairs = |file| -> Vec<String> {
         let found = of_file(file, text);
-        found.into_iter().map(|(row, name)| format!("{row} {name}")).collect()
+        found
+            .into_iter()
+            .map(|(row, name)| format!("{row} {name}"))
+            .collect()
     };
-    assert_eq!(pairs("operator/tests/faults/a.rs"), ["A5 a05_x", "I3 other", "K2 other"]);
+    assert_eq!(
+        pairs("operator/tests/faults/a.rs"),
+        ["A5 a05_x", "I3 other", "K2 other"]
+    );
     assert_eq!(pairs("frameworks/a.rs"), ["I3 other", "K2 other"]);
 }

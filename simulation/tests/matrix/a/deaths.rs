@@ -13,7 +13,9 @@ use training_job_simulation::kubelet::Fate::Runs;
 use training_job_simulation::random::Random;
 use training_job_simulation::world::{SMALL, World, train};
 
-use crate::stage::{each, ends_well, everywhere, fill_a_page, made, reads, rest, restart, sites, success, writes};
+use crate::stage::{
+    each, ends_well, everywhere, fill_a_page, made, reads, rest, restart, sites, success, writes,
+};
 
 #[test]
 fn a1_it_dies_after_any_write() {
@@ -37,7 +39,10 @@ fn a3_it_dies_again_and_again() {
     let mut cases = Vec::new();
     for (n, first) in sites.iter().enumerate() {
         for second in &sites[n + 1..] {
-            cases.push(BTreeMap::from([(first.clone(), DiesAfter), (second.clone(), DiesAfter)]));
+            cases.push(BTreeMap::from([
+                (first.clone(), DiesAfter),
+                (second.clone(), DiesAfter),
+            ]));
         }
     }
     // All pairs are for `make sim`.
@@ -137,9 +142,16 @@ async fn a5_it_is_asked_to_end_while_it_makes_pods() {
         assert!(begun.elapsed().as_secs() <= 13, "{at}: {:?}", begun.elapsed());
         let calls = world.network.take().len();
         world.pass(60).await;
-        assert_eq!(world.network.take().len(), 0, "{at}: after {calls} calls and its end");
+        assert_eq!(
+            world.network.take().len(),
+            0,
+            "{at}: after {calls} calls and its end"
+        );
         let statuses = world.status("job");
-        assert!(statuses.is_null() || statuses["conditions"].is_array(), "{at}: {statuses}");
+        assert!(
+            statuses.is_null() || statuses["conditions"].is_array(),
+            "{at}: {statuses}"
+        );
         world.kill().await;
         world.start();
         world.pass(300).await;

@@ -92,15 +92,27 @@ async fn a6_it_stands_still_for_minutes_and_goes_on() {
             world.pass(20).await;
             world.delete("job").await;
             world.create(train("job", &SMALL)).await;
-            edit(&world, "mxjobs", "other", worker(serde_json::json!({"replicas": 1}))).await;
+            edit(
+                &world,
+                "mxjobs",
+                "other",
+                worker(serde_json::json!({"replicas": 1})),
+            )
+            .await;
             world.pass(minutes * 60 - 20).await;
             let pods = world.cluster.list("pods", None);
-            let before: Vec<_> = pods.iter().map(|p| p.value()["metadata"]["uid"].clone()).collect();
+            let before: Vec<_> = pods
+                .iter()
+                .map(|p| p.value()["metadata"]["uid"].clone())
+                .collect();
             world.network.take();
             switch.on();
             world.pass(60).await;
             let pods = world.cluster.list("pods", None);
-            let after: Vec<_> = pods.iter().map(|p| p.value()["metadata"]["uid"].clone()).collect();
+            let after: Vec<_> = pods
+                .iter()
+                .map(|p| p.value()["metadata"]["uid"].clone())
+                .collect();
             // After a minute the other operator is still restarting a job.
             if minutes > 1 {
                 assert_eq!(before, after, "{minutes} min, at {at} s: it harms no pod");

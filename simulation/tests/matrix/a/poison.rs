@@ -79,7 +79,11 @@ impl TrainingJob for Poisoned {
         port: 9091,
         restart_policy: RestartPolicy::Never,
         specs_field: "mxReplicaSpecs",
-        roles: &[RoleKind::single("Scheduler"), RoleKind::new("Server"), RoleKind::new("Worker")],
+        roles: &[
+            RoleKind::single("Scheduler"),
+            RoleKind::new("Server"),
+            RoleKind::new("Worker"),
+        ],
     };
 
     fn replica_specs(&self) -> &ReplicaSpecs {
@@ -122,7 +126,11 @@ async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
     make(&world, "poisonedjobs", poison).await;
     world.create(train("job", &SMALL)).await;
     world.pass(60).await;
-    assert!(world.conditions("job").ends_with("Succeeded"), "{}", world.conditions("job"));
+    assert!(
+        world.conditions("job").ends_with("Succeeded"),
+        "{}",
+        world.conditions("job")
+    );
     world.pass(3_540).await;
     let mut registry = prometheus_client::registry::Registry::default();
     metrics.register(&mut registry);

@@ -28,7 +28,9 @@ async fn b5_a_job_that_is_refused_for_long_holds_up_no_other() {
         .network
         .rule(|call| (call.writes() && call.name.starts_with("big")).then_some(Throttled("1")));
     world.start();
-    world.create(train("big", &[("Scheduler", 1), ("Worker", 100)])).await;
+    world
+        .create(train("big", &[("Scheduler", 1), ("Worker", 100)]))
+        .await;
     for number in 0..10 {
         world.create(train(&format!("job-{number}"), &SMALL)).await;
     }
@@ -67,7 +69,12 @@ fn b10_the_answer_cannot_be_read() {
 /// server.)
 #[test]
 fn b17_answers_take_their_time() {
-    let slow = [Slow(1_000, 1_000), Slow(0, 25_000), Slow(25_000, 0), Slow(0, 60_000)];
+    let slow = [
+        Slow(1_000, 1_000),
+        Slow(0, 25_000),
+        Slow(25_000, 0),
+        Slow(0, 60_000),
+    ];
     everywhere(&success(), |_| true, &slow);
     everywhere(&success(), reads, &[Slow(60_000, 0)]);
 }
@@ -83,7 +90,10 @@ async fn b17_all_answers_take_their_time() {
         world.pass(400).await;
         assert!(world.conditions("job").ends_with("Succeeded"), "{millis}");
         let calls = world.network.take();
-        let work = calls.iter().filter(|c| c.writes() && c.resource != "events").count();
+        let work = calls
+            .iter()
+            .filter(|c| c.writes() && c.resource != "events")
+            .count();
         // Services, pods, three or four statuses, and the clean-up.
         assert!(work <= 4 * 4 + 5, "{millis}: {work} writes");
         rest(&mut world).await;

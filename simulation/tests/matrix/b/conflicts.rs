@@ -14,16 +14,19 @@ use crate::stage::{edit, ends_well, everywhere, made, make, remove, rest, restar
 async fn b1_the_job_changes_while_its_status_is_on_its_way() {
     let mut world = World::new(ends_well);
     world.create(train("job", &SMALL)).await;
-    world.network.rule(|call| {
-        call.is("patch", "mxjobs/status").then_some(Slow(1_000, 0))
-    });
+    world
+        .network
+        .rule(|call| call.is("patch", "mxjobs/status").then_some(Slow(1_000, 0)));
     for number in 0..500 {
         let label = json!({"metadata": {"labels": {"n": number.to_string()}}});
         edit(&world, "mxjobs", "job", label).await;
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     }
     let tries = world.network.count("patch", "mxjobs/status");
-    assert!((5..=250).contains(&tries), "{tries} tries: one for each change is enough");
+    assert!(
+        (5..=250).contains(&tries),
+        "{tries} tries: one for each change is enough"
+    );
     assert_eq!(world.conditions("job"), "", "each of them was refused");
     rest(&mut world).await;
     // When it could at last be told, it had ended, and had run before.
@@ -55,7 +58,11 @@ async fn b2_what_it_has_made_is_there_already() {
         assert!(world.network.count("create", "pods") > 4, "{fault:?}");
         assert_eq!(world.network.count("delete", ""), 0, "{fault:?}");
         for kind in ["pods", "services"] {
-            assert_eq!(made(&world, &format!("{kind} job-worker-1")), (1, 0), "{fault:?}: {kind}");
+            assert_eq!(
+                made(&world, &format!("{kind} job-worker-1")),
+                (1, 0),
+                "{fault:?}: {kind}"
+            );
         }
         rest(&mut world).await;
         assert!(world.conditions("job").ends_with("Succeeded"), "{fault:?}");
@@ -65,7 +72,11 @@ async fn b2_what_it_has_made_is_there_already() {
 
 /// An object of this name that is not the job's.
 fn stranger(plural: &str, name: &str, owner: &Value) -> Value {
-    let owners = if owner.is_null() { json!([]) } else { json!([owner]) };
+    let owners = if owner.is_null() {
+        json!([])
+    } else {
+        json!([owner])
+    };
     let metadata = json!({"name": name, "ownerReferences": owners});
     if plural == "pods" {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
@@ -97,13 +108,20 @@ async fn b3_a_strangers_object_has_the_name() {
             world.network.take();
             world.pass(3_600).await;
             let case = format!("{plural} of {kind:?}");
-            let event = if plural == "pods" { "FailedCreatePod" } else { "FailedCreateService" };
+            let event = if plural == "pods" {
+                "FailedCreatePod"
+            } else {
+                "FailedCreateService"
+            };
             assert_eq!(told(&world, event), 1, "{case}");
             let tries = world.network.count("create", plural);
             assert!((10..40).contains(&tries), "{case}: {tries} tries in an hour");
             assert_eq!(world.network.count("delete", ""), 0, "{case}");
             let after = world.stored(plural, "job-worker-0")["metadata"].clone();
-            assert_eq!((&after["uid"], &after["ownerReferences"]), (&before["uid"], &before["ownerReferences"]));
+            assert_eq!(
+                (&after["uid"], &after["ownerReferences"]),
+                (&before["uid"], &before["ownerReferences"])
+            );
             let running = world.pods_now().iter().filter(|p| p.ends_with("Running")).count();
             assert!(running >= 3, "{case}: {:?}", world.pods_now());
             assert!(remove(&world, plural, "job-worker-0").await);
@@ -124,16 +142,27 @@ async fn b4_its_predecessors_pods_are_still_going() {
     world.create(train("job", &SMALL)).await;
     world.network.take();
     world.pass(30).await;
-    assert!(world.pods_now().iter().all(|p| p.ends_with('!')), "{:?}", world.pods_now());
+    assert!(
+        world.pods_now().iter().all(|p| p.ends_with('!')),
+        "{:?}",
+        world.pods_now()
+    );
     let tries = world.network.count("create", "pods");
-    assert!(tries <= 8, "{tries} tries in half a minute: the cache knows that the names are taken");
+    assert!(
+        tries <= 8,
+        "{tries} tries in half a minute: the cache knows that the names are taken"
+    );
     world.pass(40).await;
     assert!(
         world.pods_now().iter().all(|p| p.ends_with("Running")),
         "{:?}",
         world.pods_now()
     );
-    assert!(world.events().iter().all(|e| !e.starts_with("Failed")), "{:?}", world.events());
+    assert!(
+        world.events().iter().all(|e| !e.starts_with("Failed")),
+        "{:?}",
+        world.events()
+    );
     assert_eq!(world.conditions("job"), "Created Running");
     assert_eq!(world.status("job")["restartCount"], json!(null));
     world.check();
@@ -143,10 +172,18 @@ async fn b4_its_predecessors_pods_are_still_going() {
 #[tokio::test(start_paused = true)]
 async fn b13_what_it_writes_to_is_gone() {
     let mut world = World::new(ends_well);
-    world.create(train("job", &[("Scheduler", 1), ("Worker", 3)])).await;
+    world
+        .create(train("job", &[("Scheduler", 1), ("Worker", 3)]))
+        .await;
     world.pass(10).await;
     world.network.fault("delete", "pods", 2, Slow(2_000, 0));
-    edit(&world, "mxjobs", "job", crate::stage::worker(json!({"replicas": 1}))).await;
+    edit(
+        &world,
+        "mxjobs",
+        "job",
+        crate::stage::worker(json!({"replicas": 1})),
+    )
+    .await;
     world.pass(1).await;
     for pod in ["job-worker-1", "job-worker-2"] {
         assert!(remove(&world, "pods", pod).await, "{pod}");
@@ -167,7 +204,11 @@ async fn b13_what_it_writes_to_is_gone() {
             },
         });
         world.start();
-        let roles: &[(&str, i32)] = if kind == Kind::Train { &SMALL } else { &[("Chief", 1)] };
+        let roles: &[(&str, i32)] = if kind == Kind::Train {
+            &SMALL
+        } else {
+            &[("Chief", 1)]
+        };
         let status = format!("{}/status", kind.plural());
         let slow = status.clone();
         world
@@ -182,7 +223,10 @@ async fn b13_what_it_writes_to_is_gone() {
         world.pass(3).await;
         assert!(remove(&world, kind.plural(), "job").await);
         world.pass(60).await;
-        assert!(world.network.count("patch", &status) <= 1, "nothing is left to write to");
+        assert!(
+            world.network.count("patch", &status) <= 1,
+            "nothing is left to write to"
+        );
         assert!(world.pods_now().is_empty() && world.services_now().is_empty());
         rest(&mut world).await;
     }

@@ -28,7 +28,13 @@ async fn b12_a_right_is_taken_away_and_given_back() {
         ("list", ""),
     ];
     for (verb, resource) in rights {
-        let mut world = World::new(|name, _| if name.starts_with("old") { Succeeds(60) } else { Runs });
+        let mut world = World::new(|name, _| {
+            if name.starts_with("old") {
+                Succeeds(60)
+            } else {
+                Runs
+            }
+        });
         let clean = json!({"runPolicy": {"cleanPodPolicy": "All"}});
         world.create(with(train("old", &SMALL), clean)).await;
         world.pass(30).await;
@@ -61,15 +67,20 @@ async fn b14_the_kind_is_not_served_for_a_while() {
     let mut world = World::new(|_, _| Succeeds(300));
     world.create(train("job", &SMALL)).await;
     world.pass(10).await;
-    world
-        .network
-        .rule(|call| call.resource.starts_with("mxjobs").then_some(Refused(404, "NotFound")));
+    world.network.rule(|call| {
+        call.resource
+            .starts_with("mxjobs")
+            .then_some(Refused(404, "NotFound"))
+    });
     world.cluster.cut_watches(Some("mxjobs"));
     world.network.take();
     world.pass(1_200).await;
     let calls = world.network.take();
     assert!(calls.len() < 120, "{} calls in twenty minutes", calls.len());
-    assert!(calls.iter().all(|c| c.verb != "delete" && c.verb != "create"), "{calls:?}");
+    assert!(
+        calls.iter().all(|c| c.verb != "delete" && c.verb != "create"),
+        "{calls:?}"
+    );
     assert_eq!(world.pods_now().len(), 4);
     rest(&mut world).await;
     assert!(world.conditions("job").ends_with("Succeeded"));
@@ -94,7 +105,13 @@ async fn one_pod_is_refused(fault: training_job_simulation::fault::Fault) {
     let tries = world.network.count("create", "pods") - 3;
     assert!((5..40).contains(&tries), "{fault:?}: {tries} tries in an hour");
     world.network.heal();
-    edit(&world, "mxjobs", "job", worker(json!({"template": {"metadata": {"labels": {"a": "b"}}}}))).await;
+    edit(
+        &world,
+        "mxjobs",
+        "job",
+        worker(json!({"template": {"metadata": {"labels": {"a": "b"}}}})),
+    )
+    .await;
     world.pass(10).await;
     assert_eq!(world.pods_now().len(), 4, "{fault:?}: an edit is tried at once");
     rest(&mut world).await;
@@ -102,7 +119,13 @@ async fn one_pod_is_refused(fault: training_job_simulation::fault::Fault) {
     let mut world = World::new(|_, _| Runs);
     world.network.fault("create", "pods", usize::MAX, fault.clone());
     world.create(train("job", &SMALL)).await;
-    edit(&world, "mxjobs", "job", policy(json!({"activeDeadlineSeconds": 900}))).await;
+    edit(
+        &world,
+        "mxjobs",
+        "job",
+        policy(json!({"activeDeadlineSeconds": 900})),
+    )
+    .await;
     world.pass(905).await;
     assert!(world.conditions("job").ends_with("Failed"), "{fault:?}");
     rest(&mut world).await;

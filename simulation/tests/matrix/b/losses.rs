@@ -16,7 +16,8 @@ fn b7_it_takes_effect_and_the_answer_is_lost() {
 /// It takes effect when the operator has long given it up.
 #[test]
 fn b7_it_takes_effect_later() {
-    let not_events = |site: &training_job_simulation::fault::Site| writes(site) && !site.calls.ends_with("events");
+    let not_events =
+        |site: &training_job_simulation::fault::Site| writes(site) && !site.calls.ends_with("events");
     for mut life in [success(), restart()] {
         // What comes late was right when it was sent.
         life.scenario.settings.faults = vec![Late(35_000)];
@@ -35,7 +36,9 @@ fn b8_it_never_arrives() {
 #[tokio::test(start_paused = true)]
 async fn b9_no_byte_comes_back() {
     let mut world = World::without_operator(|_, _| Succeeds(20));
-    world.network.rule(|call| call.name.starts_with("stuck").then_some(Lost));
+    world
+        .network
+        .rule(|call| call.name.starts_with("stuck").then_some(Lost));
     let mut swallowed = 40;
     world.network.rule(move |call| {
         let hit = swallowed > 0 && call.is("create", "services");
@@ -49,7 +52,11 @@ async fn b9_no_byte_comes_back() {
     world.create(train("job", &SMALL)).await;
     // Two rounds of calls that are given up after half a minute.
     world.pass(120).await;
-    assert!(world.conditions("job").ends_with("Succeeded"), "{}", world.conditions("job"));
+    assert!(
+        world.conditions("job").ends_with("Succeeded"),
+        "{}",
+        world.conditions("job")
+    );
     world.pass(1_800).await;
     let tries = world.network.count("patch", "mxjobs/status");
     assert!(tries < 20 * 15, "{tries} tries in half an hour");

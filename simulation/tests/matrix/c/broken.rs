@@ -38,7 +38,10 @@ async fn c2_watches_are_told_410_for_an_hour() {
             world.pass(3_600).await;
             let lists = world.network.count("list", resource);
             let most = if resource.is_empty() { 3 * 130 } else { 130 };
-            assert!((50..=most).contains(&lists), "{fault:?}, {resource}: {lists} lists in an hour");
+            assert!(
+                (50..=most).contains(&lists),
+                "{fault:?}, {resource}: {lists} lists in an hour"
+            );
             assert!(world.conditions("job").ends_with("Succeeded"), "lists are enough");
             assert_eq!(made(&world, "pods job-worker-0"), (1, 0));
             rest(&mut world).await;
@@ -58,7 +61,11 @@ async fn c8_a_watch_is_dead_and_the_others_live() {
         world.network.fault("watch", resource, 1, Lost);
         world.create(train("job", &SMALL)).await;
         world.pass(260).await;
-        assert!(world.conditions("job").ends_with("Succeeded"), "{resource}: {}", world.conditions("job"));
+        assert!(
+            world.conditions("job").ends_with("Succeeded"),
+            "{resource}: {}",
+            world.conditions("job")
+        );
         assert_eq!(made(&world, "pods job-worker-0"), (1, 0), "{resource}");
         rest(&mut world).await;
     }
@@ -97,10 +104,16 @@ async fn c7_things_change_while_a_long_list_is_read() {
         }
         world.pass(60).await;
         for number in 0..20 {
-            assert!(world.conditions(&format!("ends-{number}")).ends_with("Succeeded"), "{fault:?}");
+            assert!(
+                world.conditions(&format!("ends-{number}")).ends_with("Succeeded"),
+                "{fault:?}"
+            );
         }
         let counts = world.monitor.counts();
-        assert!(counts.values().all(|(made, _)| *made == 1), "{fault:?}: nothing is made twice");
+        assert!(
+            counts.values().all(|(made, _)| *made == 1),
+            "{fault:?}: nothing is made twice"
+        );
         assert_eq!(world.pods_now().len(), 500 + 2 * 10 + 4 * 20, "{fault:?}");
         rest(&mut world).await;
     }
@@ -138,9 +151,16 @@ async fn c9_pods_change_a_thousand_times_a_second() {
         .filter(|l| l.contains("_count{") && l.contains("result="))
         .filter_map(|l| l.rsplit(' ').next()?.parse::<u32>().ok())
         .sum();
-    assert!((50..=560).contains(&passes), "{passes} passes for 5,000 changes\n{page}");
+    assert!(
+        (50..=560).contains(&passes),
+        "{passes} passes for 5,000 changes\n{page}"
+    );
     // The end is told within two seconds, whatever else is said.
     world.pass(92).await;
-    assert!(world.status("job")["replicaStatuses"]["Worker"]["succeeded"].as_i64() == Some(2), "{}", world.status("job"));
+    assert!(
+        world.status("job")["replicaStatuses"]["Worker"]["succeeded"].as_i64() == Some(2),
+        "{}",
+        world.status("job")
+    );
     rest(&mut world).await;
 }

@@ -14,7 +14,9 @@ use training_job_simulation::users::Deed;
 use training_job_simulation::workloads::Workload;
 use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
-use crate::stage::{edit, ends_well, is_killed_once, life, made, policy, remove, rest, restart, success, worker};
+use crate::stage::{
+    edit, ends_well, is_killed_once, life, made, policy, remove, rest, restart, success, worker,
+};
 
 /// One worker is killed after five seconds, and all is made anew.
 fn restarts(name: &str, attempt: u32) -> Fate {
@@ -68,7 +70,11 @@ async fn c3_of_one_kind_is_heard_later_than_of_others() {
             }
             world.pass(500).await;
             let case = format!("{silent:?} from the {from}th change on");
-            assert!(world.conditions("job").ends_with("Succeeded"), "{case}: {}", world.conditions("job"));
+            assert!(
+                world.conditions("job").ends_with("Succeeded"),
+                "{case}: {}",
+                world.conditions("job")
+            );
             assert_eq!(world.status("job")["restartCount"], 1, "{case}");
             for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
                 assert_eq!(made(&world, &format!("pods job-{pod}")), (2, 1), "{case}: {pod}");
@@ -84,12 +90,22 @@ async fn c3_of_one_kind_is_heard_later_than_of_others() {
 fn c4_lists_show_the_past() {
     let lives = [
         restart(),
-        life("scale-down", ends_well, json!({}), vec![(50, Deed::Edit(0, worker(json!({"replicas": 0}))))]),
+        life(
+            "scale-down",
+            ends_well,
+            json!({}),
+            vec![(50, Deed::Edit(0, worker(json!({"replicas": 0}))))],
+        ),
         life("recreate", ends_well, json!({}), vec![(50, Deed::Recreate(0))]),
     ];
     for life in &lives {
         let expected = undisturbed(life);
-        let deadly: Vec<Site> = expected.sites.iter().filter(|s| !crate::stage::reads(s)).cloned().collect();
+        let deadly: Vec<Site> = expected
+            .sites
+            .iter()
+            .filter(|s| !crate::stage::reads(s))
+            .cloned()
+            .collect();
         for site in deadly.iter().step_by(2) {
             for versions in [1, 4, 12] {
                 let mut faults: BTreeMap<Site, Fault> = BTreeMap::from([(site.clone(), DiesBefore)]);
@@ -108,7 +124,12 @@ fn c4_lists_show_the_past() {
                 scenario.settings.faults = vec![Stale(versions)];
                 let outcome = run(&scenario);
                 let found = &outcome.violations;
-                assert!(found.is_empty(), "{}, {site}, {versions}: {found:#?}\n{}", life.name, outcome.history);
+                assert!(
+                    found.is_empty(),
+                    "{}, {site}, {versions}: {found:#?}\n{}",
+                    life.name,
+                    outcome.history
+                );
             }
         }
     }
@@ -118,7 +139,9 @@ fn c4_lists_show_the_past() {
 /// was in between is forgotten.
 async fn blind(world: &mut World, seconds: u64) {
     for verb in ["watch", "list"] {
-        world.network.fault(verb, "", usize::MAX, Refused(503, "ServiceUnavailable"));
+        world
+            .network
+            .fault(verb, "", usize::MAX, Refused(503, "ServiceUnavailable"));
     }
     world.cluster.cut_watches(None);
     world.pass(seconds).await;
@@ -130,7 +153,13 @@ async fn blind(world: &mut World, seconds: u64) {
 #[tokio::test(start_paused = true)]
 async fn c5_what_happened_in_between_is_never_seen() {
     let lives: [(&str, fn(&str, u32) -> Fate); 3] = [
-        ("ends", |name, _| if name.contains("worker") { AtOnce } else { Succeeds(6) }),
+        ("ends", |name, _| {
+            if name.contains("worker") {
+                AtOnce
+            } else {
+                Succeeds(6)
+            }
+        }),
         ("fails", |name, attempt| match attempt {
             0 if name.ends_with("worker-1") => Fails(137, 4),
             _ => Succeeds(if name.contains("scheduler") { 60 } else { 50 }),
@@ -140,7 +169,10 @@ async fn c5_what_happened_in_between_is_never_seen() {
     for (what, script) in lives {
         for from in [0, 2, 4, 6, 8] {
             let mut world = world(script);
-            let one = with(train("job", &SMALL), json!({"runPolicy": {"restartScope": "Replica"}}));
+            let one = with(
+                train("job", &SMALL),
+                json!({"runPolicy": {"restartScope": "Replica"}}),
+            );
             world.create(one).await;
             world.pass(from).await;
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -152,7 +184,11 @@ async fn c5_what_happened_in_between_is_never_seen() {
             blind(&mut world, 10).await;
             world.pass(500).await;
             let case = format!("{what}, from second {from}");
-            assert!(world.conditions("job").ends_with("Succeeded"), "{case}: {}", world.conditions("job"));
+            assert!(
+                world.conditions("job").ends_with("Succeeded"),
+                "{case}: {}",
+                world.conditions("job")
+            );
             let restarts = world.status("job")["restartCount"].as_i64().unwrap_or(0);
             assert_eq!(restarts, i64::from(what == "fails"), "{case}");
             let most = if what == "ends" { 1 } else { 2 };
@@ -173,7 +209,9 @@ async fn c5_a_job_is_another_when_it_is_seen_again() {
     world.create(train("job", &SMALL)).await;
     world.pass(10).await;
     world.delete("job").await;
-    world.create(train("job", &[("Scheduler", 1), ("Worker", 1)])).await;
+    world
+        .create(train("job", &[("Scheduler", 1), ("Worker", 1)]))
+        .await;
     blind(&mut world, 10).await;
     world.pass(400).await;
     assert!(world.conditions("job").ends_with("Succeeded"));
@@ -192,14 +230,26 @@ fn calls_of(life: &Workload, lag: Option<Lag>) -> (u64, String) {
 /// Each event comes twice, or those of some watches later than others: no call more is made than a delay costs.
 #[test]
 fn c6_events_come_twice_and_in_another_order() {
-    for life in [success(), life("restart", is_killed_once, json!({"cleanPodPolicy": "All"}), Vec::new())] {
+    for life in [
+        success(),
+        life(
+            "restart",
+            is_killed_once,
+            json!({"cleanPodPolicy": "All"}),
+            Vec::new(),
+        ),
+    ] {
         let (calls, end) = calls_of(&life, None);
         let twice = Lag {
             seed: 1,
             most: 0,
             twice: 1_000,
         };
-        assert_eq!(calls_of(&life, Some(twice)), (calls, end.clone()), "each comes twice");
+        assert_eq!(
+            calls_of(&life, Some(twice)),
+            (calls, end.clone()),
+            "each comes twice"
+        );
         for seed in 0..8 {
             let lag = Lag {
                 seed,
@@ -219,7 +269,13 @@ async fn c6_nothing_but_bookmarks_comes() {
     let mut world = world(|_, _| Runs);
     world.create(train("job", &SMALL)).await;
     world.pass(30).await;
-    edit(&world, "mxjobs", "job", policy(json!({"ttlSecondsAfterFinished": 5}))).await;
+    edit(
+        &world,
+        "mxjobs",
+        "job",
+        policy(json!({"ttlSecondsAfterFinished": 5})),
+    )
+    .await;
     world.pass(30).await;
     world.network.take();
     world.pass(3_600).await;

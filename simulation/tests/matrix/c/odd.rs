@@ -9,7 +9,13 @@ use crate::stage::{edit, remove, rest, told};
 /// A definition without a schema lets everything in, before and while the operator runs.
 #[tokio::test(start_paused = true)]
 async fn c10_a_job_cannot_be_read() {
-    let mut world = World::without_operator(|name, _| if name.starts_with("job") { Succeeds(30) } else { Runs });
+    let mut world = World::without_operator(|name, _| {
+        if name.starts_with("job") {
+            Succeeds(30)
+        } else {
+            Runs
+        }
+    });
     let mut odd = train("odd", &SMALL);
     odd["spec"]["mxReplicaSpecs"] = json!("many");
     world.create(odd.clone()).await;
@@ -19,7 +25,13 @@ async fn c10_a_job_cannot_be_read() {
     world.pass(10).await;
     let pods = world.pods_now();
     // One that runs becomes one that cannot be read: it is not gone.
-    edit(&world, "mxjobs", "runs", json!({"spec": {"runPolicy": {"backoffLimit": "three"}}})).await;
+    edit(
+        &world,
+        "mxjobs",
+        "runs",
+        json!({"spec": {"runPolicy": {"backoffLimit": "three"}}}),
+    )
+    .await;
     world.cluster.compact();
     world.cluster.cut_watches(None);
     odd["metadata"]["name"] = json!("odder");
@@ -34,7 +46,13 @@ async fn c10_a_job_cannot_be_read() {
     assert!(world.conditions("job").ends_with("Succeeded"));
     assert_eq!(told(&world, "MXJobFailedValidation"), 3, "each is told once");
     // Deleted, it and all that it had are gone.
-    edit(&world, "mxjobs", "runs", json!({"metadata": {"labels": {"a": "b"}}})).await;
+    edit(
+        &world,
+        "mxjobs",
+        "runs",
+        json!({"metadata": {"labels": {"a": "b"}}}),
+    )
+    .await;
     for name in ["odd", "odder", "runs"] {
         assert!(remove(&world, "mxjobs", name).await);
     }

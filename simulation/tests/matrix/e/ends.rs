@@ -26,9 +26,17 @@ async fn e5_containers_end_with_each_code() {
             let retried = matches!(policy, "OnFailure" | "Always") || (policy == "ExitCode" && code >= 128);
             let end = if retried { "Succeeded" } else { "Failed" };
             let case = format!("{code} under {policy}");
-            assert!(world.conditions("job").ends_with(end), "{case}: {}", world.conditions("job"));
+            assert!(
+                world.conditions("job").ends_with(end),
+                "{case}: {}",
+                world.conditions("job")
+            );
             let status = world.status("job");
-            assert_eq!(status["restartCount"].as_i64().unwrap_or(0), i64::from(retried), "{case}");
+            assert_eq!(
+                status["restartCount"].as_i64().unwrap_or(0),
+                i64::from(retried),
+                "{case}"
+            );
             assert_eq!(status["failure"]["exitCode"], code, "{case}");
             let signal = (129..=192).contains(&code).then(|| code - 128);
             assert_eq!(status["failure"]["signal"], json!(signal), "{case}");
@@ -59,12 +67,37 @@ async fn e5_pods_fail_in_other_ways() {
     let oom = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled", "signal": 9}});
     let waits = json!({"waiting": {"reason": "PodInitializing"}});
     let cases = [
-        ("out of memory", failed(&[("mxnet", oom)], &[]), true, json!("OOMKilled")),
+        (
+            "out of memory",
+            failed(&[("mxnet", oom)], &[]),
+            true,
+            json!("OOMKilled"),
+        ),
         ("no word", json!({"phase": "Failed"}), true, json!("PodFailed")),
-        ("a sidecar", failed(&[("mxnet", ended(0)), ("log", ended(3))], &[]), false, json!("Error")),
-        ("a killed sidecar", failed(&[("mxnet", ended(0)), ("log", ended(137))], &[]), true, json!("Error")),
-        ("both", failed(&[("log", ended(137)), ("mxnet", ended(1))], &[]), false, json!("Error")),
-        ("before the start", failed(&[("mxnet", waits)], &[("init", ended(5))]), false, json!("Error")),
+        (
+            "a sidecar",
+            failed(&[("mxnet", ended(0)), ("log", ended(3))], &[]),
+            false,
+            json!("Error"),
+        ),
+        (
+            "a killed sidecar",
+            failed(&[("mxnet", ended(0)), ("log", ended(137))], &[]),
+            true,
+            json!("Error"),
+        ),
+        (
+            "both",
+            failed(&[("log", ended(137)), ("mxnet", ended(1))], &[]),
+            false,
+            json!("Error"),
+        ),
+        (
+            "before the start",
+            failed(&[("mxnet", waits)], &[("init", ended(5))]),
+            false,
+            json!("Error"),
+        ),
     ];
     for (case, status, retried, reason) in cases {
         let mut world = World::new(|name, attempt| match attempt {
@@ -76,7 +109,11 @@ async fn e5_pods_fail_in_other_ways() {
         edit_status(&world, "pods", "job-worker-0", status).await;
         rest(&mut world).await;
         let end = if retried { "Succeeded" } else { "Failed" };
-        assert!(world.conditions("job").ends_with(end), "{case}: {}", world.conditions("job"));
+        assert!(
+            world.conditions("job").ends_with(end),
+            "{case}: {}",
+            world.conditions("job")
+        );
         assert_eq!(world.status("job")["failure"]["reason"], reason, "{case}");
         let container = &world.status("job")["failure"]["container"];
         if case == "a sidecar" {
@@ -96,7 +133,9 @@ async fn e5_pods_fail_in_other_ways() {
 #[tokio::test(start_paused = true)]
 async fn e7_all_pods_end_in_one_instant() {
     let mut world = World::new(|_, _| Succeeds(60));
-    world.create(train("job", &[("Scheduler", 1), ("Worker", 200)])).await;
+    world
+        .create(train("job", &[("Scheduler", 1), ("Worker", 200)]))
+        .await;
     world.pass(50).await;
     world.network.take();
     world.pass(60).await;
@@ -133,7 +172,10 @@ async fn e8_the_scheduler_ends_well_as_a_worker_fails() {
                 world.cluster.thaw_watches(Some("pods"));
                 rest(&mut world).await;
                 let conditions = world.conditions("job");
-                assert!(conditions.ends_with("Failed"), "{first} first, {apart} ms, {blind}: {conditions}");
+                assert!(
+                    conditions.ends_with("Failed"),
+                    "{first} first, {apart} ms, {blind}: {conditions}"
+                );
             }
         }
     }
@@ -157,7 +199,11 @@ async fn e9_finished_pods_go_while_the_operator_is_down() {
         assert!(remove(&world, "pods", "job-worker-0").await);
         world.start();
         rest(&mut world).await;
-        assert_eq!(made(&world, "pods job-worker-0").0, if seen { 1 } else { 2 }, "seen to end: {seen}");
+        assert_eq!(
+            made(&world, "pods job-worker-0").0,
+            if seen { 1 } else { 2 },
+            "seen to end: {seen}"
+        );
         assert!(world.conditions("job").ends_with("Succeeded"));
     }
 }
@@ -182,7 +228,13 @@ async fn e9_all_pods_go_after_the_end() {
 #[tokio::test(start_paused = true)]
 async fn e10_a_replica_fails_again_and_again_under_new_operators() {
     for (scope, limit) in [("Replica", 3), ("Job", 2)] {
-        let mut world = World::new(|name, _| if name.ends_with("worker-0") { Fails(137, 5) } else { Runs });
+        let mut world = World::new(|name, _| {
+            if name.ends_with("worker-0") {
+                Fails(137, 5)
+            } else {
+                Runs
+            }
+        });
         let policy = json!({"runPolicy": {"restartScope": scope, "backoffLimit": limit}});
         world.create(with(train("job", &SMALL), policy)).await;
         for second in 0..120 {
@@ -193,9 +245,21 @@ async fn e10_a_replica_fails_again_and_again_under_new_operators() {
             }
         }
         rest(&mut world).await;
-        assert!(world.conditions("job").ends_with("Failed"), "{scope}: {}", world.conditions("job"));
+        assert!(
+            world.conditions("job").ends_with("Failed"),
+            "{scope}: {}",
+            world.conditions("job")
+        );
         assert_eq!(world.status("job")["restartCount"], limit, "{scope}");
-        assert_eq!(world.status("job")["failure"]["reason"], "BackoffLimitExceeded", "{scope}");
-        assert_eq!(made(&world, "pods job-worker-0").0, u64::try_from(limit + 1).unwrap(), "{scope}");
+        assert_eq!(
+            world.status("job")["failure"]["reason"],
+            "BackoffLimitExceeded",
+            "{scope}"
+        );
+        assert_eq!(
+            made(&world, "pods job-worker-0").0,
+            u64::try_from(limit + 1).unwrap(),
+            "{scope}"
+        );
     }
 }

@@ -29,7 +29,11 @@ async fn e1_a_pod_is_deleted_in_each_phase() {
                 }
                 rest(&mut world).await;
                 let case = format!("{phase}, scope {scope}, by force: {force}");
-                assert!(world.conditions("job").ends_with("Succeeded"), "{case}: {}", world.conditions("job"));
+                assert!(
+                    world.conditions("job").ends_with("Succeeded"),
+                    "{case}: {}",
+                    world.conditions("job")
+                );
                 let times = made(&world, "pods job-worker-0").0;
                 let again = matches!(phase, "Pending" | "Running");
                 assert_eq!(times, if again { 2 } else { 1 }, "{case}");
@@ -103,7 +107,10 @@ async fn e11_pods_are_changed_as_they_are_made() {
         world.pass(3_600).await;
         let writes = world.network.take().iter().filter(|c| c.writes()).count();
         let orphaned = change["metadata"].get("ownerReferences").is_some();
-        assert!(writes <= if orphaned { 150 } else { 0 }, "{change}: {writes} writes in an hour");
+        assert!(
+            writes <= if orphaned { 150 } else { 0 },
+            "{change}: {writes} writes in an hour"
+        );
         assert_eq!(made(&world, "pods job-worker-0").0, 1, "{change}");
         if orphaned {
             for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
@@ -119,7 +126,13 @@ async fn e11_pods_are_changed_as_they_are_made() {
 /// sight, and is replaced.
 #[tokio::test(start_paused = true)]
 async fn e12_labels_of_pods_and_services_are_edited() {
-    let labels = ["operator-name", "job-name", "replica-type", "replica-index", "job-role"];
+    let labels = [
+        "operator-name",
+        "job-name",
+        "replica-type",
+        "replica-index",
+        "job-role",
+    ];
     let values = [Value::Null, json!("2000000000"), json!("text")];
     for plural in ["pods", "services"] {
         for label in labels {
@@ -135,7 +148,11 @@ async fn e12_labels_of_pods_and_services_are_edited() {
                 let case = format!("{plural} {label}={value}");
                 let times = made(&world, &format!("{plural} job-worker-1")).0;
                 assert_eq!(times, if label == "operator-name" { 2 } else { 1 }, "{case}");
-                assert_eq!((world.pods_now().len(), world.services_now().len()), (4, 4), "{case}");
+                assert_eq!(
+                    (world.pods_now().len(), world.services_now().len()),
+                    (4, 4),
+                    "{case}"
+                );
                 assert!(world.conditions("job").ends_with("Running"), "{case}");
             }
         }

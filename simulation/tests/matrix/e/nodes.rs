@@ -1,7 +1,9 @@
 //! Nodes take pods away, or never take them.
 
 use serde_json::json;
-use training_job_simulation::kubelet::Fate::{self, AtOnce, Evicted, Flickers, NodeLost, Pends, Preempted, RestartsInPlace, Runs, Succeeds};
+use training_job_simulation::kubelet::Fate::{
+    self, AtOnce, Evicted, Flickers, NodeLost, Pends, Preempted, RestartsInPlace, Runs, Succeeds,
+};
 use training_job_simulation::world::{SMALL, World, train, with};
 
 use crate::stage::{edit_status, made, rest, told};
@@ -20,7 +22,12 @@ async fn e2_a_node_evicts_or_a_scheduler_preempts() {
                 0 if name.ends_with("worker-1") => fate,
                 _ => ends(name),
             });
-            let job = training_job_simulation::job::of(training_job_simulation::job::Kind::Train, "job", &SMALL, restart);
+            let job = training_job_simulation::job::of(
+                training_job_simulation::job::Kind::Train,
+                "job",
+                &SMALL,
+                restart,
+            );
             world.create(job).await;
             rest(&mut world).await;
             let restarts = world.status("job")["restartCount"].as_i64().unwrap_or(0);
@@ -29,7 +36,10 @@ async fn e2_a_node_evicts_or_a_scheduler_preempts() {
                 assert!(conditions.ends_with("Failed"), "{fate:?} {restart}: {conditions}");
                 assert_eq!(restarts, 0);
             } else {
-                assert!(conditions.ends_with("Succeeded"), "{fate:?} {restart}: {conditions}");
+                assert!(
+                    conditions.ends_with("Succeeded"),
+                    "{fate:?} {restart}: {conditions}"
+                );
                 assert_eq!(restarts, 1, "{fate:?} {restart}");
             }
         }
@@ -51,9 +61,19 @@ async fn e3_a_node_is_lost_with_its_pod() {
         world.pass(900).await;
         assert_eq!(made(&world, "pods job-worker-1"), (1, 0), "{scope}");
         assert_eq!(world.pods_now().len(), 4, "{scope}: the others stay");
-        assert_eq!(world.status("job")["replicaStatuses"]["Worker"]["failed"], json!(null), "{scope}");
+        assert_eq!(
+            world.status("job")["replicaStatuses"]["Worker"]["failed"],
+            json!(null),
+            "{scope}"
+        );
         // It may say that nobody knows how it is.
-        edit_status(&world, "pods", "job-worker-1", json!({"phase": "Unknown", "reason": "NodeLost"})).await;
+        edit_status(
+            &world,
+            "pods",
+            "job-worker-1",
+            json!({"phase": "Unknown", "reason": "NodeLost"}),
+        )
+        .await;
         world.pass(200).await;
         if scope == "Replica" {
             // It is made anew, for the same attempt, so that its node is lost again and again.
@@ -72,7 +92,12 @@ async fn e3_a_node_is_lost_with_its_pod() {
 
 #[tokio::test(start_paused = true)]
 async fn e4_phases_come_in_another_order() {
-    let fates = [AtOnce, Flickers(50), RestartsInPlace(1, 20, 100), RestartsInPlace(137, 20, 100)];
+    let fates = [
+        AtOnce,
+        Flickers(50),
+        RestartsInPlace(1, 20, 100),
+        RestartsInPlace(137, 20, 100),
+    ];
     for scope in ["Replica", "Job"] {
         for fate in fates {
             let mut world = World::new(move |name, attempt| match attempt {
@@ -83,9 +108,17 @@ async fn e4_phases_come_in_another_order() {
             world.create(with(train("job", &SMALL), policy)).await;
             rest(&mut world).await;
             let case = format!("{fate:?}, scope {scope}");
-            assert!(world.conditions("job").ends_with("Succeeded"), "{case}: {}", world.conditions("job"));
+            assert!(
+                world.conditions("job").ends_with("Succeeded"),
+                "{case}: {}",
+                world.conditions("job")
+            );
             let status = world.status("job");
-            assert_eq!(status["replicaStatuses"]["Worker"], json!({"succeeded": 2}), "{case}");
+            assert_eq!(
+                status["replicaStatuses"]["Worker"],
+                json!({"succeeded": 2}),
+                "{case}"
+            );
             let restarts = i64::from(matches!(fate, RestartsInPlace(..)));
             assert_eq!(status["restartCount"].as_i64().unwrap_or(0), restarts, "{case}");
         }
@@ -103,7 +136,10 @@ async fn e4_a_failed_pod_runs_again() {
         edit_status(&world, "pods", "job-worker-1", json!({"phase": phase})).await;
     }
     rest(&mut world).await;
-    assert_eq!(world.status("job")["replicaStatuses"]["Worker"], json!({"active": 2}));
+    assert_eq!(
+        world.status("job")["replicaStatuses"]["Worker"],
+        json!({"active": 2})
+    );
     assert!(world.conditions("job").ends_with("Running"));
 }
 
@@ -128,7 +164,11 @@ async fn e6_a_pod_never_starts() {
         assert!(!world.conditions("job").contains("Failed"), "{reason}");
         assert_eq!(told(&world, reason), 1, "{:?}", world.events());
         world.pass(15).await;
-        assert!(world.conditions("job").ends_with("Failed"), "{reason}: {}", world.conditions("job"));
+        assert!(
+            world.conditions("job").ends_with("Failed"),
+            "{reason}: {}",
+            world.conditions("job")
+        );
         assert_eq!(world.status("job")["failure"]["reason"], "DeadlineExceeded");
         rest(&mut world).await;
         assert!(world.pods_now().is_empty());

@@ -7,9 +7,16 @@ use training_job_simulation::world::{SMALL, World, train, with};
 use crate::stage::{remove, rest, told};
 
 /// When what is due at a time happens, in seconds after the job was made.
-async fn due(script: fn(&str, u32) -> Fate, policy: Value, restarts: bool, over: impl Fn(&World) -> bool) -> u64 {
+async fn due(
+    script: fn(&str, u32) -> Fate,
+    policy: Value,
+    restarts: bool,
+    over: impl Fn(&World) -> bool,
+) -> u64 {
     let mut world = World::new(script);
-    world.create(with(train("job", &SMALL), json!({"runPolicy": policy}))).await;
+    world
+        .create(with(train("job", &SMALL), json!({"runPolicy": policy})))
+        .await;
     let begun = tokio::time::Instant::now();
     for second in 0..4_000 {
         if over(&world) {
@@ -48,7 +55,13 @@ async fn g8_times_come_though_the_operator_is_started_anew() {
 /// Both were over while nobody was there.
 #[tokio::test(start_paused = true)]
 async fn g8_times_went_by_while_the_operator_was_away() {
-    let mut world = World::new(|name, _| if name.starts_with("hangs") { Runs } else { Succeeds(20) });
+    let mut world = World::new(|name, _| {
+        if name.starts_with("hangs") {
+            Runs
+        } else {
+            Succeeds(20)
+        }
+    });
     let deadline = json!({"runPolicy": {"activeDeadlineSeconds": 100}});
     world.create(with(train("hangs", &SMALL), deadline)).await;
     let ttl = json!({"runPolicy": {"ttlSecondsAfterFinished": 100}});
