@@ -76,6 +76,13 @@ fuzz-corpus: fuzz-tool ## Make fuzz/corpus/ anew from what make fuzz has found: 
 fuzz-tool: toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
 
+.PHONY: matrix
+matrix: toolchain ## Run the tests of the matrix of docs/reliability.md, and write their results into it
+	@tests/control-plane/build.sh
+	@tests/go-operator/build.sh
+	@tools/venv.sh mxnet
+	@tools/matrix.sh
+
 check: toolchain ## Formatting, lints, documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
@@ -94,8 +101,9 @@ compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds
 
-docs: toolchain ## Write the code in docs/ anew, from the files that it is taken from
+docs: toolchain ## Write the code and the matrix in docs/ anew, from the files that they are taken from
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-simulation --test matrix_table
 
 .PHONY: public-api release-check
 public-api: toolchain ## Write docs/public-api.txt anew (builds tools for minutes; needs a nightly toolchain too)

@@ -148,17 +148,28 @@ impl World {
 
     /// Starts an operator with an empty memory, and returns its number.
     pub fn start(&mut self) -> usize {
+        let all_kinds = self.all_kinds;
+        self.start_as(move |client, options| {
+            let mut operator = Operator::new(client, options).manage::<MXJob>();
+            if all_kinds {
+                operator = operator.manage::<XGBoostJob>().manage::<TFJob>();
+            }
+            operator.run()
+        })
+    }
+
+    /// Starts an operator that is made and run by `life`, which does not end.
+    pub fn start_as<F>(&mut self, life: impl FnOnce(Client, Options) -> F) -> usize
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let (client, number, dead) = self.network.connect();
         let options = Options {
             clock: Arc::new(self.clock.clone()),
             concurrency: self.concurrency,
             ..Options::default()
         };
-        let mut operator = Operator::new(client, options).manage::<MXJob>();
-        if self.all_kinds {
-            operator = operator.manage::<XGBoostJob>().manage::<TFJob>();
-        }
-        let task = tokio::spawn(operator.run());
+        let task = tokio::spawn(life(client, options));
         self.history.note(format_args!("op{number} starts"));
         self.running.insert(number, Running { task, dead });
         number

@@ -12,6 +12,7 @@ use super::{api, operator};
 /// In the snapshot, `=` is before what the API server says in the words of `validate`, `api` before what
 /// it says in its own, and `validate` before what only `validate` says. What the API server takes has, as
 /// `operator`, the condition that it gets.
+// Matrix: I-3, J1, J2
 #[tokio::test]
 async fn what_validate_refuses_the_api_server_refuses_in_the_same_words() {
     let cluster = ControlPlane::shared().await;

@@ -5,6 +5,7 @@ use training_job_mxnet::MXJob;
 
 use crate::trial::{MXNET, Trial};
 
+// Matrix: G2
 #[tokio::test]
 async fn of_a_deleted_job_nothing_is_left() {
     let trial = Trial::shared("delete", MXNET).await;
@@ -15,6 +16,7 @@ async fn of_a_deleted_job_nothing_is_left() {
     trial.end().await;
 }
 
+// Matrix: G3
 #[tokio::test]
 async fn a_suspended_job_has_no_pods_and_succeeds_once_it_is_resumed() {
     let trial = Trial::shared("suspend", MXNET).await;

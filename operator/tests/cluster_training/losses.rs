@@ -45,6 +45,7 @@ impl Trial<'_> {
 }
 
 /// Nothing but the operator knows that it was away.
+// Matrix: A1
 #[tokio::test]
 async fn a_killed_operator_is_not_noticed_by_the_job() {
     let mut trial = Trial::shared("operator", MXNET).await;
@@ -57,6 +58,7 @@ async fn a_killed_operator_is_not_noticed_by_the_job() {
 }
 
 /// Not even processes know that their API server was away.
+// Matrix: D1
 #[tokio::test]
 async fn a_killed_api_server_is_not_noticed_by_the_job() {
     let plane = fresh().await;
@@ -88,6 +90,7 @@ async fn expect_the_same_pods(
 }
 
 /// The others would wait for it for ever.
+// Matrix: E5
 #[tokio::test]
 async fn a_killed_worker_begins_the_job_anew() {
     let trial = Trial::shared("worker", MXNET).await;
@@ -97,6 +100,7 @@ async fn a_killed_worker_begins_the_job_anew() {
     trial.end().await;
 }
 
+// Matrix: E1
 #[tokio::test]
 async fn a_deleted_pod_begins_the_job_anew() {
     let trial = Trial::shared("pod", MXNET).await;
@@ -107,6 +111,7 @@ async fn a_deleted_pod_begins_the_job_anew() {
 }
 
 /// The processes of a node end with its agent, however that ends; the next one says so.
+// Matrix: E3
 #[tokio::test]
 async fn a_killed_node_begins_the_job_anew() {
     let mut trial = Trial::shared("node", MXNET).await;

@@ -41,6 +41,7 @@ async fn all_gone(cluster: &ControlPlane, namespace: &str) {
     }
 }
 
+// Matrix: F8
 #[tokio::test]
 async fn what_is_granted_is_what_is_used() {
     let cluster = cluster().await;
@@ -96,6 +97,7 @@ async fn what_is_granted_is_what_is_used() {
 const ANY: &str = "namespace-of-the-trial";
 
 /// Each permission in turn is taken away from an operator of its own, which then says what it misses.
+// Matrix: B12
 #[tokio::test]
 async fn whatever_is_taken_away_is_missed() {
     let cluster = cluster().await;

@@ -1,0 +1,165 @@
+//! It dies, or is asked to end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use training_job::Operator;
+use training_job_mxnet::MXJob;
+use training_job_simulation::fault::Fault::{self, DiesAfter, DiesBefore, Lost, Slow};
+use training_job_simulation::kubelet::Fate::Runs;
+use training_job_simulation::random::Random;
+use training_job_simulation::world::{SMALL, World, train};
+
+use crate::stage::{
+    each, ends_well, everywhere, fill_a_page, made, reads, rest, restart, sites, success, writes,
+};
+
+#[test]
+fn a1_it_dies_after_any_write() {
+    for life in [success(), restart()] {
+        everywhere(&life, writes, &[DiesAfter]);
+    }
+}
+
+#[test]
+fn a2_it_dies_before_any_write_and_about_any_read() {
+    for life in [success(), restart()] {
+        everywhere(&life, writes, &[DiesBefore]);
+    }
+    everywhere(&success(), reads, &[DiesBefore, DiesAfter]);
+}
+
+#[test]
+fn a3_it_dies_again_and_again() {
+    let life = success();
+    let sites: Vec<_> = sites(&life).into_iter().filter(writes).collect();
+    let mut cases = Vec::new();
+    for (n, first) in sites.iter().enumerate() {
+        for second in &sites[n + 1..] {
+            cases.push(BTreeMap::from([
+                (first.clone(), DiesAfter),
+                (second.clone(), DiesAfter),
+            ]));
+        }
+    }
+    // All pairs are for `make sim`.
+    let mut some: Vec<_> = cases.into_iter().step_by(3).collect();
+    for seed in 0..10 {
+        let mut random = Random::about(seed, "deaths", 0);
+        let mut deaths: BTreeMap<_, Fault> = BTreeMap::new();
+        while deaths.len() < 3 {
+            let fault = random.pick(&[DiesBefore, DiesAfter]).clone();
+            deaths.insert(random.pick(&sites).clone(), fault);
+        }
+        some.push(deaths);
+    }
+    each(&life, some);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a4_it_dies_before_it_has_listed_everything() {
+    for (resource, page) in [("pods", 2), ("pods", 1), ("services", 1), ("mxjobs", 1)] {
+        let mut world = World::new(|name, _| {
+            if name.starts_with("a-") {
+                training_job_simulation::kubelet::Fate::Pends
+            } else {
+                Runs
+            }
+        });
+        world.create(train("job", &SMALL)).await;
+        world.pass(10).await;
+        if page == 2 {
+            fill_a_page(&world).await;
+        }
+        world.kill().await;
+        let before = world.pods_now();
+        world.network.take();
+        // At first no answer comes to the list, then the operator dies at it; nothing may be made meanwhile.
+        let mut deaths = 0;
+        world.network.rule(move |call| {
+            let second = call.query.contains("continue=");
+            let hit = call.is("list", resource) && second == (page == 2) && deaths < 6;
+            deaths += usize::from(hit);
+            hit.then(|| if deaths % 2 == 1 { DiesAfter } else { Lost })
+        });
+        world.start();
+        for _ in 0..24 {
+            world.pass_with_deaths(5).await;
+            let calls = world.network.take();
+            assert!(
+                calls.iter().all(|c| !c.writes()),
+                "before the list of {resource} was complete: {calls:?}"
+            );
+        }
+        world.pass_with_deaths(200).await;
+        assert_eq!(world.pods_now(), before);
+        if page == 1 {
+            rest(&mut world).await;
+        }
+        world.check();
+    }
+}
+
+/// Asked to end at each of the calls of a creation, it finishes what is under way, and ends within ten
+/// seconds even if no answer comes; the next one goes on.
+#[tokio::test(start_paused = true)]
+async fn a5_it_is_asked_to_end_while_it_makes_pods() {
+    for (at, slow) in (0..16).zip([Slow(2_000, 2_000), Lost].iter().cycle()) {
+        let mut world = World::without_operator(ends_well);
+        world.create(train("job", &SMALL)).await;
+        let (stop, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let reached = Arc::new(Notify::new());
+        let (asked, told, here) = (stop.clone(), ended.clone(), reached.clone());
+        let mut number = 0;
+        let slow = slow.clone();
+        world.network.rule(move |call| {
+            if call.operator > 0 || !call.writes() {
+                return None;
+            }
+            number += 1;
+            if number == at + 1 {
+                asked.notify_one();
+                here.notify_one();
+            }
+            (number > at).then(|| slow.clone())
+        });
+        world.start_as(|client, options| {
+            let operator = Operator::new(client, options).manage::<MXJob>();
+            async move {
+                operator.run_until(stop.notified()).await;
+                told.notify_one();
+                // Its process is gone; nobody has killed it.
+                std::future::pending().await
+            }
+        });
+        reached.notified().await;
+        let begun = Instant::now();
+        ended.notified().await;
+        // Some of the calls come a second after others.
+        assert!(begun.elapsed().as_secs() <= 13, "{at}: {:?}", begun.elapsed());
+        let calls = world.network.take().len();
+        world.pass(60).await;
+        assert_eq!(
+            world.network.take().len(),
+            0,
+            "{at}: after {calls} calls and its end"
+        );
+        let statuses = world.status("job");
+        assert!(
+            statuses.is_null() || statuses["conditions"].is_array(),
+            "{at}: {statuses}"
+        );
+        world.kill().await;
+        world.start();
+        world.pass(300).await;
+        assert_eq!(world.conditions("job"), "Created Running=False Succeeded", "{at}");
+        assert_eq!(world.status("job")["restartCount"], json!(null), "{at}");
+        for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
+            assert_eq!(made(&world, &format!("pods job-{pod}")).0, 1, "{at}: {pod}");
+        }
+        rest(&mut world).await;
+    }
+}

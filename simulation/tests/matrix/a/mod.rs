@@ -1,0 +1,5 @@
+//! The operator's process.
+
+mod deaths;
+mod pauses;
+mod poison;

@@ -1,0 +1,148 @@
+//! A job on which its own code panics.
+
+use std::borrow::Cow;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::ApiResource;
+use kube::{CustomResourceExt, Resource};
+use serde::{Deserialize, Serialize};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
+use training_job::memory::Description;
+use training_job::{Framework, Operator, Outcome, Replica, Replicas, RoleKind, Topology, TrainingJob};
+use training_job_mxnet::MXJob;
+use training_job_simulation::kubelet::Fate::Succeeds;
+use training_job_simulation::world::{SMALL, World, train};
+
+use crate::stage::{make, remove, rest};
+
+/// Like an MXJob, until somebody asks how it stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Poisoned(MXJob);
+
+impl Resource for Poisoned {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind(_: &()) -> Cow<'_, str> {
+        "PoisonedJob".into()
+    }
+
+    fn group(_: &()) -> Cow<'_, str> {
+        "kubeflow.org".into()
+    }
+
+    fn version(_: &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural(_: &()) -> Cow<'_, str> {
+        "poisonedjobs".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.0.meta_mut()
+    }
+}
+
+impl CustomResourceExt for Poisoned {
+    fn crd() -> CustomResourceDefinition {
+        MXJob::crd()
+    }
+
+    fn crd_name() -> &'static str {
+        "poisonedjobs.kubeflow.org"
+    }
+
+    fn api_resource() -> ApiResource {
+        ApiResource::erase::<Self>(&())
+    }
+
+    fn shortnames() -> &'static [&'static str] {
+        &[]
+    }
+}
+
+impl TrainingJob for Poisoned {
+    const FRAMEWORK: Framework = Framework {
+        name: "poison",
+        controller: "poisonedjob-controller",
+        container: "mxnet",
+        port_name: "mxjob-port",
+        port: 9091,
+        restart_policy: RestartPolicy::Never,
+        specs_field: "mxReplicaSpecs",
+        roles: &[
+            RoleKind::single("Scheduler"),
+            RoleKind::new("Server"),
+            RoleKind::new("Worker"),
+        ],
+    };
+
+    fn replica_specs(&self) -> &ReplicaSpecs {
+        self.0.replica_specs()
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        self.0.run_policy()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.0.status()
+    }
+
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        self.0.env(topology, replica)
+    }
+
+    fn outcome(&self, _: &Replicas<'_>) -> Outcome {
+        panic!("poison")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
+    let mut world = World::without_operator(|_, _| Succeeds(20));
+    let description = Description::new("kubeflow.org", "v1", "PoisonedJob", "poisonedjobs");
+    world.cluster.install(description.with_status());
+    let metrics = training_job::Metrics::default();
+    let counted = metrics.clone();
+    world.start_as(|client, mut options| {
+        options.metrics = counted;
+        // One that hangs on to its turn would be noticed.
+        options.concurrency = 1;
+        let operator = Operator::new(client, options).manage::<Poisoned>();
+        operator.manage::<MXJob>().run()
+    });
+    let mut poison = train("poison", &SMALL);
+    poison["kind"] = "PoisonedJob".into();
+    make(&world, "poisonedjobs", poison).await;
+    world.create(train("job", &SMALL)).await;
+    world.pass(60).await;
+    assert!(
+        world.conditions("job").ends_with("Succeeded"),
+        "{}",
+        world.conditions("job")
+    );
+    world.pass(3_540).await;
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let mut page = String::new();
+    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+    let line = page
+        .lines()
+        .find(|l| l.contains("_count{") && l.contains("poison") && l.contains("error"));
+    let tries = line.and_then(|l| l.rsplit(' ').next()?.parse::<u32>().ok());
+    let tries = tries.unwrap_or_else(|| panic!("{page}"));
+    // Waits double from half a second to five minutes.
+    assert!((10..=25).contains(&tries), "{tries} tries in an hour");
+    assert!(remove(&world, "poisonedjobs", "poison").await);
+    rest(&mut world).await;
+}

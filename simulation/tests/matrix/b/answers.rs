@@ -1,0 +1,101 @@
+//! Servers that are busy or broken, and answers that say nothing.
+
+use serde_json::json;
+use training_job_simulation::fault::Fault::{Garbled, Nonsense, Refused, Slow, Status, Throttled, Truncated};
+use training_job_simulation::kubelet::Fate::Succeeds;
+use training_job_simulation::world::{SMALL, World, train, with};
+
+use crate::stage::{everywhere, reads, rest, restart, success, writes};
+
+/// That the wait which is asked for is kept is tested on a real API server: it is the process that reads the
+/// header.
+#[test]
+fn b5_it_is_told_that_it_asks_too_much() {
+    let numbers = [
+        Throttled("2"),
+        Throttled("soon"),
+        Throttled("-5"),
+        Throttled("99999999999999999999"),
+    ];
+    everywhere(&success(), |_| true, &numbers);
+}
+
+/// For ten minutes each call for one job is refused, with each of many pods.
+#[tokio::test(start_paused = true)]
+async fn b5_a_job_that_is_refused_for_long_holds_up_no_other() {
+    let mut world = World::without_operator(|_, _| Succeeds(20));
+    world
+        .network
+        .rule(|call| (call.writes() && call.name.starts_with("big")).then_some(Throttled("1")));
+    world.start();
+    world
+        .create(train("big", &[("Scheduler", 1), ("Worker", 100)]))
+        .await;
+    for number in 0..10 {
+        world.create(train(&format!("job-{number}"), &SMALL)).await;
+    }
+    world.pass(60).await;
+    for number in 0..10 {
+        let conditions = world.conditions(&format!("job-{number}"));
+        assert!(conditions.ends_with("Succeeded"), "{number}: {conditions}");
+    }
+    world.pass(540).await;
+    let calls = world.network.count("patch", "mxjobs/status");
+    assert!(calls < 10 * 3 + 20, "{calls} statuses");
+    rest(&mut world).await;
+    assert!(world.conditions("big").ends_with("Succeeded"));
+}
+
+#[test]
+fn b6_the_server_fails() {
+    let faults = [
+        Refused(500, "InternalError"),
+        Refused(502, "BadGateway"),
+        Refused(503, "ServiceUnavailable"),
+        Refused(504, "Timeout"),
+    ];
+    everywhere(&success(), |_| true, &faults);
+    // Of these nobody knows whether the call has taken effect: it has.
+    let unknown = [Garbled(500, "InternalError"), Garbled(504, "Timeout")];
+    everywhere(&restart(), writes, &unknown);
+}
+
+#[test]
+fn b10_the_answer_cannot_be_read() {
+    everywhere(&success(), |_| true, &[Truncated, Nonsense, Status]);
+}
+
+/// The longest is given up before its answer comes, or before it takes effect. (Headers that warn: on a real API
+/// server.)
+#[test]
+fn b17_answers_take_their_time() {
+    let slow = [
+        Slow(1_000, 1_000),
+        Slow(0, 25_000),
+        Slow(25_000, 0),
+        Slow(0, 60_000),
+    ];
+    everywhere(&success(), |_| true, &slow);
+    everywhere(&success(), reads, &[Slow(60_000, 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b17_all_answers_take_their_time() {
+    for millis in [1_000, 10_000] {
+        let mut world = World::without_operator(|_, _| Succeeds(200));
+        world.network.rule(move |_| Some(Slow(millis / 2, millis / 2)));
+        world.start();
+        let clean = json!({"runPolicy": {"cleanPodPolicy": "All"}});
+        world.create(with(train("job", &SMALL), clean)).await;
+        world.pass(400).await;
+        assert!(world.conditions("job").ends_with("Succeeded"), "{millis}");
+        let calls = world.network.take();
+        let work = calls
+            .iter()
+            .filter(|c| c.writes() && c.resource != "events")
+            .count();
+        // Services, pods, three or four statuses, and the clean-up.
+        assert!(work <= 4 * 4 + 5, "{millis}: {work} writes");
+        rest(&mut world).await;
+    }
+}

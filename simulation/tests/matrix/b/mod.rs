@@ -1,0 +1,6 @@
+//! What the API server answers, at each of an operator's calls.
+
+mod answers;
+mod conflicts;
+mod denials;
+mod losses;

@@ -1,0 +1,166 @@
+//! Watches that end, or say nothing any more.
+
+use training_job_simulation::fault::Fault::{Gone, Lost, Refused, Slow};
+use training_job_simulation::kubelet::Fate::{Pends, Runs, Succeeds};
+use training_job_simulation::world::{SMALL, World, train};
+
+use crate::stage::{PAIR, call, ends_well, everywhere, fill_a_page, made, reads, rest, success};
+
+#[tokio::test(start_paused = true)]
+async fn c1_watches_end_every_few_seconds() {
+    for seconds in [1, 5] {
+        let mut world = World::new(ends_well);
+        world.create(train("job", &SMALL)).await;
+        for _ in 0..220 / seconds {
+            world.pass(seconds).await;
+            world.cluster.cut_watches(None);
+        }
+        assert_eq!(world.network.count("list", ""), 3, "they go on where they were");
+        assert!(world.conditions("job").ends_with("Succeeded"));
+        assert_eq!(made(&world, "pods job-worker-0"), (1, 0));
+        rest(&mut world).await;
+    }
+}
+
+#[test]
+fn c2_a_read_is_told_410_once() {
+    everywhere(&success(), reads, &[Gone, Refused(410, "Expired")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c2_watches_are_told_410_for_an_hour() {
+    for fault in [Gone, Refused(410, "Expired")] {
+        for resource in ["pods", "services", "mxjobs", ""] {
+            let mut world = World::without_operator(ends_well);
+            world.network.fault("watch", resource, usize::MAX, fault.clone());
+            world.start();
+            world.create(train("job", &SMALL)).await;
+            world.pass(3_600).await;
+            let lists = world.network.count("list", resource);
+            let most = if resource.is_empty() { 3 * 130 } else { 130 };
+            assert!(
+                (50..=most).contains(&lists),
+                "{fault:?}, {resource}: {lists} lists in an hour"
+            );
+            assert!(world.conditions("job").ends_with("Succeeded"), "lists are enough");
+            assert_eq!(made(&world, "pods job-worker-0"), (1, 0));
+            rest(&mut world).await;
+        }
+    }
+}
+
+/// One of the three watches says nothing any more, and its connection stays. (That a metric shows how long it has
+/// been silent is tested on a real API server.)
+#[tokio::test(start_paused = true)]
+async fn c8_a_watch_is_dead_and_the_others_live() {
+    for resource in ["pods", "services", "mxjobs"] {
+        let mut world = World::new(|_, _| Succeeds(30));
+        world.pass(10).await;
+        world.cluster.freeze_watches(Some(resource));
+        // Nor does an answer come to the first try to begin it anew.
+        world.network.fault("watch", resource, 1, Lost);
+        world.create(train("job", &SMALL)).await;
+        world.pass(260).await;
+        assert!(
+            world.conditions("job").ends_with("Succeeded"),
+            "{resource}: {}",
+            world.conditions("job")
+        );
+        assert_eq!(made(&world, "pods job-worker-0"), (1, 0), "{resource}");
+        rest(&mut world).await;
+    }
+}
+
+/// Of jobs that are made, end and go while a list of several pages is under way, and its second page is refused since the
+/// list is too old.
+#[tokio::test(start_paused = true)]
+async fn c7_things_change_while_a_long_list_is_read() {
+    for fault in [Slow(3_000, 3_000), Refused(410, "Expired")] {
+        let mut world = World::new(|name, _| match name.get(..2) {
+            Some("a-") => Pends,
+            Some("en") => Succeeds(8),
+            _ => Runs,
+        });
+        for number in 0..20 {
+            world.create(train(&format!("job-{number}"), &PAIR)).await;
+        }
+        fill_a_page(&world).await;
+        world.pass(20).await;
+        let mut pages = 0;
+        let page = fault.clone();
+        world.network.rule(move |call| {
+            let hit = call.verb == "list" && call.query.contains("continue=") && pages < 2;
+            pages += u32::from(hit);
+            hit.then(|| page.clone())
+        });
+        world.cluster.compact();
+        world.cluster.cut_watches(None);
+        for number in 0..20 {
+            world.create(train(&format!("ends-{number}"), &SMALL)).await;
+            if number % 2 == 0 {
+                world.delete(&format!("job-{number}")).await;
+            }
+            world.pass(1).await;
+        }
+        world.pass(60).await;
+        for number in 0..20 {
+            assert!(
+                world.conditions(&format!("ends-{number}")).ends_with("Succeeded"),
+                "{fault:?}"
+            );
+        }
+        let counts = world.monitor.counts();
+        assert!(
+            counts.values().all(|(made, _)| *made == 1),
+            "{fault:?}: nothing is made twice"
+        );
+        assert_eq!(world.pods_now().len(), 500 + 2 * 10 + 4 * 20, "{fault:?}");
+        rest(&mut world).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c9_pods_change_a_thousand_times_a_second() {
+    let metrics = training_job::Metrics::default();
+    let mut world = World::without_operator(ends_well);
+    let counted = metrics.clone();
+    world.start_as(|client, mut options| {
+        options.metrics = counted;
+        training_job::Operator::new(client, options)
+            .manage::<training_job_mxnet::MXJob>()
+            .run()
+    });
+    world.create(train("job", &SMALL)).await;
+    world.pass(10).await;
+    world.network.take();
+    let path = "/api/v1/namespaces/default/pods/job-worker-0";
+    for second in 0..5 {
+        for moment in 0..1_000 {
+            let note = serde_json::json!({"metadata": {"annotations": {"n": format!("{second}-{moment}")}}});
+            call(&world, "PATCH", path, note).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+    assert_eq!(world.network.take().len(), 0, "nothing is to be done or told");
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let mut page = String::new();
+    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+    let passes: u32 = page
+        .lines()
+        .filter(|l| l.contains("_count{") && l.contains("result="))
+        .filter_map(|l| l.rsplit(' ').next()?.parse::<u32>().ok())
+        .sum();
+    assert!(
+        (50..=560).contains(&passes),
+        "{passes} passes for 5,000 changes\n{page}"
+    );
+    // The end is told within two seconds, whatever else is said.
+    world.pass(92).await;
+    assert!(
+        world.status("job")["replicaStatuses"]["Worker"]["succeeded"].as_i64() == Some(2),
+        "{}",
+        world.status("job")
+    );
+    rest(&mut world).await;
+}

@@ -1,0 +1,5 @@
+//! Lists and watches, and what is known from them.
+
+mod broken;
+mod late;
+mod odd;

@@ -1,0 +1,160 @@
+//! Pods that somebody deletes or changes.
+
+use serde_json::{Value, json};
+use training_job_simulation::kubelet::Fate::{self, Fails, Runs, Succeeds};
+use training_job_simulation::world::{SMALL, World, train, with};
+
+use crate::stage::{edit, made, remove, rest};
+
+fn ends_after_a_minute(name: &str, _: u32) -> Fate {
+    Succeeds(if name.contains("scheduler") { 90 } else { 60 })
+}
+
+/// A worker's pod is deleted, gracefully or not, while it waits, runs, has ended well, has failed, and after the
+/// job's end: it comes again as long as there is something for it to do.
+#[tokio::test(start_paused = true)]
+async fn e1_a_pod_is_deleted_in_each_phase() {
+    for scope in ["Replica", "Job"] {
+        for force in [false, true] {
+            for (phase, at) in [("Pending", 0), ("Running", 30), ("Succeeded", 65), ("ended", 120)] {
+                let mut world = World::new(ends_after_a_minute);
+                let policy = json!({"runPolicy": {"restartScope": scope, "cleanPodPolicy": "None"}});
+                world.create(with(train("job", &SMALL), policy)).await;
+                world.pass(at).await;
+                tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+                if force {
+                    assert!(remove(&world, "pods", "job-worker-0").await);
+                } else {
+                    world.delete_pod("job-worker-0").await;
+                }
+                rest(&mut world).await;
+                let case = format!("{phase}, scope {scope}, by force: {force}");
+                assert!(
+                    world.conditions("job").ends_with("Succeeded"),
+                    "{case}: {}",
+                    world.conditions("job")
+                );
+                let times = made(&world, "pods job-worker-0").0;
+                let again = matches!(phase, "Pending" | "Running");
+                assert_eq!(times, if again { 2 } else { 1 }, "{case}");
+                let others = made(&world, "pods job-worker-1").0;
+                // In its first second nobody has waited for it yet.
+                let together = scope == "Job" && phase == "Running";
+                assert_eq!(others, if together { 2 } else { 1 }, "{case}: the others");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn e1_a_failed_pod_is_deleted() {
+    for force in [false, true] {
+        // The moment between its failure and its replacement, and long after the job has failed for it.
+        for (code, wait) in [(137, 0), (1, 0), (1, 30)] {
+            let mut world = World::new(move |name, attempt| match attempt {
+                0 if name.ends_with("worker-0") => Fails(code, 10),
+                _ => ends_after_a_minute(name, attempt),
+            });
+            let policy = json!({"runPolicy": {"cleanPodPolicy": "None"}});
+            world.create(with(train("job", &SMALL), policy)).await;
+            while world.stored("pods", "job-worker-0")["status"]["phase"] != "Failed" {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            world.pass(wait).await;
+            if force {
+                remove(&world, "pods", "job-worker-0").await;
+            } else {
+                let _ = world.pods().delete("job-worker-0", &Default::default()).await;
+            }
+            rest(&mut world).await;
+            let case = format!("{code}, after {wait} s, by force: {force}");
+            let restarts = world.status("job")["restartCount"].as_i64().unwrap_or(0);
+            if wait > 0 {
+                assert!(world.conditions("job").ends_with("Failed"), "{case}");
+                assert_eq!(made(&world, "pods job-worker-0").0, 1, "{case}");
+            } else if world.conditions("job").ends_with("Succeeded") {
+                // Either it was seen to fail, or it is as if it had been deleted while it ran.
+                assert_eq!(restarts, 1, "{case}");
+            } else {
+                assert_eq!((code, restarts), (1, 0), "{case}");
+            }
+        }
+    }
+}
+
+/// Whatever an admission webhook writes into new pods stays as it is. One that takes the owner off makes pods
+/// that are nobody's: they are left alone, and the job says that its names are taken.
+#[tokio::test(start_paused = true)]
+async fn e11_pods_are_changed_as_they_are_made() {
+    let changes = [
+        json!({"metadata": {"labels": {"sidecar": "injected"}, "annotations": {"a": "b"}}}),
+        json!({"metadata": {"finalizers": ["a/b"]}}),
+        json!({"metadata": {"labels": {"training.kubeflow.org/job-name": "x", "training.kubeflow.org/replica-type": null}}}),
+        json!({"metadata": {"ownerReferences": null}}),
+    ];
+    for change in changes {
+        let mut world = World::new(|_, _| Runs);
+        world.create(train("job", &SMALL)).await;
+        // As soon as they are there.
+        while world.pods_now().len() < 4 {
+            tokio::task::yield_now().await;
+        }
+        for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
+            edit(&world, "pods", &format!("job-{pod}"), change.clone()).await;
+        }
+        world.pass(20).await;
+        world.network.take();
+        world.pass(3_600).await;
+        let writes = world.network.take().iter().filter(|c| c.writes()).count();
+        let orphaned = change["metadata"].get("ownerReferences").is_some();
+        assert!(
+            writes <= if orphaned { 150 } else { 0 },
+            "{change}: {writes} writes in an hour"
+        );
+        assert_eq!(made(&world, "pods job-worker-0").0, 1, "{change}");
+        if orphaned {
+            for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
+                assert!(remove(&world, "pods", &format!("job-{pod}")).await);
+            }
+        }
+        rest(&mut world).await;
+        assert_eq!(world.conditions("job"), "Created Running", "{change}");
+    }
+}
+
+/// Names and owners say which replica a pod is, not labels. One whose label for the watch is taken off is out of
+/// sight, and is replaced.
+#[tokio::test(start_paused = true)]
+async fn e12_labels_of_pods_and_services_are_edited() {
+    let labels = [
+        "operator-name",
+        "job-name",
+        "replica-type",
+        "replica-index",
+        "job-role",
+    ];
+    let values = [Value::Null, json!("2000000000"), json!("text")];
+    for plural in ["pods", "services"] {
+        for label in labels {
+            for value in &values {
+                let mut world = World::new(|_, _| Runs);
+                let one = json!({"runPolicy": {"restartScope": "Replica"}});
+                world.create(with(train("job", &SMALL), one)).await;
+                world.pass(10).await;
+                let key = format!("training.kubeflow.org/{label}");
+                let patch = json!({"metadata": {"labels": {key: value}}});
+                edit(&world, plural, "job-worker-1", patch).await;
+                rest(&mut world).await;
+                let case = format!("{plural} {label}={value}");
+                let times = made(&world, &format!("{plural} job-worker-1")).0;
+                assert_eq!(times, if label == "operator-name" { 2 } else { 1 }, "{case}");
+                assert_eq!(
+                    (world.pods_now().len(), world.services_now().len()),
+                    (4, 4),
+                    "{case}"
+                );
+                assert!(world.conditions("job").ends_with("Running"), "{case}");
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Pods and nodes.
+
+mod ends;
+mod hands;
+mod nodes;

@@ -1,0 +1,176 @@
+//! Nodes take pods away, or never take them.
+
+use serde_json::json;
+use training_job_simulation::kubelet::Fate::{
+    self, AtOnce, Evicted, Flickers, NodeLost, Pends, Preempted, RestartsInPlace, Runs, Succeeds,
+};
+use training_job_simulation::world::{SMALL, World, train, with};
+
+use crate::stage::{edit_status, made, rest, told};
+
+fn ends(name: &str) -> Fate {
+    Succeeds(if name.contains("scheduler") { 200 } else { 150 })
+}
+
+/// With the policy that looks at exit codes, none is asked for: nothing in the program has failed. `Never` stays
+/// what it says for a pod that failed; one that is being deleted, as preempted ones are, has not.
+#[tokio::test(start_paused = true)]
+async fn e2_a_node_evicts_or_a_scheduler_preempts() {
+    for fate in [Evicted(20), Preempted(20)] {
+        for restart in ["ExitCode", "OnFailure", "Always", "Never"] {
+            let mut world = World::new(move |name, attempt| match attempt {
+                0 if name.ends_with("worker-1") => fate,
+                _ => ends(name),
+            });
+            let job = training_job_simulation::job::of(
+                training_job_simulation::job::Kind::Train,
+                "job",
+                &SMALL,
+                restart,
+            );
+            world.create(job).await;
+            rest(&mut world).await;
+            let restarts = world.status("job")["restartCount"].as_i64().unwrap_or(0);
+            let conditions = world.conditions("job");
+            if restart == "Never" && fate == Evicted(20) {
+                assert!(conditions.ends_with("Failed"), "{fate:?} {restart}: {conditions}");
+                assert_eq!(restarts, 0);
+            } else {
+                assert!(
+                    conditions.ends_with("Succeeded"),
+                    "{fate:?} {restart}: {conditions}"
+                );
+                assert_eq!(restarts, 1, "{fate:?} {restart}");
+            }
+        }
+    }
+}
+
+/// A pod on a node that is lost is being deleted and does not go. As long as it is there, nothing has its rank but
+/// it, and in a job that restarts as a whole nothing is made; when it is gone, it is made anew. (The Go operator counts
+/// it as failed at once.)
+#[tokio::test(start_paused = true)]
+async fn e3_a_node_is_lost_with_its_pod() {
+    for scope in ["Replica", "Job"] {
+        let mut world = World::new(|name, attempt| match attempt {
+            0 if name.ends_with("worker-1") => NodeLost(20, 1_000),
+            _ => Runs,
+        });
+        let policy = json!({"runPolicy": {"restartScope": scope}});
+        world.create(with(train("job", &SMALL), policy)).await;
+        world.pass(900).await;
+        assert_eq!(made(&world, "pods job-worker-1"), (1, 0), "{scope}");
+        assert_eq!(world.pods_now().len(), 4, "{scope}: the others stay");
+        assert_eq!(
+            world.status("job")["replicaStatuses"]["Worker"]["failed"],
+            json!(null),
+            "{scope}"
+        );
+        // It may say that nobody knows how it is.
+        edit_status(
+            &world,
+            "pods",
+            "job-worker-1",
+            json!({"phase": "Unknown", "reason": "NodeLost"}),
+        )
+        .await;
+        world.pass(200).await;
+        if scope == "Replica" {
+            // It is made anew, for the same attempt, so that its node is lost again and again.
+            assert_eq!(made(&world, "pods job-worker-1").0, 2);
+            world.delete("job").await;
+            world.pass(1_200).await;
+            assert!(world.pods_now().is_empty(), "{:?}", world.pods_now());
+            world.check();
+        } else {
+            rest(&mut world).await;
+            assert_eq!(world.status("job")["restartCount"], 1);
+            assert!(world.conditions("job").ends_with("Running"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn e4_phases_come_in_another_order() {
+    let fates = [
+        AtOnce,
+        Flickers(50),
+        RestartsInPlace(1, 20, 100),
+        RestartsInPlace(137, 20, 100),
+    ];
+    for scope in ["Replica", "Job"] {
+        for fate in fates {
+            let mut world = World::new(move |name, attempt| match attempt {
+                0 if name.ends_with("worker-1") => fate,
+                _ => ends(name),
+            });
+            let policy = json!({"runPolicy": {"restartScope": scope, "cleanPodPolicy": "None"}});
+            world.create(with(train("job", &SMALL), policy)).await;
+            rest(&mut world).await;
+            let case = format!("{fate:?}, scope {scope}");
+            assert!(
+                world.conditions("job").ends_with("Succeeded"),
+                "{case}: {}",
+                world.conditions("job")
+            );
+            let status = world.status("job");
+            assert_eq!(
+                status["replicaStatuses"]["Worker"],
+                json!({"succeeded": 2}),
+                "{case}"
+            );
+            let restarts = i64::from(matches!(fate, RestartsInPlace(..)));
+            assert_eq!(status["restartCount"].as_i64().unwrap_or(0), restarts, "{case}");
+        }
+    }
+}
+
+/// It failed, and runs again: what a kubelet of an earlier time, or a hand, may say.
+#[tokio::test(start_paused = true)]
+async fn e4_a_failed_pod_runs_again() {
+    let mut world = World::new(|_, _| Runs);
+    let policy = json!({"runPolicy": {"restartScope": "Replica"}});
+    world.create(with(train("job", &SMALL), policy)).await;
+    world.pass(10).await;
+    for phase in ["Failed", "Running", "Unknown", "Running"] {
+        edit_status(&world, "pods", "job-worker-1", json!({"phase": phase})).await;
+    }
+    rest(&mut world).await;
+    assert_eq!(
+        world.status("job")["replicaStatuses"]["Worker"],
+        json!({"active": 2})
+    );
+    assert!(world.conditions("job").ends_with("Running"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn e6_a_pod_never_starts() {
+    let images = json!({"phase": "Pending", "containerStatuses": [{
+        "name": "mxnet", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"i\""}},
+    }]});
+    let nodes = json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available",
+    }]});
+    for (status, reason) in [(images, "ImagePullBackOff"), (nodes, "Unschedulable")] {
+        let mut world = World::new(|name, _| if name.contains("worker") { Pends } else { Runs });
+        let policy = json!({"runPolicy": {"activeDeadlineSeconds": 600}});
+        world.create(with(train("job", &SMALL), policy)).await;
+        world.pass(10).await;
+        for pod in ["job-worker-0", "job-worker-1"] {
+            edit_status(&world, "pods", pod, status.clone()).await;
+        }
+        world.pass(580).await;
+        assert!(!world.conditions("job").contains("Failed"), "{reason}");
+        assert_eq!(told(&world, reason), 1, "{:?}", world.events());
+        world.pass(15).await;
+        assert!(
+            world.conditions("job").ends_with("Failed"),
+            "{reason}: {}",
+            world.conditions("job")
+        );
+        assert_eq!(world.status("job")["failure"]["reason"], "DeadlineExceeded");
+        rest(&mut world).await;
+        assert!(world.pods_now().is_empty());
+    }
+}

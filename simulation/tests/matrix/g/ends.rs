@@ -1,0 +1,229 @@
+//! Jobs that are deleted, or end.
+
+use serde_json::{Value, json};
+use training_job_simulation::fault::Fault::{Lost, Refused, Unanswered};
+use training_job_simulation::kubelet::Fate::{self, Fails, Runs, Succeeds};
+use training_job_simulation::world::{SMALL, World, train, with};
+
+use crate::stage::{call, edit, ends_well, policy, rest, told};
+
+/// The call at which the job is deleted has no answer, with or without its effect; those under way with it go on.
+#[tokio::test(start_paused = true)]
+async fn g1_it_is_deleted_at_each_call_of_its_making() {
+    // Four services, four pods, what is told of them, and the status.
+    for at in 0..11 {
+        for fault in [Lost, Unanswered] {
+            let mut world = World::new(ends_well);
+            let hit = std::sync::Arc::new(tokio::sync::Notify::new());
+            let (reached, mut number, answer) = (hit.clone(), 0, fault.clone());
+            world.network.rule(move |call| {
+                number += usize::from(call.writes());
+                if call.writes() && number == at + 1 {
+                    reached.notify_one();
+                    return Some(answer.clone());
+                }
+                None
+            });
+            world.create(train("job", &SMALL)).await;
+            hit.notified().await;
+            world.delete("job").await;
+            rest(&mut world).await;
+            let case = format!("{fault:?} at write {at}");
+            assert!(
+                world.pods_now().is_empty() && world.services_now().is_empty(),
+                "{case}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn g2_it_is_deleted_in_each_way() {
+    for how in ["Background", "Foreground", "Orphan"] {
+        for at in [1, 10, 150, 250] {
+            let mut world = World::new(ends_well);
+            let keep = json!({"runPolicy": {"cleanPodPolicy": "None"}});
+            world.create(with(train("job", &SMALL), keep)).await;
+            world.pass(at).await;
+            let children = (world.pods_now().len(), world.services_now().len());
+            let path = "/apis/kubeflow.org/v1/namespaces/default/mxjobs/job";
+            call(&world, "DELETE", path, json!({"propagationPolicy": how}))
+                .await
+                .unwrap();
+            world.network.take();
+            rest(&mut world).await;
+            let case = format!("{how} after {at} s");
+            assert!(world.stored("mxjobs", "job").is_null(), "{case}");
+            let left = (world.pods_now().len(), world.services_now().len());
+            assert_eq!(left, if how == "Orphan" { children } else { (0, 0) }, "{case}");
+        }
+    }
+}
+
+/// Somebody's finalizer keeps a job that is being deleted; its pods are deleted meanwhile, and end.
+#[tokio::test(start_paused = true)]
+async fn g6_a_finalizer_keeps_it_for_hours() {
+    let mut world = World::new(|name, _| {
+        if name.ends_with("worker-1") {
+            Fails(137, 60)
+        } else {
+            Runs
+        }
+    });
+    let mut job = train("job", &SMALL);
+    job["metadata"]["finalizers"] = json!(["a/b"]);
+    world.create(job).await;
+    world.pass(10).await;
+    world.delete("job").await;
+    world.network.take();
+    world.delete_pod("job-worker-0").await;
+    world.pass(3 * 3_600).await;
+    let calls = world.network.take();
+    assert!(calls.iter().all(|c| c.verb == "watch"), "{calls:?}");
+    edit(&world, "mxjobs", "job", json!({"metadata": {"finalizers": []}})).await;
+    rest(&mut world).await;
+    assert!(world.stored("mxjobs", "job").is_null());
+    assert!(world.pods_now().is_empty());
+}
+
+/// The words of a namespace that is going, for everything new in it; then all of it goes. (The cause that a real
+/// server adds is tested there.)
+#[tokio::test(start_paused = true)]
+async fn g7_its_namespace_is_going() {
+    for at in [0, 10] {
+        let mut world = World::new(|_, _| Runs);
+        world.pass(1).await;
+        let going = || {
+            move |call: &training_job_simulation::call::Call| {
+                (call.verb == "create").then_some(Refused(403, "Forbidden"))
+            }
+        };
+        if at == 0 {
+            world.network.rule(going());
+        }
+        world.create(train("job", &SMALL)).await;
+        world.pass(at).await;
+        if at > 0 {
+            world.network.rule(going());
+            for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
+                world.delete_pod(&format!("job-{pod}")).await;
+            }
+        }
+        world.network.take();
+        world.pass(1_800).await;
+        let calls = world.network.take().iter().filter(|c| c.verb != "watch").count();
+        assert!((5..150).contains(&calls), "{at}: {calls} calls in half an hour");
+        world.delete("job").await;
+        world.pass(1).await;
+        world.network.take();
+        world.pass(600).await;
+        assert!(world.network.take().iter().all(|c| c.verb == "watch"));
+        rest(&mut world).await;
+        assert!(world.pods_now().is_empty() && world.services_now().is_empty());
+    }
+}
+
+/// What stays after each end under each policy, for pods of which one has ended well, one as the case wants it, and one runs.
+#[tokio::test(start_paused = true)]
+async fn g10_each_clean_up_policy_meets_each_end() {
+    let succeeds: fn(&str, u32) -> Fate = |name, _| match name {
+        "job-server-0" => Runs,
+        _ => Succeeds(if name.contains("scheduler") { 100 } else { 50 }),
+    };
+    let fails: fn(&str, u32) -> Fate = |name, _| match name {
+        "job-worker-0" => Succeeds(50),
+        "job-worker-1" => Fails(1, 100),
+        _ => Runs,
+    };
+    let hangs: fn(&str, u32) -> Fate = |name, _| {
+        if name == "job-worker-0" {
+            Succeeds(50)
+        } else {
+            Runs
+        }
+    };
+    let none = json!({});
+    let cases: [(&str, fn(&str, u32) -> Fate, Value); 5] = [
+        ("Succeeded", succeeds, none.clone()),
+        ("Failed", fails, none.clone()),
+        ("deadline", hangs, json!({"activeDeadlineSeconds": 100})),
+        (
+            "limit",
+            |name, _| {
+                if name == "job-worker-1" {
+                    Fails(137, 50)
+                } else {
+                    Runs
+                }
+            },
+            json!({"backoffLimit": 0}),
+        ),
+        ("suspended", hangs, none),
+    ];
+    for (end, script, limits) in cases {
+        for clean in ["All", "Running", "None"] {
+            let mut world = World::new(script);
+            let mut run = limits.clone();
+            run["cleanPodPolicy"] = json!(clean);
+            world
+                .create(with(train("job", &SMALL), json!({"runPolicy": run})))
+                .await;
+            if end == "suspended" {
+                world.pass(100).await;
+                edit(&world, "mxjobs", "job", policy(json!({"suspend": true}))).await;
+            }
+            rest(&mut world).await;
+            let left: Vec<String> = world.pods_now();
+            let expected: &[&str] = match (end, clean) {
+                ("suspended", _) | (_, "All") => &[],
+                ("Succeeded", "Running") => &[
+                    "job-scheduler-0:Succeeded",
+                    "job-worker-0:Succeeded",
+                    "job-worker-1:Succeeded",
+                ],
+                ("Failed", "Running") => &["job-worker-0:Succeeded", "job-worker-1:Failed"],
+                // What a limit was set to stop is stopped.
+                ("deadline", _) => &["job-worker-0:Succeeded"],
+                ("limit", _) => &["job-worker-1:Failed"],
+                _ => &["", "", "", ""],
+            };
+            if expected.first() == Some(&"") {
+                assert_eq!(left.len(), 4, "{end}, {clean}: {left:?}");
+            } else {
+                assert_eq!(left, expected, "{end}, {clean}");
+            }
+            assert_eq!(world.services_now().len(), left.len(), "{end}, {clean}");
+        }
+    }
+}
+
+/// Toggled within a moment, and after the end.
+#[tokio::test(start_paused = true)]
+async fn g4_it_is_suspended_and_resumed_quickly() {
+    for millis in [0, 5, 50, 900] {
+        for last in [true, false] {
+            let mut world = World::new(ends_well);
+            world.create(train("job", &SMALL)).await;
+            world.pass(3).await;
+            for turn in 0..9 {
+                edit(&world, "mxjobs", "job", policy(json!({"suspend": turn % 2 == 0}))).await;
+                tokio::time::sleep(std::time::Duration::from_millis(millis)).await;
+            }
+            edit(&world, "mxjobs", "job", policy(json!({"suspend": last}))).await;
+            rest(&mut world).await;
+            let conditions = world.conditions("job");
+            let end = if last { "Suspended" } else { "Succeeded" };
+            assert!(conditions.ends_with(end), "{millis} ms: {conditions}");
+        }
+    }
+    let world = World::new(ends_well);
+    world.create(train("job", &SMALL)).await;
+    world.pass(220).await;
+    let ended = world.status("job");
+    for suspend in [true, false, true] {
+        edit(&world, "mxjobs", "job", policy(json!({"suspend": suspend}))).await;
+        world.pass(10).await;
+    }
+    assert_eq!(world.status("job"), ended, "an end is an end");
+    assert_eq!(told(&world, "MXJobSuspended"), 0);
+}

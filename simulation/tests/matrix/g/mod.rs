@@ -1,0 +1,5 @@
+//! A job's life.
+
+mod edits;
+mod ends;
+mod times;
