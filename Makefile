@@ -73,8 +73,13 @@ compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds
 
-docs: toolchain ## Write the code in docs/ anew, from the files that it is taken from
+docs: toolchain ## Write the code in docs/ anew, from the files that it is taken from, and docs/defects.md
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-testing --test defects
+
+.PHONY: defects mutants
+defects: toolchain ## Plant the Go operator's defects, PLANTS='04 22-' or all, and see that the tests notice
+	@nice cargo run --quiet --package training-job-testing --bin defects -- $(PLANTS)
 
 .PHONY: public-api release-check
 public-api: toolchain ## Write docs/public-api.txt anew (builds tools for minutes; needs a nightly toolchain too)

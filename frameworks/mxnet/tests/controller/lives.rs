@@ -144,7 +144,7 @@ async fn a_suspended_job_has_no_pods_until_it_is_resumed() {
         .edit("job", json!({"spec": {"runPolicy": {"suspend": false}}}))
         .await;
     world.pass(10).await;
-    assert_eq!(world.conditions("job"), "Created Suspended=False Running");
+    assert_eq!(world.conditions("job"), "Suspended=False Created Running");
     assert_eq!(
         world.network.count("create", "pods"),
         8,
