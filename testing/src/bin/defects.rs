@@ -50,7 +50,6 @@ fn main() -> ExitCode {
             ("ALIVE ", told.unwrap_err())
         };
         println!("{n:>2}/{} {word} {:<40} {lines}", plants.len(), plant.name);
-        bed.clear();
     }
     println!("{} planted, {alive} alive", plants.len());
     if alive == 0 {
@@ -63,7 +62,9 @@ fn main() -> ExitCode {
 /// The tests that noticed, or why it is not sure that all did.
 fn look(bed: &Bed, plant: &Plant) -> Result<String, String> {
     bed.plant(plant)?;
-    match bed.run(&plant.caught_by) {
+    let verdict = bed.run(&plant.caught_by);
+    bed.weed(plant);
+    match verdict {
         Verdict::NotRun(output) => Err(output),
         Verdict::Failed(failed) => {
             let names = |tests: &mut dyn Iterator<Item = &TestName>| {

@@ -83,8 +83,15 @@ impl Bed {
     /// # Errors
     /// What `git` says of a patch that does not apply.
     pub fn plant(&self, plant: &Plant) -> Result<(), String> {
-        // The copy may lie within the repository, and is none.
-        plant.apply(&self.tree, &["--unsafe-paths", "--directory=."])
+        plant.apply(&self.tree, &[])
+    }
+
+    /// Takes a planted defect out again. The copy is then what it was, though the repository may have changed.
+    ///
+    /// # Panics
+    /// If it is not there.
+    pub fn weed(&self, plant: &Plant) {
+        plant.apply(&self.tree, &["--reverse"]).expect("it is planted");
     }
 
     /// Runs tests in the copy.

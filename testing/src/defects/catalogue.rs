@@ -132,6 +132,8 @@ impl Plant {
             .args(options)
             .arg(&self.file)
             .current_dir(folder)
+            // A copy within the repository is none of its folders: git would pass over what is elsewhere.
+            .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
             .output()
             .expect("git can be run");
         let error = String::from_utf8_lossy(&git.stderr).into_owned();

@@ -114,6 +114,25 @@ fn a_role_may_be_added_and_taken_away() {
 }
 
 #[test]
+fn a_role_that_comes_back_has_lost_nobody() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    let server = w.job.spec.mx_replica_specs["Server"].clone();
+    w.edit(|job| {
+        job.spec.mx_replica_specs.remove("Server");
+    });
+    w.settle().reap().settle();
+    w.edit(|job| {
+        job.spec.mx_replica_specs.insert("Server".into(), server);
+    });
+    w.settle();
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Running".to_owned()], 0)
+    );
+}
+
+#[test]
 fn names_tell_replicas_and_labels_do_not() {
     let mut w = World::train("Scheduler=1 Worker=1", "").started();
     let labels = w.pod("worker-0").object().metadata.labels.as_mut().unwrap();

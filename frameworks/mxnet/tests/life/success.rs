@@ -140,6 +140,29 @@ fn a_success_whose_pod_was_collected_is_not_lost() {
 }
 
 #[test]
+fn a_success_on_record_stands_whatever_a_later_pod_does() {
+    // As an operator that lags behind may make it.
+    let mut w = World::train("Worker=2", "").started();
+    let pod = w.pods["job-worker-0"].clone();
+    w.pod("worker-0").succeeds();
+    w.settle();
+    for phase in ["Running", "Failed"] {
+        w.pods.insert("job-worker-0".to_owned(), pod.clone());
+        if phase == "Failed" {
+            w.pod("worker-0").exits(1);
+        }
+        w.settle();
+        assert_eq!(
+            (w.counts("Worker"), w.status().restart_count),
+            ((1, 1, 0), 0),
+            "{phase}"
+        );
+    }
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), ["Created", "Succeeded"]);
+}
+
+#[test]
 fn a_success_that_was_collected_before_it_could_be_stored_is_not_lost() {
     let mut w = World::train("Worker=2", "").started();
     w.pod("worker-0").succeeds();
