@@ -18,7 +18,6 @@ pub fn amount(text: &str) -> Option<f64> {
         .unwrap_or(text.len());
     let (number, suffix) = text.split_at(split);
     let factor = match suffix {
-        "" => 1.0,
         "n" => 1e-9,
         "u" => 1e-6,
         "m" => 1e-3,
@@ -34,7 +33,7 @@ pub fn amount(text: &str) -> Option<f64> {
         "Ti" => 1024.0f64.powi(4),
         "Pi" => 1024.0f64.powi(5),
         "Ei" => 1024.0f64.powi(6),
-        // 12e6: an exponent, not a unit.
+        // 12 or 12e6: no unit.
         _ => return text.parse().ok(),
     };
     Some(number.parse::<f64>().ok()? * factor)

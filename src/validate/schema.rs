@@ -431,6 +431,19 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_object_within_another_has_a_kind_and_others_have_not() {
+        let errors = |embedded: bool| {
+            let schema = serde_json::from_value(json!({"type": "object", "properties": {
+                "part": {"type": "object", "x-kubernetes-embedded-resource": embedded},
+            }}));
+            check(&schema.unwrap(), &json!({"part": {"kind": "Pod"}}))
+                .iter()
+                .count()
+        };
+        assert_eq!((errors(true), errors(false)), (0, 1));
+    }
+
+    #[test]
     fn few_fields_are_named_and_many_are_not() {
         for (known, remedy) in [
             (0, "remove it".to_owned()),

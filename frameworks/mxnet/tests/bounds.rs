@@ -3,6 +3,7 @@
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use training_job::api::{CleanPodPolicy, RestartPolicy};
 use training_job::validate::{MAX_ENV_BYTES, MAX_REPLICAS};
 use training_job::{Settings, render, validate};
 use training_job_mxnet::MXJob;
@@ -57,5 +58,23 @@ fn a_role_may_have_so_many_replicas_and_no_more() {
     assert_eq!(
         problem(&job("job", MAX_REPLICAS + 1, "")),
         "spec.mxReplicaSpecs.Worker.replicas: 10001 is too big; use at most 10000"
+    );
+}
+
+/// Clients in Go send "" for what is unset.
+#[test]
+fn an_empty_word_is_none() {
+    let job: MXJob = serde_saphyr::from_str(
+        "apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: job}\nspec:\n  jobMode: ''\n  \
+         successPolicy: ''\n  runPolicy: {cleanPodPolicy: '', restartScope: ''}\n  \
+         mxReplicaSpecs: {Worker: {restartPolicy: '', \
+         template: {spec: {containers: [{name: mxnet, image: a}]}}}}\n",
+    )
+    .unwrap();
+    let valid = validate(&job, &Settings::default()).unwrap();
+    let (policy, role) = (&valid.policy, &valid.topology.roles[0]);
+    assert_eq!(
+        (&policy.clean_pods, &policy.restart_scope, &role.restart_policy),
+        (&CleanPodPolicy::Running, &None, &RestartPolicy::Never)
     );
 }

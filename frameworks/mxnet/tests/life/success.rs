@@ -70,6 +70,22 @@ fn with_all_workers_the_scheduler_does_not_end_the_job() {
 }
 
 #[test]
+fn with_all_workers_the_scheduler_makes_the_job_run_and_ends_one_without_workers() {
+    let all_workers = |roles| {
+        let mut w = World::train(roles, "");
+        w.edit(|job| job.spec.success_policy = Some(SuccessPolicy::AllWorkers));
+        w
+    };
+    let mut w = all_workers("Scheduler=1 Worker=2");
+    assert_eq!(w.settle().state(), CREATED);
+    w.pod("scheduler-0").running();
+    assert_eq!(w.settle().state(), RUNNING);
+    let mut w = all_workers("Scheduler=1 Server=1").started();
+    w.pod("scheduler-0").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED, "there is no worker to wait for");
+}
+
+#[test]
 fn a_tuning_runs_and_ends_with_its_tuner() {
     let mut w = World::tune("TunerTracker=1 TunerServer=2 Tuner=1", "");
     w.settle();
