@@ -105,6 +105,17 @@ docs: toolchain ## Write the code and the matrix in docs/ anew, from the files t
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-simulation --test matrix_table
 
+docs: toolchain ## Write the code in docs/ anew, from the files that it is taken from, and docs/defects.md
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-testing --test defects
+
+.PHONY: defects mutants
+defects: toolchain ## Plant the Go operator's defects, PLANTS='04 22-' or all, and see that the tests notice
+	@nice cargo run --quiet --package training-job-testing --bin defects -- $(PLANTS)
+
+mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all
+	@nice tools/mutants.sh $(AREAS)
+
 .PHONY: public-api release-check
 public-api: toolchain ## Write docs/public-api.txt anew (builds tools for minutes; needs a nightly toolchain too)
 	@tools/release.sh api

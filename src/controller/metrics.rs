@@ -266,6 +266,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::FailureRecord;
 
     fn status(types: &[&str], restarts: i32) -> JobStatus {
         let conditions: Vec<_> = types
@@ -279,6 +280,23 @@ mod tests {
             "completionTime": "2026-01-01T00:01:40Z",
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn a_job_that_reached_a_limit_counts_as_failed() {
+        let metrics = Metrics::default();
+        let mut failed = status(&["Created", "Failed"], 1);
+        failed.failure = Some(FailureRecord {
+            reason: "BackoffLimitExceeded".to_owned(),
+            ..FailureRecord::default()
+        });
+        metrics.stored("any", "team", None, &status(&["Created", "Running"], 1), &failed);
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let line = r#"training_operator_jobs_failed_total{job_namespace="team",framework="any"} 1"#;
+        assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
     }
 
     #[test]

@@ -91,3 +91,18 @@ fn shorten(problem: &str) -> String {
     let more = if end < problem.len() { " …" } else { "" };
     format!("{}{more}", &problem[..end])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_problem_loses_its_end_between_characters() {
+        let whole = "é".repeat(MAX_MESSAGE / 2);
+        assert_eq!(shorten(&whole), whole);
+        assert_eq!(
+            shorten(&format!("a{whole}")),
+            format!("a{} …", "é".repeat(MAX_MESSAGE / 2 - 1))
+        );
+    }
+}

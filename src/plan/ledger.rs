@@ -118,6 +118,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_is_outdated_behind_its_attempt_or_far_ahead_of_it() {
+        for (made_for, attempt, outdated) in [
+            (0, 0, false),
+            (0, 1, true),
+            (1, 0, false),
+            (1_000_002, 2, false),
+            (1_000_003, 2, true),
+        ] {
+            assert_eq!(is_outdated(made_for, attempt), outdated, "{made_for} {attempt}");
+        }
+    }
+
+    #[test]
     fn nonsense_in_an_index_set_is_passed_over_without_much_work() {
         assert_eq!(
             format_indexes(&parse_indexes("x,3-1,-,7-4294967295,2", 9)),

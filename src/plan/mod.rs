@@ -120,11 +120,9 @@ impl Plan {
             && self.events.is_empty()
     }
 
+    /// There is one reason at most: a verdict waits for one thing.
     fn wake_at(&mut self, at: Timestamp, why: &'static str) {
-        let wake = Wake { at, why };
-        if self.wake.as_ref().is_none_or(|earlier| wake < *earlier) {
-            self.wake = Some(wake);
-        }
+        self.wake = Some(Wake { at, why });
     }
 }
 

@@ -56,6 +56,11 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         "Resumed",
         &Milestone::Resumed,
     );
+    // Clients show the last condition as the job's state, and it is not suspended any more.
+    let status = &mut draft.status;
+    status
+        .conditions
+        .sort_by_key(|c| c.status == ConditionStatus::True);
     draft.start_clock();
     let message = draft.job.job.message(&Milestone::Resumed);
     draft.event(false, "Resumed", message);

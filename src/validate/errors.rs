@@ -89,3 +89,37 @@ impl fmt::Display for FieldErrors {
 }
 
 impl std::error::Error for FieldErrors {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_back_without_doubt() {
+        for (path, key, expected) in [
+            ("", "spec", "spec"),
+            ("spec", "a-b_C1", "spec.a-b_C1"),
+            ("spec", "example.com/a", "spec[example.com/a]"),
+            ("spec", "", "spec[]"),
+            ("", "a.b", "[a.b]"),
+        ] {
+            assert_eq!(field(path, key), expected);
+        }
+    }
+
+    #[test]
+    fn errors_are_told_line_by_line() {
+        let mut errors = FieldErrors::default();
+        assert!(errors.is_empty() && errors.to_string().is_empty());
+        errors.push("a", "it is bad", "mend it");
+        errors.push("b", "it is worse", "");
+        errors.push("c", "it is bad", "mend it");
+        assert_eq!(
+            errors.to_string(),
+            "a: it is bad; mend it\nb: it is worse\nc: it is bad; mend it"
+        );
+        let paths = |errors: &mut dyn Iterator<Item = FieldError>| errors.map(|e| e.path).collect::<Vec<_>>();
+        assert_eq!(paths(&mut errors.iter().cloned()), ["a", "b", "c"]);
+        assert_eq!(paths(&mut errors.into_iter()), ["a", "b", "c"]);
+    }
+}

@@ -129,6 +129,14 @@ mod tests {
                 "metadata.name"
             ]
         );
+        let of = |type_: &str| json!({"type": "array", "items": {"type": type_}});
+        let types = ["object", "array", "string", "boolean", "integer", "number"];
+        let lists: serde_json::Map<String, Value> = types.iter().map(|t| ((*t).to_owned(), of(t))).collect();
+        let schema = serde_json::from_value(json!({"type": "object", "properties": lists})).unwrap();
+        let mut object = Value::Object(types.iter().map(|t| ((*t).to_owned(), json!([null]))).collect());
+        assert_eq!(mend(&schema, &mut object).len(), types.len());
+        let empty = json!({"object": [{}], "array": [[]], "string": [""], "boolean": [false], "integer": [0], "number": [0]});
+        assert_eq!(object, empty, "the others keep their numbers");
         assert!(is_echo("list[0].on", &removed) && is_echo("list", &removed) && is_echo("count", &removed));
         assert!(!is_echo("counter", &removed) && !is_echo("labels.b", &removed));
     }

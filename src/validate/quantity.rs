@@ -18,7 +18,6 @@ pub fn amount(text: &str) -> Option<f64> {
         .unwrap_or(text.len());
     let (number, suffix) = text.split_at(split);
     let factor = match suffix {
-        "" => 1.0,
         "n" => 1e-9,
         "u" => 1e-6,
         "m" => 1e-3,
@@ -34,7 +33,7 @@ pub fn amount(text: &str) -> Option<f64> {
         "Ti" => 1024.0f64.powi(4),
         "Pi" => 1024.0f64.powi(5),
         "Ei" => 1024.0f64.powi(6),
-        // 12e6: an exponent, not a unit.
+        // 12 or 12e6: no unit.
         _ => return text.parse().ok(),
     };
     Some(number.parse::<f64>().ok()? * factor)
@@ -58,6 +57,38 @@ fn is_exponent(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quantity_stands_for_a_number() {
+        for (text, number) in [
+            ("2", 2.0),
+            (" -1.5 ", -1.5),
+            ("+3", 3.0),
+            ("2n", 2e-9),
+            ("2u", 2e-6),
+            ("250m", 0.25),
+            ("2k", 2e3),
+            ("2M", 2e6),
+            ("2G", 2e9),
+            ("2T", 2e12),
+            ("2P", 2e15),
+            ("2E", 2e18),
+            ("2Ki", 2048.0),
+            ("2Mi", 2_097_152.0),
+            ("0.5Gi", 536_870_912.0),
+            ("2Ti", 2_199_023_255_552.0),
+            ("1Pi", 1_125_899_906_842_624.0),
+            ("1Ei", 1_152_921_504_606_846_976.0),
+            ("12e6", 12e6),
+            ("1E-3", 1e-3),
+        ] {
+            let found = amount(text).unwrap_or(f64::NAN);
+            assert!((found - number).abs() <= number.abs() * 1e-12, "{text}: {found}");
+        }
+        for nonsense in ["", "Gi", "1.2.3", "many", "1 Gi"] {
+            assert_eq!(amount(nonsense), None, "{nonsense:?}");
+        }
+    }
 
     #[test]
     fn quantities_are_read_as_by_the_api_server() {

@@ -299,6 +299,8 @@ mod tests {
                     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
                     "name": {"type": "string", "minLength": 1, "maxLength": 3},
                     "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "big": {"type": "integer", "format": "int64"},
+                    "ratio": {"type": "number", "minimum": 0.5},
                     "list": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "boolean"}},
                 },
             }},
@@ -319,6 +321,7 @@ mod tests {
         for spec in [
             json!({"mode": "Train", "count": 0, "port": 80, "list": [true]}),
             json!({"mode": "", "count": 10, "port": "http", "labels": {"a/b": "c"}}),
+            json!({"mode": "", "name": "abc", "list": [true, false], "ratio": 0.5, "big": i64::MAX}),
             json!({"mode": "Tune", "count": null, "maybe": null, "free": {"any": {"thing": null}}}),
         ] {
             assert_eq!(errors(spec.clone()), Vec::<String>::new(), "{spec}");
@@ -371,6 +374,38 @@ mod tests {
                 "spec.name: it has 4 characters; give it at most 3",
             ),
             (
+                json!({"mode": "", "big": 9_223_372_036_854_775_808_u64}),
+                "spec.big: 9223372036854775808 is too big for 64 bits; use a smaller number",
+            ),
+            (
+                json!({"mode": "", "ratio": 0.25}),
+                "spec.ratio: 0.25 is too small; use 0.5 or more",
+            ),
+            (
+                json!({"mode": "", "ratio": "half"}),
+                "spec.ratio: \"half\" is a string; use a number",
+            ),
+            (
+                json!({"mode": "", "free": 5}),
+                "spec.free: 5 is a number; use an object",
+            ),
+            (
+                json!({"mode": "", "list": {}}),
+                "spec.list: it is an object; use a list",
+            ),
+            (
+                json!({"mode": "", "list": [5]}),
+                "spec.list[0]: 5 is a number; use true or false",
+            ),
+            (
+                json!({"mode": "", "name": ""}),
+                "spec.name: it has 0 characters; give it at least 1",
+            ),
+            (
+                json!({"mode": "", "list": [true, true, true]}),
+                "spec.list: it has 3 items; give it at most 2",
+            ),
+            (
                 json!({"mode": "", "labels": {"a/b": 5}}),
                 "spec.labels[a/b]: 5 is a number; put it in quotes",
             ),
@@ -393,6 +428,50 @@ mod tests {
         ] {
             assert_eq!(errors(spec.clone()), [error], "{spec}");
         }
+    }
+
+    #[test]
+    fn a_whole_object_within_another_has_a_kind_and_others_have_not() {
+        let errors = |embedded: bool| {
+            let schema = serde_json::from_value(json!({"type": "object", "properties": {
+                "part": {"type": "object", "x-kubernetes-embedded-resource": embedded},
+            }}));
+            check(&schema.unwrap(), &json!({"part": {"kind": "Pod"}}))
+                .iter()
+                .count()
+        };
+        assert_eq!((errors(true), errors(false)), (0, 1));
+    }
+
+    #[test]
+    fn few_fields_are_named_and_many_are_not() {
+        for (known, remedy) in [
+            (0, "remove it".to_owned()),
+            (1, "use one of field-00, or remove it".to_owned()),
+            (13, "remove it".to_owned()),
+        ] {
+            let names: Vec<String> = (0..known).map(|n| format!("field-{n:02}")).collect();
+            assert_eq!(unknown_remedy("x", names.iter().map(String::as_str)), remedy);
+        }
+        let twelve: Vec<String> = (0..MAX_NAMED).map(|n| format!("field-{n:02}")).collect();
+        let remedy = unknown_remedy("x", twelve.iter().map(String::as_str));
+        assert!(remedy.ends_with("field-11, or remove it"), "{remedy}");
+    }
+
+    #[test]
+    fn a_value_of_unknown_type_and_one_without_a_type_pass() {
+        let schema =
+            serde_json::from_value(json!({"type": "object", "additionalProperties": {"type": "odd"}}));
+        assert!(
+            check(&schema.unwrap(), &json!({"a": 1, "b": null}))
+                .iter()
+                .count()
+                == 1
+        );
+        let open = serde_json::from_value(json!({"type": "object", "additionalProperties": true}));
+        assert!(check(&open.unwrap(), &json!({"a": 1})).is_empty());
+        let closed = serde_json::from_value(json!({"type": "object"}));
+        assert!(!check(&closed.unwrap(), &json!({"a": 1})).is_empty());
     }
 
     #[test]

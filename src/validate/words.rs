@@ -58,7 +58,36 @@ mod tests {
         ] {
             assert_eq!(nearest(word, known), expected, "{word}");
         }
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("ab", "ba"), 1);
+        // Up to two letters none may differ, up to five one, up to eight two, else three.
+        for (word, known, expected) in [
+            ("on", "on", true),
+            ("on", "in", false),
+            ("one", "ones", true),
+            ("seven", "sever", true),
+            ("seven", "serer", false),
+            ("twelve", "txxlve", true),
+            ("twelve", "txxxve", false),
+            ("thirteen", "txxrteen", true),
+            ("thirteens", "txxxteens", true),
+            ("thirteens", "txxxxeens", false),
+        ] {
+            assert_eq!(nearest(word, [known]).is_some(), expected, "{word} {known}");
+        }
+        for (a, b, expected) in [
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("ab", "ba", 1),
+            ("abc", "abc", 0),
+            ("abc", "axc", 1),
+            ("abc", "abxc", 1),
+            ("abxc", "abc", 1),
+            ("abcd", "acbd", 1),
+            ("abcd", "badc", 2),
+            ("kitten", "sitting", 3),
+            ("ca", "abc", 3),
+            ("aab", "aba", 1),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
     }
 }

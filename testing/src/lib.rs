@@ -10,6 +10,7 @@
 
 #[cfg(feature = "cluster")]
 pub mod cluster;
+pub mod defects;
 mod pods;
 mod recordings;
 mod world;

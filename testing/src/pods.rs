@@ -54,6 +54,11 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         });
     }
 
+    /// All its containers end with this code, at once.
+    pub fn exits_in_all(self, code: i32) {
+        self.set("Failed", |_, now| terminated(code, "Error", now));
+    }
+
     /// The kubelet takes it away for want of memory: no container says anything.
     pub fn evicted(self) {
         self.taken("Failed", "Evicted", "The node was low on resource: memory.");

@@ -1,7 +1,10 @@
 //! Whose an object is: ours, a predecessor's, somebody else's.
 
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use serde_json::{Value, json};
+use training_job_mxnet::MXJob;
 
 use training_job_simulation::kubelet::Fate::Runs;
 use training_job_simulation::world::{SMALL, World, train, with};
@@ -72,6 +75,39 @@ async fn a_job_under_an_old_name_waits_for_the_old_pods_quietly() {
     assert_eq!(world.conditions("job"), "Created Running");
     assert_eq!(world.status("job")["replicaStatuses"]["Worker"]["active"], 2);
     assert_eq!(world.status("job")["restartCount"], json!(null));
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_one_name_in_two_namespaces_do_not_touch_each_other() {
+    let world = World::new(|_, _| Runs);
+    world.create(train("job", &SMALL)).await;
+    world.pass(5).await;
+    let mut elsewhere = train("job", &SMALL);
+    elsewhere["metadata"]["namespace"] = json!("elsewhere");
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "elsewhere"}})).unwrap();
+    let namespaces: Api<Namespace> = Api::all(world.user.clone());
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+    let elsewhere: MXJob = serde_json::from_value(elsewhere).unwrap();
+    let jobs: Api<MXJob> = Api::namespaced(world.user.clone(), "elsewhere");
+    jobs.create(&PostParams::default(), &elsewhere).await.unwrap();
+    world.pass(60).await;
+    assert_eq!(world.pods_now().len(), 8, "{:?}", world.pods_now());
+    for namespace in ["default", "elsewhere"] {
+        let job = world.cluster.get("mxjobs", namespace, "job").unwrap();
+        assert_eq!(
+            job.value()["status"]["replicaStatuses"]["Worker"]["active"],
+            2,
+            "{namespace}"
+        );
+    }
+    jobs.delete("job", &DeleteParams::background()).await.unwrap();
+    world.pass(60).await;
+    assert_eq!(world.pods_now().len(), 4, "those of the other stay");
+    assert_eq!(world.conditions("job"), "Created Running");
     world.check();
 }
 

@@ -37,6 +37,27 @@ async fn a_job_is_created_runs_and_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_name_is_there_before_its_host() {
+    let world = World::new(|_, _| Runs);
+    world.create(train("job", &SMALL)).await;
+    world.pass(5).await;
+    let creates = world.network.take().into_iter().filter(|c| c.verb == "create");
+    let made: Vec<_> = creates
+        .map(|c| c.resource)
+        .filter(|r| matches!(r.as_str(), "pods" | "services"))
+        .collect();
+    let (services, pods) = made.split_at(4);
+    assert_eq!(
+        (services, pods),
+        (
+            &["services"; 4].map(String::from)[..],
+            &["pods"; 4].map(String::from)[..]
+        )
+    );
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_final_failure_fails_the_job_and_stops_the_rest() {
     let world = World::new(|name, _| {
         if name.contains("worker-1") {
@@ -123,7 +144,7 @@ async fn a_suspended_job_has_no_pods_until_it_is_resumed() {
         .edit("job", json!({"spec": {"runPolicy": {"suspend": false}}}))
         .await;
     world.pass(10).await;
-    assert_eq!(world.conditions("job"), "Created Suspended=False Running");
+    assert_eq!(world.conditions("job"), "Suspended=False Created Running");
     assert_eq!(
         world.network.count("create", "pods"),
         8,

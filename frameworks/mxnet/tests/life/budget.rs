@@ -81,6 +81,10 @@ fn restarts_in_place_that_restart_the_job_are_replacements() {
 #[test]
 fn restarts_in_place_are_counted_once_each() {
     let mut w = World::train("Worker=1:OnFailure", "backoffLimit: 9").started();
+    assert!(
+        w.status().recovery.in_place.is_empty(),
+        "nothing is remembered of nothing"
+    );
     for n in 1..=3 {
         w.pod("worker-0").restarts_in_place(1);
         w.settle().forget().settle();
@@ -177,6 +181,20 @@ fn an_annotation_that_was_tampered_with_restarts_nobody_for_ever() {
         (w.state(), w.attempts()["worker-0"]),
         (vec!["Created".into(), "Running".to_owned()], 0)
     );
+}
+
+#[test]
+fn a_limit_that_is_lowered_waits_for_the_next_failure() {
+    let mut w = World::train("Worker=1:OnFailure", "backoffLimit: 5").started();
+    for _ in 0..3 {
+        w.pod("worker-0").exits(1);
+        w.settle();
+        w.all_running();
+    }
+    w.edit(|job| job.spec.run_policy.as_mut().unwrap().backoff_limit = Some(1));
+    assert_eq!(w.settle().state(), ["Created", "Running"]);
+    w.pod("worker-0").exits(1);
+    assert_eq!(w.settle().state(), ["Created", "Failed"]);
 }
 
 #[test]

@@ -38,6 +38,28 @@ fn of_several_failures_the_first_is_the_cause() {
 }
 
 #[test]
+fn of_containers_that_failed_together_the_frameworks_is_the_cause() {
+    for first in ["side", "mxnet"] {
+        let mut w = World::train("Worker=1", "");
+        w.edit(|job| {
+            let worker = job.spec.mx_replica_specs.get_mut("Worker").unwrap();
+            let spec = worker.as_mut().unwrap().template.spec.as_mut().unwrap();
+            let mut side = spec.containers[0].clone();
+            side.name = "side".to_owned();
+            spec.containers.insert(usize::from(first == "mxnet"), side);
+        });
+        let mut w = w.started();
+        w.pod("worker-0").exits_in_all(3);
+        w.settle();
+        assert_eq!(
+            w.status().failure.unwrap().container.as_deref(),
+            Some("mxnet"),
+            "{first}"
+        );
+    }
+}
+
+#[test]
 fn what_survivors_do_later_does_not_cover_the_cause() {
     // A final failure.
     let mut w = World::train("Scheduler=1 Worker=2", "cleanPodPolicy: None").started();

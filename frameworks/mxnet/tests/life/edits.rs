@@ -11,6 +11,11 @@ fn an_invalid_job_fails_once_and_is_not_tried_again() {
         "MXJob job failed validation: spec.mxReplicaSpecs.Worker.replicas: -1 is negative; use 0 or more";
     assert_eq!(w.status().conditions[0].message, message);
     assert!(w.status().completion_time.is_some());
+    let failure = w.status().failure.unwrap();
+    assert_eq!(
+        (failure.reason.as_str(), failure.message.as_str()),
+        ("MXJobFailedValidation", message)
+    );
     w.after(3_600).forget().settle();
     assert_eq!(
         (w.event_reasons(), w.events[0].message.as_str()),
@@ -73,6 +78,19 @@ fn a_mistake_in_a_finished_job_changes_nothing() {
     w.settle();
     w.scale("Worker", -1);
     assert!(w.plan().is_idle());
+}
+
+#[test]
+fn a_job_that_failed_before_it_started_is_no_invalid_one() {
+    // As another operator may have left it.
+    let mut w = World::train("Worker=1:Never", "").started();
+    w.pod("worker-0").exits(1);
+    w.settle();
+    w.edit(|job| job.status.as_mut().unwrap().start_time = None);
+    let before = w.status();
+    assert_eq!(w.settle().status(), before, "it does not begin anew");
+    w.scale("Worker", -1);
+    assert!(w.plan().is_idle(), "and is not told of a mistake");
 }
 
 #[test]

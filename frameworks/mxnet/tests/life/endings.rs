@@ -65,6 +65,8 @@ fn what_runs_on_under_none_is_counted_as_long_as_it_does() {
     assert_eq!(w.counts("Server"), (2, 0, 0));
     w.pod("server-0").vanishes();
     assert_eq!(w.settle().counts("Server"), (1, 0, 0));
+    w.pod("server-1").deleted_by_user();
+    assert_eq!(w.settle().counts("Server"), (0, 0, 0));
 }
 
 #[test]

@@ -142,6 +142,54 @@ fn mere_counts_are_not_urgent() {
 }
 
 #[test]
+fn what_begins_may_wait_until_all_of_it_runs() {
+    let urgent = |w: &World| w.plan().status.expect("there is news").urgent;
+    let mut w = World::train("Scheduler=1 Worker=2", "");
+    assert!(!urgent(&w), "that the job is there");
+    w.settle();
+    w.pod("scheduler-0").running();
+    assert!(!urgent(&w), "that part of it runs");
+    w.pod("worker-0").succeeds();
+    let mut begun = w.clone();
+    begun.pod("worker-1").succeeds();
+    assert!(
+        urgent(&begun),
+        "one runs and two have ended: nobody is still to begin"
+    );
+    w.pod("worker-1").running();
+    assert!(urgent(&w), "all have begun");
+}
+
+#[test]
+fn what_else_happens_at_the_beginning_does_not_wait() {
+    let urgent = |w: &World| w.plan().status.expect("there is news").urgent;
+    let w = World::train("Worker=1", "suspend: true");
+    assert!(urgent(&w), "a job that is born suspended");
+    let mut w = World::train("Worker=1", "");
+    w.settle().suspend(true);
+    assert!(urgent(&w), "one that is suspended before it runs");
+    let mut w = World::train("Scheduler=1:OnFailure Worker=1", "restartScope: Replica");
+    w.settle();
+    w.pod("scheduler-0").running();
+    w.pod("scheduler-0").restarts_in_place(1);
+    assert!(urgent(&w), "a restart");
+}
+
+#[test]
+fn a_condition_under_another_reason_keeps_its_time() {
+    let mut w = World::train("Worker=1", "").started();
+    let since = w.status().conditions[1].last_transition_time.clone();
+    w.edit(|job| job.status.as_mut().unwrap().conditions[1].reason = "JobRunning".to_owned());
+    w.after(10).settle();
+    let running = w.status().conditions[1].clone();
+    assert_eq!(
+        (running.reason.as_str(), running.last_transition_time),
+        ("MXJobRunning", since)
+    );
+    assert_eq!(running.last_update_time.unwrap().0, w.now);
+}
+
+#[test]
 fn counts_are_by_the_names_of_the_framework() {
     let mut w = World::train("scheduler=1 WORKER=2", "").started();
     let names: Vec<_> = w.status().replica_statuses.keys().cloned().collect();
@@ -177,6 +225,13 @@ fn a_notice_names_what_keeps_pods_waiting() {
              (and another pod)",
             "ErrImagePull: Error pod job-worker-2 container mxnet waiting message: no such host",
         ]
+    );
+    w.pod("server-0")
+        .waits("ImagePullBackOff", "Back-off pulling image");
+    assert_eq!(
+        notices(&w)[0],
+        "ImagePullBackOff: Error pod job-server-0 container mxnet waiting message: Back-off pulling image \
+         (and 2 other pods)"
     );
     w.all_running();
     w.settle();

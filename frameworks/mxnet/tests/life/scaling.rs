@@ -39,6 +39,19 @@ fn surplus_workers_go_once_and_are_no_failures() {
 }
 
 #[test]
+fn a_hole_below_a_surplus_pod_is_not_filled() {
+    let mut w = World::train("Scheduler=1 Worker=4", "").started();
+    w.created.clear();
+    w.scale("Worker", 1).settle();
+    w.pod("worker-1").vanishes();
+    w.pod("worker-2").vanishes();
+    w.settle();
+    assert_eq!(w.pod_names(), ["scheduler-0", "worker-0", "(worker-3)"]);
+    assert!(w.created.is_empty(), "{:?}", w.created);
+    assert_eq!(w.status().restart_count, 0);
+}
+
+#[test]
 fn workers_scaled_down_and_up_again_before_they_were_gone_are_no_failures() {
     let mut w = World::train("Scheduler=1 Worker=3", "backoffLimit: 0").started();
     w.scale("Worker", 2).settle();
@@ -94,6 +107,25 @@ fn a_role_may_be_added_and_taken_away() {
         )
     );
     assert!(!w.status().replica_statuses.contains_key("Server"));
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Running".to_owned()], 0)
+    );
+}
+
+#[test]
+fn a_role_that_comes_back_has_lost_nobody() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    let server = w.job.spec.mx_replica_specs["Server"].clone();
+    w.edit(|job| {
+        job.spec.mx_replica_specs.remove("Server");
+    });
+    w.settle().reap().settle();
+    w.edit(|job| {
+        job.spec.mx_replica_specs.insert("Server".into(), server);
+    });
+    w.settle();
+    w.all_running();
     assert_eq!(
         (w.state(), w.status().restart_count),
         (vec!["Created".into(), "Running".to_owned()], 0)

@@ -70,6 +70,22 @@ fn with_all_workers_the_scheduler_does_not_end_the_job() {
 }
 
 #[test]
+fn with_all_workers_the_scheduler_makes_the_job_run_and_ends_one_without_workers() {
+    let all_workers = |roles| {
+        let mut w = World::train(roles, "");
+        w.edit(|job| job.spec.success_policy = Some(SuccessPolicy::AllWorkers));
+        w
+    };
+    let mut w = all_workers("Scheduler=1 Worker=2");
+    assert_eq!(w.settle().state(), CREATED);
+    w.pod("scheduler-0").running();
+    assert_eq!(w.settle().state(), RUNNING);
+    let mut w = all_workers("Scheduler=1 Server=1").started();
+    w.pod("scheduler-0").succeeds();
+    assert_eq!(w.settle().state(), SUCCEEDED, "there is no worker to wait for");
+}
+
+#[test]
 fn a_tuning_runs_and_ends_with_its_tuner() {
     let mut w = World::tune("TunerTracker=1 TunerServer=2 Tuner=1", "");
     w.settle();
@@ -137,6 +153,29 @@ fn a_success_whose_pod_was_collected_is_not_lost() {
     assert_eq!(w.pod_names(), ["worker-1"], "what is done need not be done again");
     w.pod("worker-1").succeeds();
     assert_eq!(w.settle().state(), SUCCEEDED);
+}
+
+#[test]
+fn a_success_on_record_stands_whatever_a_later_pod_does() {
+    // As an operator that lags behind may make it.
+    let mut w = World::train("Worker=2", "").started();
+    let pod = w.pods["job-worker-0"].clone();
+    w.pod("worker-0").succeeds();
+    w.settle();
+    for phase in ["Running", "Failed"] {
+        w.pods.insert("job-worker-0".to_owned(), pod.clone());
+        if phase == "Failed" {
+            w.pod("worker-0").exits(1);
+        }
+        w.settle();
+        assert_eq!(
+            (w.counts("Worker"), w.status().restart_count),
+            ((1, 1, 0), 0),
+            "{phase}"
+        );
+    }
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.settle().state(), ["Created", "Succeeded"]);
 }
 
 #[test]

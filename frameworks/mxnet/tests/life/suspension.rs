@@ -23,7 +23,7 @@ fn a_job_may_be_born_suspended() {
     w.after(1_000).suspend(false).settle();
     assert_eq!(
         w.conditions(),
-        ["Created=True(MXJobCreated)", "Suspended=False(MXJobResumed)"]
+        ["Suspended=False(MXJobResumed)", "Created=True(MXJobCreated)"]
     );
     assert_eq!(w.status().start_time.unwrap().0, w.now);
     assert_eq!(w.attempts()["worker-0"], 0, "it is the first attempt");
@@ -65,6 +65,23 @@ fn a_running_job_is_stopped_and_begins_anew() {
         ["Created", "Failed"],
         "the deadline counts from the resumption"
     );
+}
+
+/// Clients show it, `kubectl get` in the column State.
+#[test]
+fn the_last_condition_tells_of_the_jobs_state() {
+    let last = |w: &World| w.status().conditions.last().unwrap().type_.clone();
+    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    assert_eq!(last(&w), "Running");
+    w.suspend(true).settle().reap().settle();
+    assert_eq!(last(&w), "Suspended");
+    w.suspend(false).settle();
+    assert_eq!(last(&w), "Created");
+    w.all_running();
+    assert_eq!(last(&w), "Running");
+    w.pod("scheduler-0").succeeds();
+    w.settle();
+    assert_eq!(last(&w), "Succeeded");
 }
 
 #[test]

@@ -29,6 +29,10 @@ fn the_deadline_falls_at_its_time_and_says_so_before() {
         (failure.reason.as_str(), failure.time.unwrap().0),
         ("DeadlineExceeded", due)
     );
+    assert_eq!(
+        failure.message,
+        "the job did not end within activeDeadlineSeconds (60 s)"
+    );
     assert!(w.events[0].warning && w.events.len() == 1);
     assert_eq!(
         w.pod_names(),

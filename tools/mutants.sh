@@ -1,0 +1,57 @@
+#!/bin/sh
+# Mutation tests of the rules, by area: plan, validate, apply, mxnet. All of them if none is named.
+#
+# Each mutant is built in a worktree of HEAD, first with the tests that most likely notice it. Those that live are
+# tried again with all tests that need neither a control plane nor MXNet. target/mutants/AREA has the reports.
+set -eu
+cd "$(dirname "$0")/.."
+command -v cargo-mutants >/dev/null || { echo "make: cargo-mutants is missing; run: cargo install --locked cargo-mutants" >&2; exit 1; }
+root=$PWD/target/mutants
+tree=$root/tree
+mkdir -p "$root"
+git worktree prune
+[ -d "$tree" ] || git worktree add --quiet --force --detach "$tree" HEAD
+git -C "$tree" checkout --quiet --force --detach "$(git rev-parse HEAD)"
+export CARGO_TARGET_DIR="$root/target" CARGO_INCREMENTAL=1 INSTA_UPDATE=no
+
+# mutants AREA GLOB PACKAGES -- TESTS: the tests as cargo has them, such as --test=life.
+mutants() {
+	area=$1 glob=$2 packages=$3 again=$4
+	shift 4
+	(cd "$tree" && cargo test --quiet --profile mutants $packages "$@")
+	only=
+	for package in $packages; do case $package in -p) ;; *) only="$only --test-package=$package" ;; esac; done
+	arguments=
+	for test in "$@"; do arguments="$arguments --cargo-arg=$test"; done
+	# Survivors are the next pass's to find.
+	(cd "$tree" && cargo mutants --in-place --workspace --no-shuffle --baseline=skip --timeout=120 \
+		--file="$glob" --output="$root/$area" $again $only $arguments) || [ $? -eq 2 ]
+}
+
+both="-p training-job -p training-job-mxnet"
+for area in ${*:-plan mxnet apply validate}; do
+	case $area in
+	plan)
+		mutants plan 'src/plan/**' '-p training-job-mxnet' '' --test=life
+		mutants plan 'src/plan/**' "$both" --iterate --lib --test=life --test=properties --test=controller
+		;;
+	mxnet)
+		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' '' --test=life --test=snapshots --test=definition
+		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' --iterate --lib --tests
+		;;
+	apply)
+		mutants apply src/controller/apply.rs '-p training-job-mxnet' '' --test=controller
+		;;
+	validate)
+		mutants validate 'src/validate/**' '-p training-job' '' --lib
+		mutants validate 'src/validate/**' "$both" --iterate --lib --test=invalid --test=snapshots --test=life
+		;;
+	*)
+		echo "make: there is no area $area; use plan, mxnet, apply, validate" >&2
+		exit 1
+		;;
+	esac
+done
+alive=$(cat "$root"/*/mutants.out/missed.txt 2>/dev/null | wc -l)
+echo "$alive alive:"
+cat "$root"/*/mutants.out/missed.txt
