@@ -36,7 +36,7 @@ impl Server {
         let old = self.existing(request, target, name)?.clone();
         let uid = meta_text(&binding, "uid");
         if !uid.is_empty() && uid != old.uid() {
-            return Err(uid_conflict(target, name, uid, old.uid()));
+            return Err(uid_conflict(target, &old, uid));
         }
         let assigned = old
             .get("spec")

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    definition, events,
+    base64, definition, events,
     kinds::{Family, Target},
     names,
     object::{Applied, Object},
     patch, pods,
     request::Request,
     server::{Answer, Server},
-    services,
+    services, shape,
     status::{Cause, Failure, Outcome},
 };
 
@@ -41,7 +42,7 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Arc<Object>> {
         identify(target, &mut body)?;
-        names::settle_metadata(&mut body)?;
+        names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
         let told = meta_text(&body, "namespace");
         if !told.is_empty() && told != namespace {
             let why = "the namespace of the provided object does not match the namespace sent on the request";
@@ -51,9 +52,9 @@ impl Server {
             self.admit_namespace(target, &body, namespace, now)?;
         }
         target.absorb(&mut body);
-        let unknown = settle(target, &mut body)?;
+        let unknown = settle(request, target, &mut body)?;
         if request.query.strict && !unknown.is_empty() {
-            return Err(strict_failure(&unknown));
+            return Err(strict_failure(target, &unknown));
         }
         self.insert(target, namespace, body, applied, request.query.dry_run, now)
     }
@@ -109,7 +110,6 @@ impl Server {
         }
         meta.remove("deletionTimestamp");
         meta.remove("deletionGracePeriodSeconds");
-        meta.remove("generation");
         meta.insert("uid".to_owned(), Value::from(uid));
         meta.insert("creationTimestamp".to_owned(), Value::from(stamp.as_str()));
         if target.kind.generation {
@@ -132,11 +132,18 @@ impl Server {
         if !causes.is_empty() {
             return Err(Failure::invalid(target, &name, &causes));
         }
-        if !generated && self.store.get(target.id, namespace, &name).is_some() {
-            return Err(Failure::already_exists(target, &name));
+        if target.kind.namespaced {
+            self.admit_quota(target, namespace, &body)?;
+        }
+        if !generated && let Some(known) = self.store.get(target.id, namespace, &name) {
+            return Err(if known.is_deleting() {
+                Failure::still_exists(target, &name)
+            } else {
+                Failure::already_exists(target, &name)
+            });
         }
         if dry_run {
-            return Ok(Arc::new(Object::new(body, self.store.version(), None)));
+            return Ok(Arc::new(Object::unstored(body)));
         }
         let object = self.store.add(target, body, applied);
         if target.kind.family == Family::Definition {
@@ -170,11 +177,15 @@ impl Server {
         if target.kind.family == Family::Service {
             services::set_defaults(body, || self.next_address());
         }
+        if target.kind.family == Family::Pod {
+            pods::admit(body);
+        }
         let name = meta_text(body, "name").to_owned();
         let status = match target.kind.family {
             Family::Pod => Some(pods::first_status(body)),
             Family::Service => Some(services::first_status()),
             Family::Namespace => Some(json!({"phase": "Active"})),
+            Family::Quota => Some(json!({})),
             Family::Definition => Some(
                 json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null}),
             ),
@@ -252,33 +263,39 @@ pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
 }
 
 /// The same as [`settle`] after a write of the status alone, whose object is settled already but for that.
-pub(super) fn settle_status(target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
+pub(super) fn settle_status(request: &Request, target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
     if target.kind.family != Family::Pod {
-        return settle(target, body);
+        return settle(request, target, body);
     }
     if let Some(status) = body.get_mut("status") {
         drop_nulls(status);
-        decode::<k8s_openapi::api::core::v1::PodStatus>("Pod", status)?;
+        if let Err(error) = k8s_openapi::api::core::v1::PodStatus::deserialize(&*status) {
+            return Err(undecodable(request, target, body, &error.to_string()));
+        }
     }
+    show_times(target, body);
     Ok(Vec::new())
 }
 
 /// Brings an object of the stored version into its canonical form; names the members that were unknown.
-pub(super) fn settle(target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
+pub(super) fn settle(request: &Request, target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
     match target.kind.family {
-        Family::Custom => return Ok(definition::settle(target, body)),
+        Family::Custom => {
+            let found = shape::fit_metadata(body);
+            let mut unknown = found.map_err(|why| undecodable(request, target, body, &why))?;
+            unknown.extend(definition::settle(target, body));
+            return Ok(unknown);
+        }
         Family::Definition => {
             definition::set_defaults(body);
             return Ok(Vec::new());
         }
         _ => drop_nulls(body),
     }
+    let found = shape::fit(target, body);
+    let unknown = found.map_err(|why| undecodable(request, target, body, &why))?;
     match target.kind.family {
-        Family::Pod => {
-            decode::<k8s_openapi::api::core::v1::Pod>("Pod", body)?;
-            pods::set_defaults(body);
-        }
-        Family::Service => decode::<k8s_openapi::api::core::v1::Service>("Service", body)?,
+        Family::Pod => pods::set_defaults(body),
         Family::Event => {
             if let Some(map) = body.as_object_mut() {
                 events::set_defaults(map);
@@ -287,16 +304,32 @@ pub(super) fn settle(target: &Target, body: &mut Value) -> Outcome<Vec<String>> 
         Family::Secret => settle_secret(body),
         _ => {}
     }
-    Ok(Vec::new())
+    show_times(target, body);
+    Ok(unknown)
 }
 
-/// Refuses members of the wrong JSON type, as decoding into the real type does.
-fn decode<'a, T: serde::Deserialize<'a>>(kind: &str, body: &'a Value) -> Outcome<()> {
-    T::deserialize(body).map(drop).map_err(|error| {
-        Failure::bad_request(format!(
-            "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
-        ))
-    })
+fn show_times(target: &Target, body: &mut Value) {
+    let keys = match target.kind.family {
+        Family::Pod => ["lastProbeTime", "lastTransitionTime"],
+        Family::Node => ["lastHeartbeatTime", "lastTransitionTime"],
+        _ => return,
+    };
+    if let Some(status) = body.get_mut("status").and_then(Value::as_object_mut) {
+        shape::show_times(status, keys);
+    }
+}
+
+/// An object that cannot be read as one of its kind.
+pub(super) fn undecodable(request: &Request, target: &Target, object: &Value, why: &str) -> Box<Failure> {
+    if request.is_plain_patch() {
+        return Failure::unreadable_patch(object, &format!("json: {why}"));
+    }
+    Failure::bad_request(format!("{}: json: {why}", unhandled(target)))
+}
+
+fn unhandled(target: &Target) -> String {
+    let (kind, version) = (&target.kind.kind, target.version_name());
+    format!("{kind} in version {version:?} cannot be handled as a {kind}")
 }
 
 fn drop_nulls(value: &mut Value) {
@@ -322,27 +355,9 @@ fn settle_secret(secret: &mut Value) {
     for (key, text) in texts {
         data.insert(
             key,
-            Value::from(base64(text.as_str().unwrap_or_default().as_bytes())),
+            Value::from(base64::standard(text.as_str().unwrap_or_default().as_bytes())),
         );
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS.get((bits >> (18 - 6 * place) & 63) as usize).copied();
-            text.push(if place <= chunk.len() {
-                digit.map_or('=', char::from)
-            } else {
-                '='
-            });
-        }
-    }
-    text
 }
 
 /// Everything that is checked about an object of the stored version.
@@ -375,28 +390,11 @@ pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
     causes
 }
 
-pub(super) fn strict_failure(unknown: &[String]) -> Box<Failure> {
+pub(super) fn strict_failure(target: &Target, unknown: &[String]) -> Box<Failure> {
     let listed: Vec<String> = unknown
         .iter()
         .map(|path| format!("unknown field {path:?}"))
         .collect();
-    Failure::bad_request(format!("strict decoding error: {}", listed.join(", ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_pads() {
-        for (plain, coded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-        ] {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
-    }
+    let said = format!("strict decoding error: {}", listed.join(", "));
+    Failure::bad_request(format!("{}: {said}", unhandled(target)))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     definition,
@@ -13,7 +13,7 @@ use super::{
     patch,
     request::Request,
     server::{Answer, Server},
-    status::{self, Failure, Outcome},
+    status::{self, Cause, Failure, Outcome},
     update::bump_generation,
 };
 
@@ -41,44 +41,51 @@ impl DeleteOptions {
         }
     }
 
+    /// A body is all that counts, if there is one.
     fn read(request: &Request) -> Outcome<Self> {
-        let body = if request.body.is_empty() {
-            json!({})
-        } else {
-            patch::read(&request.body)?
-        };
-        Self::from_json(&body, request)
+        let query = &request.query;
+        if !request.body.is_empty() {
+            return Self::from_json(&patch::read(&request.body)?, query.dry_run);
+        }
+        let mut options = Self::from_json(&json!({}), query.dry_run)?;
+        options.grace_seconds = query.grace_seconds;
+        if let Some(policy) = query.propagation.as_deref() {
+            options.propagation = Some(known_policy(policy)?.to_owned());
+        }
+        Ok(options)
     }
 
-    fn from_json(body: &Value, request: &Request) -> Outcome<Self> {
-        let query = &request.query;
+    fn from_json(body: &Value, dry_run: bool) -> Outcome<Self> {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let precondition = |key: &str| text(body.get("preconditions").and_then(|wanted| wanted.get(key)));
-        let mut propagation = text(body.get("propagationPolicy")).or_else(|| query.propagation.clone());
+        let mut propagation = text(body.get("propagationPolicy"));
         if let Some(orphan) = body.get("orphanDependents").and_then(Value::as_bool)
             && propagation.is_none()
         {
             propagation = Some(if orphan { "Orphan" } else { "Background" }.to_owned());
         }
-        if let Some(policy) = propagation.as_deref()
-            && !matches!(policy, "Background" | "Foreground" | "Orphan")
-        {
-            return Err(Failure::bad_request(format!(
-                "invalid propagationPolicy {policy:?}"
-            )));
+        if let Some(policy) = propagation.as_deref() {
+            known_policy(policy)?;
         }
-        let dry_run = names::array(body.get("dryRun")).any(|mode| mode == "All");
+        let asked_dry = names::array(body.get("dryRun")).any(|mode| mode == "All");
+        let empty = body.as_object().is_none_or(Map::is_empty);
         Ok(Self {
-            grace_seconds: body
-                .get("gracePeriodSeconds")
-                .and_then(Value::as_i64)
-                .or(query.grace_seconds),
+            grace_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
             propagation,
             uid: precondition("uid"),
             version: precondition("resourceVersion"),
-            dry_run: dry_run || query.dry_run,
+            dry_run: asked_dry || (empty && dry_run),
         })
     }
+}
+
+fn known_policy(policy: &str) -> Outcome<&str> {
+    if matches!(policy, "Background" | "Foreground" | "Orphan") {
+        return Ok(policy);
+    }
+    let allowed = ["Background", "Foreground", "Orphan"].map(|known| format!("{known:?}"));
+    let cause = Cause::unsupported("propagationPolicy", &Value::from(policy), &allowed);
+    Err(Failure::invalid_options("DeleteOptions", &[cause]))
 }
 
 /// What a deletion left.
@@ -141,7 +148,10 @@ impl Server {
     ) -> Outcome<Answer> {
         let eviction = patch::read(&request.body)?;
         let options =
-            DeleteOptions::from_json(eviction.get("deleteOptions").unwrap_or(&Value::Null), request)?;
+            DeleteOptions::from_json(
+                eviction.get("deleteOptions").unwrap_or(&Value::Null),
+                request.query.dry_run,
+            )?;
         let old = self.existing(request, target, name)?.clone();
         self.delete_object(target, &old, &options, now)?;
         Ok(Answer::value(201, &status::created()))
@@ -336,7 +346,7 @@ fn check_preconditions(target: &Target, old: &Object, options: &DeleteOptions) -
              deleted and then recreated",
             old.uid()
         );
-        return Err(Failure::conflict(target, old.name(), &why));
+        return Err(Failure::precondition(target, old.name(), &why));
     }
     let found = old.meta_text("resourceVersion");
     if let Some(version) = options.version.as_deref().filter(|version| *version != found) {
@@ -344,7 +354,7 @@ fn check_preconditions(target: &Target, old: &Object, options: &DeleteOptions) -
             "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
              ({found}). The object might have been modified"
         );
-        return Err(Failure::conflict(target, old.name(), &why));
+        return Err(Failure::precondition(target, old.name(), &why));
     }
     Ok(())
 }

@@ -39,6 +39,7 @@
 //!   [`Builder::manual_collection`]) instead of after a while.
 
 mod apply;
+mod base64;
 mod binding;
 mod collector;
 mod create;
@@ -47,17 +48,22 @@ mod delete;
 mod discovery;
 mod events;
 mod kinds;
+mod labels;
 mod list;
 mod names;
 mod object;
+mod options;
+mod page;
 mod patch;
 mod pods;
+mod quota;
 mod request;
 mod schema;
 mod selector;
 mod server;
 mod service;
 mod services;
+mod shape;
 mod status;
 mod store;
 mod update;

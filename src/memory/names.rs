@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::status::{Cause, Failure, Outcome};
+use super::status::Cause;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -181,9 +181,13 @@ pub(super) fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 }
 
 /// Refuses metadata whose members have the wrong JSON type, and leaves out what is null or empty.
-pub(super) fn settle_metadata(object: &mut Value) -> Outcome<()> {
+///
+/// # Errors
+///
+/// Which member has the wrong type.
+pub(super) fn settle_metadata(object: &mut Value) -> Result<(), String> {
     let Some(map) = object.as_object_mut() else {
-        return Err(Failure::bad_request("the object provided is not a JSON object"));
+        return Err("no object".to_owned());
     };
     match map.get("metadata") {
         None | Some(Value::Null) => {
@@ -227,8 +231,6 @@ pub(super) fn settle_metadata(object: &mut Value) -> Outcome<()> {
     Ok(())
 }
 
-fn wrong_type(field: &str) -> Box<Failure> {
-    Failure::bad_request(format!(
-        "the object provided cannot be decoded: wrong type for {field}"
-    ))
+fn wrong_type(field: &str) -> String {
+    format!("wrong type for {field}")
 }

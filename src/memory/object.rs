@@ -43,6 +43,15 @@ impl Object {
         }
     }
 
+    /// What a dry run would have stored, which has no version.
+    pub(super) fn unstored(value: Value) -> Self {
+        let mut object = Self::new(value, 0, None);
+        if let Some(meta) = object.value.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.remove("resourceVersion");
+        }
+        object
+    }
+
     /// The object's JSON.
     #[must_use]
     pub fn value(&self) -> &Value {

@@ -45,6 +45,31 @@ pub(super) fn set_defaults(pod: &mut Value) {
     }
 }
 
+/// What the admission of a cluster with its usual plug-ins adds to a new pod.
+pub(super) fn admit(pod: &mut Value) {
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    spec.entry("priority").or_insert_with(|| Value::from(0));
+    spec.entry("preemptionPolicy")
+        .or_insert_with(|| Value::from("PreemptLowerPriority"));
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Some(tolerations) = tolerations.as_array_mut() else {
+        return;
+    };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = tolerations.iter().any(|known| {
+            let told = |member: &str| known.get(member).and_then(Value::as_str).unwrap_or_default();
+            (told("key") == key || told("key").is_empty()) && matches!(told("effect"), "NoExecute" | "")
+        });
+        if !tolerated {
+            tolerations.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+            }));
+        }
+    }
+}
+
 fn default_container(container: &mut Map<String, Value>) {
     let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
     let pull = if is_latest(image) {
@@ -387,6 +412,13 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
         }
         spec
     };
+    let count = |pod: &Value, key: &str| array(pod.get("spec").and_then(|spec| spec.get(key))).count();
+    for (key, word) in [("containers", "containers"), ("initContainers", "init containers")] {
+        if count(new, key) != count(old, key) {
+            let why = format!("pod updates may not add or remove {word}");
+            return vec![Cause::forbidden(format!("spec.{key}"), &why)];
+        }
+    }
     if new.get("spec") == old.get("spec") || frozen(new) == frozen(old) {
         return Vec::new();
     }

@@ -94,6 +94,9 @@ impl Server {
         if !self.settings.manual_collection {
             while self.collect_step(now) {}
         }
+        if request.method != Method::GET {
+            self.count_quotas();
+        }
         answer
     }
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use http::Method;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
     apply,
-    create::{identify, meta_text, settle, settle_status, strict_failure, validate},
+    create::{identify, meta_text, settle, settle_status, strict_failure, undecodable, validate},
     kinds::{Family, Target},
     names,
     object::{Applied, Object},
@@ -41,7 +42,12 @@ impl Server {
     ) -> Outcome<Answer> {
         let mut body = patch::read(&request.body)?;
         identify(target, &mut body)?;
-        names::settle_metadata(&mut body)?;
+        names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
+        if meta_text(&body, "name").is_empty() {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
+        }
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         check_address(&body, name, namespace)?;
         let old = match self.existing(request, target, name) {
@@ -95,7 +101,7 @@ impl Server {
             _ => patch::strategic(&mut value, read_object(&request.body)?, Spot::BuiltIn(""))?,
         }
         identify(target, &mut value)?;
-        names::settle_metadata(&mut value)?;
+        names::settle_metadata(&mut value).map_err(|why| undecodable(request, target, &value, &why))?;
         check_address(&value, name, old.namespace())?;
         target.absorb(&mut value);
         let applied = old.applied.clone();
@@ -138,7 +144,7 @@ impl Server {
             }
         }
         identify(target, &mut config)?;
-        names::settle_metadata(&mut config)?;
+        names::settle_metadata(&mut config).map_err(|why| undecodable(request, target, &config, &why))?;
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         check_address(&config, name, namespace)?;
         let manager = if status_only {
@@ -182,7 +188,7 @@ impl Server {
                 }
             }
         }
-        names::settle_metadata(&mut value)?;
+        names::settle_metadata(&mut value).map_err(|why| undecodable(request, target, &value, &why))?;
         target.absorb(&mut value);
         let object = self.update(
             request,
@@ -209,7 +215,7 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Arc<Object>> {
         let name = old.name();
-        check_preconditions(target, old, &new)?;
+        check_preconditions(request, target, old, &new)?;
         if status_only {
             new = with_status_of(target, old.value(), new);
         }
@@ -218,12 +224,12 @@ impl Server {
             keep_status(target, &mut new, old.value());
         }
         let unknown = if status_only {
-            settle_status(target, &mut new)?
+            settle_status(request, target, &mut new)?
         } else {
-            settle(target, &mut new)?
+            settle(request, target, &mut new)?
         };
         if request.query.strict && !unknown.is_empty() {
-            return Err(strict_failure(&unknown));
+            return Err(strict_failure(target, &unknown));
         }
         let causes = self.breaches(target, &mut new, old, status_only);
         if !causes.is_empty() {
@@ -306,21 +312,36 @@ fn check_address(body: &Value, name: &str, namespace: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn check_preconditions(target: &Target, old: &Object, new: &Value) -> Outcome<()> {
+fn check_preconditions(request: &Request, target: &Target, old: &Object, new: &Value) -> Outcome<()> {
     let uid = meta_text(new, "uid");
-    if !uid.is_empty() && uid != old.uid() {
-        return Err(uid_conflict(target, old.name(), uid, old.uid()));
+    let other = !uid.is_empty() && uid != old.uid();
+    // A patch is made into a whole object first, and its UID is looked at when that is validated.
+    let patched = request.method == Method::PATCH;
+    if other && !patched {
+        return Err(uid_conflict(target, old, uid));
     }
     let version = meta_text(new, "resourceVersion");
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        return Err(Failure::no_number(500, "ParseUint", version));
+    }
     if !version.is_empty() && version != old.meta_text("resourceVersion") {
         return Err(Failure::modified(target, old.name()));
+    }
+    if other {
+        let cause = Cause::invalid_text("metadata.uid", uid, "field is immutable");
+        return Err(Failure::invalid(target, old.name(), &[cause]));
     }
     Ok(())
 }
 
-pub(super) fn uid_conflict(target: &Target, name: &str, told: &str, found: &str) -> Box<Failure> {
-    let why = format!("Precondition failed: UID in precondition: {told}, UID in object meta: {found}");
-    Failure::conflict(target, name, &why)
+/// A write that was meant for an earlier object of the same name, in the words of the server's store.
+pub(super) fn uid_conflict(target: &Target, old: &Object, told: &str) -> Box<Failure> {
+    let (key, found) = (target.key(old.namespace(), old.name()), old.uid());
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: UID in precondition: {told}, UID in object meta: {found}"
+    );
+    Failure::conflict(target, old.name(), &why)
 }
 
 fn keep_system_fields(new: &mut Value, old: &Object) {
