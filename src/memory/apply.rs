@@ -215,11 +215,26 @@ fn differing(
                     continue;
                 };
                 let live = counterpart(Some(live), &rule, element).unwrap_or(&Value::Null);
-                differing(element, other, live, &format!("{path}[]"), spot.element(), found);
+                let path = format!("{path}{}", element_path(&rule, element));
+                differing(element, other, live, &path, spot.element(), found);
             }
         }
         _ if config != live => found.push(path.to_owned()),
         _ => {}
+    }
+}
+
+/// An element as paths name it: `[name="main"]`.
+fn element_path(rule: &ListRule<'_>, element: &Value) -> String {
+    match rule {
+        ListRule::Keyed(keys) => {
+            let parts: Vec<String> = keys
+                .iter()
+                .map(|key| format!("{key}={}", element.get(key).unwrap_or(&Value::Null)))
+                .collect();
+            format!("[{}]", parts.join(","))
+        }
+        _ => format!("[{element}]"),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     base64, definition, events,
     kinds::{Family, Target},
-    names,
+    leases, names,
     object::{Applied, Object},
     patch, pods,
     request::Request,
@@ -25,7 +25,8 @@ const GENERATED_TRIES: usize = 8;
 
 impl Server {
     pub(super) fn create(&mut self, request: &Request, target: &Target, now: Timestamp) -> Outcome<Answer> {
-        let body = patch::read(&request.body)?;
+        check_media_type(request)?;
+        let body = read_body(request, target)?;
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         let object = self.create_from(request, target, namespace, body, None, now)?;
         Ok(self.shown(201, request, target, &object))
@@ -41,7 +42,7 @@ impl Server {
         applied: Option<Arc<Applied>>,
         now: Timestamp,
     ) -> Outcome<Arc<Object>> {
-        identify(target, &mut body)?;
+        identify(request, target, &mut body)?;
         names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
         let told = meta_text(&body, "namespace");
         if !told.is_empty() && told != namespace {
@@ -54,7 +55,7 @@ impl Server {
         target.absorb(&mut body);
         let unknown = settle(request, target, &mut body)?;
         if request.query.strict && !unknown.is_empty() {
-            return Err(strict_failure(target, &unknown));
+            return Err(strict_failure(request, target, &body, &unknown));
         }
         self.insert(target, namespace, body, applied, request.query.dry_run, now)
     }
@@ -229,8 +230,58 @@ pub(super) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
         .unwrap_or_default()
 }
 
+/// Reads the body of a request that is a whole object; a custom one has to name its kind.
+pub(super) fn read_body(request: &Request, target: &Target) -> Outcome<Value> {
+    let kind = &target.kind.kind;
+    let refuse = |why: String| {
+        Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why}"
+        ))
+    };
+    let unread = |why: String| refuse(format!("couldn't get version/kind; json parse error: {why}"));
+    let body: Value = serde_json::from_slice(&request.body).map_err(|error| unread(patch::words(&error)))?;
+    if !body.is_object() {
+        return Err(unread("json: no object".to_owned()));
+    }
+    let missing = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default().is_empty();
+    let missing = [("kind", "Kind"), ("apiVersion", "apiVersion")]
+        .into_iter()
+        .find(|(key, _)| target.kind.is_custom() && missing(key));
+    if let Some((_, shown)) = missing {
+        let text = String::from_utf8_lossy(&request.body);
+        let start: String = text.chars().take(30).collect();
+        let start = if start == text { start } else { format!("{start} ...") };
+        return Err(refuse(format!("Object '{shown}' is missing in '{text}' ({start})")));
+    }
+    Ok(body)
+}
+
+/// Refuses a body that says of itself that it is no object.
+fn check_media_type(request: &Request) -> Outcome<()> {
+    let known = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    let told = request.content_type.as_str();
+    if told.is_empty() || known.contains(&told) {
+        return Ok(());
+    }
+    Err(Failure::unsupported_media_type(&known.join(", ")))
+}
+
 /// Checks that a body is of the kind and version its path says.
-pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
+pub(super) fn identify(request: &Request, target: &Target, body: &mut Value) -> Outcome<()> {
+    let told = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (told("apiVersion").to_owned(), told("kind").to_owned());
+    let other = |found: &str, wanted: &str| !found.is_empty() && found != wanted;
+    if !target.kind.is_custom() && (other(&kind, &target.kind.kind) || other(&version, target.api_version())) {
+        let why = "it is another kind";
+        if request.is_plain_patch() {
+            return Err(Failure::unreadable_patch(body, why));
+        }
+        let kind = if kind.is_empty() { &target.kind.kind } else { &kind };
+        let version = version.rsplit('/').next().filter(|version| !version.is_empty());
+        let version = version.unwrap_or_else(|| target.version_name());
+        let said = format!("{kind} in version {version:?} cannot be handled as a {}: {why}", target.kind.kind);
+        return Err(Failure::bad_request(said));
+    }
     let Some(map) = body.as_object_mut() else {
         return Err(Failure::bad_request("the object provided is not a JSON object"));
     };
@@ -240,9 +291,6 @@ pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
     ];
     for (key, wanted) in wanted {
         match map.get(key).and_then(Value::as_str) {
-            None | Some("") if target.kind.is_custom() => {
-                return Err(Failure::bad_request(format!("Object '{key}' is missing")));
-            }
             None | Some("") => {
                 map.insert(key.to_owned(), Value::from(wanted));
             }
@@ -253,9 +301,10 @@ pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
                 )));
             }
             Some(found) => {
-                return Err(Failure::bad_request(format!(
-                    "{found} cannot be handled as a {wanted}"
-                )));
+                let cause = Cause::invalid_text("kind", found, &format!("must be {wanted}"));
+                let found = found.to_owned();
+                let name = meta_text(body, "name");
+                return Err(Failure::invalid_kind(target.group(), &found, name, &[cause]));
             }
         }
     }
@@ -309,13 +358,13 @@ pub(super) fn settle(request: &Request, target: &Target, body: &mut Value) -> Ou
 }
 
 fn show_times(target: &Target, body: &mut Value) {
-    let keys = match target.kind.family {
-        Family::Pod => ["lastProbeTime", "lastTransitionTime"],
-        Family::Node => ["lastHeartbeatTime", "lastTransitionTime"],
-        _ => return,
+    let Some(status) = body.get_mut("status").and_then(Value::as_object_mut) else {
+        return;
     };
-    if let Some(status) = body.get_mut("status").and_then(Value::as_object_mut) {
-        shape::show_times(status, keys);
+    match target.kind.family {
+        Family::Pod => pods::complete_status(status),
+        Family::Node => shape::show_times(status, ["lastHeartbeatTime", "lastTransitionTime"]),
+        _ => {}
     }
 }
 
@@ -364,6 +413,15 @@ fn settle_secret(secret: &mut Value) {
 pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = meta_text(body, "name");
+    let base = meta_text(body, "generateName");
+    let masked = base.strip_suffix('-').map(|base| format!("{base}a"));
+    let base_rule = target.kind.name_rule();
+    if let Some(why) = (!base.is_empty())
+        .then(|| base_rule.broken_by(masked.as_deref().unwrap_or(base)))
+        .flatten()
+    {
+        causes.push(Cause::invalid_text("metadata.generateName", base, &why));
+    }
     if name.is_empty() {
         causes.push(Cause::required(
             "metadata.name",
@@ -378,11 +436,15 @@ pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
     match target.kind.family {
         Family::Pod => causes.extend(pods::validate(body)),
         Family::Service => causes.extend(services::validate(body)),
+        Family::Lease => causes.extend(leases::validate(body)),
         Family::Event => causes.extend(events::validate(body, target.is_events_group())),
         Family::Definition => causes.extend(definition::validate(body)),
         Family::Custom => {
             if let Some(schema) = target.schema() {
                 schema.validate(body, &mut causes);
+                if target.has_rules() && causes.iter().any(Cause::blocks_rules) {
+                    causes.push(Cause::rules_unchecked());
+                }
             }
         }
         _ => {}
@@ -390,11 +452,20 @@ pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
     causes
 }
 
-pub(super) fn strict_failure(target: &Target, unknown: &[String]) -> Box<Failure> {
-    let listed: Vec<String> = unknown
+pub(super) fn strict_failure(
+    request: &Request,
+    target: &Target,
+    object: &Value,
+    unknown: &[String],
+) -> Box<Failure> {
+    let mut listed: Vec<String> = unknown
         .iter()
         .map(|path| format!("unknown field {path:?}"))
         .collect();
+    listed.sort();
     let said = format!("strict decoding error: {}", listed.join(", "));
+    if request.is_plain_patch() {
+        return Failure::unreadable_patch(object, &said);
+    }
     Failure::bad_request(format!("{}: {said}", unhandled(target)))
 }

@@ -10,7 +10,7 @@ use super::{
     kinds::{Family, Target},
     names,
     object::Object,
-    patch,
+    patch, pods,
     request::Request,
     server::{Answer, Server},
     status::{self, Cause, Failure, Outcome},
@@ -56,12 +56,19 @@ impl DeleteOptions {
     }
 
     fn from_json(body: &Value, dry_run: bool) -> Outcome<Self> {
+        let misfit = body.get("gracePeriodSeconds").is_some_and(|grace| !grace.is_i64() && !grace.is_null());
+        if misfit {
+            return Err(Failure::bad_request("json: gracePeriodSeconds is no number"));
+        }
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let precondition = |key: &str| text(body.get("preconditions").and_then(|wanted| wanted.get(key)));
         let mut propagation = text(body.get("propagationPolicy"));
-        if let Some(orphan) = body.get("orphanDependents").and_then(Value::as_bool)
-            && propagation.is_none()
-        {
+        if let Some(orphan) = body.get("orphanDependents").and_then(Value::as_bool) {
+            if let Some(policy) = propagation {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                let cause = Cause::invalid_text("propagationPolicy", &policy, why);
+                return Err(Failure::invalid_options("DeleteOptions", &[cause]));
+            }
             propagation = Some(if orphan { "Orphan" } else { "Background" }.to_owned());
         }
         if let Some(policy) = propagation.as_deref() {
@@ -83,7 +90,7 @@ fn known_policy(policy: &str) -> Outcome<&str> {
     if matches!(policy, "Background" | "Foreground" | "Orphan") {
         return Ok(policy);
     }
-    let allowed = ["Background", "Foreground", "Orphan"].map(|known| format!("{known:?}"));
+    let allowed = ["Foreground", "Background", "Orphan", "nil"].map(|known| format!("{known:?}"));
     let cause = Cause::unsupported("propagationPolicy", &Value::from(policy), &allowed);
     Err(Failure::invalid_options("DeleteOptions", &[cause]))
 }
@@ -130,11 +137,11 @@ impl Server {
             .filter(|object| filter.passes(object.value()))
             .cloned()
             .collect();
-        let mut deleted = Vec::with_capacity(chosen.len());
         for object in &chosen {
-            deleted.push(self.delete_object(target, object, &options, now)?.object);
+            self.delete_object(target, object, &options, now)?;
         }
-        let body = self.list_body(request, target, deleted.iter(), self.store.version(), None, None);
+        // The objects are shown as they were.
+        let body = self.list_body(request, target, chosen.iter(), self.store.version(), None, None);
         Ok(Answer::Done { code: 200, body })
     }
 
@@ -152,8 +159,25 @@ impl Server {
                 eviction.get("deleteOptions").unwrap_or(&Value::Null),
                 request.query.dry_run,
             )?;
-        let old = self.existing(request, target, name)?.clone();
-        self.delete_object(target, &old, &options, now)?;
+        let mut old = self.existing(request, target, name)?.clone();
+        check_preconditions(target, &old, &options)?;
+        if !options.dry_run {
+            let mut value = old.value().clone();
+            pods::add_condition(
+                &mut value,
+                json!({
+                    "type": "DisruptionTarget",
+                    "status": "True",
+                    "lastProbeTime": null,
+                    "lastTransitionTime": self.stamp(now),
+                    "reason": "EvictionByEvictionAPI",
+                    "message": "Eviction API: evicting",
+                }),
+            );
+            old = self.store.replace(target, &old, value, old.applied.clone());
+        }
+        let unconditional = DeleteOptions { version: None, ..options };
+        self.delete_object(target, &old, &unconditional, now)?;
         Ok(Answer::value(201, &status::created()))
     }
 

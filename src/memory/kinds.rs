@@ -33,6 +33,8 @@ pub(super) struct Version {
     /// Whether `/status` is a resource of its own.
     pub(super) status: bool,
     pub(super) schema: Option<Arc<Schema>>,
+    /// Whether the schema has rules in CEL, which are not evaluated here.
+    pub(super) rules: bool,
 }
 
 impl Version {
@@ -49,6 +51,7 @@ impl Version {
             served: true,
             status: false,
             schema: None,
+            rules: false,
         }
     }
 }
@@ -158,6 +161,10 @@ impl Target {
 
     pub(super) fn schema(&self) -> Option<&Arc<Schema>> {
         self.served().and_then(|version| version.schema.as_ref())
+    }
+
+    pub(super) fn has_rules(&self) -> bool {
+        self.served().is_some_and(|version| version.rules)
     }
 
     pub(super) fn is_events_group(&self) -> bool {

@@ -157,8 +157,9 @@ impl<'t> Reader<'t> {
         let Token::Word(key) = token else {
             return Err(format!("found '{}', expected: identifier", token.text()));
         };
-        if let Some(why) = names::qualified(key) {
-            return Err(format!("<nil>: Invalid value: {key:?}: {why}"));
+        let wrong = names::qualified(key);
+        if !wrong.is_empty() {
+            return Err(format!("<nil>: Invalid value: {key:?}: {}", wrong.join("; ")));
         }
         let key = key.to_owned();
         let alone = matches!(self.peek(), Token::End | Token::Sign(","));

@@ -24,7 +24,8 @@ impl Server {
         options::check_list(query)?;
         let namespace = request.path.namespace.as_deref();
         let current = self.store.version();
-        let asked = version(query.version.as_deref())?;
+        let asked = version(query.version.as_deref())
+            .map_err(|why| Failure::bad_request(format!("invalid resource version: {why}")))?;
         let resume = match query.resume.as_deref() {
             None => None,
             Some(token) => Some(Resume::read(token, namespace)?),
@@ -56,24 +57,33 @@ impl Server {
                     .range((from, Bound::Unbounded))
                     .filter(|((space, _), _)| namespace.is_none_or(|namespace| namespace == space))
                     .map(|(_, object)| object.clone())
-                    .filter(|object| filter.passes(object.value()))
                     .collect()
             }
             _ => self
                 .store
                 .iter(target.id, namespace, after)
-                .filter(|object| filter.passes(object.value()))
                 .cloned()
                 .collect(),
         };
         let shown_version = exact.unwrap_or(current);
         let limit = match usize::try_from(query.limit) {
             // A cache does not cut into pages what may be old.
-            Ok(limit) if limit > 0 && query.version.as_deref() != Some("0") => limit.min(found.len()),
-            _ => found.len(),
+            Ok(limit) if limit > 0 && query.version.as_deref() != Some("0") => limit,
+            _ => usize::MAX,
         };
-        let page = found.get(..limit).unwrap_or_default();
-        let rest = found.len() - page.len();
+        let mut page = Vec::new();
+        let mut seen = 0;
+        for object in &found {
+            if page.len() == limit {
+                break;
+            }
+            seen += 1;
+            if filter.passes(object.value()) {
+                page.push(object.clone());
+            }
+        }
+        // What is left may have nothing that was asked for: that shows on the next page.
+        let rest = found.len() - seen;
         let next = page
             .last()
             .filter(|_| rest > 0)
@@ -95,8 +105,15 @@ impl Server {
     ) -> Bytes {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
-        if let Some(next) = next {
-            metadata.insert("continue".to_owned(), Value::from(next));
+        match next {
+            Some(next) => {
+                metadata.insert("continue".to_owned(), Value::from(next));
+            }
+            // Custom kinds show it always.
+            None if target.kind.is_custom() && request.form == Form::Whole => {
+                metadata.insert("continue".to_owned(), Value::from(""));
+            }
+            None => {}
         }
         if let Some(remaining) = remaining {
             metadata.insert("remainingItemCount".to_owned(), Value::from(remaining));
@@ -118,8 +135,9 @@ impl Server {
             }
             let item = match request.form {
                 Form::MetadataOnly => encode(&metadata_only(object.value())),
-                Form::Whole if target.kind.is_custom() || !target.is_stored_version() => show(target, object),
-                Form::Whole => object.bare(),
+                Form::Whole if target.kind.is_custom() => show(target, object),
+                Form::Whole if target.is_stored_version() => object.bare(),
+                Form::Whole => Object::unstored_bare(&target.present(object.value())),
             };
             body.extend_from_slice(&item);
         }
@@ -132,7 +150,7 @@ impl Server {
         let query = &request.query;
         let filter = Filter::parse(&query.labels, &query.fields, target)?;
         options::check_watch(query)?;
-        let since = version(query.version.as_deref())?;
+        let since = version(query.version.as_deref()).map_err(Failure::internal)?;
         let current = self.store.version();
         let initial_events = query.initial_events == Some(true);
         let initial = initial_events || since == 0;
@@ -177,13 +195,11 @@ impl Server {
     }
 }
 
-fn version(text: Option<&str>) -> Outcome<u64> {
+fn version(text: Option<&str>) -> Result<u64, String> {
     match text {
         None => Ok(0),
         Some(text) => text.parse().map_err(|_| {
-            Failure::internal(format!(
-                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-            ))
+            format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
         }),
     }
 }

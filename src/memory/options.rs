@@ -1,9 +1,10 @@
-//! Options of lists and watches that exclude each other.
+//! Options of requests that nothing else allows, or that exclude each other.
 
+use http::Method;
 use serde_json::Value;
 
 use super::{
-    request::Query,
+    request::{Query, Request},
     status::{Cause, Failure, Outcome},
 };
 
@@ -21,6 +22,32 @@ fn unsupported(found: &str, allowed: &[&str]) -> Cause {
     Cause::unsupported(MATCH, &Value::from(found), &allowed)
 }
 
+pub(super) fn check_write(request: &Request) -> Outcome<()> {
+    let query = &request.query;
+    let options = match request.method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => return Ok(()),
+    };
+    let mut causes = Vec::new();
+    if request.applies() && query.manager.is_empty() {
+        causes.push(Cause::required("fieldManager", "is required for apply patch"));
+    }
+    if request.is_plain_patch() && query.force {
+        causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
+    }
+    if query.dry_run_modes.iter().any(|mode| mode != "All") {
+        let modes = Value::from(query.dry_run_modes.clone());
+        causes.push(Cause::unsupported("dryRun", &modes, &["\"All\"".to_owned()]));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::invalid_options(options, &causes))
+}
+
 pub(super) fn check_list(query: &Query) -> Outcome<()> {
     let mut causes = Vec::new();
     let version = query.version.as_deref().unwrap_or_default();
@@ -33,7 +60,7 @@ pub(super) fn check_list(query: &Query) -> Outcome<()> {
             forbid("resourceVersionMatch is forbidden when continue is provided");
         }
         if !matches!(rule, "Exact" | "NotOlderThan") {
-            causes.push(unsupported(rule, &["Exact", "NotOlderThan"]));
+            causes.push(unsupported(rule, &["Exact", "NotOlderThan", ""]));
         }
         if rule == "Exact" && version == "0" {
             let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";

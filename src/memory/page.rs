@@ -31,7 +31,8 @@ impl Resume {
         let (space, name) = &self.after;
         let start = match namespace {
             None if !space.is_empty() => format!("{space}/{name}\0"),
-            _ => format!("{name}\0"),
+            Some(_) => format!("/{name}\0"),
+            None => format!("{name}\0"),
         };
         let token = json!({"v": VERSION, "rv": self.version, "start": start});
         base64::url(token.to_string().as_bytes())
@@ -47,20 +48,24 @@ impl Resume {
     }
 
     pub(super) fn read(token: &str, namespace: Option<&str>) -> Outcome<Self> {
-        let refuse = |why: &str| Failure::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let refuse = |why: &str| {
+            Failure::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
         let bytes = base64::read_url(token).ok_or_else(|| refuse("illegal base64 data"))?;
         let token: Value = serde_json::from_slice(&bytes).map_err(|error| refuse(&error.to_string()))?;
         let text = |key: &str| token.get(key).and_then(Value::as_str).unwrap_or_default();
         if text("v") != VERSION {
-            let why = format!("invalid continue token: continue key is not valid: server does not recognize this encoded version {:?}", text("v"));
-            return Err(Failure::bad_request(why));
+            return Err(refuse(&format!("server does not recognize this encoded version {}", text("v"))));
         }
         let version = token.get("rv").and_then(Value::as_i64).unwrap_or_default();
         let start = text("start");
-        if version == 0 || start.is_empty() || start.split('/').any(|part| part == "..") {
-            return Err(refuse("incorrect encoded start resourceVersion"));
+        if version == 0 || start.is_empty() {
+            return Err(refuse("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
         }
-        let start = start.trim_end_matches('\0');
+        if start.split('/').any(|part| part == "..") {
+            return Err(refuse(start));
+        }
+        let start = start.trim_matches(['\0', '/']);
         let (space, name) = match (namespace, start.split_once('/')) {
             (None, Some((space, name))) => (space, name),
             (namespace, _) => (namespace.unwrap_or_default(), start),

@@ -101,8 +101,16 @@ pub(super) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
 
 /// Reads a body as JSON.
 pub(super) fn read(body: &[u8]) -> Outcome<Value> {
-    serde_json::from_slice(body)
-        .map_err(|error| Failure::bad_request(format!("the object provided cannot be decoded: {error}")))
+    serde_json::from_slice(body).map_err(|error| Failure::bad_request(words(&error)))
+}
+
+/// What is wrong with a text of JSON.
+pub(super) fn words(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        "unexpected end of JSON input".to_owned()
+    } else {
+        format!("json: {error}")
+    }
 }
 
 /// Applies a JSON patch; an operation that does not fit refuses the whole patch.
@@ -121,7 +129,25 @@ pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
         return Err(Failure::too_large(OPERATIONS_LIMIT));
     }
     // `object` is a scratch copy, so nothing has to be undone on failure.
-    json_patch::patch_unsafe(object, &patch).map_err(|_| Failure::unprocessable())
+    for operation in patch.0 {
+        let operation = match operation {
+            // What is not there is added, as long as it is no element of a list.
+            PatchOperation::Replace(replace) if is_absent_member(object, replace.path.as_str()) => {
+                PatchOperation::Add(json_patch::AddOperation {
+                    path: replace.path,
+                    value: replace.value,
+                })
+            }
+            other => other,
+        };
+        json_patch::patch_unsafe(object, &[operation]).map_err(|_| Failure::unprocessable())?;
+    }
+    Ok(())
+}
+
+fn is_absent_member(object: &Value, path: &str) -> bool {
+    let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
+    parent.is_some_and(Value::is_object) && object.pointer(path).is_none()
 }
 
 /// Applies a merge patch (RFC 7396).

@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
-use serde_json::Value;
 
 use super::{
-    patch,
-    status::{Cause, Failure, Outcome},
+    options, patch,
+    status::{Failure, Outcome},
 };
 
 /// What a path points at.
@@ -62,9 +61,8 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(method: Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> Outcome<Self> {
-        let path = Path::parse(uri.path()).ok_or_else(Failure::no_such_resource)?;
+        let path = Path::parse(uri.path()).ok_or_else(Failure::no_such_page)?;
         let query = Query::parse(uri.query().unwrap_or_default())?;
-        query.check_dry_run(&method)?;
         let text = |name| {
             headers
                 .get(name)
@@ -82,22 +80,29 @@ impl Request {
             .unwrap_or_default()
             .trim()
             .to_owned();
-        Ok(Self {
+        let request = Self {
             method,
             path,
             query,
             form,
             content_type,
             body,
-        })
+        };
+        options::check_write(&request)?;
+        Ok(request)
     }
 }
 
 impl Request {
+    /// Whether it is an apply.
+    pub(super) fn applies(&self) -> bool {
+        let formats = [patch::APPLY, patch::APPLY_JSON];
+        self.method == Method::PATCH && formats.contains(&self.content_type.as_str())
+    }
+
     /// Whether it is a patch other than an apply.
     pub(super) fn is_plain_patch(&self) -> bool {
-        let applies = [patch::APPLY, patch::APPLY_JSON].contains(&self.content_type.as_str());
-        self.method == Method::PATCH && !applies
+        self.method == Method::PATCH && !self.applies()
     }
 }
 
@@ -197,22 +202,6 @@ impl Query {
         Ok(query)
     }
 
-    /// Refuses what `dryRun` may not be.
-    pub(super) fn check_dry_run(&self, method: &Method) -> Outcome<()> {
-        let options = match *method {
-            Method::POST => "CreateOptions",
-            Method::PUT => "UpdateOptions",
-            Method::PATCH => "PatchOptions",
-            Method::DELETE => "DeleteOptions",
-            _ => return Ok(()),
-        };
-        if self.dry_run_modes.iter().all(|mode| mode == "All") {
-            return Ok(());
-        }
-        let modes = Value::from(self.dry_run_modes.clone());
-        let cause = Cause::unsupported("dryRun", &modes, &["\"All\"".to_owned()]);
-        Err(Failure::invalid_options(options, &[cause]))
-    }
 }
 
 fn flag(value: &str) -> bool {

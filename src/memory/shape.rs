@@ -28,6 +28,11 @@ const MAPS: [&str; 9] = [
     "stringData",
 ];
 
+/// Members whose values are quantities.
+const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "requests", "used"];
+/// Times with microseconds.
+const FINE_TIMES: [&str; 4] = ["acquireTime", "eventTime", "lastObservedTime", "renewTime"];
+
 /// Drops the unknown members of a settled object of the stored version; names them.
 ///
 /// # Errors
@@ -49,7 +54,7 @@ pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, Stri
     }?;
     let mut unknown = Vec::new();
     prune(body, &known, "", &mut unknown);
-    drop_empty(body);
+    tidy(body, "")?;
     Ok(unknown)
 }
 
@@ -96,20 +101,42 @@ fn prune(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<String>
     }
 }
 
-/// Leaves out lists and maps without members.
-fn drop_empty(value: &mut Value) {
+/// Leaves out lists and maps without members and values of variables without text, and writes quantities as texts.
+fn tidy(value: &mut Value, of: &str) -> Result<(), String> {
     match value {
         Value::Object(members) => {
-            members.values_mut().for_each(drop_empty);
+            for (key, member) in members.iter_mut() {
+                if QUANTITIES.contains(&of) && member.is_number() {
+                    *member = Value::from(member.to_string());
+                } else if FINE_TIMES.contains(&key.as_str()) {
+                    fine(member)?;
+                }
+                tidy(member, key)?;
+            }
             members.retain(|key, member| match member {
                 Value::Array(items) => !items.is_empty(),
                 Value::Object(inner) => !(inner.is_empty() && MAPS.contains(&key.as_str())),
+                Value::String(text) => !(text.is_empty() && of == "env" && key == "value"),
                 _ => true,
             });
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_empty),
+        // The elements of a list go by its name.
+        Value::Array(items) => items.iter_mut().try_for_each(|item| tidy(item, of))?,
         _ => {}
     }
+    Ok(())
+}
+
+/// Times that are told to the microsecond are not taken otherwise.
+fn fine(time: &Value) -> Result<(), String> {
+    let Some(text) = time.as_str() else { return Ok(()) };
+    let digits = text.split_once('.').map_or(0, |(_, rest)| {
+        rest.bytes().take_while(u8::is_ascii_digit).count()
+    });
+    if digits == 6 {
+        return Ok(());
+    }
+    Err(format!("parsing time {text:?}: not to the microsecond"))
 }
 
 /// The times that conditions show also when nobody said them.

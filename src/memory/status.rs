@@ -13,6 +13,8 @@ pub(super) struct Failure {
     details: Map<String, Value>,
     /// Whether `details` stands there even if it is empty.
     shows_details: bool,
+    /// Whether the message is all there is.
+    pub(super) is_page: bool,
     /// `metadata.continue`: set only when an expired list may go on inconsistently.
     resume: Option<String>,
 }
@@ -88,6 +90,15 @@ impl Cause {
         }
     }
 
+    /// The same of a value that is shown otherwise than as JSON.
+    pub(super) fn duplicate_text(field: impl Into<String>, shown: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueDuplicate",
+            message: format!("Duplicate value: {shown}"),
+        }
+    }
+
     pub(super) fn not_found(field: impl Into<String>, value: &str) -> Self {
         Self {
             field: field.into(),
@@ -110,6 +121,24 @@ impl Cause {
             reason: "FieldValueTooLong",
             message: format!("Too long: may not be more than {limit} bytes"),
         }
+    }
+
+    /// Whether the rules of a kind are not looked at any more.
+    pub(super) fn blocks_rules(&self) -> bool {
+        matches!(
+            self.reason,
+            "FieldValueNotSupported"
+                | "FieldValueRequired"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueTypeInvalid"
+        )
+    }
+
+    pub(super) fn rules_unchecked() -> Self {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing \
+                   errors to complete validation";
+        Self::invalid("<nil>", &Value::Null, why)
     }
 
     pub(super) fn too_many(field: impl Into<String>, found: usize, limit: u64) -> Self {
@@ -136,6 +165,7 @@ impl Failure {
             message,
             details: Map::new(),
             shows_details: false,
+            is_page: false,
             resume: None,
         }
     }
@@ -180,16 +210,31 @@ impl Failure {
     }
 
     pub(super) fn no_such_resource() -> Box<Self> {
-        Box::new(Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource".to_owned(),
-        ))
+        let message = "the server could not find the requested resource";
+        Self::new(404, "NotFound", message.to_owned()).with_empty_details()
+    }
+
+    /// A path that nobody answers for: a page of text.
+    pub(super) fn no_such_page() -> Box<Self> {
+        let mut failure = Self::new(404, "", "404 page not found\n".to_owned());
+        failure.is_page = true;
+        Box::new(failure)
     }
 
     pub(super) fn method_not_allowed() -> Box<Self> {
         let message = "the server does not allow this method on the requested resource";
-        Box::new(Self::new(405, "MethodNotAllowed", message.to_owned()))
+        Self::new(405, "MethodNotAllowed", message.to_owned()).with_empty_details()
+    }
+
+    /// A verb that custom kinds do not have at this path.
+    pub(super) fn verb_not_supported(target: &Target, verb: &str) -> Box<Self> {
+        let message = format!("{verb} is not supported on resources of kind {:?}", target.resource());
+        Box::new(Self::new(405, "MethodNotAllowed", message).about(target, ""))
+    }
+
+    fn with_empty_details(mut self) -> Box<Self> {
+        self.shows_details = true;
+        Box::new(self)
     }
 
     pub(super) fn already_exists(target: &Target, name: &str) -> Box<Self> {
@@ -220,6 +265,13 @@ impl Failure {
             target.resource()
         );
         Box::new(Self::new(409, "Conflict", message).about(target, name))
+    }
+
+    /// A pod that cannot be bound.
+    pub(super) fn binding_conflict(name: &str, why: &str) -> Box<Self> {
+        let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+        let failure = Self::new(409, "Conflict", message);
+        Box::new(failure.detail("name", name).detail("kind", "pods/binding"))
     }
 
     pub(super) fn modified(target: &Target, name: &str) -> Box<Self> {
@@ -271,7 +323,9 @@ impl Failure {
     }
 
     pub(super) fn invalid(target: &Target, name: &str, causes: &[Cause]) -> Box<Self> {
-        Self::invalid_kind(target.group(), &target.kind.kind, name, causes)
+        // Events are checked as those of the core group.
+        let group = if target.is_events_group() { "" } else { target.group() };
+        Self::invalid_kind(group, &target.kind.kind, name, causes)
     }
 
     /// Options that no request of this kind may have.
@@ -285,7 +339,8 @@ impl Failure {
         Self::invalid_kind("", "", "", &[cause])
     }
 
-    fn invalid_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Box<Self> {
+    /// As [`Failure::invalid`], of a kind that is called otherwise.
+    pub(super) fn invalid_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Box<Self> {
         let mut listed: Vec<String> = Vec::new();
         for cause in causes {
             let said = format!("{}: {}", cause.field, cause.message);
@@ -317,9 +372,7 @@ impl Failure {
     /// A JSON patch that does not fit the object.
     pub(super) fn unprocessable() -> Box<Self> {
         let message = "the server rejected our request due to an error in our request";
-        let mut failure = Self::new(422, "Invalid", message.to_owned());
-        failure.shows_details = true;
-        Box::new(failure)
+        Self::new(422, "Invalid", message.to_owned()).with_empty_details()
     }
 
     pub(super) fn unsupported_media_type(accepted: &str) -> Box<Self> {
@@ -327,6 +380,11 @@ impl Failure {
             "the body of the request was in an unknown format - accepted media types include: {accepted}"
         );
         Box::new(Self::new(415, "UnsupportedMediaType", message))
+    }
+
+    pub(super) fn unsupported_patch() -> Box<Self> {
+        let message = "415: Unsupported Media Type";
+        Self::new(415, "UnsupportedMediaType", message.to_owned()).with_empty_details()
     }
 
     pub(super) fn too_large(limit: usize) -> Box<Self> {

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     apply,
-    create::{identify, meta_text, settle, settle_status, strict_failure, undecodable, validate},
+    create::{identify, meta_text, read_body, settle, settle_status, strict_failure, undecodable, validate},
+    events,
     kinds::{Family, Target},
     names,
     object::{Applied, Object},
@@ -40,8 +41,8 @@ impl Server {
         status_only: bool,
         now: Timestamp,
     ) -> Outcome<Answer> {
-        let mut body = patch::read(&request.body)?;
-        identify(target, &mut body)?;
+        let mut body = read_body(request, target)?;
+        identify(request, target, &mut body)?;
         names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
         if meta_text(&body, "name").is_empty() {
             return Err(Failure::bad_request(format!(
@@ -59,12 +60,11 @@ impl Server {
             Err(failure) => return Err(failure),
         };
         if meta_text(&body, "resourceVersion").is_empty() && !target.kind.unconditional_update() {
-            let cause = Cause::invalid(
-                "metadata.resourceVersion",
-                &json!(0),
-                "must be specified for an update",
-            );
-            return Err(Failure::invalid(target, name, &[cause]));
+            let why = "must be specified for an update";
+            let cause = Cause::invalid("metadata.resourceVersion", &json!(0), why);
+            // Here the server takes the resource for the kind.
+            let plural = &target.kind.plural;
+            return Err(Failure::invalid_kind(target.group(), plural, name, &[cause]));
         }
         target.absorb(&mut body);
         let applied = old.applied.clone();
@@ -86,6 +86,9 @@ impl Server {
         }
         let strategic = kind == patch::STRATEGIC && !target.kind.is_custom();
         if !strategic && !matches!(kind, patch::JSON | patch::MERGE) {
+            if !target.kind.is_custom() {
+                return Err(Failure::unsupported_patch());
+            }
             let accepted = [patch::JSON, patch::MERGE, patch::STRATEGIC, patch::APPLY];
             let accepted: Vec<&str> = accepted
                 .into_iter()
@@ -98,9 +101,9 @@ impl Server {
         match kind {
             patch::JSON => patch::json(&mut value, &request.body)?,
             patch::MERGE => patch::merge(&mut value, read_object(&request.body)?),
-            _ => patch::strategic(&mut value, read_object(&request.body)?, Spot::BuiltIn(""))?,
+            _ => patch::strategic(&mut value, patch::read(&request.body)?, Spot::BuiltIn(""))?,
         }
-        identify(target, &mut value)?;
+        identify(request, target, &mut value)?;
         names::settle_metadata(&mut value).map_err(|why| undecodable(request, target, &value, &why))?;
         check_address(&value, name, old.namespace())?;
         target.absorb(&mut value);
@@ -118,11 +121,6 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Answer> {
         let query = &request.query;
-        if query.manager.is_empty() {
-            return Err(Failure::bad_request(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
-        }
         let mut config = read_object(&request.body)?;
         if config
             .get("metadata")
@@ -131,19 +129,18 @@ impl Server {
         {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
-        for key in ["apiVersion", "kind"] {
-            if config
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .is_empty()
-            {
-                return Err(Failure::bad_request(format!(
-                    "invalid object type: Object '{key}' is missing"
-                )));
-            }
+        let told = |key: &str| config.get(key).and_then(Value::as_str).unwrap_or_default();
+        if told("apiVersion") != target.api_version() || told("kind") != target.kind.kind {
+            let (group, version) = match told("apiVersion").split_once('/') {
+                Some((group, version)) => (group, version),
+                None => ("", told("apiVersion")),
+            };
+            let kind = told("kind");
+            return Err(Failure::bad_request(format!(
+                "invalid object type: {group}/{version}, Kind={kind}"
+            )));
         }
-        identify(target, &mut config)?;
+        identify(request, target, &mut config)?;
         names::settle_metadata(&mut config).map_err(|why| undecodable(request, target, &config, &why))?;
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         check_address(&config, name, namespace)?;
@@ -162,9 +159,12 @@ impl Server {
             if status_only {
                 return Err(Failure::not_found(target, name));
             }
-            if !meta_text(&config, "uid").is_empty() {
-                let why = "uid mismatch: the provided object specified uid, and no existing object was found";
-                return Err(Failure::conflict(target, name, why));
+            let told = meta_text(&config, "uid");
+            if !told.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {told}, and no existing object was found"
+                );
+                return Err(Failure::conflict(target, name, &why));
             }
             let mut live = json!({});
             let mut applied = Applied::new();
@@ -229,7 +229,7 @@ impl Server {
             settle(request, target, &mut new)?
         };
         if request.query.strict && !unknown.is_empty() {
-            return Err(strict_failure(target, &unknown));
+            return Err(strict_failure(request, target, &new, &unknown));
         }
         let causes = self.breaches(target, &mut new, old, status_only);
         if !causes.is_empty() {
@@ -264,6 +264,9 @@ impl Server {
         if !status_only {
             match target.kind.family {
                 Family::Pod => causes.extend(pods::validate_update(new, old.value())),
+                Family::Event if target.is_events_group() => {
+                    causes.extend(events::validate_update(new, old.value()));
+                }
                 Family::Service => causes.extend(services::validate_update(new, old.value())),
                 _ => {}
             }
@@ -287,12 +290,12 @@ impl Server {
     }
 }
 
+/// Reads a patch that is an object.
 fn read_object(body: &[u8]) -> Outcome<Value> {
-    let value = patch::read(body)?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(Failure::bad_request("the patch is not a JSON object"))
+    match serde_json::from_slice(body) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
+        Err(error) => Err(Failure::bad_request(format!("error decoding patch: {}", patch::words(&error)))),
     }
 }
 

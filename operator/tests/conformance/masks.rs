@@ -8,7 +8,13 @@ use serde_json::{Map, Value};
 /// Members that name the time at which the server did something.
 const TIMES: [&str; 3] = ["creationTimestamp", "deletionTimestamp", "lastTransitionTime"];
 /// What comes before the words of a decoder of JSON. Each has its own; that it refuses is what counts.
-const DECODERS: [&str; 3] = ["json: ", "error decoding patch: ", "unexpected end of JSON input"];
+const DECODERS: [&str; 5] = [
+    "json: ",
+    "error decoding patch: ",
+    "couldn't get version/kind; json parse error: ",
+    "\"<the object>\": ",
+    " cannot be handled as a ",
+];
 /// What stands for a version that depends on what else happens in a cluster.
 const SOME_VERSION: &str = "<version>";
 
@@ -52,14 +58,14 @@ impl Masks {
             }
             let text = value.as_str().unwrap_or_default();
             let masked = match key.as_str() {
+                // Some checks are made again and again.
+                "causes" => self.hide(&once(value)),
                 _ if text.is_empty() => self.hide(value),
                 "uid" => Value::from(self.mask("uid", text)),
                 "resourceVersion" if is_cursor => Value::from(SOME_VERSION),
                 "resourceVersion" => Value::from(self.mask("version", text)),
                 key if TIMES.contains(&key) => Value::from("<time>"),
                 "clusterIP" if text != "None" => Value::from(self.mask("address", text)),
-                // Some checks are made again and again.
-                "causes" => self.hide(&once(value)),
                 "continue" => self.hide(&open(text)),
                 "name" => match base.and_then(|base| text.strip_prefix(base)) {
                     Some(suffix) if suffix.len() == 5 => Value::from(self.mask("generated", text)),
@@ -97,8 +103,9 @@ impl Masks {
         } else if let (true, Some(end)) = (hidden.starts_with("Invalid value: \"{"), hidden.rfind("}\": ")) {
             hidden.replace_range(16..end + 1, "<the object>");
         }
-        if let Some((place, marker)) = DECODERS.iter().find_map(|m| Some((hidden.find(m)?, m))) {
-            hidden.truncate(place + marker.len());
+        let said = DECODERS.iter().find_map(|marker| Some(hidden.find(marker)? + marker.len()));
+        if let Some(end) = said.filter(|_| !hidden.contains("strict decoding error")) {
+            hidden.truncate(end);
         }
         if text.contains("ResourceVersion in record") {
             for (version, mask) in self.seen.get("version").into_iter().flatten() {
@@ -177,7 +184,7 @@ mod tests {
         assert_ne!(others.hide(&object("x", "x")), masks.hide(&object("u1", "u2")));
         assert_eq!(
             masks.hide(&json!("the UID (u2) is not u1")),
-            json!("the UID (<uid 0.2>) is not <uid 0.1>")
+            json!("the UID (<uid 0.1>) is not <uid 0.2>")
         );
     }
 
