@@ -47,7 +47,12 @@ pub(super) fn apply(
         drop_missing(live, last, &config, &others, spot);
     }
     merge(live, &config, spot);
-    applied.insert(manager.to_owned(), config);
+    if config.as_object().is_some_and(Map::is_empty) {
+        applied.remove(manager);
+    } else {
+        applied.insert(manager.to_owned(), config);
+    }
+    applied.retain(|_, theirs| !theirs.as_object().is_some_and(Map::is_empty));
     Ok(())
 }
 
@@ -67,6 +72,9 @@ fn owned_part(config: &Value) -> Value {
                 "creationTimestamp",
             ] {
                 meta.remove(key);
+            }
+            if meta.is_empty() {
+                map.remove("metadata");
             }
         }
     }
@@ -249,6 +257,9 @@ fn give_up(theirs: &mut Value, config: &Value, live: &Value, spot: Spot<'_>) {
         let live = live.get(key).unwrap_or(&Value::Null);
         if value.is_object() && other.is_object() {
             give_up(other, value, live, spot.member(key));
+            if other.as_object().is_some_and(Map::is_empty) {
+                gone.push(key.clone());
+            }
         } else if value != live {
             gone.push(key.clone());
         }

@@ -243,22 +243,37 @@ pub(super) fn read_body(request: &Request, target: &Target) -> Outcome<Value> {
     if !body.is_object() {
         return Err(unread("json: no object".to_owned()));
     }
-    let missing = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default().is_empty();
+    let missing = |key: &str| {
+        body.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .is_empty()
+    };
     let missing = [("kind", "Kind"), ("apiVersion", "apiVersion")]
         .into_iter()
         .find(|(key, _)| target.kind.is_custom() && missing(key));
     if let Some((_, shown)) = missing {
         let text = String::from_utf8_lossy(&request.body);
         let start: String = text.chars().take(30).collect();
-        let start = if start == text { start } else { format!("{start} ...") };
-        return Err(refuse(format!("Object '{shown}' is missing in '{text}' ({start})")));
+        let start = if start == text {
+            start
+        } else {
+            format!("{start} ...")
+        };
+        return Err(refuse(format!(
+            "Object '{shown}' is missing in '{text}' ({start})"
+        )));
     }
     Ok(body)
 }
 
 /// Refuses a body that says of itself that it is no object.
 fn check_media_type(request: &Request) -> Outcome<()> {
-    let known = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    let known = [
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+    ];
     let told = request.content_type.as_str();
     if told.is_empty() || known.contains(&told) {
         return Ok(());
@@ -271,7 +286,8 @@ pub(super) fn identify(request: &Request, target: &Target, body: &mut Value) -> 
     let told = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (told("apiVersion").to_owned(), told("kind").to_owned());
     let other = |found: &str, wanted: &str| !found.is_empty() && found != wanted;
-    if !target.kind.is_custom() && (other(&kind, &target.kind.kind) || other(&version, target.api_version())) {
+    if !target.kind.is_custom() && (other(&kind, &target.kind.kind) || other(&version, target.api_version()))
+    {
         let why = "it is another kind";
         if request.is_plain_patch() {
             return Err(Failure::unreadable_patch(body, why));
@@ -279,7 +295,10 @@ pub(super) fn identify(request: &Request, target: &Target, body: &mut Value) -> 
         let kind = if kind.is_empty() { &target.kind.kind } else { &kind };
         let version = version.rsplit('/').next().filter(|version| !version.is_empty());
         let version = version.unwrap_or_else(|| target.version_name());
-        let said = format!("{kind} in version {version:?} cannot be handled as a {}: {why}", target.kind.kind);
+        let said = format!(
+            "{kind} in version {version:?} cannot be handled as a {}: {why}",
+            target.kind.kind
+        );
         return Err(Failure::bad_request(said));
     }
     let Some(map) = body.as_object_mut() else {
@@ -437,6 +456,7 @@ pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
         Family::Pod => causes.extend(pods::validate(body)),
         Family::Service => causes.extend(services::validate(body)),
         Family::Lease => causes.extend(leases::validate(body)),
+        Family::Plain | Family::Secret => names::config_keys(body, &mut causes),
         Family::Event => causes.extend(events::validate(body, target.is_events_group())),
         Family::Definition => causes.extend(definition::validate(body)),
         Family::Custom => {

@@ -56,7 +56,9 @@ impl DeleteOptions {
     }
 
     fn from_json(body: &Value, dry_run: bool) -> Outcome<Self> {
-        let misfit = body.get("gracePeriodSeconds").is_some_and(|grace| !grace.is_i64() && !grace.is_null());
+        let misfit = body
+            .get("gracePeriodSeconds")
+            .is_some_and(|grace| !grace.is_i64() && !grace.is_null());
         if misfit {
             return Err(Failure::bad_request("json: gracePeriodSeconds is no number"));
         }
@@ -154,11 +156,10 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Answer> {
         let eviction = patch::read(&request.body)?;
-        let options =
-            DeleteOptions::from_json(
-                eviction.get("deleteOptions").unwrap_or(&Value::Null),
-                request.query.dry_run,
-            )?;
+        let options = DeleteOptions::from_json(
+            eviction.get("deleteOptions").unwrap_or(&Value::Null),
+            request.query.dry_run,
+        )?;
         let mut old = self.existing(request, target, name)?.clone();
         check_preconditions(target, &old, &options)?;
         if !options.dry_run {
@@ -176,7 +177,10 @@ impl Server {
             );
             old = self.store.replace(target, &old, value, old.applied.clone());
         }
-        let unconditional = DeleteOptions { version: None, ..options };
+        let unconditional = DeleteOptions {
+            version: None,
+            ..options
+        };
         self.delete_object(target, &old, &unconditional, now)?;
         Ok(Answer::value(201, &status::created()))
     }

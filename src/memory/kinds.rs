@@ -98,7 +98,8 @@ impl Kind {
             versions: vec![first],
             storage: 0,
             generation: matches!(family, Family::Pod | Family::Definition),
-            returns_deleted: matches!(family, Family::Pod | Family::Service | Family::Quota) || kind == "ServiceAccount",
+            returns_deleted: matches!(family, Family::Pod | Family::Service | Family::Quota)
+                || kind == "ServiceAccount",
         }
     }
 

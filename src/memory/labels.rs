@@ -71,13 +71,18 @@ pub(super) fn parse(text: &str) -> Result<Vec<LabelRequirement>, String> {
                         }
                     }
                     other => {
-                        return Err(format!("found '{}', expected: ',' or 'end of string'", other.text()));
+                        return Err(format!(
+                            "found '{}', expected: ',' or 'end of string'",
+                            other.text()
+                        ));
                     }
                 }
             }
             other => {
                 let found = other.text();
-                return Err(format!("found '{found}', expected: !, identifier, or 'end of string'"));
+                return Err(format!(
+                    "found '{found}', expected: !, identifier, or 'end of string'"
+                ));
             }
         }
     }
@@ -118,7 +123,11 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
             let longest = signs.map(|sign| sign.len()).max();
             let length = longest.unwrap_or(1);
             let sign = rest.get(..length).unwrap_or_default();
-            tokens.push(if longest.is_some() { Token::Sign(sign) } else { Token::Nonsense(sign) });
+            tokens.push(if longest.is_some() {
+                Token::Sign(sign)
+            } else {
+                Token::Nonsense(sign)
+            });
             length
         } else {
             let length = rest
@@ -164,7 +173,11 @@ impl<'t> Reader<'t> {
         let key = key.to_owned();
         let alone = matches!(self.peek(), Token::End | Token::Sign(","));
         if negated || alone {
-            let operator = if negated { Operator::Missing } else { Operator::Exists };
+            let operator = if negated {
+                Operator::Missing
+            } else {
+                Operator::Exists
+            };
             return Ok(LabelRequirement { key, operator });
         }
         let operator = match self.next() {
@@ -205,7 +218,12 @@ impl<'t> Reader<'t> {
                 values.insert(String::new());
             }
             Token::Word(_) | Token::Sign(",") => {}
-            other => return Err(format!("found '{}', expected: ',', ')' or identifier", other.text())),
+            other => {
+                return Err(format!(
+                    "found '{}', expected: ',', ')' or identifier",
+                    other.text()
+                ));
+            }
         }
         // Between two commas, and at either end, stands an empty value.
         let mut empty = true;

@@ -59,11 +59,7 @@ impl Server {
                     .map(|(_, object)| object.clone())
                     .collect()
             }
-            _ => self
-                .store
-                .iter(target.id, namespace, after)
-                .cloned()
-                .collect(),
+            _ => self.store.iter(target.id, namespace, after).cloned().collect(),
         };
         let shown_version = exact.unwrap_or(current);
         let limit = match usize::try_from(query.limit) {

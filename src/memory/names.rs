@@ -19,6 +19,8 @@ const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-',
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
+    'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 /// All keys and values of the annotations together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
@@ -71,7 +73,8 @@ pub(super) fn label_1035(text: &str) -> Option<String> {
 }
 
 pub(super) fn subdomain(text: &str) -> Option<String> {
-    at_most(text, 253, "characters").or_else(|| (!text.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()))
+    at_most(text, 253, "characters")
+        .or_else(|| (!text.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()))
 }
 
 fn is_name_part(text: &str) -> bool {
@@ -112,7 +115,8 @@ pub(super) fn qualified(key: &str) -> Vec<String> {
 }
 
 pub(super) fn label_value(value: &str) -> Option<String> {
-    at_most(value, 63, "bytes").or_else(|| (!value.is_empty() && !is_name_part(value)).then(|| LABEL_VALUE.to_owned()))
+    at_most(value, 63, "bytes")
+        .or_else(|| (!value.is_empty() && !is_name_part(value)).then(|| LABEL_VALUE.to_owned()))
 }
 
 /// Checks a map of labels, whether metadata's or a selector's.
@@ -154,7 +158,10 @@ pub(super) fn metadata(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
         for why in &wrong {
             causes.push(Cause::invalid_text("metadata.finalizers", name, why));
         }
-        if wrong.is_empty() && !name.contains('/') && !matches!(name, "orphan" | "foregroundDeletion" | "kubernetes") {
+        if wrong.is_empty()
+            && !name.contains('/')
+            && !matches!(name, "orphan" | "foregroundDeletion" | "kubernetes")
+        {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid_text(
                 format!("metadata.finalizers[{index}]"),
@@ -167,7 +174,7 @@ pub(super) fn metadata(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
 }
 
 fn owner_references(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
-    let mut controllers = 0;
+    let mut controllers = Vec::new();
     for reference in array(meta.get("ownerReferences")) {
         for (key, why) in [
             ("apiVersion", "version must not be empty"),
@@ -185,11 +192,51 @@ fn owner_references(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
                 causes.push(Cause::invalid_text(field, "", why));
             }
         }
-        controllers += usize::from(reference.get("controller") == Some(&Value::Bool(true)));
+        if reference.get("controller") == Some(&Value::Bool(true)) {
+            let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
+        }
     }
-    if controllers > 1 {
-        let why = "Only one reference can have Controller set to true.";
-        causes.push(Cause::invalid_text("metadata.ownerReferences", "", why));
+    if let [one, other, ..] = controllers.as_slice() {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {one} and {other}"
+        );
+        let shown: Vec<String> = array(meta.get("ownerReferences")).map(shown_reference).collect();
+        let shown = format!("[{}]", shown.join(","));
+        causes.push(Cause::invalid_shown("metadata.ownerReferences", &shown, &why));
+    }
+}
+
+/// A reference with its members in the order of their declaration.
+fn shown_reference(reference: &Value) -> String {
+    let keys = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let members: Vec<String> = keys
+        .into_iter()
+        .filter_map(|key| Some(format!("{key:?}:{}", reference.get(key)?)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// Checks the keys of a config map's or a secret's data.
+pub(super) fn config_keys(object: &Value, causes: &mut Vec<Cause>) {
+    for field in ["data", "binaryData"] {
+        for key in object.get(field).and_then(Value::as_object).into_iter().flatten() {
+            let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+            if !key.0.bytes().all(fits) {
+                causes.push(Cause::invalid_text(
+                    format!("{field}[{}]", key.0),
+                    key.0,
+                    CONFIG_KEY,
+                ));
+            }
+        }
     }
 }
 

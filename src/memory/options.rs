@@ -36,7 +36,10 @@ pub(super) fn check_write(request: &Request) -> Outcome<()> {
         causes.push(Cause::required("fieldManager", "is required for apply patch"));
     }
     if request.is_plain_patch() && query.force {
-        causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
+        causes.push(Cause::forbidden(
+            "force",
+            "may not be specified for non-apply patch",
+        ));
     }
     if query.dry_run_modes.iter().any(|mode| mode != "All") {
         let modes = Value::from(query.dry_run_modes.clone());

@@ -28,10 +28,15 @@ impl Resume {
 
     /// The token of a list of one namespace or all.
     pub(super) fn write(&self, namespace: Option<&str>) -> String {
+        self.start(namespace, "/")
+    }
+
+    /// The server's cache begins the place in a namespace with a slash, the store does not.
+    fn start(&self, namespace: Option<&str>, slash: &str) -> String {
         let (space, name) = &self.after;
         let start = match namespace {
             None if !space.is_empty() => format!("{space}/{name}\0"),
-            Some(_) => format!("/{name}\0"),
+            Some(_) => format!("{slash}{name}\0"),
             None => format!("{name}\0"),
         };
         let token = json!({"v": VERSION, "rv": self.version, "start": start});
@@ -44,23 +49,30 @@ impl Resume {
             version: -1,
             after: self.after.clone(),
         };
-        now.write(namespace)
+        now.start(namespace, "")
     }
 
     pub(super) fn read(token: &str, namespace: Option<&str>) -> Outcome<Self> {
         let refuse = |why: &str| {
-            Failure::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+            Failure::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
         };
         let bytes = base64::read_url(token).ok_or_else(|| refuse("illegal base64 data"))?;
         let token: Value = serde_json::from_slice(&bytes).map_err(|error| refuse(&error.to_string()))?;
         let text = |key: &str| token.get(key).and_then(Value::as_str).unwrap_or_default();
         if text("v") != VERSION {
-            return Err(refuse(&format!("server does not recognize this encoded version {}", text("v"))));
+            return Err(refuse(&format!(
+                "server does not recognize this encoded version {}",
+                text("v")
+            )));
         }
         let version = token.get("rv").and_then(Value::as_i64).unwrap_or_default();
         let start = text("start");
         if version == 0 || start.is_empty() {
-            return Err(refuse("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
+            return Err(refuse(
+                "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            ));
         }
         if start.split('/').any(|part| part == "..") {
             return Err(refuse(start));

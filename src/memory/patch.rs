@@ -118,7 +118,9 @@ pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
     let patch: Value = serde_json::from_slice(body)
         .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
     if !patch.is_array() {
-        return Err(Failure::bad_request("error decoding patch: json: no list of operations"));
+        return Err(Failure::bad_request(
+            "error decoding patch: json: no list of operations",
+        ));
     }
     let patch = json_patch::Patch::deserialize(patch).map_err(|_| Failure::unprocessable())?;
     let copies = patch
@@ -146,7 +148,9 @@ pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
 }
 
 fn is_absent_member(object: &Value, path: &str) -> bool {
-    let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
+    let parent = path
+        .rsplit_once('/')
+        .and_then(|(parent, _)| object.pointer(parent));
     parent.is_some_and(Value::is_object) && object.pointer(path).is_none()
 }
 
@@ -175,7 +179,9 @@ pub(super) fn strategic(object: &mut Value, patch: Value, spot: Spot<'_>) -> Out
         *object = patch;
         return Ok(());
     };
-    let said = members.contains_key("$patch").then(|| go_text(&Value::Object(members.clone())));
+    let said = members
+        .contains_key("$patch")
+        .then(|| go_text(&Value::Object(members.clone())));
     let directive = members.remove("$patch");
     match directive.as_ref().and_then(Value::as_str) {
         None | Some("merge") => {}

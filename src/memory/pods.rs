@@ -180,7 +180,10 @@ pub(super) fn complete_status(status: &mut Map<String, Value>) {
         for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
             for state in ["state", "lastState"] {
                 let state = container.entry(state).or_insert_with(|| json!({}));
-                for (phase, times) in [("running", &["startedAt"][..]), ("terminated", &["startedAt", "finishedAt"])] {
+                for (phase, times) in [
+                    ("running", &["startedAt"][..]),
+                    ("terminated", &["startedAt", "finishedAt"]),
+                ] {
                     if let Some(phase) = state.get_mut(phase).and_then(Value::as_object_mut) {
                         for time in times {
                             phase.entry(*time).or_insert(Value::Null);
@@ -438,13 +441,19 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
         spec
     };
     let count = |pod: &Value, key: &str| array(pod.get("spec").and_then(|spec| spec.get(key))).count();
-    for (key, word) in [("containers", "containers"), ("initContainers", "init containers")] {
+    for (key, word) in [
+        ("containers", "containers"),
+        ("initContainers", "init containers"),
+    ] {
         if count(new, key) != count(old, key) {
             let why = format!("pod updates may not add or remove {word}");
             return vec![Cause::forbidden(format!("spec.{key}"), &why)];
         }
     }
-    let deadline = |pod: &Value| pod.get("spec").and_then(|spec| spec.get("activeDeadlineSeconds")?.as_i64());
+    let deadline = |pod: &Value| {
+        pod.get("spec")
+            .and_then(|spec| spec.get("activeDeadlineSeconds")?.as_i64())
+    };
     let field = "spec.activeDeadlineSeconds";
     match (deadline(old), deadline(new)) {
         (Some(before), Some(after)) if after > before => {

@@ -201,7 +201,6 @@ impl Query {
         query.dry_run = !query.dry_run_modes.is_empty();
         Ok(query)
     }
-
 }
 
 fn flag(value: &str) -> bool {

@@ -167,9 +167,5 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
         return Vec::new();
     }
     let why = "may not change once set";
-    vec![Cause::invalid(
-        "spec.clusterIPs[0]",
-        &json!([ip(new)]),
-        why,
-    )]
+    vec![Cause::invalid("spec.clusterIPs[0]", &json!([ip(new)]), why)]
 }

@@ -4,9 +4,7 @@
 use k8s_openapi::{
     api::{
         coordination::v1::Lease,
-        core::v1::{
-            ConfigMap, Event, Namespace, Node, Pod, ResourceQuota, Secret, Service, ServiceAccount,
-        },
+        core::v1::{ConfigMap, Event, Namespace, Node, Pod, ResourceQuota, Secret, Service, ServiceAccount},
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
@@ -130,9 +128,9 @@ fn tidy(value: &mut Value, of: &str) -> Result<(), String> {
 /// Times that are told to the microsecond are not taken otherwise.
 fn fine(time: &Value) -> Result<(), String> {
     let Some(text) = time.as_str() else { return Ok(()) };
-    let digits = text.split_once('.').map_or(0, |(_, rest)| {
-        rest.bytes().take_while(u8::is_ascii_digit).count()
-    });
+    let digits = text
+        .split_once('.')
+        .map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
     if digits == 6 {
         return Ok(());
     }

@@ -59,6 +59,15 @@ impl Cause {
         }
     }
 
+    /// The same of a value that is shown otherwise than as JSON.
+    pub(super) fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {shown}: {detail}"),
+        }
+    }
+
     pub(super) fn wrong_type(field: impl Into<String>, found: &str, wanted: &str) -> Self {
         let field = field.into();
         let message =
@@ -228,7 +237,10 @@ impl Failure {
 
     /// A verb that custom kinds do not have at this path.
     pub(super) fn verb_not_supported(target: &Target, verb: &str) -> Box<Self> {
-        let message = format!("{verb} is not supported on resources of kind {:?}", target.resource());
+        let message = format!(
+            "{verb} is not supported on resources of kind {:?}",
+            target.resource()
+        );
         Box::new(Self::new(405, "MethodNotAllowed", message).about(target, ""))
     }
 
@@ -251,7 +263,10 @@ impl Failure {
 
     /// A deletion that was meant for an object in another state. It names the kind in the place of the resource.
     pub(super) fn precondition(target: &Target, name: &str, why: &str) -> Box<Self> {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", target.qualified_kind());
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            target.qualified_kind()
+        );
         let failure = Self::new(409, "Conflict", message)
             .detail("name", name)
             .detail("group", target.group())
@@ -324,7 +339,11 @@ impl Failure {
 
     pub(super) fn invalid(target: &Target, name: &str, causes: &[Cause]) -> Box<Self> {
         // Events are checked as those of the core group.
-        let group = if target.is_events_group() { "" } else { target.group() };
+        let group = if target.is_events_group() {
+            ""
+        } else {
+            target.group()
+        };
         Self::invalid_kind(group, &target.kind.kind, name, causes)
     }
 

@@ -295,7 +295,10 @@ fn read_object(body: &[u8]) -> Outcome<Value> {
     match serde_json::from_slice(body) {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
-        Err(error) => Err(Failure::bad_request(format!("error decoding patch: {}", patch::words(&error)))),
+        Err(error) => Err(Failure::bad_request(format!(
+            "error decoding patch: {}",
+            patch::words(&error)
+        ))),
     }
 }
 

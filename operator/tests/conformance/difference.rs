@@ -86,7 +86,13 @@ mod tests {
         assert_eq!(between(real.clone(), memory.clone(), &known).len(), 0);
         // Gone, and changed.
         assert_eq!(between(real.clone(), real.clone(), &known).len(), 1);
-        assert_eq!(between(json!({"body": {"a": 2}}), memory.clone(), &known).len(), 1);
-        assert_eq!(between(real.clone(), real, &named(Some(json!(1)), Some(json!(1)))).len(), 1);
+        assert_eq!(
+            between(json!({"body": {"a": 2}}), memory.clone(), &known).len(),
+            1
+        );
+        assert_eq!(
+            between(real.clone(), real, &named(Some(json!(1)), Some(json!(1)))).len(),
+            1
+        );
     }
 }

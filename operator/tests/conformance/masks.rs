@@ -53,7 +53,7 @@ impl Masks {
         let is_cursor = members.contains_key("remainingItemCount") || !members.contains_key("name");
         for key in keys {
             let value = &members[key];
-                if key == "managedFields" {
+            if key == "managedFields" {
                 continue;
             }
             let text = value.as_str().unwrap_or_default();
@@ -103,7 +103,10 @@ impl Masks {
         } else if let (true, Some(end)) = (hidden.starts_with("Invalid value: \"{"), hidden.rfind("}\": ")) {
             hidden.replace_range(16..end + 1, "<the object>");
         }
-        let said = DECODERS.iter().find_map(|marker| Some(hidden.find(marker)? + marker.len()));
+        let ends = DECODERS
+            .iter()
+            .filter_map(|marker| Some(hidden.find(marker)? + marker.len()));
+        let said = ends.min();
         if let Some(end) = said.filter(|_| !hidden.contains("strict decoding error")) {
             hidden.truncate(end);
         }
@@ -175,9 +178,7 @@ mod tests {
     #[test]
     fn the_same_value_has_the_same_mask() {
         let mut masks = Masks::default();
-        let object = |uid: &str, owner: &str| {
-            json!({"metadata": {"uid": uid, "ownerReferences": [{"name": "b", "uid": owner}]}})
-        };
+        let object = |uid: &str, owner: &str| json!({"metadata": {"uid": uid, "ownerReferences": [{"name": "b", "uid": owner}]}});
         let one = masks.hide(&object("u1", "u2"));
         let mut others = Masks::default();
         assert_eq!(one, others.hide(&object("x", "y")));

@@ -8,13 +8,14 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use training_job_testing::cluster::PATIENCE;
 
 use crate::difference;
 use crate::masks::Masks;
 use crate::memory::Memory;
 use crate::real;
 use crate::script::{Script, Step, fill, fill_value};
-use crate::watches::{NOTHING, PATIENCE, Watch};
+use crate::watches::{NOTHING, Watch};
 
 /// One server, with what it said so far.
 struct Player {
@@ -38,7 +39,9 @@ pub(crate) async fn script(script: Script) {
     for (index, step) in script.steps.iter().enumerate() {
         let (one, other) = match &step.compact {
             Some(version) => {
-                plane.compact(fill(version, &real.names).parse().expect("a version")).await;
+                plane
+                    .compact(fill(version, &real.names).parse().expect("a version"))
+                    .await;
                 memory.compact();
                 (Value::Null, Value::Null)
             }
@@ -46,7 +49,10 @@ pub(crate) async fn script(script: Script) {
         };
         let mut found = Vec::new();
         if let Some(code) = step.code.filter(|code| one["code"] != *code) {
-            found.push(format!("the real API server answers with {} instead of {code}", one["code"]));
+            found.push(format!(
+                "the real API server answers with {} instead of {code}",
+                one["code"]
+            ));
         }
         found.extend(difference::between(one, other, &step.differs));
         if !found.is_empty() {
@@ -73,7 +79,8 @@ impl Player {
             names,
             watches: BTreeMap::new(),
         };
-        let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": script.namespace()}});
+        let space =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": script.namespace()}});
         for object in std::iter::once(&space).chain(&script.before) {
             player.prepare(object).await;
         }
@@ -87,7 +94,10 @@ impl Player {
         let root = if version.contains('/') { "apis" } else { "api" };
         let plural = object["kind"].as_str().expect("a kind").to_lowercase() + "s";
         let path = match object["metadata"]["namespace"].as_str() {
-            Some(space) => format!("/{root}/{version}/namespaces/{}/{plural}", fill(space, &self.names)),
+            Some(space) => format!(
+                "/{root}/{version}/namespaces/{}/{plural}",
+                fill(space, &self.names)
+            ),
             None => format!("/{root}/{version}/{plural}"),
         };
         let (code, answer) = post(&self.client, &path, &fill_value(object, &self.names)).await;

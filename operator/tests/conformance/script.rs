@@ -107,7 +107,9 @@ impl Step {
             ("await ", &self.r#await),
             ("compact ", &self.compact),
         ];
-        let said = parts.iter().find_map(|(word, part)| Some(format!("{word}{}", part.as_ref()?)));
+        let said = parts
+            .iter()
+            .find_map(|(word, part)| Some(format!("{word}{}", part.as_ref()?)));
         said.expect("a step does something")
     }
 }

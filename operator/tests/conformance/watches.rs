@@ -7,9 +7,10 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 use tokio::time::timeout;
+use training_job_testing::cluster::PATIENCE;
+
 /// What is compared when nothing came for long.
 pub(crate) const NOTHING: &str = "nothing came";
-pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(8); // XXX
 
 /// An open watch.
 pub(crate) struct Watch {
@@ -19,7 +20,9 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) async fn open(client: &Client, path: &str) -> Self {
         let separator = if path.contains('?') { '&' } else { '?' };
-        let request = Request::get(format!("{path}{separator}watch=1")).body(Vec::new()).unwrap();
+        let request = Request::get(format!("{path}{separator}watch=1"))
+            .body(Vec::new())
+            .unwrap();
         let stream = client.request_stream(request).await;
         let stream = stream.unwrap_or_else(|e| panic!("no watch of {path}: {e}"));
         Self {
