@@ -101,12 +101,9 @@ compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
 crds: build ## Write crds/ anew
 	$(OPERATOR) crds --dir crds
 
-docs: toolchain ## Write the code and the matrix in docs/ anew, from the files that they are taken from
+docs: toolchain ## Write the code, the matrix and the defects in docs/ anew, from what they are taken from
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-simulation --test matrix_table
-
-docs: toolchain ## Write the code in docs/ anew, from the files that it is taken from, and docs/defects.md
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-testing --test defects
 
 .PHONY: defects mutants

@@ -47,7 +47,12 @@ pub(super) fn apply(
         drop_missing(live, last, &config, &others, spot);
     }
     merge(live, &config, spot);
-    applied.insert(manager.to_owned(), config);
+    if config.as_object().is_some_and(Map::is_empty) {
+        applied.remove(manager);
+    } else {
+        applied.insert(manager.to_owned(), config);
+    }
+    applied.retain(|_, theirs| !theirs.as_object().is_some_and(Map::is_empty));
     Ok(())
 }
 
@@ -67,6 +72,9 @@ fn owned_part(config: &Value) -> Value {
                 "creationTimestamp",
             ] {
                 meta.remove(key);
+            }
+            if meta.is_empty() {
+                map.remove("metadata");
             }
         }
     }
@@ -215,11 +223,26 @@ fn differing(
                     continue;
                 };
                 let live = counterpart(Some(live), &rule, element).unwrap_or(&Value::Null);
-                differing(element, other, live, &format!("{path}[]"), spot.element(), found);
+                let path = format!("{path}{}", element_path(&rule, element));
+                differing(element, other, live, &path, spot.element(), found);
             }
         }
         _ if config != live => found.push(path.to_owned()),
         _ => {}
+    }
+}
+
+/// An element as paths name it: `[name="main"]`.
+fn element_path(rule: &ListRule<'_>, element: &Value) -> String {
+    match rule {
+        ListRule::Keyed(keys) => {
+            let parts: Vec<String> = keys
+                .iter()
+                .map(|key| format!("{key}={}", element.get(key).unwrap_or(&Value::Null)))
+                .collect();
+            format!("[{}]", parts.join(","))
+        }
+        _ => format!("[{element}]"),
     }
 }
 
@@ -234,6 +257,9 @@ fn give_up(theirs: &mut Value, config: &Value, live: &Value, spot: Spot<'_>) {
         let live = live.get(key).unwrap_or(&Value::Null);
         if value.is_object() && other.is_object() {
             give_up(other, value, live, spot.member(key));
+            if other.as_object().is_some_and(Map::is_empty) {
+                gone.push(key.clone());
+            }
         } else if value != live {
             gone.push(key.clone());
         }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::{
     create::meta_text,
     kinds::Target,
-    patch,
+    patch, pods,
     request::Request,
     server::{Answer, Server},
-    status::{self, Cause, Failure, Outcome},
+    status::{self, Failure, Outcome},
     update::uid_conflict,
 };
 
@@ -30,13 +30,12 @@ impl Server {
             .unwrap_or_default()
             .to_owned();
         if node.is_empty() {
-            let cause = Cause::required("target.name", "");
-            return Err(Failure::invalid(target, name, &[cause]));
+            return Err(Failure::internal("target.name: Required value"));
         }
         let old = self.existing(request, target, name)?.clone();
         let uid = meta_text(&binding, "uid");
         if !uid.is_empty() && uid != old.uid() {
-            return Err(uid_conflict(target, name, uid, old.uid()));
+            return Err(uid_conflict(target, &old, uid));
         }
         let assigned = old
             .get("spec")
@@ -44,11 +43,11 @@ impl Server {
             .and_then(Value::as_str);
         if old.is_deleting() {
             let why = format!("pod {name} is being deleted, cannot be assigned to a host");
-            return Err(Failure::conflict(target, name, &why));
+            return Err(Failure::binding_conflict(name, &why));
         }
         if let Some(assigned) = assigned.filter(|assigned| !assigned.is_empty()) {
             let why = format!("pod {name} is already assigned to node {assigned:?}");
-            return Err(Failure::conflict(target, name, &why));
+            return Err(Failure::binding_conflict(name, &why));
         }
         let stamp = self.stamp(now);
         let mut value = old.value().clone();
@@ -56,15 +55,7 @@ impl Server {
             spec.insert("nodeName".to_owned(), Value::from(node));
         }
         let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": stamp});
-        if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut)
-            && let Some(conditions) = status
-                .entry("conditions")
-                .or_insert_with(|| json!([]))
-                .as_array_mut()
-        {
-            conditions.retain(|condition| condition.get("type") != scheduled.get("type"));
-            conditions.push(scheduled);
-        }
+        pods::add_condition(&mut value, scheduled);
         if !request.query.dry_run {
             self.store.replace(target, &old, value, old.applied.clone());
         }

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    definition, events,
+    base64, definition, events,
     kinds::{Family, Target},
-    names,
+    leases, names,
     object::{Applied, Object},
     patch, pods,
     request::Request,
     server::{Answer, Server},
-    services,
+    services, shape,
     status::{Cause, Failure, Outcome},
 };
 
@@ -24,7 +25,8 @@ const GENERATED_TRIES: usize = 8;
 
 impl Server {
     pub(super) fn create(&mut self, request: &Request, target: &Target, now: Timestamp) -> Outcome<Answer> {
-        let body = patch::read(&request.body)?;
+        check_media_type(request)?;
+        let body = read_body(request, target)?;
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         let object = self.create_from(request, target, namespace, body, None, now)?;
         Ok(self.shown(201, request, target, &object))
@@ -40,8 +42,8 @@ impl Server {
         applied: Option<Arc<Applied>>,
         now: Timestamp,
     ) -> Outcome<Arc<Object>> {
-        identify(target, &mut body)?;
-        names::settle_metadata(&mut body)?;
+        identify(request, target, &mut body)?;
+        names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
         let told = meta_text(&body, "namespace");
         if !told.is_empty() && told != namespace {
             let why = "the namespace of the provided object does not match the namespace sent on the request";
@@ -51,9 +53,9 @@ impl Server {
             self.admit_namespace(target, &body, namespace, now)?;
         }
         target.absorb(&mut body);
-        let unknown = settle(target, &mut body)?;
+        let unknown = settle(request, target, &mut body)?;
         if request.query.strict && !unknown.is_empty() {
-            return Err(strict_failure(&unknown));
+            return Err(strict_failure(request, target, &body, &unknown));
         }
         self.insert(target, namespace, body, applied, request.query.dry_run, now)
     }
@@ -109,7 +111,6 @@ impl Server {
         }
         meta.remove("deletionTimestamp");
         meta.remove("deletionGracePeriodSeconds");
-        meta.remove("generation");
         meta.insert("uid".to_owned(), Value::from(uid));
         meta.insert("creationTimestamp".to_owned(), Value::from(stamp.as_str()));
         if target.kind.generation {
@@ -132,11 +133,18 @@ impl Server {
         if !causes.is_empty() {
             return Err(Failure::invalid(target, &name, &causes));
         }
-        if !generated && self.store.get(target.id, namespace, &name).is_some() {
-            return Err(Failure::already_exists(target, &name));
+        if target.kind.namespaced {
+            self.admit_quota(target, namespace, &body)?;
+        }
+        if !generated && let Some(known) = self.store.get(target.id, namespace, &name) {
+            return Err(if known.is_deleting() {
+                Failure::still_exists(target, &name)
+            } else {
+                Failure::already_exists(target, &name)
+            });
         }
         if dry_run {
-            return Ok(Arc::new(Object::new(body, self.store.version(), None)));
+            return Ok(Arc::new(Object::unstored(body)));
         }
         let object = self.store.add(target, body, applied);
         if target.kind.family == Family::Definition {
@@ -170,11 +178,15 @@ impl Server {
         if target.kind.family == Family::Service {
             services::set_defaults(body, || self.next_address());
         }
+        if target.kind.family == Family::Pod {
+            pods::admit(body);
+        }
         let name = meta_text(body, "name").to_owned();
         let status = match target.kind.family {
             Family::Pod => Some(pods::first_status(body)),
             Family::Service => Some(services::first_status()),
             Family::Namespace => Some(json!({"phase": "Active"})),
+            Family::Quota => Some(json!({})),
             Family::Definition => Some(
                 json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null}),
             ),
@@ -218,8 +230,77 @@ pub(super) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
         .unwrap_or_default()
 }
 
+/// Reads the body of a request that is a whole object; a custom one has to name its kind.
+pub(super) fn read_body(request: &Request, target: &Target) -> Outcome<Value> {
+    let kind = &target.kind.kind;
+    let refuse = |why: String| {
+        Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why}"
+        ))
+    };
+    let unread = |why: String| refuse(format!("couldn't get version/kind; json parse error: {why}"));
+    let body: Value = serde_json::from_slice(&request.body).map_err(|error| unread(patch::words(&error)))?;
+    if !body.is_object() {
+        return Err(unread("json: no object".to_owned()));
+    }
+    let missing = |key: &str| {
+        body.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .is_empty()
+    };
+    let missing = [("kind", "Kind"), ("apiVersion", "apiVersion")]
+        .into_iter()
+        .find(|(key, _)| target.kind.is_custom() && missing(key));
+    if let Some((_, shown)) = missing {
+        let text = String::from_utf8_lossy(&request.body);
+        let start: String = text.chars().take(30).collect();
+        let start = if start == text {
+            start
+        } else {
+            format!("{start} ...")
+        };
+        return Err(refuse(format!(
+            "Object '{shown}' is missing in '{text}' ({start})"
+        )));
+    }
+    Ok(body)
+}
+
+/// Refuses a body that says of itself that it is no object.
+fn check_media_type(request: &Request) -> Outcome<()> {
+    let known = [
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+    ];
+    let told = request.content_type.as_str();
+    if told.is_empty() || known.contains(&told) {
+        return Ok(());
+    }
+    Err(Failure::unsupported_media_type(&known.join(", ")))
+}
+
 /// Checks that a body is of the kind and version its path says.
-pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
+pub(super) fn identify(request: &Request, target: &Target, body: &mut Value) -> Outcome<()> {
+    let told = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (told("apiVersion").to_owned(), told("kind").to_owned());
+    let other = |found: &str, wanted: &str| !found.is_empty() && found != wanted;
+    if !target.kind.is_custom() && (other(&kind, &target.kind.kind) || other(&version, target.api_version()))
+    {
+        let why = "it is another kind";
+        if request.is_plain_patch() {
+            return Err(Failure::unreadable_patch(body, why));
+        }
+        let kind = if kind.is_empty() { &target.kind.kind } else { &kind };
+        let version = version.rsplit('/').next().filter(|version| !version.is_empty());
+        let version = version.unwrap_or_else(|| target.version_name());
+        let said = format!(
+            "{kind} in version {version:?} cannot be handled as a {}: {why}",
+            target.kind.kind
+        );
+        return Err(Failure::bad_request(said));
+    }
     let Some(map) = body.as_object_mut() else {
         return Err(Failure::bad_request("the object provided is not a JSON object"));
     };
@@ -229,9 +310,6 @@ pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
     ];
     for (key, wanted) in wanted {
         match map.get(key).and_then(Value::as_str) {
-            None | Some("") if target.kind.is_custom() => {
-                return Err(Failure::bad_request(format!("Object '{key}' is missing")));
-            }
             None | Some("") => {
                 map.insert(key.to_owned(), Value::from(wanted));
             }
@@ -242,9 +320,10 @@ pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
                 )));
             }
             Some(found) => {
-                return Err(Failure::bad_request(format!(
-                    "{found} cannot be handled as a {wanted}"
-                )));
+                let cause = Cause::invalid_text("kind", found, &format!("must be {wanted}"));
+                let found = found.to_owned();
+                let name = meta_text(body, "name");
+                return Err(Failure::invalid_kind(target.group(), &found, name, &[cause]));
             }
         }
     }
@@ -252,33 +331,39 @@ pub(super) fn identify(target: &Target, body: &mut Value) -> Outcome<()> {
 }
 
 /// The same as [`settle`] after a write of the status alone, whose object is settled already but for that.
-pub(super) fn settle_status(target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
+pub(super) fn settle_status(request: &Request, target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
     if target.kind.family != Family::Pod {
-        return settle(target, body);
+        return settle(request, target, body);
     }
     if let Some(status) = body.get_mut("status") {
         drop_nulls(status);
-        decode::<k8s_openapi::api::core::v1::PodStatus>("Pod", status)?;
+        if let Err(error) = k8s_openapi::api::core::v1::PodStatus::deserialize(&*status) {
+            return Err(undecodable(request, target, body, &error.to_string()));
+        }
     }
+    show_times(target, body);
     Ok(Vec::new())
 }
 
 /// Brings an object of the stored version into its canonical form; names the members that were unknown.
-pub(super) fn settle(target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
+pub(super) fn settle(request: &Request, target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
     match target.kind.family {
-        Family::Custom => return Ok(definition::settle(target, body)),
+        Family::Custom => {
+            let found = shape::fit_metadata(body);
+            let mut unknown = found.map_err(|why| undecodable(request, target, body, &why))?;
+            unknown.extend(definition::settle(target, body));
+            return Ok(unknown);
+        }
         Family::Definition => {
             definition::set_defaults(body);
             return Ok(Vec::new());
         }
         _ => drop_nulls(body),
     }
+    let found = shape::fit(target, body);
+    let unknown = found.map_err(|why| undecodable(request, target, body, &why))?;
     match target.kind.family {
-        Family::Pod => {
-            decode::<k8s_openapi::api::core::v1::Pod>("Pod", body)?;
-            pods::set_defaults(body);
-        }
-        Family::Service => decode::<k8s_openapi::api::core::v1::Service>("Service", body)?,
+        Family::Pod => pods::set_defaults(body),
         Family::Event => {
             if let Some(map) = body.as_object_mut() {
                 events::set_defaults(map);
@@ -287,16 +372,32 @@ pub(super) fn settle(target: &Target, body: &mut Value) -> Outcome<Vec<String>> 
         Family::Secret => settle_secret(body),
         _ => {}
     }
-    Ok(Vec::new())
+    show_times(target, body);
+    Ok(unknown)
 }
 
-/// Refuses members of the wrong JSON type, as decoding into the real type does.
-fn decode<'a, T: serde::Deserialize<'a>>(kind: &str, body: &'a Value) -> Outcome<()> {
-    T::deserialize(body).map(drop).map_err(|error| {
-        Failure::bad_request(format!(
-            "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
-        ))
-    })
+fn show_times(target: &Target, body: &mut Value) {
+    let Some(status) = body.get_mut("status").and_then(Value::as_object_mut) else {
+        return;
+    };
+    match target.kind.family {
+        Family::Pod => pods::complete_status(status),
+        Family::Node => shape::show_times(status, ["lastHeartbeatTime", "lastTransitionTime"]),
+        _ => {}
+    }
+}
+
+/// An object that cannot be read as one of its kind.
+pub(super) fn undecodable(request: &Request, target: &Target, object: &Value, why: &str) -> Box<Failure> {
+    if request.is_plain_patch() {
+        return Failure::unreadable_patch(object, &format!("json: {why}"));
+    }
+    Failure::bad_request(format!("{}: json: {why}", unhandled(target)))
+}
+
+fn unhandled(target: &Target) -> String {
+    let (kind, version) = (&target.kind.kind, target.version_name());
+    format!("{kind} in version {version:?} cannot be handled as a {kind}")
 }
 
 fn drop_nulls(value: &mut Value) {
@@ -322,33 +423,24 @@ fn settle_secret(secret: &mut Value) {
     for (key, text) in texts {
         data.insert(
             key,
-            Value::from(base64(text.as_str().unwrap_or_default().as_bytes())),
+            Value::from(base64::standard(text.as_str().unwrap_or_default().as_bytes())),
         );
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS.get((bits >> (18 - 6 * place) & 63) as usize).copied();
-            text.push(if place <= chunk.len() {
-                digit.map_or('=', char::from)
-            } else {
-                '='
-            });
-        }
-    }
-    text
 }
 
 /// Everything that is checked about an object of the stored version.
 pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = meta_text(body, "name");
+    let base = meta_text(body, "generateName");
+    let masked = base.strip_suffix('-').map(|base| format!("{base}a"));
+    let base_rule = target.kind.name_rule();
+    if let Some(why) = (!base.is_empty())
+        .then(|| base_rule.broken_by(masked.as_deref().unwrap_or(base)))
+        .flatten()
+    {
+        causes.push(Cause::invalid_text("metadata.generateName", base, &why));
+    }
     if name.is_empty() {
         causes.push(Cause::required(
             "metadata.name",
@@ -363,11 +455,16 @@ pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
     match target.kind.family {
         Family::Pod => causes.extend(pods::validate(body)),
         Family::Service => causes.extend(services::validate(body)),
+        Family::Lease => causes.extend(leases::validate(body)),
+        Family::Plain | Family::Secret => names::config_keys(body, &mut causes),
         Family::Event => causes.extend(events::validate(body, target.is_events_group())),
         Family::Definition => causes.extend(definition::validate(body)),
         Family::Custom => {
             if let Some(schema) = target.schema() {
                 schema.validate(body, &mut causes);
+                if target.has_rules() && causes.iter().any(Cause::blocks_rules) {
+                    causes.push(Cause::rules_unchecked());
+                }
             }
         }
         _ => {}
@@ -375,28 +472,20 @@ pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
     causes
 }
 
-pub(super) fn strict_failure(unknown: &[String]) -> Box<Failure> {
-    let listed: Vec<String> = unknown
+pub(super) fn strict_failure(
+    request: &Request,
+    target: &Target,
+    object: &Value,
+    unknown: &[String],
+) -> Box<Failure> {
+    let mut listed: Vec<String> = unknown
         .iter()
         .map(|path| format!("unknown field {path:?}"))
         .collect();
-    Failure::bad_request(format!("strict decoding error: {}", listed.join(", ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_pads() {
-        for (plain, coded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-        ] {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
+    listed.sort();
+    let said = format!("strict decoding error: {}", listed.join(", "));
+    if request.is_plain_patch() {
+        return Failure::unreadable_patch(object, &said);
     }
+    Failure::bad_request(format!("{}: {said}", unhandled(target)))
 }

@@ -130,6 +130,9 @@ pub(super) fn kind(definition: &Value) -> Option<Kind> {
                 .get("subresources")
                 .and_then(|resources| resources.get("status"))
                 .is_some_and(|status| !status.is_null());
+            read.rules = version
+                .get("schema")
+                .is_some_and(|schema| schema.to_string().contains("\"x-kubernetes-validations\""));
             read.schema = version
                 .get("schema")
                 .and_then(|schema| schema.get("openAPIV3Schema"))

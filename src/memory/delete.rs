@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     definition,
     kinds::{Family, Target},
     names,
     object::Object,
-    patch,
+    patch, pods,
     request::Request,
     server::{Answer, Server},
-    status::{self, Failure, Outcome},
+    status::{self, Cause, Failure, Outcome},
     update::bump_generation,
 };
 
@@ -41,44 +41,60 @@ impl DeleteOptions {
         }
     }
 
+    /// A body is all that counts, if there is one.
     fn read(request: &Request) -> Outcome<Self> {
-        let body = if request.body.is_empty() {
-            json!({})
-        } else {
-            patch::read(&request.body)?
-        };
-        Self::from_json(&body, request)
+        let query = &request.query;
+        if !request.body.is_empty() {
+            return Self::from_json(&patch::read(&request.body)?, query.dry_run);
+        }
+        let mut options = Self::from_json(&json!({}), query.dry_run)?;
+        options.grace_seconds = query.grace_seconds;
+        if let Some(policy) = query.propagation.as_deref() {
+            options.propagation = Some(known_policy(policy)?.to_owned());
+        }
+        Ok(options)
     }
 
-    fn from_json(body: &Value, request: &Request) -> Outcome<Self> {
-        let query = &request.query;
+    fn from_json(body: &Value, dry_run: bool) -> Outcome<Self> {
+        let misfit = body
+            .get("gracePeriodSeconds")
+            .is_some_and(|grace| !grace.is_i64() && !grace.is_null());
+        if misfit {
+            return Err(Failure::bad_request("json: gracePeriodSeconds is no number"));
+        }
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let precondition = |key: &str| text(body.get("preconditions").and_then(|wanted| wanted.get(key)));
-        let mut propagation = text(body.get("propagationPolicy")).or_else(|| query.propagation.clone());
-        if let Some(orphan) = body.get("orphanDependents").and_then(Value::as_bool)
-            && propagation.is_none()
-        {
+        let mut propagation = text(body.get("propagationPolicy"));
+        if let Some(orphan) = body.get("orphanDependents").and_then(Value::as_bool) {
+            if let Some(policy) = propagation {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                let cause = Cause::invalid_text("propagationPolicy", &policy, why);
+                return Err(Failure::invalid_options("DeleteOptions", &[cause]));
+            }
             propagation = Some(if orphan { "Orphan" } else { "Background" }.to_owned());
         }
-        if let Some(policy) = propagation.as_deref()
-            && !matches!(policy, "Background" | "Foreground" | "Orphan")
-        {
-            return Err(Failure::bad_request(format!(
-                "invalid propagationPolicy {policy:?}"
-            )));
+        if let Some(policy) = propagation.as_deref() {
+            known_policy(policy)?;
         }
-        let dry_run = names::array(body.get("dryRun")).any(|mode| mode == "All");
+        let asked_dry = names::array(body.get("dryRun")).any(|mode| mode == "All");
+        let empty = body.as_object().is_none_or(Map::is_empty);
         Ok(Self {
-            grace_seconds: body
-                .get("gracePeriodSeconds")
-                .and_then(Value::as_i64)
-                .or(query.grace_seconds),
+            grace_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
             propagation,
             uid: precondition("uid"),
             version: precondition("resourceVersion"),
-            dry_run: dry_run || query.dry_run,
+            dry_run: asked_dry || (empty && dry_run),
         })
     }
+}
+
+fn known_policy(policy: &str) -> Outcome<&str> {
+    if matches!(policy, "Background" | "Foreground" | "Orphan") {
+        return Ok(policy);
+    }
+    let allowed = ["Foreground", "Background", "Orphan", "nil"].map(|known| format!("{known:?}"));
+    let cause = Cause::unsupported("propagationPolicy", &Value::from(policy), &allowed);
+    Err(Failure::invalid_options("DeleteOptions", &[cause]))
 }
 
 /// What a deletion left.
@@ -123,11 +139,11 @@ impl Server {
             .filter(|object| filter.passes(object.value()))
             .cloned()
             .collect();
-        let mut deleted = Vec::with_capacity(chosen.len());
         for object in &chosen {
-            deleted.push(self.delete_object(target, object, &options, now)?.object);
+            self.delete_object(target, object, &options, now)?;
         }
-        let body = self.list_body(request, target, deleted.iter(), self.store.version(), None, None);
+        // The objects are shown as they were.
+        let body = self.list_body(request, target, chosen.iter(), self.store.version(), None, None);
         Ok(Answer::Done { code: 200, body })
     }
 
@@ -140,10 +156,32 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Answer> {
         let eviction = patch::read(&request.body)?;
-        let options =
-            DeleteOptions::from_json(eviction.get("deleteOptions").unwrap_or(&Value::Null), request)?;
-        let old = self.existing(request, target, name)?.clone();
-        self.delete_object(target, &old, &options, now)?;
+        let options = DeleteOptions::from_json(
+            eviction.get("deleteOptions").unwrap_or(&Value::Null),
+            request.query.dry_run,
+        )?;
+        let mut old = self.existing(request, target, name)?.clone();
+        check_preconditions(target, &old, &options)?;
+        if !options.dry_run {
+            let mut value = old.value().clone();
+            pods::add_condition(
+                &mut value,
+                json!({
+                    "type": "DisruptionTarget",
+                    "status": "True",
+                    "lastProbeTime": null,
+                    "lastTransitionTime": self.stamp(now),
+                    "reason": "EvictionByEvictionAPI",
+                    "message": "Eviction API: evicting",
+                }),
+            );
+            old = self.store.replace(target, &old, value, old.applied.clone());
+        }
+        let unconditional = DeleteOptions {
+            version: None,
+            ..options
+        };
+        self.delete_object(target, &old, &unconditional, now)?;
         Ok(Answer::value(201, &status::created()))
     }
 
@@ -336,7 +374,7 @@ fn check_preconditions(target: &Target, old: &Object, options: &DeleteOptions) -
              deleted and then recreated",
             old.uid()
         );
-        return Err(Failure::conflict(target, old.name(), &why));
+        return Err(Failure::precondition(target, old.name(), &why));
     }
     let found = old.meta_text("resourceVersion");
     if let Some(version) = options.version.as_deref().filter(|version| *version != found) {
@@ -344,7 +382,7 @@ fn check_preconditions(target: &Target, old: &Object, options: &DeleteOptions) -
             "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
              ({found}). The object might have been modified"
         );
-        return Err(Failure::conflict(target, old.name(), &why));
+        return Err(Failure::precondition(target, old.name(), &why));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::status::Cause;
+use super::{names, status::Cause};
 
 /// Name in `v1`, name in `events.k8s.io/v1`.
 const RENAMED: [(&str, &str); 7] = [
@@ -19,6 +19,13 @@ const NOTE_LIMIT: usize = 1024;
 
 pub(super) fn to_events_group(event: &mut Value) {
     rename(event, |core, events| (core, events));
+    if let Some(map) = event.as_object_mut() {
+        for key in ["reportingController", "reportingInstance"] {
+            if map.get(key).is_some_and(|value| value == "") {
+                map.remove(key);
+            }
+        }
+    }
 }
 
 pub(super) fn to_core_group(event: &mut Value) {
@@ -46,10 +53,11 @@ pub(super) fn validate(event: &Value, from_events_group: bool) -> Vec<Cause> {
             .unwrap_or_default()
             .to_owned()
     };
+    let is_new = !text("eventTime").is_empty();
     let own = namespace(event.get("metadata"));
     let about = namespace(event.get("involvedObject"));
     let fits = if about.is_empty() {
-        own == "default" || own == "kube-system"
+        own == "default" || (is_new && own == "kube-system")
     } else {
         about == own
     };
@@ -60,28 +68,66 @@ pub(super) fn validate(event: &Value, from_events_group: bool) -> Vec<Cause> {
             "does not match event.namespace",
         ));
     }
+    if is_new {
+        let controller = if from_events_group {
+            "reportingController"
+        } else {
+            "reportingComponent"
+        };
+        let name = text("reportingComponent");
+        if name.is_empty() {
+            causes.push(Cause::required(controller, ""));
+        }
+        for why in names::qualified(name) {
+            causes.push(Cause::invalid_text(controller, name, &why));
+        }
+        for key in ["reportingInstance", "action", "reason"] {
+            if text(key).is_empty() {
+                causes.push(Cause::required(key, ""));
+            }
+        }
+        if text("message").len() > NOTE_LIMIT {
+            let detail = format!("can have at most {NOTE_LIMIT} characters");
+            causes.push(Cause::invalid_text("message", "", &detail));
+        }
+    }
     if !from_events_group {
         return causes;
     }
-    for (key, field) in [
-        ("eventTime", "eventTime"),
-        ("reportingComponent", "reportingController"),
-        ("reportingInstance", "reportingInstance"),
-        ("action", "action"),
-        ("reason", "reason"),
-    ] {
-        if text(key).is_empty() {
-            causes.push(Cause::required(field, ""));
-        }
+    if !is_new {
+        causes.push(Cause::required("eventTime", ""));
     }
     if !matches!(text("type"), "Normal" | "Warning") {
-        causes.push(Cause::invalid_text("type", text("type"), "has invalid value: "));
-    }
-    if text("message").len() > NOTE_LIMIT {
-        let detail = format!("can have at most {NOTE_LIMIT} bytes");
-        causes.push(Cause::invalid_text("message", text("message"), &detail));
+        let detail = format!("has invalid value: {}", text("type"));
+        causes.push(Cause::invalid_text("type", "", &detail));
     }
     causes
+}
+
+/// What a change through the newer shape may not touch, which is all but the series.
+pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
+    let fixed = [
+        ("involvedObject", "involvedObject"),
+        ("reason", "reason"),
+        ("message", "message"),
+        ("source", "source"),
+        ("firstTimestamp", "firstTimestamp"),
+        ("lastTimestamp", "lastTimestamp"),
+        ("count", "count"),
+        ("type", "type"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingComponent", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ];
+    fixed
+        .into_iter()
+        .filter(|(key, _)| new.get(key) != old.get(key))
+        .map(|(key, field)| {
+            let value = new.get(key).cloned().unwrap_or_default();
+            Cause::invalid(field, &value, "field is immutable")
+        })
+        .collect()
 }
 
 /// The members that a `v1` event always shows.
@@ -89,4 +135,8 @@ pub(super) fn set_defaults(event: &mut Map<String, Value>) {
     for key in ["reportingComponent", "reportingInstance"] {
         event.entry(key).or_insert_with(|| Value::from(""));
     }
+    for key in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+        event.entry(key).or_insert(Value::Null);
+    }
+    event.entry("source").or_insert_with(|| Value::Object(Map::new()));
 }

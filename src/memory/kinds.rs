@@ -16,6 +16,7 @@ pub(super) enum Family {
     Namespace,
     Lease,
     Secret,
+    Quota,
     Plain,
     Definition,
     Custom,
@@ -32,6 +33,8 @@ pub(super) struct Version {
     /// Whether `/status` is a resource of its own.
     pub(super) status: bool,
     pub(super) schema: Option<Arc<Schema>>,
+    /// Whether the schema has rules in CEL, which are not evaluated here.
+    pub(super) rules: bool,
 }
 
 impl Version {
@@ -48,6 +51,7 @@ impl Version {
             served: true,
             status: false,
             schema: None,
+            rules: false,
         }
     }
 }
@@ -76,7 +80,12 @@ impl Kind {
         let mut first = Version::new(group, version);
         first.status = matches!(
             family,
-            Family::Pod | Family::Service | Family::Node | Family::Namespace | Family::Definition
+            Family::Pod
+                | Family::Service
+                | Family::Node
+                | Family::Namespace
+                | Family::Quota
+                | Family::Definition
         );
         Self {
             kind: kind.to_owned(),
@@ -89,7 +98,8 @@ impl Kind {
             versions: vec![first],
             storage: 0,
             generation: matches!(family, Family::Pod | Family::Definition),
-            returns_deleted: matches!(family, Family::Pod | Family::Service) || kind == "ServiceAccount",
+            returns_deleted: matches!(family, Family::Pod | Family::Service | Family::Quota)
+                || kind == "ServiceAccount",
         }
     }
 
@@ -142,12 +152,20 @@ impl Target {
         self.served().map_or("", |version| version.api_version.as_str())
     }
 
+    pub(super) fn version_name(&self) -> &str {
+        self.served().map_or("", |version| version.name.as_str())
+    }
+
     pub(super) fn has_status(&self) -> bool {
         self.served().is_some_and(|version| version.status)
     }
 
     pub(super) fn schema(&self) -> Option<&Arc<Schema>> {
         self.served().and_then(|version| version.schema.as_ref())
+    }
+
+    pub(super) fn has_rules(&self) -> bool {
+        self.served().is_some_and(|version| version.rules)
     }
 
     pub(super) fn is_events_group(&self) -> bool {
@@ -162,6 +180,20 @@ impl Target {
     /// `Kind.group`, as messages about invalid objects name it.
     pub(super) fn qualified_kind(&self) -> String {
         join(&self.kind.kind, self.group())
+    }
+
+    /// Where the server's own store keeps an object, which some messages tell.
+    pub(super) fn key(&self, namespace: &str, name: &str) -> String {
+        let folder = match self.kind.family {
+            Family::Service => "services/specs".to_owned(),
+            Family::Node => "minions".to_owned(),
+            Family::Custom => format!("{}/{}", self.group(), self.kind.plural),
+            Family::Definition => format!("{}/{}", self.group(), self.kind.plural),
+            _ => self.kind.plural.clone(),
+        };
+        let parts = ["/registry", &folder, namespace, name];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("/")
     }
 
     /// Whether objects are shown exactly as they are stored.
@@ -384,6 +416,7 @@ pub(super) fn built_in() -> Vec<Kind> {
         core(Family::Plain, "ConfigMap", "configmaps", "cm"),
         core(Family::Secret, "Secret", "secrets", ""),
         core(Family::Plain, "ServiceAccount", "serviceaccounts", "sa"),
+        core(Family::Quota, "ResourceQuota", "resourcequotas", "quota"),
         Kind::built_in(Family::Lease, "Lease", "leases", "coordination.k8s.io", "v1"),
         Kind::built_in(
             Family::Definition,

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use super::{
     kinds::Target,
     object::{Object, encode, metadata_only, show},
+    options,
+    page::Resume,
     request::{Form, Request},
     selector::Filter,
     server::{Answer, Server},
@@ -15,65 +17,28 @@ use super::{
     watch::Watch,
 };
 
-/// Where the next page of a list starts. `version` is 0 if the rest may come from the present state.
-struct Resume {
-    version: u64,
-    after: (String, String),
-}
-
-impl Resume {
-    fn write(version: u64, object: &Object) -> String {
-        format!("{version}.{}.{}", object.namespace(), hex(object.name()))
-    }
-
-    fn read(token: &str) -> Option<Self> {
-        let mut parts = token.splitn(3, '.');
-        let version = parts.next()?.parse().ok()?;
-        let namespace = parts.next()?.to_owned();
-        let name = unhex(parts.next()?)?;
-        Some(Self {
-            version,
-            after: (namespace, name),
-        })
-    }
-}
-
-/// Names contain dots, so they are written in hexadecimal.
-fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<String> {
-    let digits = text.as_bytes().chunks(2).map(|pair| {
-        let pair = std::str::from_utf8(pair).ok()?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    String::from_utf8(digits.collect::<Option<Vec<u8>>>()?).ok()
-}
-
 impl Server {
     pub(super) fn list(&mut self, request: &Request, target: &Target) -> Outcome<Answer> {
         let query = &request.query;
         let filter = Filter::parse(&query.labels, &query.fields, target)?;
+        options::check_list(query)?;
+        let namespace = request.path.namespace.as_deref();
         let current = self.store.version();
-        let asked = version(query.version.as_deref())?;
+        let asked = version(query.version.as_deref())
+            .map_err(|why| Failure::bad_request(format!("invalid resource version: {why}")))?;
+        let resume = match query.resume.as_deref() {
+            None => None,
+            Some(token) => Some(Resume::read(token, namespace)?),
+        };
         if asked > current {
             return Err(Failure::version_too_large(asked, current));
         }
-        let resume = match query.resume.as_deref() {
-            None => None,
-            Some(token) => {
-                let bad = || Failure::bad_request("continue key is not valid");
-                Some(Resume::read(token).ok_or_else(bad)?)
-            }
-        };
         let exact = match &resume {
-            Some(resume) if resume.version > 0 => Some(resume.version),
+            Some(resume) if resume.version > 0 => u64::try_from(resume.version).ok(),
             None if query.version_match.as_deref() == Some("Exact") && asked > 0 => Some(asked),
             _ => None,
         };
         let after = resume.as_ref().map(|resume| &resume.after);
-        let namespace = request.path.namespace.as_deref();
         let unchanged = |version: u64| {
             self.store
                 .changes_since(target.id, version)
@@ -83,11 +48,8 @@ impl Server {
             Some(version) if !unchanged(version) => {
                 let Some(objects) = self.store.at_version(target.id, version) else {
                     return Err(match &resume {
-                        Some(resume) => {
-                            let (namespace, name) = &resume.after;
-                            Failure::expired_page(format!("0.{namespace}.{}", hex(name)))
-                        }
-                        None => Failure::expired(version, current),
+                        Some(resume) => Failure::expired_page(resume.from_now(namespace)),
+                        None => Failure::expired_exactly(),
                     });
                 };
                 let from = after.cloned().map_or(Bound::Unbounded, Bound::Excluded);
@@ -95,28 +57,33 @@ impl Server {
                     .range((from, Bound::Unbounded))
                     .filter(|((space, _), _)| namespace.is_none_or(|namespace| namespace == space))
                     .map(|(_, object)| object.clone())
-                    .filter(|object| filter.passes(object.value()))
                     .collect()
             }
-            _ => self
-                .store
-                .iter(target.id, namespace, after)
-                .filter(|object| filter.passes(object.value()))
-                .cloned()
-                .collect(),
+            _ => self.store.iter(target.id, namespace, after).cloned().collect(),
         };
         let shown_version = exact.unwrap_or(current);
-        let limit = if query.limit == 0 {
-            found.len()
-        } else {
-            query.limit.min(found.len())
+        let limit = match usize::try_from(query.limit) {
+            // A cache does not cut into pages what may be old.
+            Ok(limit) if limit > 0 && query.version.as_deref() != Some("0") => limit,
+            _ => usize::MAX,
         };
-        let page = found.get(..limit).unwrap_or_default();
-        let rest = found.len() - page.len();
+        let mut page = Vec::new();
+        let mut seen = 0;
+        for object in &found {
+            if page.len() == limit {
+                break;
+            }
+            seen += 1;
+            if filter.passes(object.value()) {
+                page.push(object.clone());
+            }
+        }
+        // What is left may have nothing that was asked for: that shows on the next page.
+        let rest = found.len() - seen;
         let next = page
             .last()
             .filter(|_| rest > 0)
-            .map(|last| Resume::write(shown_version, last));
+            .map(|last| Resume::after(shown_version, last).write(namespace));
         let remaining = (rest > 0 && filter.is_empty()).then_some(rest);
         let body = self.list_body(request, target, page.iter(), shown_version, next, remaining);
         Ok(Answer::Done { code: 200, body })
@@ -134,8 +101,15 @@ impl Server {
     ) -> Bytes {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
-        if let Some(next) = next {
-            metadata.insert("continue".to_owned(), Value::from(next));
+        match next {
+            Some(next) => {
+                metadata.insert("continue".to_owned(), Value::from(next));
+            }
+            // Custom kinds show it always.
+            None if target.kind.is_custom() && request.form == Form::Whole => {
+                metadata.insert("continue".to_owned(), Value::from(""));
+            }
+            None => {}
         }
         if let Some(remaining) = remaining {
             metadata.insert("remainingItemCount".to_owned(), Value::from(remaining));
@@ -157,8 +131,9 @@ impl Server {
             }
             let item = match request.form {
                 Form::MetadataOnly => encode(&metadata_only(object.value())),
-                Form::Whole if target.kind.is_custom() || !target.is_stored_version() => show(target, object),
-                Form::Whole => object.bare(),
+                Form::Whole if target.kind.is_custom() => show(target, object),
+                Form::Whole if target.is_stored_version() => object.bare(),
+                Form::Whole => Object::unstored_bare(&target.present(object.value())),
             };
             body.extend_from_slice(&item);
         }
@@ -170,10 +145,12 @@ impl Server {
     pub(super) fn watch(&mut self, request: &Request, target: &Target) -> Outcome<Answer> {
         let query = &request.query;
         let filter = Filter::parse(&query.labels, &query.fields, target)?;
-        let since = version(query.version.as_deref())?;
+        options::check_watch(query)?;
+        let since = version(query.version.as_deref()).map_err(Failure::internal)?;
         let current = self.store.version();
-        let initial = query.initial_events || since == 0;
-        if query.initial_events && since > current {
+        let initial_events = query.initial_events == Some(true);
+        let initial = initial_events || since == 0;
+        if initial_events && since > current {
             return Err(Failure::version_too_large(since, current));
         }
         let mut watch = Watch::new(
@@ -191,7 +168,7 @@ impl Server {
             {
                 watch.present(object);
             }
-            if query.initial_events && query.bookmarks {
+            if initial_events && query.bookmarks {
                 watch.mark_initial_end(current);
             }
         } else {
@@ -214,13 +191,11 @@ impl Server {
     }
 }
 
-fn version(text: Option<&str>) -> Outcome<u64> {
+fn version(text: Option<&str>) -> Result<u64, String> {
     match text {
         None => Ok(0),
         Some(text) => text.parse().map_err(|_| {
-            Failure::bad_request(format!(
-                "resourceVersion: Invalid value: {text:?}: must be an unsigned integer"
-            ))
+            format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
         }),
     }
 }

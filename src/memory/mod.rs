@@ -30,16 +30,20 @@
 //!
 //! # What differs from a real server
 //!
-//! * CEL rules (`x-kubernetes-validations`), conversion webhooks, admission plug-ins, quota, authentication and
-//!   authorisation are absent. All versions of a kind are stored as one and differ in `apiVersion` only.
+//! Scripts of requests are played to this API and to a real server, and the answers compared, in the tests of
+//! `training-operator` (`conformance`). What they do not ask for, or name as different:
+//!
+//! * CEL rules (`x-kubernetes-validations`), conversion webhooks, admission plug-ins, authentication and
+//!   authorisation are absent. Of quotas those count that are about numbers of objects. All versions of a kind are stored as one and differ in `apiVersion` only.
 //! * No `managedFields` are shown. Server-side apply remembers what each applier sent, and conflicts only between
 //!   appliers; a patch body in apply format has to be JSON.
-//! * Built-in kinds are checked where clients commonly err; unknown members of theirs are kept, not dropped.
+//! * Built-in kinds are checked where clients commonly err.
 //! * The collector and the deletion of namespaces work at once (or step by step, see
 //!   [`Builder::manual_collection`]) instead of after a while.
 
 mod apply;
 mod backup;
+mod base64;
 mod binding;
 mod collector;
 mod create;
@@ -48,17 +52,23 @@ mod delete;
 mod discovery;
 mod events;
 mod kinds;
+mod labels;
+mod leases;
 mod list;
 mod names;
 mod object;
+mod options;
+mod page;
 mod patch;
 mod pods;
+mod quota;
 mod request;
 mod schema;
 mod selector;
 mod server;
 mod service;
 mod services;
+mod shape;
 mod status;
 mod store;
 mod update;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::status::{Cause, Failure, Outcome};
+use super::status::Cause;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -19,6 +19,8 @@ const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-',
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
+    'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 /// All keys and values of the annotations together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
@@ -41,8 +43,9 @@ impl NameRule {
     }
 }
 
-fn at_most(text: &str, limit: usize) -> Option<String> {
-    (text.len() > limit).then(|| format!("must be no more than {limit} bytes"))
+/// Names are counted in characters, values in bytes.
+fn at_most(text: &str, limit: usize, unit: &str) -> Option<String> {
+    (text.len() > limit).then(|| format!("must be no more than {limit} {unit}"))
 }
 
 fn is_label(text: &str) -> bool {
@@ -53,16 +56,25 @@ fn is_label(text: &str) -> bool {
 }
 
 pub(super) fn label_1123(text: &str) -> Option<String> {
-    at_most(text, 63).or_else(|| (!is_label(text)).then(|| LABEL_1123.to_owned()))
+    let wrong = || {
+        let why = if subdomain(text).is_none() {
+            "must not contain dots"
+        } else {
+            LABEL_1123
+        };
+        (!is_label(text)).then(|| why.to_owned())
+    };
+    at_most(text, 63, "characters").or_else(wrong)
 }
 
 pub(super) fn label_1035(text: &str) -> Option<String> {
     let starts = text.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
-    at_most(text, 63).or_else(|| (!starts || !is_label(text)).then(|| LABEL_1035.to_owned()))
+    at_most(text, 63, "characters").or_else(|| (!starts || !is_label(text)).then(|| LABEL_1035.to_owned()))
 }
 
 pub(super) fn subdomain(text: &str) -> Option<String> {
-    at_most(text, 253).or_else(|| (!text.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()))
+    at_most(text, 253, "characters")
+        .or_else(|| (!text.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()))
 }
 
 fn is_name_part(text: &str) -> bool {
@@ -73,41 +85,44 @@ fn is_name_part(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-/// `prefix/name` as keys of labels and annotations are written.
-pub(super) fn qualified(key: &str) -> Option<String> {
+/// What is wrong with `prefix/name` as keys of labels and annotations are written.
+pub(super) fn qualified(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
     if name.contains('/') {
-        return Some(format!("a qualified name {QUALIFIED}"));
+        return vec![format!(
+            "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+            QUALIFIED.trim_start_matches("name part ")
+        )];
     }
+    let mut wrong = Vec::new();
     match prefix {
-        Some("") => return Some("prefix part must be non-empty".to_owned()),
-        Some(prefix) => {
-            if let Some(why) = subdomain(prefix) {
-                return Some(format!("prefix part {why}"));
-            }
-        }
+        Some("") => wrong.push("prefix part must be non-empty".to_owned()),
+        Some(prefix) => wrong.extend(subdomain(prefix).map(|why| format!("prefix part {why}"))),
         None => {}
     }
     if name.is_empty() {
-        return Some("name part must be non-empty".to_owned());
+        wrong.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        wrong.push("name part must be no more than 63 bytes".to_owned());
     }
-    if name.len() > 63 {
-        return Some("name part must be no more than 63 bytes".to_owned());
+    if !is_name_part(name) {
+        wrong.push(QUALIFIED.to_owned());
     }
-    (!is_name_part(name)).then(|| QUALIFIED.to_owned())
+    wrong
 }
 
 pub(super) fn label_value(value: &str) -> Option<String> {
-    at_most(value, 63).or_else(|| (!value.is_empty() && !is_name_part(value)).then(|| LABEL_VALUE.to_owned()))
+    at_most(value, 63, "bytes")
+        .or_else(|| (!value.is_empty() && !is_name_part(value)).then(|| LABEL_VALUE.to_owned()))
 }
 
 /// Checks a map of labels, whether metadata's or a selector's.
 pub(super) fn labels(field: &str, labels: &Value, causes: &mut Vec<Cause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
-        if let Some(why) = qualified(key) {
+        for why in qualified(key) {
             causes.push(Cause::invalid_text(field, key, &why));
         }
         let value = value.as_str().unwrap_or_default();
@@ -130,7 +145,7 @@ pub(super) fn metadata(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
         .flatten()
     {
         size += key.len() + value.as_str().map_or(0, str::len);
-        if let Some(why) = qualified(&key.to_lowercase()) {
+        for why in qualified(&key.to_lowercase()) {
             causes.push(Cause::invalid_text("metadata.annotations", key, &why));
         }
     }
@@ -139,9 +154,14 @@ pub(super) fn metadata(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
     }
     for (index, finalizer) in array(meta.get("finalizers")).enumerate() {
         let name = finalizer.as_str().unwrap_or_default();
-        if let Some(why) = qualified(name) {
-            causes.push(Cause::invalid_text("metadata.finalizers", name, &why));
-        } else if !name.contains('/') && !matches!(name, "orphan" | "foregroundDeletion" | "kubernetes") {
+        let wrong = qualified(name);
+        for why in &wrong {
+            causes.push(Cause::invalid_text("metadata.finalizers", name, why));
+        }
+        if wrong.is_empty()
+            && !name.contains('/')
+            && !matches!(name, "orphan" | "foregroundDeletion" | "kubernetes")
+        {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid_text(
                 format!("metadata.finalizers[{index}]"),
@@ -154,24 +174,69 @@ pub(super) fn metadata(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
 }
 
 fn owner_references(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
-    let mut controllers = 0;
-    for (index, reference) in array(meta.get("ownerReferences")).enumerate() {
-        for key in ["apiVersion", "kind", "name", "uid"] {
+    let mut controllers = Vec::new();
+    for reference in array(meta.get("ownerReferences")) {
+        for (key, why) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
             if reference
                 .get(key)
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .is_empty()
             {
-                let field = format!("metadata.ownerReferences[{index}].{key}");
-                causes.push(Cause::invalid_text(field, "", "must not be empty"));
+                let field = format!("metadata.ownerReferences.{key}");
+                causes.push(Cause::invalid_text(field, "", why));
             }
         }
-        controllers += usize::from(reference.get("controller") == Some(&Value::Bool(true)));
+        if reference.get("controller") == Some(&Value::Bool(true)) {
+            let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
+        }
     }
-    if controllers > 1 {
-        let why = "Only one reference can have Controller set to true.";
-        causes.push(Cause::invalid_text("metadata.ownerReferences", "", why));
+    if let [one, other, ..] = controllers.as_slice() {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {one} and {other}"
+        );
+        let shown: Vec<String> = array(meta.get("ownerReferences")).map(shown_reference).collect();
+        let shown = format!("[{}]", shown.join(","));
+        causes.push(Cause::invalid_shown("metadata.ownerReferences", &shown, &why));
+    }
+}
+
+/// A reference with its members in the order of their declaration.
+fn shown_reference(reference: &Value) -> String {
+    let keys = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let members: Vec<String> = keys
+        .into_iter()
+        .filter_map(|key| Some(format!("{key:?}:{}", reference.get(key)?)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// Checks the keys of a config map's or a secret's data.
+pub(super) fn config_keys(object: &Value, causes: &mut Vec<Cause>) {
+    for field in ["data", "binaryData"] {
+        for key in object.get(field).and_then(Value::as_object).into_iter().flatten() {
+            let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+            if !key.0.bytes().all(fits) {
+                causes.push(Cause::invalid_text(
+                    format!("{field}[{}]", key.0),
+                    key.0,
+                    CONFIG_KEY,
+                ));
+            }
+        }
     }
 }
 
@@ -181,9 +246,13 @@ pub(super) fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 }
 
 /// Refuses metadata whose members have the wrong JSON type, and leaves out what is null or empty.
-pub(super) fn settle_metadata(object: &mut Value) -> Outcome<()> {
+///
+/// # Errors
+///
+/// Which member has the wrong type.
+pub(super) fn settle_metadata(object: &mut Value) -> Result<(), String> {
     let Some(map) = object.as_object_mut() else {
-        return Err(Failure::bad_request("the object provided is not a JSON object"));
+        return Err("no object".to_owned());
     };
     match map.get("metadata") {
         None | Some(Value::Null) => {
@@ -227,8 +296,6 @@ pub(super) fn settle_metadata(object: &mut Value) -> Outcome<()> {
     Ok(())
 }
 
-fn wrong_type(field: &str) -> Box<Failure> {
-    Failure::bad_request(format!(
-        "the object provided cannot be decoded: wrong type for {field}"
-    ))
+fn wrong_type(field: &str) -> String {
+    format!("wrong type for {field}")
 }

@@ -43,6 +43,15 @@ impl Object {
         }
     }
 
+    /// What a dry run would have stored, which has no version.
+    pub(super) fn unstored(value: Value) -> Self {
+        let mut object = Self::new(value, 0, None);
+        if let Some(meta) = object.value.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.remove("resourceVersion");
+        }
+        object
+    }
+
     /// The object's JSON.
     #[must_use]
     pub fn value(&self) -> &Value {
@@ -90,17 +99,18 @@ impl Object {
 
     /// The JSON text as lists of built-in kinds show it: without `apiVersion` and `kind`.
     pub(super) fn bare(&self) -> Bytes {
-        let write = || {
-            let members: BTreeMap<&String, &Value> = self
-                .value
-                .as_object()
-                .into_iter()
-                .flatten()
-                .filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind"))
-                .collect();
-            serde_json::to_vec(&members).map(Bytes::from).unwrap_or_default()
-        };
-        self.bare.get_or_init(write).clone()
+        self.bare.get_or_init(|| Self::unstored_bare(&self.value)).clone()
+    }
+
+    /// The same of an object that is not stored as it is shown.
+    pub(super) fn unstored_bare(value: &Value) -> Bytes {
+        let members: BTreeMap<&String, &Value> = value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind"))
+            .collect();
+        serde_json::to_vec(&members).map(Bytes::from).unwrap_or_default()
     }
 }
 

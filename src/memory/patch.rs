@@ -1,6 +1,7 @@
 //! The patch types: JSON patch, merge patch and strategic merge patch.
 
 use json_patch::PatchOperation;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
@@ -100,14 +101,28 @@ pub(super) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
 
 /// Reads a body as JSON.
 pub(super) fn read(body: &[u8]) -> Outcome<Value> {
-    serde_json::from_slice(body)
-        .map_err(|error| Failure::bad_request(format!("the object provided cannot be decoded: {error}")))
+    serde_json::from_slice(body).map_err(|error| Failure::bad_request(words(&error)))
+}
+
+/// What is wrong with a text of JSON.
+pub(super) fn words(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        "unexpected end of JSON input".to_owned()
+    } else {
+        format!("json: {error}")
+    }
 }
 
 /// Applies a JSON patch; an operation that does not fit refuses the whole patch.
 pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
-    let patch: json_patch::Patch = serde_json::from_slice(body)
+    let patch: Value = serde_json::from_slice(body)
         .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    if !patch.is_array() {
+        return Err(Failure::bad_request(
+            "error decoding patch: json: no list of operations",
+        ));
+    }
+    let patch = json_patch::Patch::deserialize(patch).map_err(|_| Failure::unprocessable())?;
     let copies = patch
         .iter()
         .filter(|operation| matches!(operation, PatchOperation::Copy(_)))
@@ -116,7 +131,27 @@ pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
         return Err(Failure::too_large(OPERATIONS_LIMIT));
     }
     // `object` is a scratch copy, so nothing has to be undone on failure.
-    json_patch::patch_unsafe(object, &patch).map_err(|_| Failure::unprocessable())
+    for operation in patch.0 {
+        let operation = match operation {
+            // What is not there is added, as long as it is no element of a list.
+            PatchOperation::Replace(replace) if is_absent_member(object, replace.path.as_str()) => {
+                PatchOperation::Add(json_patch::AddOperation {
+                    path: replace.path,
+                    value: replace.value,
+                })
+            }
+            other => other,
+        };
+        json_patch::patch_unsafe(object, &[operation]).map_err(|_| Failure::unprocessable())?;
+    }
+    Ok(())
+}
+
+fn is_absent_member(object: &Value, path: &str) -> bool {
+    let parent = path
+        .rsplit_once('/')
+        .and_then(|(parent, _)| object.pointer(parent));
+    parent.is_some_and(Value::is_object) && object.pointer(path).is_none()
 }
 
 /// Applies a merge patch (RFC 7396).
@@ -144,7 +179,11 @@ pub(super) fn strategic(object: &mut Value, patch: Value, spot: Spot<'_>) -> Out
         *object = patch;
         return Ok(());
     };
-    match members.remove("$patch").as_ref().and_then(Value::as_str) {
+    let said = members
+        .contains_key("$patch")
+        .then(|| go_text(&Value::Object(members.clone())));
+    let directive = members.remove("$patch");
+    match directive.as_ref().and_then(Value::as_str) {
         None | Some("merge") => {}
         Some("replace") => {
             *object = Value::Object(members);
@@ -154,7 +193,10 @@ pub(super) fn strategic(object: &mut Value, patch: Value, spot: Spot<'_>) -> Out
             *object = Value::Null;
             return Ok(());
         }
-        Some(other) => return Err(unknown_directive(other)),
+        Some(other) => {
+            let why = format!("unknown patch type: {other} in map: {}", said.unwrap_or_default());
+            return Err(Failure::internal(why));
+        }
     }
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -202,17 +244,20 @@ fn strategic_list(list: &mut Value, patch: Vec<Value>, spot: Spot<'_>) -> Outcom
             return Ok(());
         }
         ListRule::Set => {
-            for value in patch {
-                if !items.contains(&value) {
-                    items.push(value);
+            let before = items.clone();
+            for value in &patch {
+                if !items.contains(value) {
+                    items.push(value.clone());
                 }
             }
+            reorder(items, &patch, &before, |one, other| one == other);
             return Ok(());
         }
         // A strategic merge knows one key for each list.
         ListRule::Keyed(keys) => keys.into_iter().take(1).collect(),
     };
     let is_replace = |element: &Value| element.get("$patch").and_then(Value::as_str) == Some("replace");
+    let (sent, before) = (patch.clone(), items.clone());
     if patch.iter().any(is_replace) {
         *items = patch.into_iter().filter(|element| !is_replace(element)).collect();
         return Ok(());
@@ -220,8 +265,9 @@ fn strategic_list(list: &mut Value, patch: Vec<Value>, spot: Spot<'_>) -> Outcom
     for mut element in patch {
         if !keys.iter().all(|key| element.get(key).is_some()) {
             let key = keys.first().copied().unwrap_or_default();
-            return Err(Failure::bad_request(format!(
-                "map does not contain declared merge key: {key}"
+            let found = go_text(&element);
+            return Err(Failure::internal(format!(
+                "map: {found} does not contain declared merge key: {key}"
             )));
         }
         if element.get("$patch").and_then(Value::as_str) == Some("delete") {
@@ -238,9 +284,53 @@ fn strategic_list(list: &mut Value, patch: Vec<Value>, spot: Spot<'_>) -> Outcom
             }
         }
     }
+    let same = |one: &Value, other: &Value| same_element(&keys, one, other);
+    reorder(items, &sent, &before, same);
     Ok(())
 }
 
-fn unknown_directive(found: &str) -> Box<Failure> {
-    Failure::bad_request(format!("unknown patch type found: {found}"))
+/// Brings the elements of a merged list into order: those of the patch as they are there, all others as they were,
+/// and of the two the one that was in front before, or else the patch's.
+fn reorder(items: &mut Vec<Value>, patch: &[Value], before: &[Value], same: impl Fn(&Value, &Value) -> bool) {
+    let place = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
+    let (mut sent, mut others): (Vec<Value>, Vec<Value>) =
+        items.drain(..).partition(|item| place(patch, item).is_some());
+    sent.sort_by_key(|item| place(patch, item));
+    others.sort_by_key(|item| place(before, item));
+    let (mut sent, mut others) = (sent.into_iter().peekable(), others.into_iter().peekable());
+    loop {
+        let next = match (sent.peek(), others.peek()) {
+            (Some(one), Some(other)) => match (place(before, one), place(before, other)) {
+                (Some(one), Some(other)) if one > other => others.next(),
+                _ => sent.next(),
+            },
+            (Some(_), None) => sent.next(),
+            _ => others.next(),
+        };
+        match next {
+            Some(item) => items.push(item),
+            None => return,
+        }
+    }
+}
+
+/// A map as the server's language prints it.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut members: Vec<String> = map
+                .iter()
+                .map(|(key, member)| format!("{key}:{}", go_text(member)))
+                .collect();
+            members.sort();
+            format!("map[{}]", members.join(" "))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
+    }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     names::{self, array},
+    shape,
     status::Cause,
 };
 
@@ -41,6 +42,31 @@ pub(super) fn set_defaults(pod: &mut Value) {
     {
         if let Some(volume) = volume.as_object_mut() {
             default_volume(volume);
+        }
+    }
+}
+
+/// What the admission of a cluster with its usual plug-ins adds to a new pod.
+pub(super) fn admit(pod: &mut Value) {
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    spec.entry("priority").or_insert_with(|| Value::from(0));
+    spec.entry("preemptionPolicy")
+        .or_insert_with(|| Value::from("PreemptLowerPriority"));
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Some(tolerations) = tolerations.as_array_mut() else {
+        return;
+    };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = tolerations.iter().any(|known| {
+            let told = |member: &str| known.get(member).and_then(Value::as_str).unwrap_or_default();
+            (told("key") == key || told("key").is_empty()) && matches!(told("effect"), "NoExecute" | "")
+        });
+        if !tolerated {
+            tolerations.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+            }));
         }
     }
 }
@@ -130,6 +156,45 @@ fn default_volume(volume: &mut Map<String, Value>) {
     }
 }
 
+/// Sets a condition of a pod, in the place of one of the same type.
+pub(super) fn add_condition(pod: &mut Value, condition: Value) {
+    let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+    let Some(conditions) = conditions.as_array_mut() else {
+        return;
+    };
+    conditions.retain(|known| known.get("type") != condition.get("type"));
+    conditions.push(condition);
+}
+
+/// The members that a status shows although nobody wrote them.
+pub(super) fn complete_status(status: &mut Map<String, Value>) {
+    shape::show_times(status, ["lastProbeTime", "lastTransitionTime"]);
+    if let Some(address) = status.get("podIP").filter(|address| *address != "").cloned() {
+        status.entry("podIPs").or_insert_with(|| json!([{"ip": address}]));
+    }
+    for key in ["containerStatuses", "initContainerStatuses"] {
+        let containers = status.get_mut(key).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            for state in ["state", "lastState"] {
+                let state = container.entry(state).or_insert_with(|| json!({}));
+                for (phase, times) in [
+                    ("running", &["startedAt"][..]),
+                    ("terminated", &["startedAt", "finishedAt"]),
+                ] {
+                    if let Some(phase) = state.get_mut(phase).and_then(Value::as_object_mut) {
+                        for time in times {
+                            phase.entry(*time).or_insert(Value::Null);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The status of a pod that was just created.
 pub(super) fn first_status(pod: &Value) -> Value {
     json!({"phase": "Pending", "qosClass": quality_of_service(pod)})
@@ -199,7 +264,7 @@ pub(super) fn validate(pod: &Value) -> Vec<Cause> {
         named(&field, name, &mut volumes, &mut causes);
     }
     let mut seen = Vec::new();
-    for key in ["initContainers", "containers"] {
+    for key in ["containers", "initContainers"] {
         for (index, container) in array(spec.get(key)).enumerate() {
             let field = format!("spec.{key}[{index}]");
             named(
@@ -226,18 +291,6 @@ pub(super) fn validate(pod: &Value) -> Vec<Cause> {
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         &mut causes,
     );
-    if let Some(grace) = spec
-        .get("terminationGracePeriodSeconds")
-        .and_then(Value::as_i64)
-        .filter(|grace| *grace < 0)
-    {
-        let why = "must be greater than or equal to 0";
-        causes.push(Cause::invalid(
-            "spec.terminationGracePeriodSeconds",
-            &Value::from(grace),
-            why,
-        ));
-    }
     if let Some(deadline) = spec.get("activeDeadlineSeconds").and_then(Value::as_i64)
         && !(1..=i64::from(i32::MAX)).contains(&deadline)
     {
@@ -387,6 +440,32 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
         }
         spec
     };
+    let count = |pod: &Value, key: &str| array(pod.get("spec").and_then(|spec| spec.get(key))).count();
+    for (key, word) in [
+        ("containers", "containers"),
+        ("initContainers", "init containers"),
+    ] {
+        if count(new, key) != count(old, key) {
+            let why = format!("pod updates may not add or remove {word}");
+            return vec![Cause::forbidden(format!("spec.{key}"), &why)];
+        }
+    }
+    let deadline = |pod: &Value| {
+        pod.get("spec")
+            .and_then(|spec| spec.get("activeDeadlineSeconds")?.as_i64())
+    };
+    let field = "spec.activeDeadlineSeconds";
+    match (deadline(old), deadline(new)) {
+        (Some(before), Some(after)) if after > before => {
+            let why = "must be less than or equal to previous value";
+            return vec![Cause::invalid(field, &Value::from(after), why)];
+        }
+        (Some(_), None) => {
+            let why = "must not update from a positive integer to nil value";
+            return vec![Cause::invalid(field, &Value::Null, why)];
+        }
+        _ => {}
+    }
     if new.get("spec") == old.get("spec") || frozen(new) == frozen(old) {
         return Vec::new();
     }

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 
-use super::status::{Failure, Outcome};
+use super::{
+    options, patch,
+    status::{Failure, Outcome},
+};
 
 /// What a path points at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,15 +31,16 @@ pub(super) enum Form {
 pub(super) struct Query {
     pub(super) labels: String,
     pub(super) fields: String,
-    pub(super) limit: usize,
+    pub(super) limit: i64,
     pub(super) resume: Option<String>,
     pub(super) version: Option<String>,
     pub(super) version_match: Option<String>,
     pub(super) watch: bool,
     pub(super) bookmarks: bool,
-    pub(super) initial_events: bool,
-    pub(super) timeout_seconds: Option<u64>,
+    pub(super) initial_events: Option<bool>,
+    pub(super) timeout_seconds: Option<i64>,
     pub(super) dry_run: bool,
+    pub(super) dry_run_modes: Vec<String>,
     pub(super) manager: String,
     pub(super) force: bool,
     pub(super) strict: bool,
@@ -57,7 +61,7 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(method: Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> Outcome<Self> {
-        let path = Path::parse(uri.path()).ok_or_else(Failure::no_such_resource)?;
+        let path = Path::parse(uri.path()).ok_or_else(Failure::no_such_page)?;
         let query = Query::parse(uri.query().unwrap_or_default())?;
         let text = |name| {
             headers
@@ -76,14 +80,29 @@ impl Request {
             .unwrap_or_default()
             .trim()
             .to_owned();
-        Ok(Self {
+        let request = Self {
             method,
             path,
             query,
             form,
             content_type,
             body,
-        })
+        };
+        options::check_write(&request)?;
+        Ok(request)
+    }
+}
+
+impl Request {
+    /// Whether it is an apply.
+    pub(super) fn applies(&self) -> bool {
+        let formats = [patch::APPLY, patch::APPLY_JSON];
+        self.method == Method::PATCH && formats.contains(&self.content_type.as_str())
+    }
+
+    /// Whether it is a patch other than an apply.
+    pub(super) fn is_plain_patch(&self) -> bool {
+        self.method == Method::PATCH && !self.applies()
     }
 }
 
@@ -162,23 +181,24 @@ impl Query {
             match decode(key).as_str() {
                 "labelSelector" => query.labels = value,
                 "fieldSelector" => query.fields = value,
-                "limit" => query.limit = number::<usize>("limit", &value)?,
+                "limit" => query.limit = number(&value)?,
                 "continue" => query.resume = Some(value).filter(|token| !token.is_empty()),
                 "resourceVersion" => query.version = Some(value).filter(|version| !version.is_empty()),
                 "resourceVersionMatch" => query.version_match = Some(value).filter(|rule| !rule.is_empty()),
                 "watch" => query.watch = flag(&value),
                 "allowWatchBookmarks" => query.bookmarks = flag(&value),
-                "sendInitialEvents" => query.initial_events = flag(&value),
-                "timeoutSeconds" => query.timeout_seconds = Some(number("timeoutSeconds", &value)?),
-                "dryRun" => query.dry_run = value == "All",
+                "sendInitialEvents" => query.initial_events = Some(flag(&value)),
+                "timeoutSeconds" => query.timeout_seconds = Some(number(&value)?),
+                "dryRun" if !value.is_empty() => query.dry_run_modes.push(value),
                 "fieldManager" => query.manager = value,
                 "force" => query.force = flag(&value),
                 "fieldValidation" => query.strict = value == "Strict",
-                "gracePeriodSeconds" => query.grace_seconds = Some(number("gracePeriodSeconds", &value)?),
+                "gracePeriodSeconds" => query.grace_seconds = Some(number(&value)?),
                 "propagationPolicy" => query.propagation = Some(value).filter(|policy| !policy.is_empty()),
                 _ => {}
             }
         }
+        query.dry_run = !query.dry_run_modes.is_empty();
         Ok(query)
     }
 }
@@ -187,10 +207,9 @@ fn flag(value: &str) -> bool {
     matches!(value, "" | "1" | "true" | "True" | "t")
 }
 
-fn number<T: std::str::FromStr>(key: &str, value: &str) -> Outcome<T> {
-    value
-        .parse()
-        .map_err(|_| Failure::bad_request(format!("invalid value {value:?} for {key}")))
+fn number(value: &str) -> Outcome<i64> {
+    let bad = |_| Failure::no_number(400, "ParseInt", value);
+    value.parse().map_err(bad)
 }
 
 /// Resolves `%XX`; what is no such escape stays as it is.

@@ -215,7 +215,7 @@ impl Schema {
                 self.check_number(number.as_f64().unwrap_or_default(), value, path, causes)
             }
             Value::String(text) => self.check_text(text, value, path, causes),
-            Value::Array(items) => self.check_items(items, value, path, causes),
+            Value::Array(items) => self.check_items(items, path, causes),
             Value::Object(map) => {
                 self.required_members(map, path, causes);
                 self.check_size(map.len(), value, path, causes);
@@ -276,26 +276,25 @@ impl Schema {
 
     fn check_text(&self, text: &str, value: &Value, path: &str, causes: &mut Vec<Cause>) {
         let length = text.chars().count() as u64;
+        // The first that is wrong is told.
         if let Some(limit) = self.max_length.filter(|limit| length > *limit) {
             causes.push(Cause::too_long(path, limit));
-        }
-        if let Some(limit) = self.min_length.filter(|limit| length < *limit) {
+        } else if let Some(limit) = self.min_length.filter(|limit| length < *limit) {
             let why = format!("{path} in body should be at least {limit} chars long");
             causes.push(Cause::invalid(path, value, &why));
-        }
-        if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+        } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
             let why = format!("{path} in body should match '{}'", pattern.as_str());
             causes.push(Cause::invalid(path, value, &why));
         }
     }
 
-    fn check_items(&self, items: &[Value], value: &Value, path: &str, causes: &mut Vec<Cause>) {
+    fn check_items(&self, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
         if let Some(limit) = self.max_items.filter(|limit| items.len() as u64 > *limit) {
             causes.push(Cause::too_many(path, items.len(), limit));
         }
         if let Some(limit) = self.min_items.filter(|limit| (items.len() as u64) < *limit) {
             let why = format!("{path} in body should have at least {limit} items");
-            causes.push(Cause::invalid(path, value, &why));
+            causes.push(Cause::invalid(path, &Value::from(items.len()), &why));
         }
         let Some(schema) = &self.items else { return };
         for (index, item) in items.iter().enumerate() {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     kinds::{Family, Target},
-    names,
+    labels::{self, LabelRequirement},
     status::{Failure, Outcome},
 };
 
@@ -13,20 +13,6 @@ use super::{
 pub(super) struct Filter {
     labels: Vec<LabelRequirement>,
     fields: Vec<FieldRequirement>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct LabelRequirement {
-    key: String,
-    operator: Operator,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Operator {
-    Exists,
-    Missing,
-    In(Vec<String>),
-    NotIn(Vec<String>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +26,7 @@ impl Filter {
     /// Reads both selectors; empty texts select everything.
     pub(super) fn parse(labels: &str, fields: &str, target: &Target) -> Outcome<Self> {
         Ok(Self {
-            labels: parse_labels(labels)?,
+            labels: labels::parse(labels).map_err(Failure::bad_request)?,
             fields: parse_fields(fields, target)?,
         })
     }
@@ -52,24 +38,6 @@ impl Filter {
     pub(super) fn passes(&self, object: &Value) -> bool {
         self.labels.iter().all(|requirement| requirement.holds(object))
             && self.fields.iter().all(|requirement| requirement.holds(object))
-    }
-}
-
-impl LabelRequirement {
-    fn holds(&self, object: &Value) -> bool {
-        let label = object
-            .get("metadata")
-            .and_then(|meta| meta.get("labels"))
-            .and_then(|labels| labels.get(&self.key))
-            .and_then(Value::as_str);
-        match (&self.operator, label) {
-            (Operator::Exists, found) => found.is_some(),
-            (Operator::Missing, found) => found.is_none(),
-            (Operator::In(values), Some(label)) => values.iter().any(|value| value == label),
-            (Operator::In(_), None) => false,
-            (Operator::NotIn(values), Some(label)) => values.iter().all(|value| value != label),
-            (Operator::NotIn(_), None) => true,
-        }
     }
 }
 
@@ -86,72 +54,6 @@ impl FieldRequirement {
     }
 }
 
-/// Splits at commas that stand outside parentheses.
-fn requirements(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut depth, mut start) = (0_usize, 0);
-    for (index, byte) in text.bytes().enumerate() {
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth = depth.saturating_sub(1),
-            b',' if depth == 0 => {
-                parts.push(text.get(start..index).unwrap_or_default());
-                start = index + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(text.get(start..).unwrap_or_default());
-    parts
-}
-
-fn parse_labels(text: &str) -> Outcome<Vec<LabelRequirement>> {
-    if text.trim().is_empty() {
-        return Ok(Vec::new());
-    }
-    requirements(text)
-        .into_iter()
-        .map(|part| parse_label(part.trim(), text))
-        .collect()
-}
-
-fn parse_label(part: &str, whole: &str) -> Outcome<LabelRequirement> {
-    let refuse = || Failure::bad_request(format!("unable to parse requirement: {part:?} in {whole:?}"));
-    let (key, operator) = if let Some((key, value)) = part.split_once("!=") {
-        (key.trim(), Operator::NotIn(vec![value.trim().to_owned()]))
-    } else if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
-        (key.trim(), Operator::In(vec![value.trim().to_owned()]))
-    } else if let Some((head, tail)) = part.split_once('(') {
-        let values: Vec<String> = tail
-            .strip_suffix(')')
-            .ok_or_else(refuse)?
-            .split(',')
-            .map(|value| value.trim().to_owned())
-            .collect();
-        let (key, word) = head.trim().split_once(char::is_whitespace).ok_or_else(refuse)?;
-        match word.trim() {
-            "in" => (key, Operator::In(values)),
-            "notin" => (key, Operator::NotIn(values)),
-            _ => return Err(refuse()),
-        }
-    } else if let Some(key) = part.strip_prefix('!') {
-        (key.trim(), Operator::Missing)
-    } else {
-        (part, Operator::Exists)
-    };
-    let values: &[String] = match &operator {
-        Operator::In(values) | Operator::NotIn(values) => values,
-        Operator::Exists | Operator::Missing => &[],
-    };
-    if names::qualified(key).is_some() || values.iter().any(|value| names::label_value(value).is_some()) {
-        return Err(refuse());
-    }
-    Ok(LabelRequirement {
-        key: key.to_owned(),
-        operator,
-    })
-}
-
 fn parse_fields(text: &str, target: &Target) -> Outcome<Vec<FieldRequirement>> {
     let mut fields = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -160,11 +62,12 @@ fn parse_fields(text: &str, target: &Target) -> Outcome<Vec<FieldRequirement>> {
         } else if let Some((path, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
             (path, value, true)
         } else {
-            return Err(Failure::bad_request(format!("invalid field selector {part:?}")));
+            let why = format!("invalid selector: '{text}'; can't understand '{part}'");
+            return Err(Failure::bad_request(why));
         };
         let path = path.trim();
         if !supported(path, target) {
-            return Err(Failure::bad_request(format!("field label not supported: {path}")));
+            return Err(Failure::bad_request(unsupported(path, target)));
         }
         let path = if target.is_events_group() {
             path.replace("regarding.", "involvedObject.")
@@ -178,6 +81,16 @@ fn parse_fields(text: &str, target: &Target) -> Outcome<Vec<FieldRequirement>> {
         });
     }
     Ok(fields)
+}
+
+/// Kinds without fields of their own have another text for it.
+fn unsupported(path: &str, target: &Target) -> String {
+    if matches!(target.kind.family, Family::Plain | Family::Lease | Family::Quota) {
+        return format!(
+            "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        );
+    }
+    format!("field label not supported: {path}")
 }
 
 fn supported(path: &str, target: &Target) -> bool {

@@ -51,6 +51,12 @@ impl Answer {
     }
 
     pub(super) fn failure(failure: &Failure) -> Self {
+        if failure.is_page {
+            return Self::Done {
+                code: failure.code,
+                body: Bytes::from(failure.message.clone()),
+            };
+        }
         Self::value(failure.code, &failure.to_value())
     }
 }
@@ -94,6 +100,9 @@ impl Server {
         if !self.settings.manual_collection {
             while self.collect_step(now) {}
         }
+        if request.method != Method::GET {
+            self.count_quotas();
+        }
         answer
     }
 
@@ -109,7 +118,7 @@ impl Server {
             .store
             .registry
             .find(&path.group, &path.version, &path.plural)
-            .ok_or_else(Failure::no_such_resource)?;
+            .ok_or_else(|| self.nothing_at(&path.group, &path.version))?;
         if !target.kind.namespaced && path.namespace.is_some() {
             return Err(Failure::no_such_resource());
         }
@@ -136,8 +145,23 @@ impl Server {
                 }
                 self.create(request, target, now)
             }
+            Method::DELETE if target.kind.family == kinds::Family::Namespace => {
+                Err(Failure::method_not_allowed())
+            }
             Method::DELETE => self.delete_collection(request, target, now),
+            _ if target.kind.is_custom() => Err(Failure::bad_request("name must be provided")),
             _ => Err(Failure::method_not_allowed()),
+        }
+    }
+
+    /// What is said of a resource that is not there: groups of custom kinds are not known at all without their kinds.
+    fn nothing_at(&self, group: &str, version: &str) -> Box<Failure> {
+        let own = ["", "apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io"];
+        let known = group.is_empty() || (own.contains(&group) && version == "v1");
+        if known {
+            Failure::no_such_resource()
+        } else {
+            Failure::no_such_page()
         }
     }
 
@@ -174,6 +198,8 @@ impl Server {
             }
             Method::PUT => self.replace(request, target, name, true, now),
             Method::PATCH => self.patch(request, target, name, true, now),
+            Method::POST if target.kind.is_custom() => Err(Failure::verb_not_supported(target, "create")),
+            Method::DELETE if target.kind.is_custom() => Err(Failure::verb_not_supported(target, "delete")),
             _ => Err(Failure::method_not_allowed()),
         }
     }
@@ -189,6 +215,7 @@ impl Server {
         match (target.kind.family, subresource, &request.method) {
             (kinds::Family::Pod, "binding", &Method::POST) => self.bind(request, target, name, now),
             (kinds::Family::Pod, "eviction", &Method::POST) => self.evict(request, target, name, now),
+            _ if target.kind.is_custom() => Err(Failure::not_found(target, name)),
             _ => Err(Failure::no_such_resource()),
         }
     }

@@ -67,8 +67,14 @@ fn watch_seconds(query: Option<&str>) -> u64 {
 }
 
 fn respond(shared: &Arc<Shared>, answer: Answer, seconds: u64) -> Response<Reply> {
+    let mut media_type = "application/json";
     let (code, body) = match answer {
-        Answer::Done { code, body } => (code, Content::Whole(Some(body))),
+        Answer::Done { code, body } => {
+            if !body.starts_with(b"{") {
+                media_type = "text/plain; charset=utf-8";
+            }
+            (code, Content::Whole(Some(body)))
+        }
         Answer::Watch { kind, id } => {
             let stream = WatchBody {
                 shared: shared.clone(),
@@ -84,8 +90,8 @@ fn respond(shared: &Arc<Shared>, answer: Answer, seconds: u64) -> Response<Reply
     };
     let mut response = Response::new(Reply { content: body });
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let json = header::HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    let media_type = header::HeaderValue::from_static(media_type);
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     response
 }
 

@@ -96,7 +96,7 @@ pub(super) fn validate(service: &Value) -> Vec<Cause> {
             causes.push(Cause::duplicate(format!("{field}.name"), &Value::from(name)));
         }
         seen_names.push(name);
-        port_number(format!("{field}.port"), port.get("port"), &mut causes);
+        valid_port(format!("{field}.port"), port.get("port"), &mut causes);
         one_of(
             format!("{field}.protocol"),
             port.get("protocol"),
@@ -109,12 +109,15 @@ pub(super) fn validate(service: &Value) -> Vec<Cause> {
                     causes.push(Cause::invalid_text(format!("{field}.targetPort"), name, why));
                 }
             }
-            other => port_number(format!("{field}.targetPort"), other, &mut causes),
+            other => valid_port(format!("{field}.targetPort"), other, &mut causes),
         }
         let key = (port.get("port"), port.get("protocol"));
         if seen_ports.contains(&key) {
-            let shown = json!({"port": key.0, "protocol": key.1});
-            causes.push(Cause::duplicate(field, &shown));
+            let (number, protocol) = (key.0.unwrap_or(&Value::Null), key.1.unwrap_or(&Value::Null));
+            let shown = format!(
+                "{{\"Name\":\"\",\"Protocol\":{protocol},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
+            );
+            causes.push(Cause::duplicate_text(field, &shown));
         }
         seen_ports.push(key);
     }
@@ -139,6 +142,18 @@ pub(super) fn validate(service: &Value) -> Vec<Cause> {
     causes
 }
 
+/// A number that a port may have; 0 is no more than wrong here.
+fn valid_port(field: String, value: Option<&Value>, causes: &mut Vec<Cause>) {
+    match value.and_then(Value::as_i64) {
+        Some(0) => causes.push(Cause::invalid(
+            field,
+            &Value::from(0),
+            "must be between 1 and 65535, inclusive",
+        )),
+        _ => port_number(field, value, causes),
+    }
+}
+
 pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
     let ip = |service: &Value| {
         service
@@ -152,9 +167,5 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
         return Vec::new();
     }
     let why = "may not change once set";
-    vec![Cause::invalid(
-        "spec.clusterIPs[0]",
-        &ip(new).unwrap_or_default(),
-        why,
-    )]
+    vec![Cause::invalid("spec.clusterIPs[0]", &json!([ip(new)]), why)]
 }

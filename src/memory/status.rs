@@ -11,6 +11,10 @@ pub(super) struct Failure {
     pub(super) reason: &'static str,
     pub(super) message: String,
     details: Map<String, Value>,
+    /// Whether `details` stands there even if it is empty.
+    shows_details: bool,
+    /// Whether the message is all there is.
+    pub(super) is_page: bool,
     /// `metadata.continue`: set only when an expired list may go on inconsistently.
     resume: Option<String>,
 }
@@ -55,6 +59,15 @@ impl Cause {
         }
     }
 
+    /// The same of a value that is shown otherwise than as JSON.
+    pub(super) fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {shown}: {detail}"),
+        }
+    }
+
     pub(super) fn wrong_type(field: impl Into<String>, found: &str, wanted: &str) -> Self {
         let field = field.into();
         let message =
@@ -86,6 +99,15 @@ impl Cause {
         }
     }
 
+    /// The same of a value that is shown otherwise than as JSON.
+    pub(super) fn duplicate_text(field: impl Into<String>, shown: &str) -> Self {
+        Self {
+            field: field.into(),
+            reason: "FieldValueDuplicate",
+            message: format!("Duplicate value: {shown}"),
+        }
+    }
+
     pub(super) fn not_found(field: impl Into<String>, value: &str) -> Self {
         Self {
             field: field.into(),
@@ -108,6 +130,24 @@ impl Cause {
             reason: "FieldValueTooLong",
             message: format!("Too long: may not be more than {limit} bytes"),
         }
+    }
+
+    /// Whether the rules of a kind are not looked at any more.
+    pub(super) fn blocks_rules(&self) -> bool {
+        matches!(
+            self.reason,
+            "FieldValueNotSupported"
+                | "FieldValueRequired"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueTypeInvalid"
+        )
+    }
+
+    pub(super) fn rules_unchecked() -> Self {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing \
+                   errors to complete validation";
+        Self::invalid("<nil>", &Value::Null, why)
     }
 
     pub(super) fn too_many(field: impl Into<String>, found: usize, limit: u64) -> Self {
@@ -133,6 +173,8 @@ impl Failure {
             reason,
             message,
             details: Map::new(),
+            shows_details: false,
+            is_page: false,
             resume: None,
         }
     }
@@ -159,6 +201,13 @@ impl Failure {
         Box::new(Self::new(500, "", message.into()))
     }
 
+    /// A text that should be a number, in the words of the server's language.
+    pub(super) fn no_number(code: u16, function: &str, text: &str) -> Box<Self> {
+        let reason = if code == 400 { "BadRequest" } else { "" };
+        let message = format!("strconv.{function}: parsing {text:?}: invalid syntax");
+        Box::new(Self::new(code, reason, message))
+    }
+
     pub(super) fn not_found(target: &Target, name: &str) -> Box<Self> {
         let message = format!("{} {name:?} not found", target.resource());
         Box::new(Self::new(404, "NotFound", message).about(target, name))
@@ -170,21 +219,59 @@ impl Failure {
     }
 
     pub(super) fn no_such_resource() -> Box<Self> {
-        Box::new(Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource".to_owned(),
-        ))
+        let message = "the server could not find the requested resource";
+        Self::new(404, "NotFound", message.to_owned()).with_empty_details()
+    }
+
+    /// A path that nobody answers for: a page of text.
+    pub(super) fn no_such_page() -> Box<Self> {
+        let mut failure = Self::new(404, "", "404 page not found\n".to_owned());
+        failure.is_page = true;
+        Box::new(failure)
     }
 
     pub(super) fn method_not_allowed() -> Box<Self> {
         let message = "the server does not allow this method on the requested resource";
-        Box::new(Self::new(405, "MethodNotAllowed", message.to_owned()))
+        Self::new(405, "MethodNotAllowed", message.to_owned()).with_empty_details()
+    }
+
+    /// A verb that custom kinds do not have at this path.
+    pub(super) fn verb_not_supported(target: &Target, verb: &str) -> Box<Self> {
+        let message = format!(
+            "{verb} is not supported on resources of kind {:?}",
+            target.resource()
+        );
+        Box::new(Self::new(405, "MethodNotAllowed", message).about(target, ""))
+    }
+
+    fn with_empty_details(mut self) -> Box<Self> {
+        self.shows_details = true;
+        Box::new(self)
     }
 
     pub(super) fn already_exists(target: &Target, name: &str) -> Box<Self> {
         let message = format!("{} {name:?} already exists", target.resource());
         Box::new(Self::new(409, "AlreadyExists", message).about(target, name))
+    }
+
+    /// The name of an object that is being deleted is still taken.
+    pub(super) fn still_exists(target: &Target, name: &str) -> Box<Self> {
+        let mut failure = Self::already_exists(target, name);
+        failure.message = format!("object is being deleted: {}", failure.message);
+        failure
+    }
+
+    /// A deletion that was meant for an object in another state. It names the kind in the place of the resource.
+    pub(super) fn precondition(target: &Target, name: &str, why: &str) -> Box<Self> {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            target.qualified_kind()
+        );
+        let failure = Self::new(409, "Conflict", message)
+            .detail("name", name)
+            .detail("group", target.group())
+            .detail("kind", target.kind.kind.as_str());
+        Box::new(failure)
     }
 
     pub(super) fn conflict(target: &Target, name: &str, why: &str) -> Box<Self> {
@@ -193,6 +280,13 @@ impl Failure {
             target.resource()
         );
         Box::new(Self::new(409, "Conflict", message).about(target, name))
+    }
+
+    /// A pod that cannot be bound.
+    pub(super) fn binding_conflict(name: &str, why: &str) -> Box<Self> {
+        let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+        let failure = Self::new(409, "Conflict", message);
+        Box::new(failure.detail("name", name).detail("kind", "pods/binding"))
     }
 
     pub(super) fn modified(target: &Target, name: &str) -> Box<Self> {
@@ -226,44 +320,78 @@ impl Failure {
         Box::new(Self::new(409, "Conflict", message).detail("causes", causes))
     }
 
+    pub(super) fn forbidden(target: &Target, name: &str, why: &str) -> Box<Self> {
+        let message = format!("{} {name:?} is forbidden: {why}", target.resource());
+        Box::new(Self::new(403, "Forbidden", message).about(target, name))
+    }
+
     pub(super) fn namespace_terminating(target: &Target, name: &str, namespace: &str) -> Box<Self> {
         let why =
             format!("unable to create new content in namespace {namespace} because it is being terminated");
-        let message = format!("{} {name:?} is forbidden: {why}", target.resource());
         let cause = json!({
             "reason": "NamespaceTerminating",
             "message": format!("namespace {namespace} is being terminated"),
             "field": "metadata.namespace",
         });
-        let failure = Self::new(403, "Forbidden", message).about(target, name);
+        let failure = *Self::forbidden(target, name, &why);
         Box::new(failure.detail("causes", vec![cause]))
     }
 
     pub(super) fn invalid(target: &Target, name: &str, causes: &[Cause]) -> Box<Self> {
-        let listed: Vec<String> = causes
-            .iter()
-            .map(|c| format!("{}: {}", c.field, c.message))
-            .collect();
+        // Events are checked as those of the core group.
+        let group = if target.is_events_group() {
+            ""
+        } else {
+            target.group()
+        };
+        Self::invalid_kind(group, &target.kind.kind, name, causes)
+    }
+
+    /// Options that no request of this kind may have.
+    pub(super) fn invalid_options(kind: &str, causes: &[Cause]) -> Box<Self> {
+        Self::invalid_kind("meta.k8s.io", kind, "", causes)
+    }
+
+    /// A patch after which the object could not be read any more.
+    pub(super) fn unreadable_patch(object: &Value, why: &str) -> Box<Self> {
+        let cause = Cause::invalid_text("patch", &object.to_string(), why);
+        Self::invalid_kind("", "", "", &[cause])
+    }
+
+    /// As [`Failure::invalid`], of a kind that is called otherwise.
+    pub(super) fn invalid_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Box<Self> {
+        let mut listed: Vec<String> = Vec::new();
+        for cause in causes {
+            let said = format!("{}: {}", cause.field, cause.message);
+            if !listed.contains(&said) {
+                listed.push(said);
+            }
+        }
         let text = match listed.as_slice() {
             [only] => only.clone(),
             several => format!("[{}]", several.join(", ")),
         };
-        let message = format!("{} {name:?} is invalid: {text}", target.qualified_kind());
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
+        let message = format!("{qualified} {name:?} is invalid: {text}");
         let causes: Vec<Value> = causes
             .iter()
             .map(|c| json!({"reason": c.reason, "message": c.message, "field": c.field}))
             .collect();
         let failure = Self::new(422, "Invalid", message)
             .detail("name", name)
-            .detail("group", target.group())
-            .detail("kind", target.kind.kind.as_str());
+            .detail("group", group)
+            .detail("kind", kind);
         Box::new(failure.detail("causes", causes))
     }
 
     /// A JSON patch that does not fit the object.
     pub(super) fn unprocessable() -> Box<Self> {
         let message = "the server rejected our request due to an error in our request";
-        Box::new(Self::new(422, "Invalid", message.to_owned()))
+        Self::new(422, "Invalid", message.to_owned()).with_empty_details()
     }
 
     pub(super) fn unsupported_media_type(accepted: &str) -> Box<Self> {
@@ -271,6 +399,11 @@ impl Failure {
             "the body of the request was in an unknown format - accepted media types include: {accepted}"
         );
         Box::new(Self::new(415, "UnsupportedMediaType", message))
+    }
+
+    pub(super) fn unsupported_patch() -> Box<Self> {
+        let message = "415: Unsupported Media Type";
+        Self::new(415, "UnsupportedMediaType", message.to_owned()).with_empty_details()
     }
 
     pub(super) fn too_large(limit: usize) -> Box<Self> {
@@ -284,6 +417,12 @@ impl Failure {
             "Expired",
             format!("too old resource version: {asked} ({oldest})"),
         ))
+    }
+
+    /// A list of exactly one version, which is gone.
+    pub(super) fn expired_exactly() -> Box<Self> {
+        let message = "The resourceVersion for the provided list is too old.";
+        Box::new(Self::new(410, "Expired", message.to_owned()))
     }
 
     /// A page of a list whose version is gone; `resume` continues it from the present state.
@@ -320,13 +459,15 @@ impl Failure {
             "metadata": metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
-        if !self.details.is_empty()
-            && let Some(map) = status.as_object_mut()
-        {
-            map.insert("details".to_owned(), Value::Object(self.details.clone()));
+        if let Some(map) = status.as_object_mut() {
+            if !self.reason.is_empty() {
+                map.insert("reason".to_owned(), Value::from(self.reason));
+            }
+            if self.shows_details || !self.details.is_empty() {
+                map.insert("details".to_owned(), Value::Object(self.details.clone()));
+            }
         }
         status
     }

@@ -233,13 +233,8 @@ impl Store {
             );
         }
         let place = place(target, old);
-        if value == *old.value() {
-            if applied != old.applied {
-                // Who applied what is not part of the object, so remembering it makes no new version.
-                let object = Arc::new(Object::new(value, old.resource_version(), applied));
-                self.put(&object, &place);
-                return object;
-            }
+        // Who applied what is part of the object, although it is not shown.
+        if value == *old.value() && applied == old.applied {
             return old.clone();
         }
         self.version += 1;

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use http::Method;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
     apply,
-    create::{identify, meta_text, settle, settle_status, strict_failure, validate},
+    create::{identify, meta_text, read_body, settle, settle_status, strict_failure, undecodable, validate},
+    events,
     kinds::{Family, Target},
     names,
     object::{Applied, Object},
@@ -39,9 +41,14 @@ impl Server {
         status_only: bool,
         now: Timestamp,
     ) -> Outcome<Answer> {
-        let mut body = patch::read(&request.body)?;
-        identify(target, &mut body)?;
-        names::settle_metadata(&mut body)?;
+        let mut body = read_body(request, target)?;
+        identify(request, target, &mut body)?;
+        names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
+        if meta_text(&body, "name").is_empty() {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
+        }
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         check_address(&body, name, namespace)?;
         let old = match self.existing(request, target, name) {
@@ -53,12 +60,11 @@ impl Server {
             Err(failure) => return Err(failure),
         };
         if meta_text(&body, "resourceVersion").is_empty() && !target.kind.unconditional_update() {
-            let cause = Cause::invalid(
-                "metadata.resourceVersion",
-                &json!(0),
-                "must be specified for an update",
-            );
-            return Err(Failure::invalid(target, name, &[cause]));
+            let why = "must be specified for an update";
+            let cause = Cause::invalid("metadata.resourceVersion", &json!(0), why);
+            // Here the server takes the resource for the kind.
+            let plural = &target.kind.plural;
+            return Err(Failure::invalid_kind(target.group(), plural, name, &[cause]));
         }
         target.absorb(&mut body);
         let applied = old.applied.clone();
@@ -80,6 +86,9 @@ impl Server {
         }
         let strategic = kind == patch::STRATEGIC && !target.kind.is_custom();
         if !strategic && !matches!(kind, patch::JSON | patch::MERGE) {
+            if !target.kind.is_custom() {
+                return Err(Failure::unsupported_patch());
+            }
             let accepted = [patch::JSON, patch::MERGE, patch::STRATEGIC, patch::APPLY];
             let accepted: Vec<&str> = accepted
                 .into_iter()
@@ -92,10 +101,10 @@ impl Server {
         match kind {
             patch::JSON => patch::json(&mut value, &request.body)?,
             patch::MERGE => patch::merge(&mut value, read_object(&request.body)?),
-            _ => patch::strategic(&mut value, read_object(&request.body)?, Spot::BuiltIn(""))?,
+            _ => patch::strategic(&mut value, patch::read(&request.body)?, Spot::BuiltIn(""))?,
         }
-        identify(target, &mut value)?;
-        names::settle_metadata(&mut value)?;
+        identify(request, target, &mut value)?;
+        names::settle_metadata(&mut value).map_err(|why| undecodable(request, target, &value, &why))?;
         check_address(&value, name, old.namespace())?;
         target.absorb(&mut value);
         let applied = old.applied.clone();
@@ -112,11 +121,6 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Answer> {
         let query = &request.query;
-        if query.manager.is_empty() {
-            return Err(Failure::bad_request(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
-        }
         let mut config = read_object(&request.body)?;
         if config
             .get("metadata")
@@ -125,20 +129,19 @@ impl Server {
         {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
-        for key in ["apiVersion", "kind"] {
-            if config
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .is_empty()
-            {
-                return Err(Failure::bad_request(format!(
-                    "invalid object type: Object '{key}' is missing"
-                )));
-            }
+        let told = |key: &str| config.get(key).and_then(Value::as_str).unwrap_or_default();
+        if told("apiVersion") != target.api_version() || told("kind") != target.kind.kind {
+            let (group, version) = match told("apiVersion").split_once('/') {
+                Some((group, version)) => (group, version),
+                None => ("", told("apiVersion")),
+            };
+            let kind = told("kind");
+            return Err(Failure::bad_request(format!(
+                "invalid object type: {group}/{version}, Kind={kind}"
+            )));
         }
-        identify(target, &mut config)?;
-        names::settle_metadata(&mut config)?;
+        identify(request, target, &mut config)?;
+        names::settle_metadata(&mut config).map_err(|why| undecodable(request, target, &config, &why))?;
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         check_address(&config, name, namespace)?;
         let manager = if status_only {
@@ -156,9 +159,12 @@ impl Server {
             if status_only {
                 return Err(Failure::not_found(target, name));
             }
-            if !meta_text(&config, "uid").is_empty() {
-                let why = "uid mismatch: the provided object specified uid, and no existing object was found";
-                return Err(Failure::conflict(target, name, why));
+            let told = meta_text(&config, "uid");
+            if !told.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {told}, and no existing object was found"
+                );
+                return Err(Failure::conflict(target, name, &why));
             }
             let mut live = json!({});
             let mut applied = Applied::new();
@@ -182,7 +188,7 @@ impl Server {
                 }
             }
         }
-        names::settle_metadata(&mut value)?;
+        names::settle_metadata(&mut value).map_err(|why| undecodable(request, target, &value, &why))?;
         target.absorb(&mut value);
         let object = self.update(
             request,
@@ -209,7 +215,7 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Arc<Object>> {
         let name = old.name();
-        check_preconditions(target, old, &new)?;
+        check_preconditions(request, target, old, &new)?;
         if status_only {
             new = with_status_of(target, old.value(), new);
         }
@@ -218,12 +224,12 @@ impl Server {
             keep_status(target, &mut new, old.value());
         }
         let unknown = if status_only {
-            settle_status(target, &mut new)?
+            settle_status(request, target, &mut new)?
         } else {
-            settle(target, &mut new)?
+            settle(request, target, &mut new)?
         };
         if request.query.strict && !unknown.is_empty() {
-            return Err(strict_failure(&unknown));
+            return Err(strict_failure(request, target, &new, &unknown));
         }
         let causes = self.breaches(target, &mut new, old, status_only);
         if !causes.is_empty() {
@@ -258,6 +264,9 @@ impl Server {
         if !status_only {
             match target.kind.family {
                 Family::Pod => causes.extend(pods::validate_update(new, old.value())),
+                Family::Event if target.is_events_group() => {
+                    causes.extend(events::validate_update(new, old.value()));
+                }
                 Family::Service => causes.extend(services::validate_update(new, old.value())),
                 _ => {}
             }
@@ -281,12 +290,15 @@ impl Server {
     }
 }
 
+/// Reads a patch that is an object.
 fn read_object(body: &[u8]) -> Outcome<Value> {
-    let value = patch::read(body)?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(Failure::bad_request("the patch is not a JSON object"))
+    match serde_json::from_slice(body) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
+        Err(error) => Err(Failure::bad_request(format!(
+            "error decoding patch: {}",
+            patch::words(&error)
+        ))),
     }
 }
 
@@ -306,21 +318,36 @@ fn check_address(body: &Value, name: &str, namespace: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn check_preconditions(target: &Target, old: &Object, new: &Value) -> Outcome<()> {
+fn check_preconditions(request: &Request, target: &Target, old: &Object, new: &Value) -> Outcome<()> {
     let uid = meta_text(new, "uid");
-    if !uid.is_empty() && uid != old.uid() {
-        return Err(uid_conflict(target, old.name(), uid, old.uid()));
+    let other = !uid.is_empty() && uid != old.uid();
+    // A patch is made into a whole object first, and its UID is looked at when that is validated.
+    let patched = request.method == Method::PATCH;
+    if other && !patched {
+        return Err(uid_conflict(target, old, uid));
     }
     let version = meta_text(new, "resourceVersion");
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        return Err(Failure::no_number(500, "ParseUint", version));
+    }
     if !version.is_empty() && version != old.meta_text("resourceVersion") {
         return Err(Failure::modified(target, old.name()));
+    }
+    if other {
+        let cause = Cause::invalid_text("metadata.uid", uid, "field is immutable");
+        return Err(Failure::invalid(target, old.name(), &[cause]));
     }
     Ok(())
 }
 
-pub(super) fn uid_conflict(target: &Target, name: &str, told: &str, found: &str) -> Box<Failure> {
-    let why = format!("Precondition failed: UID in precondition: {told}, UID in object meta: {found}");
-    Failure::conflict(target, name, &why)
+/// A write that was meant for an earlier object of the same name, in the words of the server's store.
+pub(super) fn uid_conflict(target: &Target, old: &Object, told: &str) -> Box<Failure> {
+    let (key, found) = (target.key(old.namespace(), old.name()), old.uid());
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: UID in precondition: {told}, UID in object meta: {found}"
+    );
+    Failure::conflict(target, old.name(), &why)
 }
 
 fn keep_system_fields(new: &mut Value, old: &Object) {

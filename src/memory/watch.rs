@@ -189,7 +189,7 @@ impl Watch {
             Form::Whole => (self.target.api_version(), self.target.kind.kind.as_str()),
             Form::MetadataOnly => ("meta.k8s.io/v1", "PartialObjectMetadata"),
         };
-        let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": version.to_string()});
         if initial_end && let Some(map) = metadata.as_object_mut() {
             map.insert(
                 "annotations".to_owned(),

@@ -146,7 +146,12 @@ async fn defaults_are_filled_in_and_unknown_members_dropped() {
     let (code, status) = send(&client, Method::POST, path, "application/json", &body).await;
     assert_eq!(
         (code, &status["message"]),
-        (400, &json!("strict decoding error: unknown field \"spec.extra\""))
+        (
+            400,
+            &json!(
+                "Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: unknown field \"spec.extra\""
+            )
+        )
     );
 }
 

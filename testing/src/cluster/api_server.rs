@@ -109,6 +109,18 @@ impl ControlPlane {
         self.signal_api_server(Signal::CONT);
     }
 
+    /// Has the store forget what was before this version, as it does by itself after some minutes.
+    pub async fn compact(&self, version: u64) {
+        let url = format!("http://127.0.0.1:{}", self.own().layout.etcd);
+        let config = Config::new(url.parse().expect("a URL"));
+        let store = Client::try_from(config).expect("a client");
+        let body = serde_json::json!({"revision": version.to_string(), "physical": true}).to_string();
+        let request = Request::post("/v3/kv/compaction").header("content-type", "application/json");
+        let request = request.body(body.into_bytes()).expect("a request");
+        let answer = store.request_text(request).await;
+        answer.unwrap_or_else(|e| panic!("the store cannot be compacted: {e}"));
+    }
+
     fn signal_api_server(&self, signal: Signal) {
         let server = lock(&self.own().api_server);
         server.as_ref().expect("the API server runs").signal(signal);

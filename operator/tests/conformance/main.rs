@@ -1,0 +1,81 @@
+//! The in-memory API tells the truth: scripts of requests are played to it and to a real API server, and every
+//! answer has to be the same. See "Is the simulated API server a true one?" in docs/reliability.md.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod difference;
+mod masks;
+mod memory;
+mod play;
+mod real;
+mod script;
+mod watches;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use script::Script;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/scripts")
+}
+
+/// A test for each script.
+macro_rules! scripts {
+    ($($name:ident)*) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[tokio::test]
+            async fn $name() {
+                play::script(Script::read(&folder(), stringify!($name))).await;
+            }
+        )*
+    };
+}
+
+scripts! {
+    apply
+    bookmarks
+    collections
+    conflicts
+    creation
+    dependents
+    events
+    expiry
+    finalizers
+    grace
+    jobs
+    json_patch
+    leases
+    merge_patch
+    names
+    paging
+    pods
+    preconditions
+    quota
+    requests
+    schema
+    selectors
+    services
+    status
+    strategic_patch
+    terminating
+    watching
+}
+
+#[test]
+fn every_script_is_played() {
+    let files = fs::read_dir(folder()).unwrap();
+    let found: BTreeSet<String> = files
+        .map(|file| file.unwrap().path())
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let played: BTreeSet<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(found, played);
+}

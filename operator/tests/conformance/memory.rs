@@ -1,0 +1,36 @@
+//! The in-memory API as the scripts see it.
+
+use kube::Client;
+use training_job::memory::Cluster;
+
+use crate::real;
+
+/// A new one for each script.
+pub(crate) struct Memory {
+    cluster: Cluster,
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self {
+            cluster: Cluster::new(),
+        }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.cluster.client("default")
+    }
+
+    pub(crate) fn compact(&self) {
+        self.cluster.compact();
+    }
+
+    /// Serves the kinds of `crds/`.
+    pub(crate) async fn install_jobs(&self) {
+        for definition in real::definitions() {
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            let answer = crate::play::post(&self.client(), path, &definition).await;
+            assert_eq!(answer.0, 201, "{}", answer.1);
+        }
+    }
+}

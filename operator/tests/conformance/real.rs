@@ -1,0 +1,58 @@
+//! The real API server as the scripts see it.
+
+use std::fs;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use training_job_testing::cluster::{ControlPlane, Options, repository};
+
+/// One for all scripts, each in a namespace of its own.
+pub(crate) async fn control_plane() -> &'static ControlPlane {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    SHARED
+        .get_or_init(async || {
+            let started = ControlPlane::start(Options::default()).await;
+            started.install_crds().await;
+            started
+        })
+        .await
+}
+
+/// A client that shows every answer, also those that others would ask again after.
+pub(crate) async fn client(plane: &ControlPlane) -> Client {
+    let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let mut config = config.unwrap();
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+/// Held while a script is played.
+pub(crate) enum Turn {
+    /// Beside others.
+    Shared(#[expect(dead_code, reason = "it is held")] RwLockReadGuard<'static, ()>),
+    /// Without others.
+    Alone(#[expect(dead_code, reason = "it is held")] RwLockWriteGuard<'static, ()>),
+}
+
+/// Awaits a script's turn.
+pub(crate) async fn turn(alone: bool) -> Turn {
+    static TURNS: RwLock<()> = RwLock::const_new(());
+    if alone {
+        Turn::Alone(TURNS.write().await)
+    } else {
+        Turn::Shared(TURNS.read().await)
+    }
+}
+
+/// The definitions in `crds/`.
+pub(crate) fn definitions() -> Vec<Value> {
+    let files = fs::read_dir(repository().join("crds")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let definitions = files.filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+    definitions
+        .map(|path| serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap())
+        .collect()
+}

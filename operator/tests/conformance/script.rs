@@ -1,0 +1,142 @@
+//! Scripts: what is sent, and what has to come of it. They are files of YAML.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A script as it stands in its file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Script {
+    /// The file's name; also that of the namespace, with hyphens.
+    #[serde(skip)]
+    pub(crate) name: String,
+    /// Names for parts of paths and bodies, which stand there in braces.
+    #[serde(default, rename = "let")]
+    pub(crate) names: BTreeMap<String, String>,
+    /// Objects that are made before the first step, definitions of kinds among them.
+    #[serde(default)]
+    pub(crate) before: Vec<Value>,
+    /// Whether the kinds of `crds/` are needed.
+    #[serde(default)]
+    pub(crate) jobs: bool,
+    /// Whether other scripts would be disturbed.
+    #[serde(default)]
+    pub(crate) alone: bool,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One step. What it does is said by one of `send`, `watch`, `read`, `await` and `compact`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    /// A method and a path.
+    pub(crate) send: Option<String>,
+    /// Opens the watch of this name at `path`.
+    pub(crate) watch: Option<String>,
+    /// Reads `lines` lines of the watch of this name, or with `end` all that are left.
+    pub(crate) read: Option<String>,
+    /// Awaits that the object at this path is `gone`, or that its members are as in `until`.
+    pub(crate) r#await: Option<String>,
+    /// Has the history before this version forgotten.
+    pub(crate) compact: Option<String>,
+
+    pub(crate) path: Option<String>,
+    pub(crate) body: Option<Value>,
+    /// A body that is no JSON, or not to be written anew.
+    pub(crate) text: Option<String>,
+    /// The body's media type; JSON unless given.
+    pub(crate) r#type: Option<String>,
+    pub(crate) accept: Option<String>,
+    /// The status code that both have to answer with.
+    pub(crate) code: Option<u16>,
+    pub(crate) lines: Option<usize>,
+    #[serde(default)]
+    pub(crate) end: bool,
+    #[serde(default)]
+    pub(crate) gone: bool,
+    /// Pointers into the object, with values.
+    #[serde(default)]
+    pub(crate) until: BTreeMap<String, Value>,
+
+    /// What is named for later steps: pointers into the answer's body.
+    #[serde(default)]
+    pub(crate) keep: BTreeMap<String, String>,
+    /// Where the two differ on purpose.
+    #[serde(default)]
+    pub(crate) differs: Vec<Named>,
+}
+
+/// A difference that is known: it has a reason, and both sides stay as they are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Named {
+    /// A pointer into the masked answer: `/code`, `/body/…`, `/lines/…`.
+    pub(crate) at: String,
+    pub(crate) why: String,
+    /// Absent if the real API server has no such member.
+    pub(crate) real: Option<Value>,
+    /// Absent if the in-memory API has no such member.
+    pub(crate) memory: Option<Value>,
+}
+
+impl Script {
+    pub(crate) fn read(folder: &Path, name: &str) -> Self {
+        let path = folder.join(format!("{name}.yaml"));
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        let mut script: Self = serde_saphyr::from_str(&text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        script.name = name.to_owned();
+        script
+    }
+
+    pub(crate) fn namespace(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}
+
+impl Step {
+    /// What the step does, for messages.
+    pub(crate) fn title(&self) -> String {
+        let parts = [
+            ("", &self.send),
+            ("watch ", &self.watch),
+            ("read ", &self.read),
+            ("await ", &self.r#await),
+            ("compact ", &self.compact),
+        ];
+        let said = parts
+            .iter()
+            .find_map(|(word, part)| Some(format!("{word}{}", part.as_ref()?)));
+        said.expect("a step does something")
+    }
+}
+
+/// Puts what names stand for in their place.
+pub(crate) fn fill(text: &str, names: &BTreeMap<String, String>) -> String {
+    let mut filled = text.to_owned();
+    // Names may stand for texts with names.
+    for _ in 0..2 {
+        for (name, value) in names {
+            filled = filled.replace(&format!("{{{name}}}"), value);
+        }
+    }
+    filled
+}
+
+/// The same in every text of a body.
+pub(crate) fn fill_value(value: &Value, names: &BTreeMap<String, String>) -> Value {
+    match value {
+        Value::String(text) => Value::from(fill(text, names)),
+        Value::Array(items) => items.iter().map(|item| fill_value(item, names)).collect(),
+        Value::Object(members) => {
+            let filled = members
+                .iter()
+                .map(|(key, value)| (fill(key, names), fill_value(value, names)));
+            Value::Object(filled.collect())
+        }
+        other => other.clone(),
+    }
+}

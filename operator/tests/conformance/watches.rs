@@ -1,0 +1,41 @@
+//! Watches, line by line.
+
+use std::pin::Pin;
+
+use futures::{AsyncBufReadExt, Stream, StreamExt};
+use http::Request;
+use kube::Client;
+use serde_json::Value;
+use tokio::time::timeout;
+use training_job_testing::cluster::PATIENCE;
+
+/// What is compared when nothing came for long.
+pub(crate) const NOTHING: &str = "nothing came";
+
+/// An open watch.
+pub(crate) struct Watch {
+    lines: Pin<Box<dyn Stream<Item = std::io::Result<String>>>>,
+}
+
+impl Watch {
+    pub(crate) async fn open(client: &Client, path: &str) -> Self {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let request = Request::get(format!("{path}{separator}watch=1"))
+            .body(Vec::new())
+            .unwrap();
+        let stream = client.request_stream(request).await;
+        let stream = stream.unwrap_or_else(|e| panic!("no watch of {path}: {e}"));
+        Self {
+            lines: Box::pin(stream.lines()),
+        }
+    }
+
+    /// The next event; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        let Ok(line) = timeout(PATIENCE, self.lines.next()).await else {
+            return Some(Value::from(NOTHING));
+        };
+        let line = line?.expect("the watch is not cut off");
+        Some(serde_json::from_str(&line).expect("a line is JSON"))
+    }
+}

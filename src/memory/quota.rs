@@ -1,0 +1,125 @@
+//! Resource quotas: how many objects a namespace may have. Only objects are counted, not processors and memory.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{
+    create::meta_text,
+    kinds::{Family, Target},
+    object::Object,
+    server::Server,
+    status::{Failure, Outcome},
+};
+
+/// Kinds with a name of their own in quotas; `count/` goes before the others.
+const OWN_NAMES: [&str; 4] = ["configmaps", "pods", "secrets", "services"];
+
+/// What a quota calls a resource and how many of it there are, or may be.
+type Counts = BTreeMap<String, u64>;
+
+impl Server {
+    /// Refuses a new object that a quota of its namespace has no room for.
+    pub(super) fn admit_quota(&self, target: &Target, namespace: &str, body: &Value) -> Outcome<()> {
+        for quota in self.quotas(namespace) {
+            let limits = limits(quota.value());
+            let mut exceeded = Vec::new();
+            for name in names(target) {
+                let Some(limit) = limits.get(&name) else { continue };
+                let used = self.used(&name, namespace);
+                if used >= *limit {
+                    exceeded.push((name, used, *limit));
+                }
+            }
+            if !exceeded.is_empty() {
+                exceeded.sort();
+                return Err(refusal(target, body, quota.name(), &exceeded));
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the status of every quota up to date.
+    pub(super) fn count_quotas(&mut self) {
+        let Some(target) = self.store.registry.find("", "v1", "resourcequotas") else {
+            return;
+        };
+        let quotas: Vec<Arc<Object>> = self.store.iter(target.id, None, None).cloned().collect();
+        for quota in quotas {
+            let used: BTreeMap<String, String> = limits(quota.value())
+                .into_keys()
+                .map(|name| {
+                    let used = self.used(&name, quota.namespace());
+                    (name, used.to_string())
+                })
+                .collect();
+            let hard = quota.get("spec").and_then(|spec| spec.get("hard"));
+            let status = json!({"hard": hard, "used": used});
+            if quota.get("status") != Some(&status) && !quota.is_deleting() {
+                let mut value = quota.value().clone();
+                if let Some(map) = value.as_object_mut() {
+                    map.insert("status".to_owned(), status);
+                }
+                self.store.replace(&target, &quota, value, quota.applied.clone());
+            }
+        }
+    }
+
+    fn quotas(&self, namespace: &str) -> impl Iterator<Item = &Arc<Object>> {
+        let target = self.store.registry.find("", "v1", "resourcequotas");
+        target
+            .into_iter()
+            .flat_map(move |target| self.store.iter(target.id, Some(namespace), None))
+    }
+
+    /// How many there are in a namespace of what a quota calls so.
+    fn used(&self, name: &str, namespace: &str) -> u64 {
+        let (plural, all) = match name.strip_prefix("count/") {
+            Some(plural) => (plural, true),
+            None => (name, false),
+        };
+        let Some(target) = self.store.registry.by_plural(plural) else {
+            return 0;
+        };
+        let objects = self.store.iter(target.id, Some(namespace), None);
+        // A pod that has ended takes no room, but is still an object.
+        let counts = |object: &&Arc<Object>| all || target.kind.family != Family::Pod || !has_ended(object);
+        objects.filter(counts).count() as u64
+    }
+}
+
+fn has_ended(pod: &Value) -> bool {
+    let phase = pod.get("status").and_then(|status| status.get("phase"));
+    matches!(phase.and_then(Value::as_str), Some("Succeeded" | "Failed"))
+}
+
+/// What quotas may call the resource.
+fn names(target: &Target) -> Vec<String> {
+    let mut names = vec![format!("count/{}", target.resource())];
+    if target.group().is_empty() && OWN_NAMES.contains(&target.kind.plural.as_str()) {
+        names.push(target.kind.plural.clone());
+    }
+    names
+}
+
+/// The limits that can be told from counts.
+fn limits(quota: &Value) -> Counts {
+    let hard = quota.get("spec").and_then(|spec| spec.get("hard"));
+    let hard = hard.and_then(Value::as_object).into_iter().flatten();
+    hard.filter(|(name, _)| name.starts_with("count/") || OWN_NAMES.contains(&name.as_str()))
+        .filter_map(|(name, limit)| {
+            let limit = limit.as_u64().or_else(|| limit.as_str()?.parse().ok())?;
+            Some((name.clone(), limit))
+        })
+        .collect()
+}
+
+fn refusal(target: &Target, body: &Value, quota: &str, exceeded: &[(String, u64, u64)]) -> Box<Failure> {
+    let listed = |number: fn(&(String, u64, u64)) -> u64| {
+        let parts = exceeded.iter().map(|one| format!("{}={}", one.0, number(one)));
+        parts.collect::<Vec<_>>().join(",")
+    };
+    let (asked, used, limited) = (listed(|_| 1), listed(|one| one.1), listed(|one| one.2));
+    let why = format!("exceeded quota: {quota}, requested: {asked}, used: {used}, limited: {limited}");
+    Failure::forbidden(target, meta_text(body, "name"), &why)
+}

@@ -1,0 +1,153 @@
+//! The shapes of built-in kinds: members that have the wrong type are refused, and those that no kind knows are
+//! dropped, as by a server that decodes what it is sent.
+
+use k8s_openapi::{
+    api::{
+        coordination::v1::Lease,
+        core::v1::{ConfigMap, Event, Namespace, Node, Pod, ResourceQuota, Secret, Service, ServiceAccount},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::kinds::{Family, Target};
+
+/// Members that are maps, which are left out when they are empty. Others of that look are objects, which are not.
+const MAPS: [&str; 9] = [
+    "annotations",
+    "binaryData",
+    "data",
+    "labels",
+    "limits",
+    "nodeSelector",
+    "requests",
+    "selector",
+    "stringData",
+];
+
+/// Members whose values are quantities.
+const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "requests", "used"];
+/// Times with microseconds.
+const FINE_TIMES: [&str; 4] = ["acquireTime", "eventTime", "lastObservedTime", "renewTime"];
+
+/// Drops the unknown members of a settled object of the stored version; names them.
+///
+/// # Errors
+///
+/// What the decoder says of a member of the wrong type.
+pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, String> {
+    let known = match (target.kind.family, target.kind.kind.as_str()) {
+        (Family::Pod, _) => round_trip::<Pod>(body),
+        (Family::Service, _) => round_trip::<Service>(body),
+        (Family::Event, _) => round_trip::<Event>(body),
+        (Family::Node, _) => round_trip::<Node>(body),
+        (Family::Namespace, _) => round_trip::<Namespace>(body),
+        (Family::Lease, _) => round_trip::<Lease>(body),
+        (Family::Secret, _) => round_trip::<Secret>(body),
+        (Family::Quota, _) => round_trip::<ResourceQuota>(body),
+        (Family::Plain, "ConfigMap") => round_trip::<ConfigMap>(body),
+        (Family::Plain, "ServiceAccount") => round_trip::<ServiceAccount>(body),
+        _ => return fit_metadata(body),
+    }?;
+    let mut unknown = Vec::new();
+    prune(body, &known, "", &mut unknown);
+    tidy(body, "")?;
+    Ok(unknown)
+}
+
+/// The same for the metadata alone, which is that of any kind.
+pub(super) fn fit_metadata(body: &mut Value) -> Result<Vec<String>, String> {
+    let mut unknown = Vec::new();
+    if let Some(metadata) = body.get_mut("metadata") {
+        let known = round_trip::<ObjectMeta>(metadata)?;
+        prune(metadata, &known, "metadata", &mut unknown);
+    }
+    Ok(unknown)
+}
+
+fn round_trip<'a, T: Deserialize<'a> + Serialize>(body: &'a Value) -> Result<Value, String> {
+    let typed = T::deserialize(body).map_err(|error| error.to_string())?;
+    serde_json::to_value(typed).map_err(|error| error.to_string())
+}
+
+/// Removes what `known` does not have.
+fn prune(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<String>) {
+    match (value, known) {
+        (Value::Object(members), Value::Object(known)) => members.retain(|key, member| {
+            let path = if path.is_empty() {
+                key.clone()
+            } else {
+                format!("{path}.{key}")
+            };
+            match known.get(key) {
+                Some(known) => prune(member, known, &path, unknown),
+                None if member.is_null() => {}
+                None => {
+                    unknown.push(path);
+                    return false;
+                }
+            }
+            true
+        }),
+        (Value::Array(items), Value::Array(known)) => {
+            for (index, (item, known)) in items.iter_mut().zip(known).enumerate() {
+                prune(item, known, &format!("{path}[{index}]"), unknown);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Leaves out lists and maps without members and values of variables without text, and writes quantities as texts.
+fn tidy(value: &mut Value, of: &str) -> Result<(), String> {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members.iter_mut() {
+                if QUANTITIES.contains(&of) && member.is_number() {
+                    *member = Value::from(member.to_string());
+                } else if FINE_TIMES.contains(&key.as_str()) {
+                    fine(member)?;
+                }
+                tidy(member, key)?;
+            }
+            members.retain(|key, member| match member {
+                Value::Array(items) => !items.is_empty(),
+                Value::Object(inner) => !(inner.is_empty() && MAPS.contains(&key.as_str())),
+                Value::String(text) => !(text.is_empty() && of == "env" && key == "value"),
+                _ => true,
+            });
+        }
+        // The elements of a list go by its name.
+        Value::Array(items) => items.iter_mut().try_for_each(|item| tidy(item, of))?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Times that are told to the microsecond are not taken otherwise.
+fn fine(time: &Value) -> Result<(), String> {
+    let Some(text) = time.as_str() else { return Ok(()) };
+    let digits = text
+        .split_once('.')
+        .map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
+    if digits == 6 {
+        return Ok(());
+    }
+    Err(format!("parsing time {text:?}: not to the microsecond"))
+}
+
+/// The times that conditions show also when nobody said them.
+pub(super) fn show_times(status: &mut Map<String, Value>, keys: [&str; 2]) {
+    for condition in status
+        .get_mut("conditions")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        for key in keys {
+            condition.entry(key).or_insert(Value::Null);
+        }
+    }
+}
