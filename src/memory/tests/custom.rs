@@ -191,7 +191,6 @@ async fn the_schema_is_enforced() {
         [
             cause("FieldValueNotSupported", "spec.mode"),
             cause("FieldValueTooLong", "spec.name"),
-            cause("FieldValueInvalid", "spec.name"),
             cause("FieldValueTypeInvalid", "spec.port"),
             cause("FieldValueTooMany", "spec.tags"),
         ]
@@ -296,7 +295,8 @@ async fn a_definition_goes_with_its_objects() {
             .get("customresourcedefinitions", "", "things.example.com")
             .is_none()
     );
-    assert!(refusal(api.get("t").await).is_not_found());
+    // Nobody answers for the group any more, so a page of text comes, and no Status.
+    assert_eq!(refusal(api.get("t").await).code, 404);
     // The kind can come back, empty.
     send(
         &client,

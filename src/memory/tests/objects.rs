@@ -31,10 +31,26 @@ async fn a_new_pod_has_what_the_server_adds() {
             }],
             "dnsPolicy": "ClusterFirst",
             "enableServiceLinks": true,
+            "preemptionPolicy": "PreemptLowerPriority",
+            "priority": 0,
             "restartPolicy": "Always",
             "schedulerName": "default-scheduler",
             "securityContext": {},
             "terminationGracePeriodSeconds": 30,
+            "tolerations": [
+                {
+                    "key": "node.kubernetes.io/not-ready",
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                },
+                {
+                    "key": "node.kubernetes.io/unreachable",
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                },
+            ],
         })
     );
     assert_eq!(made, pods(&client).get("a").await.unwrap());
@@ -292,7 +308,7 @@ async fn status_and_desired_state_are_written_apart() {
     let patch = json!({"status": {"conditions": "none", "message": null}});
     assert_eq!(
         refusal(pods(&client).patch_status("a", &pp, &Patch::Merge(&patch)).await).code,
-        400
+        422
     );
     let patch = json!({"spec": {"restartPolicy": "Never"}});
     let status = refusal(pods(&client).patch("a", &pp, &Patch::Merge(&patch)).await);
