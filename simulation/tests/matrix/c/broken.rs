@@ -15,7 +15,9 @@ async fn c1_watches_end_every_few_seconds() {
             world.pass(seconds).await;
             world.cluster.cut_watches(None);
         }
-        assert_eq!(world.network.count("list", ""), 3, "they go on where they were");
+        // They go on where they were; a kind of which nothing was heard for two minutes is listed.
+        let lists = world.network.count("list", "");
+        assert!((3..=5).contains(&lists), "{lists}");
         assert!(world.conditions("job").ends_with("Succeeded"));
         assert_eq!(made(&world, "pods job-worker-0"), (1, 0));
         rest(&mut world).await;
