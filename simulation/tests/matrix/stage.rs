@@ -96,6 +96,22 @@ pub(crate) fn reads(site: &Site) -> bool {
     ["list", "watch", "get"].iter().any(|v| site.calls.starts_with(v))
 }
 
+/// Lives the life once for each of these places, with one of these faults after the other: no invariant breaks, and the
+/// end is that of the life without faults. (`make sim` has every fault at every place.)
+pub(crate) fn in_turn(workload: &Workload, at: impl Fn(&Site) -> bool, faults: &[Fault]) {
+    let mut cases = Vec::new();
+    let sites = sites(workload);
+    for (number, site) in sites.iter().filter(|site| at(site)).enumerate() {
+        let fault = faults
+            .iter()
+            .cycle()
+            .skip(number)
+            .find(|fault| suits(fault, &site.calls));
+        cases.extend(fault.map(|fault| BTreeMap::from([(site.clone(), fault.clone())])));
+    }
+    each(workload, cases);
+}
+
 /// Lives the life once for each of these faults at each of these places: no invariant breaks, and the end is
 /// that of the life without faults.
 pub(crate) fn everywhere(workload: &Workload, at: impl Fn(&Site) -> bool, faults: &[Fault]) {

@@ -5,7 +5,7 @@ use training_job_simulation::fault::Fault::{Garbled, Nonsense, Refused, Slow, St
 use training_job_simulation::kubelet::Fate::Succeeds;
 use training_job_simulation::world::{SMALL, World, train, with};
 
-use crate::stage::{everywhere, reads, rest, restart, success, writes};
+use crate::stage::{everywhere, in_turn, reads, rest, restart, success, writes};
 
 /// That the wait which is asked for is kept is tested on a real API server: it is the process that reads the
 /// header.
@@ -17,7 +17,7 @@ fn b5_it_is_told_that_it_asks_too_much() {
         Throttled("-5"),
         Throttled("99999999999999999999"),
     ];
-    everywhere(&success(), |_| true, &numbers);
+    in_turn(&success(), |_| true, &numbers);
 }
 
 /// For ten minutes each call for one job is refused, with each of many pods.
@@ -54,7 +54,7 @@ fn b6_the_server_fails() {
         Refused(503, "ServiceUnavailable"),
         Refused(504, "Timeout"),
     ];
-    everywhere(&success(), |_| true, &faults);
+    in_turn(&success(), |_| true, &faults);
     // Of these nobody knows whether the call has taken effect: it has.
     let unknown = [Garbled(500, "InternalError"), Garbled(504, "Timeout")];
     everywhere(&restart(), writes, &unknown);
@@ -62,7 +62,7 @@ fn b6_the_server_fails() {
 
 #[test]
 fn b10_the_answer_cannot_be_read() {
-    everywhere(&success(), |_| true, &[Truncated, Nonsense, Status]);
+    in_turn(&success(), |_| true, &[Truncated, Nonsense, Status]);
 }
 
 /// The longest is given up before its answer comes, or before it takes effect. (Headers that warn: on a real API
@@ -75,7 +75,7 @@ fn b17_answers_take_their_time() {
         Slow(25_000, 0),
         Slow(0, 60_000),
     ];
-    everywhere(&success(), |_| true, &slow);
+    in_turn(&success(), |_| true, &slow);
     everywhere(&success(), reads, &[Slow(60_000, 0)]);
 }
 
