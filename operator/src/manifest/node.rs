@@ -71,6 +71,15 @@ impl Node {
         }
     }
 
+    /// How many lists and mappings lie in each other, itself included.
+    pub(crate) fn depth(&self) -> usize {
+        match &self.content {
+            Content::Scalar(_) => 0,
+            Content::List(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
+            Content::Map(entries) => 1 + entries.iter().map(|e| e.value.depth()).max().unwrap_or(0),
+        }
+    }
+
     /// The value without its places.
     pub(crate) fn to_json(&self) -> Value {
         match &self.content {

@@ -13,6 +13,10 @@ use super::scalar;
 /// power; 1,000 big jobs have a tenth of this.
 const MAX_VALUES: usize = 2_000_000;
 
+/// How deep values may lie in each other with aliases written out; the parser's own bound for a file without any.
+/// What is deeper costs the square of its depth: the place of each value has a path of that length.
+const MAX_DEPTH: usize = 256;
+
 /// What is wrong with a file as YAML.
 #[derive(Debug)]
 pub(crate) struct Fault {
@@ -32,6 +36,7 @@ pub(crate) fn documents(text: &str) -> (Vec<Node>, Option<Fault>) {
         parser: Parser::new_from_str(text),
         anchors: BTreeMap::new(),
         values: 0,
+        depth: 0,
     };
     let mut documents = Vec::new();
     loop {
@@ -48,8 +53,18 @@ struct Reader<'t> {
     text: &'t str,
     parser: Parser<'t, StrInput<'t>>,
     /// By the parser's numbers; a name that is used twice has two.
-    anchors: BTreeMap<usize, (Rc<Node>, usize)>,
+    anchors: BTreeMap<usize, Anchored>,
     values: usize,
+    /// How many lists and mappings are open.
+    depth: usize,
+}
+
+/// What an alias stands for.
+#[derive(Clone)]
+struct Anchored {
+    node: Rc<Node>,
+    size: usize,
+    depth: usize,
 }
 
 type Read<T> = Result<T, Box<Fault>>;
@@ -82,25 +97,32 @@ impl<'t> Reader<'t> {
         let at = position(&span.start);
         let (content, anchor) = match event {
             Event::Alias(id) => {
-                let Some((node, size)) = self.anchors.get(&id) else {
+                let Some(Anchored { node, size, depth }) = self.anchors.get(&id).cloned() else {
                     return fault(at, "the alias stands inside its own anchor", "");
                 };
-                let (node, size) = (Rc::clone(node), *size);
                 self.count(at, size)?;
+                if self.depth + depth > MAX_DEPTH {
+                    return fault(
+                        at,
+                        format!("the aliases lie more than {MAX_DEPTH} deep in each other"),
+                        "write out what they stand for",
+                    );
+                }
                 return Ok(Node::clone(&node));
             }
             Event::Scalar(text, style, anchor, tag) => {
                 (Content::Scalar(value(&text, style, tag.as_deref(), at)?), anchor)
             }
-            Event::SequenceStart(_, anchor, _) => (self.list()?, anchor),
-            Event::MappingStart(_, anchor, _) => (self.map()?, anchor),
+            Event::SequenceStart(_, anchor, _) => (self.within(Self::list)?, anchor),
+            Event::MappingStart(_, anchor, _) => (self.within(Self::map)?, anchor),
             event => return fault(at, format!("{event:?} was not expected here"), ""),
         };
         self.count(at, 1)?;
         let node = Node { at, content };
         if anchor > 0 {
-            let size = node.size();
-            self.anchors.insert(anchor, (Rc::new(node.clone()), size));
+            let (size, depth) = (node.size(), node.depth());
+            let node = Rc::new(node.clone());
+            self.anchors.insert(anchor, Anchored { node, size, depth });
         }
         Ok(node)
     }
@@ -115,6 +137,13 @@ impl<'t> Reader<'t> {
             );
         }
         Ok(())
+    }
+
+    fn within(&mut self, read: fn(&mut Self) -> Read<Content>) -> Read<Content> {
+        self.depth += 1;
+        let content = read(self);
+        self.depth -= 1;
+        content
     }
 
     fn list(&mut self) -> Read<Content> {
@@ -351,6 +380,18 @@ mod tests {
             text.push_str(&format!("a{n}: &a{n} [{}]\n", vec![alias; 10].join(", ")));
         }
         assert!(documents(&text).1.unwrap().problem.contains("values"));
+    }
+
+    #[test]
+    fn aliases_do_not_nest_without_end() {
+        let mut text = "a0: &a0 [1]\n".to_owned();
+        for n in 1..1000 {
+            text.push_str(&format!("a{n}: &a{n} [*a{}]\n", n - 1));
+        }
+        let (_, fault) = documents(&text);
+        let fault = fault.unwrap();
+        assert!(fault.problem.contains("deep"), "{fault:?}");
+        assert_eq!(fault.at.line, MAX_DEPTH);
     }
 
     proptest::proptest! {

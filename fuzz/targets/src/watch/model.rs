@@ -151,7 +151,9 @@ impl<K: Object> Held<K> {
     }
 
     fn listed(&mut self, answer: &Answer) -> Vec<Change<K>> {
-        let Ok(list) = serde_json::from_slice::<ObjectList<K>>(&answer.body) else {
+        // Of a slice, what is ignored would not be looked at.
+        let text = std::str::from_utf8(&answer.body).unwrap_or_default();
+        let Ok(list) = serde_json::from_str::<ObjectList<K>>(text) else {
             return Vec::new();
         };
         let mut changes = Vec::new();
