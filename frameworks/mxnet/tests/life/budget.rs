@@ -165,20 +165,24 @@ fn one_failure_counts_once_though_the_status_was_lost() {
 
 #[test]
 fn a_job_whose_status_was_lost_leaves_no_later_pod_behind() {
-    let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "restartScope: Replica").started();
-    for _ in 0..2 {
-        w.pod("worker-1").exits(137);
-        w.settle();
-        w.all_running();
+    let workers = ["job-worker-0", "job-worker-1"];
+    let all = ["job-scheduler-0", "job-worker-0", "job-worker-1"];
+    for (scope, remade) in [(RestartScope::Job, &all[..]), (RestartScope::Role, &workers)] {
+        let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "restartScope: Replica").started();
+        for _ in 0..2 {
+            w.pod("worker-1").exits(137);
+            w.settle();
+            w.all_running();
+        }
+        w.edit(|job| {
+            job.status = None;
+            job.spec.run_policy.as_mut().unwrap().restart_scope = Some(scope.clone());
+        });
+        w.settle().created.clear();
+        w.pod("worker-0").exits(137);
+        w.settle().reap().settle();
+        assert_eq!(w.created, remade, "{scope:?}");
     }
-    w.edit(|job| {
-        job.status = None;
-        job.spec.run_policy.as_mut().unwrap().restart_scope = Some(RestartScope::Job);
-    });
-    w.settle().created.clear();
-    w.pod("worker-0").exits(137);
-    w.settle().reap().settle();
-    assert_eq!(w.created, ["job-scheduler-0", "job-worker-0", "job-worker-1"]);
 }
 
 #[test]
