@@ -29,11 +29,13 @@ mutants() {
 }
 
 both="-p training-job -p training-job-mxnet"
+# What only some kinds ask for, such as replicas that a job can do without.
+kinds="$both -p training-job-tensorflow -p training-job-xgboost"
 for area in ${*:-plan mxnet apply validate}; do
 	case $area in
 	plan)
 		mutants plan 'src/plan/**' '-p training-job-mxnet' '' --test=life
-		mutants plan 'src/plan/**' "$both" --iterate --lib --test=life --test=properties --test=controller
+		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=life --test=properties --test=controller
 		;;
 	mxnet)
 		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' '' --test=life --test=snapshots --test=definition

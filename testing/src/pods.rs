@@ -74,14 +74,14 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         });
     }
 
-    /// A drain or preemption ends it: its container dies of SIGTERM, and the pod tells why.
+    /// A drain or preemption ends it: its container ends with 1 at the SIGTERM, and the pod tells why.
     pub fn disrupted(self) {
         let world = self.world;
         PodHandle {
             world: &mut *world,
             name: self.name.clone(),
         }
-        .exits(143);
+        .exits(1);
         let status = PodHandle {
             world,
             name: self.name,

@@ -1,5 +1,7 @@
 //! `backoffLimit`: what counts, and where the boundary is (#22, #23).
 
+use training_job::api::RestartScope;
+
 use crate::world::{Stories, World};
 
 /// The number of failures of worker 0 after which the job has failed.
@@ -158,6 +160,28 @@ fn one_failure_counts_once_though_the_status_was_lost() {
         w.all_running();
         assert_eq!(w.status().restart_count, 1, "{scope}");
         assert_eq!(w.state(), ["Created", "Running"], "{scope}");
+    }
+}
+
+#[test]
+fn a_job_whose_status_was_lost_leaves_no_later_pod_behind() {
+    let workers = ["job-worker-0", "job-worker-1"];
+    let all = ["job-scheduler-0", "job-worker-0", "job-worker-1"];
+    for (scope, remade) in [(RestartScope::Job, &all[..]), (RestartScope::Role, &workers)] {
+        let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "restartScope: Replica").started();
+        for _ in 0..2 {
+            w.pod("worker-1").exits(137);
+            w.settle();
+            w.all_running();
+        }
+        w.edit(|job| {
+            job.status = None;
+            job.spec.run_policy.as_mut().unwrap().restart_scope = Some(scope.clone());
+        });
+        w.settle().created.clear();
+        w.pod("worker-0").exits(137);
+        w.settle().reap().settle();
+        assert_eq!(w.created, remade, "{scope:?}");
     }
 }
 

@@ -5,6 +5,7 @@ use crate::world::{Stories, World};
 #[test]
 fn an_invalid_job_fails_once_and_is_not_tried_again() {
     let mut w = World::train("Worker=-1", "");
+    assert!(w.plan().refused);
     w.settle();
     assert_eq!(w.conditions(), ["Failed=True(MXJobFailedValidation)"]);
     let message =

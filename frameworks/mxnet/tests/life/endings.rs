@@ -1,5 +1,7 @@
 //! Clean-up: what is left of a job when it has ended, by policy, shape and outcome (#16, #24, #37).
 
+use training_job::plan::ChildKind;
+
 use crate::world::{Stories, World};
 
 /// A job that has ended, with one worker that ended by itself and one that ran on.
@@ -101,6 +103,16 @@ fn services_of_pods_that_are_gone_already_go_as_well() {
     w.pods.clear();
     w.settle();
     assert!(w.service_names().is_empty());
+}
+
+#[test]
+fn a_pod_that_goes_takes_its_service_along() {
+    let mut w = World::train("Scheduler=1 Server=1", "").started();
+    w.pod("scheduler-0").succeeds();
+    w.apply();
+    let gone: Vec<_> = w.plan().delete.into_iter().map(|d| (d.kind, d.name)).collect();
+    let server = || "job-server-0".to_owned();
+    assert_eq!(gone, [(ChildKind::Pod, server()), (ChildKind::Service, server())]);
 }
 
 #[test]

@@ -40,15 +40,21 @@ fn surplus_workers_go_once_and_are_no_failures() {
 
 #[test]
 fn a_hole_below_a_surplus_pod_is_not_filled() {
-    let mut w = World::train("Scheduler=1 Worker=4", "").started();
-    w.created.clear();
-    w.scale("Worker", 1).settle();
-    w.pod("worker-1").vanishes();
-    w.pod("worker-2").vanishes();
-    w.settle();
-    assert_eq!(w.pod_names(), ["scheduler-0", "worker-0", "(worker-3)"]);
-    assert!(w.created.is_empty(), "{:?}", w.created);
-    assert_eq!(w.status().restart_count, 0);
+    for scope in ["Job", "Replica"] {
+        let mut w = World::train("Scheduler=1 Worker=4", &format!("restartScope: {scope}")).started();
+        w.created.clear();
+        w.scale("Worker", 1).settle();
+        w.pod("worker-1").vanishes();
+        w.pod("worker-2").vanishes();
+        w.settle();
+        assert_eq!(
+            w.pod_names(),
+            ["scheduler-0", "worker-0", "(worker-3)"],
+            "{scope}"
+        );
+        assert!(w.created.is_empty(), "{scope}: {:?}", w.created);
+        assert_eq!(w.status().restart_count, 0, "{scope}");
+    }
 }
 
 #[test]
