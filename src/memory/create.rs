@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    base64, definition, events,
+    definition, events,
     kinds::{Family, Target},
     leases, names,
     object::{Applied, Object},
@@ -423,7 +424,7 @@ fn settle_secret(secret: &mut Value) {
     for (key, text) in texts {
         data.insert(
             key,
-            Value::from(base64::standard(text.as_str().unwrap_or_default().as_bytes())),
+            Value::from(BASE64_STANDARD.encode(text.as_str().unwrap_or_default())),
         );
     }
 }

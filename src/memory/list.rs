@@ -48,7 +48,7 @@ impl Server {
             Some(version) if !unchanged(version) => {
                 let Some(objects) = self.store.at_version(target.id, version) else {
                     return Err(match &resume {
-                        Some(resume) => Failure::expired_page(resume.from_now(namespace)),
+                        Some(resume) => Failure::expired_page(resume.of_now(namespace)),
                         None => Failure::expired_exactly(),
                     });
                 };

@@ -43,7 +43,6 @@
 
 mod apply;
 mod backup;
-mod base64;
 mod binding;
 mod collector;
 mod create;

@@ -1,9 +1,9 @@
 //! Tokens that continue a list: text of JSON in base 64, as the server's own.
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::{Value, json};
 
 use super::{
-    base64,
     object::Object,
     status::{Failure, Outcome},
 };
@@ -40,11 +40,11 @@ impl Resume {
             None => format!("{name}\0"),
         };
         let token = json!({"v": VERSION, "rv": self.version, "start": start});
-        base64::url(token.to_string().as_bytes())
+        BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
     }
 
     /// The token that goes on with what is there now.
-    pub(super) fn from_now(&self, namespace: Option<&str>) -> String {
+    pub(super) fn of_now(&self, namespace: Option<&str>) -> String {
         let now = Self {
             version: -1,
             after: self.after.clone(),
@@ -58,7 +58,9 @@ impl Resume {
                 "invalid continue token: continue key is not valid: {why}"
             ))
         };
-        let bytes = base64::read_url(token).ok_or_else(|| refuse("illegal base64 data"))?;
+        let bytes = BASE64_URL_SAFE_NO_PAD
+            .decode(token.trim_end_matches('='))
+            .map_err(|_| refuse("illegal base64 data"))?;
         let token: Value = serde_json::from_slice(&bytes).map_err(|error| refuse(&error.to_string()))?;
         let text = |key: &str| token.get(key).and_then(Value::as_str).unwrap_or_default();
         if text("v") != VERSION {

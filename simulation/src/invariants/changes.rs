@@ -345,7 +345,7 @@ fn justified_deletion(m: &Moment<'_>) -> Option<String> {
     let earlier = |job: &Value| {
         let ahead = i64::from(kubelet::attempt(child)) - job::attempt(job, name);
         // Of an attempt so far ahead that somebody must have made it up.
-        is_pod && (ahead < 0 || ahead > 1_000_000)
+        is_pod && !(0..=1_000_000).contains(&ahead)
     };
     let reason = |job: &Value| {
         job::end(job).is_some()

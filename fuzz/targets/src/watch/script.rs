@@ -83,10 +83,11 @@ impl Script {
             let word = |n: usize| words.get(n).copied().unwrap_or_default();
             let kind = KINDS.iter().find(|kind| **kind == word(0)).unwrap_or(&"pods");
             state.answers.entry(kind).or_default().push_back(Answer {
-                code: match word(1).parse() {
-                    Ok(code @ 400..600) => code,
-                    _ => 200,
-                },
+                code: word(1)
+                    .parse()
+                    .ok()
+                    .filter(|code| (400..600).contains(code))
+                    .unwrap_or(200),
                 ending: match word(2) {
                     "hang" => Ending::Hang,
                     "break" => Ending::Break,

@@ -6,6 +6,8 @@ use training_job_simulation::world::{SMALL, World, train};
 
 use crate::stage::{PAIR, call, ends_well, everywhere, fill_a_page, made, reads, rest, success};
 
+/// They go on where they were. One of which nothing was heard for two minutes, not even a bookmark (a server has one for
+/// it each minute), may wait for versions that are never to come, after a restored backup: it lists once.
 #[tokio::test(start_paused = true)]
 async fn c1_watches_end_every_few_seconds() {
     for seconds in [1, 5] {
@@ -15,9 +17,8 @@ async fn c1_watches_end_every_few_seconds() {
             world.pass(seconds).await;
             world.cluster.cut_watches(None);
         }
-        // They go on where they were; a kind of which nothing was heard for two minutes is listed.
         let lists = world.network.count("list", "");
-        assert!((3..=5).contains(&lists), "{lists}");
+        assert!((3..=6).contains(&lists), "{seconds} s: {lists} lists");
         assert!(world.conditions("job").ends_with("Succeeded"));
         assert_eq!(made(&world, "pods job-worker-0"), (1, 0));
         rest(&mut world).await;
