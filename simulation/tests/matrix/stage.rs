@@ -18,6 +18,9 @@ use training_job_simulation::world::World;
 /// The smallest training that has two roles.
 pub(crate) const PAIR: [(&str, i32); 2] = [("Scheduler", 1), ("Worker", 1)];
 
+/// Says what becomes of pods.
+pub(crate) type Script = fn(&str, u32) -> Fate;
+
 /// Ends well, the scheduler last, also after a pod that a fault made late.
 pub(crate) fn ends_well(name: &str, _: u32) -> Fate {
     Succeeds(if name.contains("scheduler") { 200 } else { 100 })

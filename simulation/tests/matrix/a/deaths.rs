@@ -83,7 +83,7 @@ async fn a4_it_dies_before_it_has_listed_everything() {
             let second = call.query.contains("continue=");
             let hit = call.is("list", resource) && second == (page == 2) && deaths < 6;
             deaths += usize::from(hit);
-            hit.then(|| if deaths % 2 == 1 { DiesAfter } else { Lost })
+            hit.then_some(if deaths % 2 == 1 { DiesAfter } else { Lost })
         });
         world.start();
         for _ in 0..24 {

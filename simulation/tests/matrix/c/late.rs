@@ -15,7 +15,7 @@ use training_job_simulation::workloads::Workload;
 use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
 use crate::stage::{
-    edit, ends_well, is_killed_once, life, made, policy, remove, rest, restart, success, worker,
+    Script, edit, ends_well, is_killed_once, life, made, policy, remove, rest, restart, success, worker,
 };
 
 /// One worker is killed after five seconds, and all is made anew.
@@ -152,7 +152,7 @@ async fn blind(world: &mut World, seconds: u64) {
 /// From any second of a life on, ten seconds of it are never seen.
 #[tokio::test(start_paused = true)]
 async fn c5_what_happened_in_between_is_never_seen() {
-    let lives: [(&str, fn(&str, u32) -> Fate); 3] = [
+    let lives: [(&str, Script); 3] = [
         ("ends", |name, _| {
             if name.contains("worker") {
                 AtOnce

@@ -5,7 +5,7 @@ use training_job_simulation::fault::Fault::{Lost, Refused, Unanswered};
 use training_job_simulation::kubelet::Fate::{self, Fails, Runs, Succeeds};
 use training_job_simulation::world::{SMALL, World, train, with};
 
-use crate::stage::{call, edit, ends_well, policy, rest, told};
+use crate::stage::{Script, call, edit, ends_well, policy, rest, told};
 
 /// The call at which the job is deleted has no answer, with or without its effect; those under way with it go on.
 #[tokio::test(start_paused = true)]
@@ -143,7 +143,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
         }
     };
     let none = json!({});
-    let cases: [(&str, fn(&str, u32) -> Fate, Value); 5] = [
+    let cases: [(&str, Script, Value); 5] = [
         ("Succeeded", succeeds, none.clone()),
         ("Failed", fails, none.clone()),
         ("deadline", hangs, json!({"activeDeadlineSeconds": 100})),
