@@ -28,7 +28,7 @@ impl Clock for Noon {
     }
 }
 
-/// Plays a script of answers, as [`script`] reads it, to the operator's watches, through the real client.
+/// Plays a script of answers, as `script` reads it, to the operator's watches, through the real client.
 ///
 /// # Panics
 /// * Something in the client or the operator does.
