@@ -263,7 +263,7 @@ async fn f7_an_owner_is_claimed_from_another_namespace() {
     let ours = world.stored("pods", "job-worker-1")["metadata"]["ownerReferences"][0].clone();
     let path = "/api/v1/namespaces/away/pods";
     for name in ["job-worker-1", "job-worker-7"] {
-        let mut forged = pod(name, &[ours.clone()]);
+        let mut forged = pod(name, std::slice::from_ref(&ours));
         forged["status"] = json!({"phase": "Failed"});
         crate::stage::call(&world, "POST", path, forged).await.unwrap();
         let failed = json!({"status": {"phase": "Failed", "containerStatuses": [{"name": "mxnet", "image": "i",

@@ -18,6 +18,8 @@ use crate::stage::{
     edit, ends_well, is_killed_once, life, made, policy, remove, rest, restart, success, worker,
 };
 
+type Fates = fn(&str, u32) -> Fate;
+
 /// One worker is killed after five seconds, and all is made anew.
 fn restarts(name: &str, attempt: u32) -> Fate {
     match attempt {
@@ -152,7 +154,7 @@ async fn blind(world: &mut World, seconds: u64) {
 /// From any second of a life on, ten seconds of it are never seen.
 #[tokio::test(start_paused = true)]
 async fn c5_what_happened_in_between_is_never_seen() {
-    let lives: [(&str, fn(&str, u32) -> Fate); 3] = [
+    let lives: [(&str, Fates); 3] = [
         ("ends", |name, _| {
             if name.contains("worker") {
                 AtOnce

@@ -7,6 +7,8 @@ use training_job_simulation::world::{SMALL, World, train, with};
 
 use crate::stage::{call, edit, ends_well, policy, rest, told};
 
+type Fates = fn(&str, u32) -> Fate;
+
 /// The call at which the job is deleted has no answer, with or without its effect; those under way with it go on.
 #[tokio::test(start_paused = true)]
 async fn g1_it_is_deleted_at_each_call_of_its_making() {
@@ -143,7 +145,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
         }
     };
     let none = json!({});
-    let cases: [(&str, fn(&str, u32) -> Fate, Value); 5] = [
+    let cases: [(&str, Fates, Value); 5] = [
         ("Succeeded", succeeds, none.clone()),
         ("Failed", fails, none.clone()),
         ("deadline", hangs, json!({"activeDeadlineSeconds": 100})),
