@@ -6,7 +6,7 @@ use training_job_simulation::world::{SMALL, World, train};
 
 use crate::stage::{call, edit, remove, rest, told, worker};
 
-/// Ten thousand workers would need an environment that no process can be started with; four hundred (in a debug
+/// Ten thousand workers would need an environment that no process can be started with; a hundred (in a debug
 /// build's time) are made a few at a time, and a small job passes them.
 #[tokio::test(start_paused = true)]
 async fn i1_a_job_is_very_large() {
@@ -35,7 +35,7 @@ async fn i1_a_job_is_very_large() {
     });
     world.network.take();
     world
-        .create(train("large", &[("Scheduler", 1), ("Worker", 400)]))
+        .create(train("large", &[("Scheduler", 1), ("Worker", 100)]))
         .await;
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     let first = world.network.count("create", "services");
@@ -48,7 +48,7 @@ async fn i1_a_job_is_very_large() {
         world.conditions("small")
     );
     rest(&mut world).await;
-    assert_eq!(world.status("large")["replicaStatuses"]["Worker"]["active"], 400);
+    assert_eq!(world.status("large")["replicaStatuses"]["Worker"]["active"], 100);
 }
 
 /// None means no pod and no service of that role, and says nothing of success; what no cluster can have is refused,

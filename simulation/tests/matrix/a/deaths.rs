@@ -107,7 +107,7 @@ async fn a4_it_dies_before_it_has_listed_everything() {
 /// seconds even if no answer comes; the next one goes on.
 #[tokio::test(start_paused = true)]
 async fn a5_it_is_asked_to_end_while_it_makes_pods() {
-    for (at, slow) in (0..12).zip([Slow(2_000, 2_000), Lost].iter().cycle()) {
+    for (at, slow) in (0..11).zip([Slow(2_000, 2_000), Lost].iter().cycle()) {
         let mut world = World::without_operator(ends_well);
         world.create(train("job", &SMALL)).await;
         let (stop, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
