@@ -12,7 +12,7 @@ use crate::stream::Lag;
 use crate::users::Habit;
 
 /// Changes whenever a seed means another run than before. Seeds of earlier versions can still be run.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What may go wrong in a run.
 #[derive(Clone, Debug)]

@@ -31,11 +31,12 @@ pub enum Habit {
     EditStatus,
     SetClock,
     Restore,
+    Quota,
 }
 
 impl Habit {
     /// All of them. Those of a version are the first.
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Scale,
         Self::Suspend,
         Self::Policy,
@@ -54,12 +55,14 @@ impl Habit {
         Self::EditStatus,
         Self::SetClock,
         Self::Restore,
+        Self::Quota,
     ];
 
     /// Those of a version of the settings.
     pub fn of_version(version: u32) -> &'static [Self] {
         match version {
             1 => &Self::ALL[..15],
+            2 => &Self::ALL[..18],
             _ => &Self::ALL,
         }
     }
@@ -102,6 +105,8 @@ pub enum Deed {
     EditChild(&'static str, String, Value),
     /// A pod is deleted, gracefully or by force.
     DeletePod(String, bool),
+    /// No more than so many pods may be in the namespace, or any number.
+    Quota(Option<u64>),
     /// Somebody else makes an object of this name.
     Foreign(&'static str, String),
     /// Watches are cut.
@@ -285,6 +290,10 @@ pub fn acts(settings: &Settings, jobs: &[JobPlan]) -> Vec<Act> {
                 put(at, Deed::Freeze(which));
             }
             Habit::Kill => put(at, Deed::Kill),
+            Habit::Quota => {
+                put(at, Deed::Quota(Some(random.between(0, 5))));
+                put(later, Deed::Quota(None));
+            }
             Habit::EditStatus => put(
                 at,
                 Deed::EditStatus(number, json!({ "status": status(&mut random) })),
@@ -364,6 +373,7 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
                 .await
                 .0
         }
+        Deed::Quota(most) => quota(cluster, *most).await,
         Deed::Foreign(plural, name) => {
             let meta = json!({"name": name, "labels": {"made-by": "somebody-else"}});
             let object = if *plural == "pods" {
@@ -385,8 +395,20 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
     }
 }
 
-/// Removes the pods and services that nobody owns: whose they were, their jobs cannot go on.
+async fn quota(cluster: &Cluster, most: Option<u64>) -> u16 {
+    let path = "/api/v1/namespaces/default/resourcequotas";
+    let gone = wire::send(cluster, Method::DELETE, &format!("{path}/q"), &json!({}))
+        .await
+        .0;
+    let Some(most) = most else { return gone };
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
+        "spec": {"hard": {"pods": most.to_string()}}});
+    wire::send(cluster, Method::POST, path, &quota).await.0
+}
+
+/// Takes away what keeps jobs from going on: a quota, and the pods and services that nobody owns.
 pub async fn clear_away(cluster: &Cluster) {
+    quota(cluster, None).await;
     for plural in ["pods", "services"] {
         for object in cluster.list(plural, None) {
             let object = object.value();
