@@ -195,6 +195,10 @@ impl<K: Object> Held<K> {
                 }
             };
             if !version.is_empty() {
+                if number(&version) < number(&self.version) {
+                    // The server was set back: what it tells from then on is worth nothing until it is listed.
+                    break;
+                }
                 self.version = version;
             }
             match event {
@@ -251,8 +255,12 @@ fn key(object: &impl Object) -> Key {
 }
 
 fn version(object: &impl Object) -> u64 {
-    let version = object.meta().resource_version.as_deref();
-    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+    number(object.meta().resource_version.as_deref().unwrap_or_default())
+}
+
+/// A version that is none comes before all others.
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
 }
 
 /// The namespace and UID of the job that an object is of.
