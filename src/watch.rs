@@ -209,7 +209,7 @@ where
         };
         let event = match event {
             // What waits for a version that is yet to come is told nothing, and its end is like any other.
-            None if heard.elapsed() >= source.silence => return Err(Trouble::Mute),
+            None if heard.elapsed() >= source.silence.max(SILENCE) => return Err(Trouble::Mute),
             None => return Ok(()),
             Some(Err(error)) => return Err(Trouble::Stream(error)),
             Some(Ok(WatchEvent::Error(status))) => return Err(Trouble::Told(status)),
