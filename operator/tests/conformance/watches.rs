@@ -30,12 +30,18 @@ impl Watch {
         }
     }
 
-    /// The next event; `None` at the end.
+    /// The next event; `None` at the end. Bookmarks that a server sends of itself, at any time, are passed over.
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        let Ok(line) = timeout(PATIENCE, self.lines.next()).await else {
-            return Some(Value::from(NOTHING));
-        };
-        let line = line?.expect("the watch is not cut off");
-        Some(serde_json::from_str(&line).expect("a line is JSON"))
+        loop {
+            let Ok(line) = timeout(PATIENCE, self.lines.next()).await else {
+                return Some(Value::from(NOTHING));
+            };
+            let line = line?.expect("the watch is not cut off");
+            let event: Value = serde_json::from_str(&line).expect("a line is JSON");
+            let asked_for = &event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"];
+            if event["type"] != "BOOKMARK" || !asked_for.is_null() {
+                return Some(event);
+            }
+        }
     }
 }
