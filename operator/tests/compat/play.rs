@@ -161,7 +161,7 @@ impl Play {
                 let answer = self.requests.patch(&self.job(), step).await?;
                 self.note(&answer, true);
                 if answer.ok() {
-                    merge(&mut self.submitted, &step["spec"]);
+                    json_patch::merge(&mut self.submitted, &step["spec"]);
                 }
                 Ok(())
             }
@@ -298,24 +298,5 @@ impl Play {
             }
         }
         Ok(found)
-    }
-}
-
-/// A JSON merge patch.
-fn merge(value: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *value = patch.clone();
-        return;
-    };
-    if !value.is_object() {
-        *value = json!({});
-    }
-    for (key, patch) in patch {
-        let map = value.as_object_mut().unwrap();
-        if patch.is_null() {
-            map.remove(key);
-        } else {
-            merge(map.entry(key).or_insert(Value::Null), patch);
-        }
     }
 }
