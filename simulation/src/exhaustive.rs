@@ -23,25 +23,30 @@ pub enum Trial {
 /// One run of a trial, by name, with its faults.
 pub type Case = (String, BTreeMap<Site, Fault>);
 
-/// All cases of a trial for a workload, at the calls of its undisturbed run. A watch that is renewed is
-/// like any other, so that of each kind only the first is tried.
-pub fn cases(workload: &Workload, undisturbed: &Outcome, trial: Trial) -> Vec<Case> {
+/// The places of a run where faults are tried. A watch that is renewed is like any other, so that of each kind
+/// only the first is one.
+pub fn sites(outcome: &Outcome) -> Vec<Site> {
     let tried = |site: &&Site| site.number == 0 || !site.calls.starts_with("watch");
-    let sites: Vec<&Site> = undisturbed.sites.iter().filter(tried).collect();
+    outcome.sites.iter().filter(tried).cloned().collect()
+}
+
+/// All cases of a trial for a workload, at the calls of its undisturbed run.
+pub fn cases(workload: &Workload, undisturbed: &Outcome, trial: Trial) -> Vec<Case> {
+    let sites = sites(undisturbed);
     let deaths = [Fault::DiesBefore, Fault::DiesAfter];
     let mut all: Vec<Vec<(&Site, Fault)>> = Vec::new();
     for (number, site) in sites.iter().enumerate() {
         match trial {
-            Trial::Deaths => all.extend(deaths.iter().map(|f| vec![(*site, f.clone())])),
+            Trial::Deaths => all.extend(deaths.iter().map(|f| vec![(site, f.clone())])),
             Trial::Faults => {
                 let faults = Settings::all_faults()
                     .iter()
                     .filter(|f| settings::suits(f, &site.calls));
-                all.extend(faults.map(|f| vec![(*site, f.clone())]));
+                all.extend(faults.map(|f| vec![(site, f.clone())]));
             }
             Trial::PairsOfDeaths(step) => {
                 let second = sites.iter().skip(number + 1).step_by(step);
-                all.extend(second.map(|s| vec![(*site, Fault::DiesAfter), (*s, Fault::DiesAfter)]));
+                all.extend(second.map(|s| vec![(site, Fault::DiesAfter), (s, Fault::DiesAfter)]));
             }
         }
     }

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod call;
+pub mod calm;
 pub mod exhaustive;
 pub mod fault;
 pub mod history;
@@ -23,9 +24,9 @@ pub mod shrink;
 pub mod stream;
 pub mod threads;
 pub mod users;
-mod wire;
+pub mod wire;
 pub mod workloads;
+pub mod world;
 
 /// Seeds that once broke something, one a line: the version of the settings, the seed, what it found.
 pub const REGRESSIONS: &str = include_str!("../regressions.txt");
-pub mod world;

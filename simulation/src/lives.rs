@@ -1,7 +1,7 @@
 //! How fast the simulation is when nothing goes wrong: lives of jobs, from their creation to their deletion.
 
 use crate::kubelet::Fate;
-use crate::world::{SMALL, World, train};
+use crate::world::{SMALL, World, on_paused_clock, train};
 
 /// Jobs in one world.
 pub const TOGETHER: u64 = 20;
@@ -11,12 +11,7 @@ pub const TOGETHER: u64 = 20;
 /// # Panics
 /// If one of them does not, or an invariant is broken.
 pub fn live() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    on_paused_clock(async {
         let world = World::new(|name, _| Fate::Succeeds(if name.contains("scheduler") { 15 } else { 10 }));
         let names: Vec<String> = (0..TOGETHER).map(|n| format!("job-{n}")).collect();
         for name in &names {

@@ -9,20 +9,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 use training_job::memory::Versions;
 
+use crate::calm::{Help, settle, stay};
 use crate::fault::{Fault, Site};
 use crate::invariants::{Violation, rest::Rest};
 use crate::job;
 use crate::kubelet::Fate;
 use crate::settings::{Drawn, Settings, next_site};
 use crate::users::{self, Act, Deed, JobPlan};
-use crate::world::{Setup, World};
-
-/// How long a job may take to come to rest when all is well again, in seconds. Waits between tries grow
-/// to 375 s.
-const LONGEST: u64 = 1_800;
-
-/// How long nothing may have changed for all to be at rest, in seconds.
-const CALM: u64 = 30;
+use crate::world::{Setup, World, on_paused_clock};
 
 /// So many calls in ten seconds are a storm.
 const MOST_CALLS: u64 = 400;
@@ -114,12 +108,7 @@ fn count_panics() {
 pub fn run(scenario: &Scenario) -> Outcome {
     count_panics();
     let panics = PANICS.get();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    let mut outcome = runtime.block_on(live(scenario));
+    let mut outcome = on_paused_clock(live(scenario));
     if PANICS.get() > panics {
         outcome.violations.push(Violation {
             id: "I12",
@@ -163,9 +152,15 @@ async fn live(scenario: &Scenario) -> Outcome {
     // What was dead before it was healed.
     world.until(Instant::now() + Duration::from_secs(1)).await;
     users::clear_away(&world.cluster).await;
-    let mut violations = settle(&mut world).await;
+    let mut violations = settle(&mut world, Help::ClearAway).await;
     if violations.is_empty() {
-        violations = stay(&mut world, settings.seed).await;
+        let blocked = Rest::of(&world.cluster).is_blocked();
+        let hour = settings.seed > 0 && settings.seed.is_multiple_of(64);
+        violations = stay(&mut world, if hour { 3_600 } else { 130 }).await;
+        if blocked {
+            // Somebody's object stands in the way: it is tried again and again.
+            violations.clear();
+        }
     }
     finish(world, &met, violations)
 }
@@ -218,101 +213,6 @@ async fn perform(world: &mut World, scenario: &Scenario, deed: &Deed) {
             users::perform(&world.cluster, &scenario.jobs, deed).await;
         }
     }
-}
-
-/// Waits until all is as it should be, and returns what is not if that takes too long.
-async fn settle(world: &mut World) -> Vec<Violation> {
-    // A watch that failed again and again waits 50 s at most for its next try, and may list after another.
-    world.pass_with_deaths(120).await;
-    let mut waited = 0;
-    let mut clear = true;
-    loop {
-        world.pass_with_deaths(5).await;
-        waited += 5;
-        let calm = world.history.now().saturating_sub(world.monitor.last_change()) >= CALM * 1_000;
-        let calm = calm && !world.is_busy();
-        if !calm && waited < LONGEST {
-            continue;
-        }
-        let mut problems = Rest::of(&world.cluster).problems();
-        if world.was_restored() {
-            // Pods may have been made by a spec that was edited, and is as before again.
-            problems.retain(|(id, _)| *id != "I13");
-        }
-        if problems.is_empty() && calm {
-            return Vec::new();
-        }
-        if waited >= LONGEST {
-            let at = world.history.now();
-            let mut found: Vec<_> = problems
-                .into_iter()
-                .map(|(id, what)| Violation { id, at, what })
-                .collect();
-            if found.is_empty() {
-                let what = "it changes and changes".to_owned();
-                found.push(Violation { id: "I8", at, what });
-            }
-            return found;
-        }
-        if clear {
-            // Orphans of jobs that were deleted with them stay; what blocks a job does not.
-            users::clear_away(&world.cluster).await;
-            clear = false;
-        }
-    }
-}
-
-/// At rest nothing is called but watches that are renewed, and a new operator finds nothing to do.
-async fn stay(world: &mut World, seed: u64) -> Vec<Violation> {
-    let at = world.history.now();
-    let blocked = Rest::of(&world.cluster).is_blocked();
-    let version = world.cluster.resource_version();
-    world.network.take();
-    world
-        .pass_with_deaths(if seed > 0 && seed.is_multiple_of(64) {
-            3_600
-        } else {
-            130
-        })
-        .await;
-    let busy: Vec<_> = world
-        .network
-        .take()
-        .into_iter()
-        .filter(|c| c.verb != "watch")
-        .collect();
-    let mut found = Vec::new();
-    let mut broken = |id: &'static str, what: String| found.push(Violation { id, at, what });
-    if let Some(call) = busy.first().filter(|_| !blocked) {
-        broken(
-            "I8",
-            format!(
-                "{} calls at rest, such as {} {}",
-                busy.len(),
-                call.kind(),
-                call.name
-            ),
-        );
-    }
-    if world.cluster.resource_version() != version && !blocked {
-        broken("I8", "something changed at rest".to_owned());
-    }
-    world.kill().await;
-    world.start();
-    world.pass_with_deaths(20).await;
-    let writes: Vec<_> = world
-        .network
-        .take()
-        .into_iter()
-        .filter(|c| c.writes() && c.resource != "events")
-        .collect();
-    if let Some(call) = writes.first().filter(|_| !blocked) {
-        broken(
-            "I17",
-            format!("a new operator does {} {}", call.kind(), call.name),
-        );
-    }
-    found
 }
 
 fn finish(world: World, met: &Met, end: Vec<Violation>) -> Outcome {

@@ -334,10 +334,11 @@ fn status(random: &mut Random) -> Value {
 
 /// Does what users do; what befalls the cluster's connections is not theirs. Returns the answer's code.
 pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
-    let path = |job: &JobPlan| format!("/apis/kubeflow.org/v1/namespaces/default/{}", job.kind.plural());
-    let named = |job: &JobPlan| format!("{}/{}", path(job), job.name);
-    let child = |plural: &str, name: &str| format!("/api/v1/namespaces/default/{plural}/{name}");
-    let create = async |job: &JobPlan| wire::send(cluster, Method::POST, &path(job), &job.object).await.0;
+    let named = |job: &JobPlan| wire::path(job.kind.plural(), &job.name);
+    let create = async |job: &JobPlan| {
+        let path = wire::path(job.kind.plural(), "");
+        wire::send(cluster, Method::POST, &path, &job.object).await.0
+    };
     let delete = async |job: &JobPlan, how: &str| {
         let options = json!({"propagationPolicy": how});
         wire::send(cluster, Method::DELETE, &named(job), &options).await.0
@@ -359,7 +360,7 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
             wire::send(cluster, Method::PATCH, &path, patch).await.0
         }
         Deed::EditChild(plural, name, patch) => {
-            wire::send(cluster, Method::PATCH, &child(plural, name), patch)
+            wire::send(cluster, Method::PATCH, &wire::path(plural, name), patch)
                 .await
                 .0
         }
@@ -369,7 +370,7 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
             } else {
                 json!({})
             };
-            wire::send(cluster, Method::DELETE, &child("pods", name), &options)
+            wire::send(cluster, Method::DELETE, &wire::path("pods", name), &options)
                 .await
                 .0
         }
@@ -382,8 +383,9 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
             } else {
                 json!({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"clusterIP": "None"}})
             };
-            let path = format!("/api/v1/namespaces/default/{plural}");
-            wire::send(cluster, Method::POST, &path, &object).await.0
+            wire::send(cluster, Method::POST, &wire::path(plural, ""), &object)
+                .await
+                .0
         }
         Deed::Cut(_)
         | Deed::Compact
@@ -396,14 +398,14 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
 }
 
 async fn quota(cluster: &Cluster, most: Option<u64>) -> u16 {
-    let path = "/api/v1/namespaces/default/resourcequotas";
-    let gone = wire::send(cluster, Method::DELETE, &format!("{path}/q"), &json!({}))
+    let path = |name| wire::path("resourcequotas", name);
+    let gone = wire::send(cluster, Method::DELETE, &path("q"), &json!({}))
         .await
         .0;
     let Some(most) = most else { return gone };
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
         "spec": {"hard": {"pods": most.to_string()}}});
-    wire::send(cluster, Method::POST, path, &quota).await.0
+    wire::send(cluster, Method::POST, &path(""), &quota).await.0
 }
 
 /// Takes away what keeps jobs from going on: a quota, and the pods and services that nobody owns.
@@ -414,7 +416,7 @@ pub async fn clear_away(cluster: &Cluster) {
             let object = object.value();
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             if job::controller(object).is_none() {
-                let path = format!("/api/v1/namespaces/default/{plural}/{name}");
+                let path = wire::path(plural, name);
                 wire::send(cluster, Method::DELETE, &path, &json!({"gracePeriodSeconds": 0})).await;
             }
         }

@@ -1,4 +1,4 @@
-//! Calls of everybody but operators: straight to the cluster, nothing can happen to them.
+//! Calls of everybody but operators: nothing can happen to them.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -7,25 +7,41 @@ use serde_json::Value;
 use tower::Service;
 use training_job::memory::Cluster;
 
-/// Sends a request and returns the answer's code and body.
-pub(crate) async fn send(cluster: &Cluster, method: Method, path: &str, body: &Value) -> (u16, Value) {
+/// A request with this body, of which a patch is to be merged.
+///
+/// # Panics
+/// If the path is none.
+pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
     let kind = if method == Method::PATCH {
         "application/merge-patch+json"
     } else {
         "application/json"
     };
-    let body = if body.is_null() {
-        Bytes::new()
-    } else {
-        Bytes::from(body.to_string())
-    };
-    let request = Request::builder()
+    Request::builder()
         .method(method)
         .uri(path)
-        .header("content-type", kind);
-    let Ok(request) = request.body(Full::new(body)) else {
-        return (0, Value::Null);
+        .header("content-type", kind)
+        .body(if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        })
+        .unwrap()
+}
+
+/// The path of an object of the namespace `default`; without a name, of all of its kind.
+pub fn path(plural: &str, name: &str) -> String {
+    let group = match plural {
+        "pods" | "services" | "resourcequotas" => "/api/v1",
+        _ => "/apis/kubeflow.org/v1",
     };
+    let path = format!("{group}/namespaces/default/{plural}/{name}");
+    path.trim_end_matches('/').to_owned()
+}
+
+/// Sends a request straight to the cluster, and returns the answer's code and a refusal's body.
+pub(crate) async fn send(cluster: &Cluster, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    let request = request(method, path, body).map(|body| Full::new(Bytes::from(body)));
     let Ok(answer) = cluster.endpoint().call(request).await;
     let code = answer.status().as_u16();
     if code < 400 {
@@ -37,7 +53,7 @@ pub(crate) async fn send(cluster: &Cluster, method: Method, path: &str, body: &V
     (code, body.unwrap_or_default())
 }
 
-/// The path of a pod, or of something below it.
+/// The path of a pod of any namespace, or of something below it.
 pub(crate) fn pod(namespace: &str, name: &str, below: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods/{name}{below}")
 }

@@ -56,10 +56,39 @@ pub struct Setup {
     pub patience: Patience,
 }
 
+impl Setup {
+    /// MXJobs alone, sixteen at once, and pods of this script. Tests name what each fault must lead to; what it may
+    /// excuse is the random runs' to say.
+    pub fn of(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
+        Self {
+            script: Box::new(script),
+            all_kinds: false,
+            concurrency: 16,
+            patience: Patience {
+                others: 600_000,
+                own: 0,
+            },
+        }
+    }
+}
+
 /// An operator that runs.
 struct Running {
     task: JoinHandle<()>,
     dead: Arc<AtomicBool>,
+}
+
+/// Lives through this on a clock that goes on only when nothing is left to be done.
+///
+/// # Panics
+/// If Tokio cannot make a runtime.
+pub fn on_paused_clock<F: Future>(life: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(life)
 }
 
 /// A cluster, its nodes and operators.
@@ -95,16 +124,7 @@ impl World {
 
     /// A cluster with nodes.
     pub fn without_operator(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
-        Self::with(Setup {
-            script: Box::new(script),
-            all_kinds: false,
-            concurrency: 16,
-            // Tests name what each fault must lead to; what it may excuse is the random runs' to say.
-            patience: Patience {
-                others: 600_000,
-                own: 0,
-            },
-        })
+        Self::with(Setup::of(script))
     }
 
     /// A cluster with nodes, made as `setup` says.

@@ -14,7 +14,7 @@ use training_job_simulation::run::{Scenario, run};
 use training_job_simulation::settings::Settings;
 use training_job_simulation::threads::parallel;
 use training_job_simulation::workloads;
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::world::{SMALL, World, on_paused_clock, train};
 
 const THREADS: u32 = 2;
 
@@ -70,12 +70,7 @@ fn the_same_seed_is_the_same_run_to_the_byte() {
 #[test]
 fn nothing_of_a_run_outlives_it() {
     let held = Arc::new(());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    on_paused_clock(async {
         let world = World::new(|_, _| Fate::Runs);
         let by_cluster = held.clone();
         world.cluster.on_change(move |_, _| {
@@ -84,7 +79,6 @@ fn nothing_of_a_run_outlives_it() {
         world.create(train("job", &SMALL)).await;
         world.pass(10).await;
     });
-    drop(runtime);
     assert_eq!(
         Arc::strong_count(&held),
         1,

@@ -214,13 +214,11 @@ async fn d5_etcd_is_restored_from_a_backup() {
     for versions in [Versions::GoOn, Versions::GoBack] {
         for (saved, at) in [(0, 20), (10, 20), (10, 110), (50, 230), (10, 600)] {
             let mut world = World::with(Setup {
-                script: Box::new(ends_well),
-                all_kinds: false,
-                concurrency: 16,
                 patience: Patience {
                     others: 600_000,
                     own: 600_000,
                 },
+                ..Setup::of(ends_well)
             });
             world.start();
             let clean = serde_json::json!({"runPolicy": {"cleanPodPolicy": "All"}});

@@ -1,25 +1,18 @@
 //! Whose an object is.
 
 use serde_json::{Value, json};
-use training_job_simulation::invariants::Patience;
 use training_job_simulation::job::{self, Kind};
 use training_job_simulation::kubelet::Fate::{self, NodeLost, Runs, Succeeds};
-use training_job_simulation::run::run;
 use training_job_simulation::stream::Lag;
 use training_job_simulation::users::Deed;
 use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
-use crate::stage::{edit, ends_well, life, made, make, remove, rest, told};
+use crate::stage::{edit, ends_well, life, made, make, remove, rest, sound, told};
 
 fn world(script: fn(&str, u32) -> Fate) -> World {
     let mut world = World::with(Setup {
-        script: Box::new(script),
         all_kinds: true,
-        concurrency: 16,
-        patience: Patience {
-            others: 600_000,
-            own: 0,
-        },
+        ..Setup::of(script)
     });
     world.start();
     world
@@ -78,13 +71,7 @@ fn f2_old_news_come_after_the_new_job() {
             most: 25_000,
             twice: 200,
         });
-        let outcome = run(&again.scenario);
-        assert!(
-            outcome.violations.is_empty(),
-            "{seed}: {:#?}\n{}",
-            outcome.violations,
-            outcome.history
-        );
+        let outcome = sound(&again.scenario, &seed.to_string());
         assert!(
             outcome.remains.contains("Succeeded"),
             "{seed}: {}",

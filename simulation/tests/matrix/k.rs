@@ -4,12 +4,11 @@ use serde_json::json;
 use training_job_simulation::fault::Fault::Slow;
 use training_job_simulation::invariants::Patience;
 use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
-use training_job_simulation::run::run;
 use training_job_simulation::stream::Lag;
 use training_job_simulation::users::Deed;
 use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
-use crate::stage::{ends_well, is_killed_once, life, made, rest, sites, told};
+use crate::stage::{ends_well, is_killed_once, life, made, rest, sites, sound, told};
 
 /// Both work on all jobs, each a step behind the other at one of its calls, and with watches that lag.
 #[test]
@@ -30,13 +29,7 @@ fn k1_two_operators_work_at_once() {
         for site in sites.iter().step_by(2) {
             for slow in [Slow(20, 0), Slow(0, 1_500)] {
                 life.scenario.faults = Some([(site.clone(), slow)].into());
-                let outcome = run(&life.scenario);
-                assert!(
-                    outcome.violations.is_empty(),
-                    "{} {site}: {:#?}",
-                    life.name,
-                    outcome.violations
-                );
+                sound(&life.scenario, &format!("{} {site}", life.name));
             }
         }
         for seed in 0..6 {
@@ -45,26 +38,18 @@ fn k1_two_operators_work_at_once() {
                 most: 2_000,
                 twice: 0,
             });
-            let outcome = run(&life.scenario);
-            assert!(
-                outcome.violations.is_empty(),
-                "{} {seed}: {:#?}",
-                life.name,
-                outcome.violations
-            );
+            sound(&life.scenario, &format!("{} {seed}", life.name));
         }
     }
 }
 
 fn patient(script: fn(&str, u32) -> training_job_simulation::kubelet::Fate) -> World {
     World::with(Setup {
-        script: Box::new(script),
-        all_kinds: false,
-        concurrency: 16,
         patience: Patience {
             others: 600_000,
             own: 600_000,
         },
+        ..Setup::of(script)
     })
 }
 

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use training_job_simulation::exhaustive::{try_case, undisturbed};
+use training_job_simulation::calm::{Help, settle, stay};
+use training_job_simulation::exhaustive::{self, try_case, undisturbed};
 use training_job_simulation::fault::{Fault, Site};
-use training_job_simulation::invariants::rest::Rest;
 use training_job_simulation::job::{self, Kind};
 use training_job_simulation::kubelet::Fate::{self, Fails, Succeeds};
 use training_job_simulation::report::Report;
-use training_job_simulation::run::Scenario;
+use training_job_simulation::run::{Outcome, Scenario, run};
 use training_job_simulation::settings::{Settings, suits};
 use training_job_simulation::users::{Act, Deed, JobPlan};
+use training_job_simulation::wire::{path, request};
 use training_job_simulation::workloads::Workload;
 use training_job_simulation::world::World;
 
@@ -82,11 +83,9 @@ pub(crate) fn restart() -> Workload {
     )
 }
 
-/// The places of the calls of an undisturbed life. A watch that is renewed is like any other.
+/// The places of the calls of an undisturbed life.
 pub(crate) fn sites(workload: &Workload) -> Vec<Site> {
-    let mut sites = undisturbed(workload).sites;
-    sites.retain(|site| site.number == 0 || !site.calls.starts_with("watch"));
-    sites
+    exhaustive::sites(&undisturbed(workload))
 }
 
 /// Whether a place is that of a write.
@@ -148,40 +147,22 @@ pub(crate) fn each(workload: &Workload, cases: Vec<BTreeMap<Site, Fault>>) {
 /// and a new operator finds nothing to do.
 pub(crate) async fn rest(world: &mut World) {
     world.network.heal();
-    world.pass_with_deaths(120).await;
-    for _ in 0..360 {
-        world.pass_with_deaths(5).await;
-        let calm = world.history.now().saturating_sub(world.monitor.last_change()) >= 30_000;
-        if calm && !world.is_busy() && Rest::of(&world.cluster).problems().is_empty() {
-            break;
-        }
-    }
-    let problems = Rest::of(&world.cluster).problems();
-    assert!(problems.is_empty(), "{problems:?}\n{}", world.history.text());
+    let problems = settle(world, Help::None).await;
+    assert!(problems.is_empty(), "{problems:#?}\n{}", world.history.text());
     world.check();
     assert_eq!(world.network.blind(), [""; 0], "deletes without a UID");
     assert_eq!(world.network.vain(), [""; 0], "writes that changed nothing");
-    let version = world.cluster.resource_version();
-    world.network.take();
-    world.pass_with_deaths(130).await;
-    let calls = world.network.take();
-    let busy: Vec<_> = calls.iter().filter(|c| c.verb != "watch").collect();
-    assert!(busy.is_empty(), "calls at rest: {busy:?}");
-    assert_eq!(
-        world.cluster.resource_version(),
-        version,
-        "something changed at rest"
-    );
-    world.kill().await;
-    world.start();
-    world.pass_with_deaths(20).await;
-    let calls = world.network.take();
-    let writes: Vec<_> = calls
-        .iter()
-        .filter(|c| c.writes() && c.resource != "events")
-        .collect();
-    assert!(writes.is_empty(), "a new operator does {writes:?}");
+    let restless = stay(world, 130).await;
+    assert!(restless.is_empty(), "{restless:#?}");
     world.check();
+}
+
+/// Lives through a scenario, in which no invariant breaks.
+pub(crate) fn sound(scenario: &Scenario, case: &str) -> Outcome {
+    let outcome = run(scenario);
+    let found = &outcome.violations;
+    assert!(found.is_empty(), "{case}: {found:#?}\n{}", outcome.history);
+    outcome
 }
 
 /// How many events there are of this reason.
@@ -194,27 +175,10 @@ pub(crate) fn made(world: &World, child: &str) -> (u64, u64) {
     world.monitor.counts().get(child).copied().unwrap_or_default()
 }
 
-fn path(plural: &str, name: &str) -> String {
-    match plural {
-        "pods" | "services" => format!("/api/v1/namespaces/default/{plural}/{name}"),
-        _ => format!("/apis/kubeflow.org/v1/namespaces/default/{plural}/{name}"),
-    }
-}
-
 /// A user's call: the answer, or the refusal's code.
 pub(crate) async fn call(world: &World, method: &str, path: &str, body: Value) -> Result<Value, u16> {
-    let kind = if method == "PATCH" {
-        "application/merge-patch+json"
-    } else {
-        "application/json"
-    };
-    let request = http::Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", kind)
-        .body(body.to_string().into_bytes())
-        .unwrap();
-    match world.user.request::<Value>(request).await {
+    let method = method.parse().unwrap();
+    match world.user.request::<Value>(request(method, path, &body)).await {
         Ok(answer) => Ok(answer),
         Err(kube::Error::Api(status)) => Err(status.code),
         Err(error) => panic!("{error}"),
@@ -223,9 +187,7 @@ pub(crate) async fn call(world: &World, method: &str, path: &str, body: Value) -
 
 /// Makes an object.
 pub(crate) async fn make(world: &World, plural: &str, object: Value) {
-    call(world, "POST", path(plural, "").trim_end_matches('/'), object)
-        .await
-        .unwrap();
+    call(world, "POST", &path(plural, ""), object).await.unwrap();
 }
 
 /// Makes so many pods that look like ours, and are nobody's, that a list of all has two pages.

@@ -54,14 +54,12 @@ impl Future for Switched {
 /// A world whose first operator has a switch.
 fn world(script: fn(&str, u32) -> training_job_simulation::kubelet::Fate) -> (World, Arc<Switch>) {
     let mut world = World::with(Setup {
-        script: Box::new(script),
-        all_kinds: false,
-        concurrency: 16,
         // It may act on what it knew before the pause.
         patience: Patience {
             others: 2_400_000,
             own: 2_400_000,
         },
+        ..Setup::of(script)
     });
     let switch = Arc::new(Switch::default());
     let its = switch.clone();

@@ -6,16 +6,16 @@ use serde_json::json;
 use training_job_simulation::exhaustive::undisturbed;
 use training_job_simulation::fault::Fault::{self, DiesBefore, Refused, Stale};
 use training_job_simulation::fault::Site;
-use training_job_simulation::invariants::Patience;
 use training_job_simulation::kubelet::Fate::{self, AtOnce, Fails, Runs, Succeeds};
-use training_job_simulation::run::{Scenario, run};
+use training_job_simulation::run::Scenario;
 use training_job_simulation::stream::Lag;
 use training_job_simulation::users::Deed;
 use training_job_simulation::workloads::Workload;
-use training_job_simulation::world::{SMALL, Setup, World, train, with};
+use training_job_simulation::world::{SMALL, World, train, with};
 
 use crate::stage::{
-    Script, edit, ends_well, is_killed_once, life, made, policy, remove, rest, restart, success, worker,
+    Script, edit, ends_well, is_killed_once, life, made, policy, remove, rest, restart, sound, success,
+    worker,
 };
 
 /// One worker is killed after five seconds, and all is made anew.
@@ -25,20 +25,6 @@ fn restarts(name: &str, attempt: u32) -> Fate {
         0 => Runs,
         _ => Succeeds(if name.contains("scheduler") { 300 } else { 250 }),
     }
-}
-
-fn world(script: fn(&str, u32) -> Fate) -> World {
-    let mut world = World::with(Setup {
-        script: Box::new(script),
-        all_kinds: false,
-        concurrency: 16,
-        patience: Patience {
-            others: 600_000,
-            own: 0,
-        },
-    });
-    world.start();
-    world
 }
 
 /// Of one kind of object, or of two, nothing is heard for a while, from any change of a life on, and then all at
@@ -55,7 +41,7 @@ async fn c3_of_one_kind_is_heard_later_than_of_others() {
     ];
     for silent in kinds {
         for from in [1, 6, 12] {
-            let mut world = world(restarts);
+            let mut world = World::new(restarts);
             world.create(train("job", &SMALL)).await;
             let changes = world.cluster.resource_version() + from;
             while world.cluster.resource_version() < changes {
@@ -122,14 +108,7 @@ fn c4_lists_show_the_past() {
                 };
                 // What it acts on may be as old as the list.
                 scenario.settings.faults = vec![Stale(versions)];
-                let outcome = run(&scenario);
-                let found = &outcome.violations;
-                assert!(
-                    found.is_empty(),
-                    "{}, {site}, {versions}: {found:#?}\n{}",
-                    life.name,
-                    outcome.history
-                );
+                sound(&scenario, &format!("{}, {site}, {versions}", life.name));
             }
         }
     }
@@ -168,7 +147,7 @@ async fn c5_what_happened_in_between_is_never_seen() {
     ];
     for (what, script) in lives {
         for from in [0, 2, 4, 6, 8] {
-            let mut world = world(script);
+            let mut world = World::new(script);
             let one = with(
                 train("job", &SMALL),
                 json!({"runPolicy": {"restartScope": "Replica"}}),
@@ -205,7 +184,7 @@ async fn c5_what_happened_in_between_is_never_seen() {
 /// Created, deleted and created again under the same name while nobody looked.
 #[tokio::test(start_paused = true)]
 async fn c5_a_job_is_another_when_it_is_seen_again() {
-    let mut world = world(ends_well);
+    let mut world = World::new(ends_well);
     world.create(train("job", &SMALL)).await;
     world.pass(10).await;
     world.delete("job").await;
@@ -222,8 +201,7 @@ async fn c5_a_job_is_another_when_it_is_seen_again() {
 fn calls_of(life: &Workload, lag: Option<Lag>) -> (u64, String) {
     let mut scenario = life.scenario.clone();
     scenario.settings.lag = lag;
-    let outcome = run(&scenario);
-    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
+    let outcome = sound(&scenario, &life.name);
     (outcome.calls, outcome.remains)
 }
 
@@ -266,7 +244,7 @@ fn c6_events_come_twice_and_in_another_order() {
 /// For an hour there is nothing but bookmarks.
 #[tokio::test(start_paused = true)]
 async fn c6_nothing_but_bookmarks_comes() {
-    let mut world = world(|_, _| Runs);
+    let mut world = World::new(|_, _| Runs);
     world.create(train("job", &SMALL)).await;
     world.pass(30).await;
     edit(
