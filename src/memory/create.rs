@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -336,14 +335,16 @@ pub(super) fn settle_status(request: &Request, target: &Target, body: &mut Value
     if target.kind.family != Family::Pod {
         return settle(request, target, body);
     }
+    let mut unknown = Vec::new();
     if let Some(status) = body.get_mut("status") {
         drop_nulls(status);
-        if let Err(error) = k8s_openapi::api::core::v1::PodStatus::deserialize(&*status) {
-            return Err(undecodable(request, target, body, &error.to_string()));
+        match shape::fit_pod_status(status) {
+            Ok(found) => unknown = found,
+            Err(why) => return Err(undecodable(request, target, body, &why)),
         }
     }
     show_times(target, body);
-    Ok(Vec::new())
+    Ok(unknown)
 }
 
 /// Brings an object of the stored version into its canonical form; names the members that were unknown.

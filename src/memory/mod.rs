@@ -51,6 +51,7 @@ mod delete;
 mod discovery;
 mod events;
 mod kinds;
+mod known;
 mod labels;
 mod leases;
 mod list;

@@ -1,17 +1,25 @@
 //! The shapes of built-in kinds: members that have the wrong type are refused, and those that no kind knows are
 //! dropped, as by a server that decodes what it is sent.
 
+use std::sync::LazyLock;
+
 use k8s_openapi::{
     api::{
         coordination::v1::Lease,
-        core::v1::{ConfigMap, Event, Namespace, Node, Pod, ResourceQuota, Secret, Service, ServiceAccount},
+        core::v1::{
+            ConfigMap, Event, Namespace, Node, Pod, PodStatus, ResourceQuota, Secret, Service, ServiceAccount,
+        },
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::kinds::{Family, Target};
+use super::{
+    kinds::{Family, Target},
+    known::Known,
+};
 
 /// Members that are maps, which are left out when they are empty. Others of that look are objects, which are not.
 const MAPS: [&str; 9] = [
@@ -31,44 +39,76 @@ const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "req
 /// Times with microseconds.
 const FINE_TIMES: [&str; 4] = ["acquireTime", "eventTime", "lastObservedTime", "renewTime"];
 
+/// How objects of a kind are read.
+struct Decoder {
+    known: Known,
+    round_trip: fn(&Value) -> Result<Value, String>,
+}
+
+impl Decoder {
+    fn of<T: JsonSchema + Serialize + for<'a> Deserialize<'a>>() -> Self {
+        Self {
+            known: Known::of::<T>(),
+            round_trip: |value| {
+                let typed = T::deserialize(value).map_err(|error| error.to_string())?;
+                serde_json::to_value(typed).map_err(|error| error.to_string())
+            },
+        }
+    }
+
+    /// Drops the unknown members of a value; names them, with `path` before them.
+    fn fit(&self, value: &mut Value, path: &str) -> Result<Vec<String>, String> {
+        let mut unknown = Vec::new();
+        if !self.known.fits(value) {
+            let known = (self.round_trip)(value)?;
+            prune(value, &known, path, &mut unknown);
+        }
+        Ok(unknown)
+    }
+}
+
+macro_rules! decoder {
+    ($kind:ty) => {{
+        static DECODER: LazyLock<Decoder> = LazyLock::new(Decoder::of::<$kind>);
+        &*DECODER
+    }};
+}
+
 /// Drops the unknown members of a settled object of the stored version; names them.
 ///
 /// # Errors
 ///
 /// What the decoder says of a member of the wrong type.
 pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, String> {
-    let known = match (target.kind.family, target.kind.kind.as_str()) {
-        (Family::Pod, _) => round_trip::<Pod>(body),
-        (Family::Service, _) => round_trip::<Service>(body),
-        (Family::Event, _) => round_trip::<Event>(body),
-        (Family::Node, _) => round_trip::<Node>(body),
-        (Family::Namespace, _) => round_trip::<Namespace>(body),
-        (Family::Lease, _) => round_trip::<Lease>(body),
-        (Family::Secret, _) => round_trip::<Secret>(body),
-        (Family::Quota, _) => round_trip::<ResourceQuota>(body),
-        (Family::Plain, "ConfigMap") => round_trip::<ConfigMap>(body),
-        (Family::Plain, "ServiceAccount") => round_trip::<ServiceAccount>(body),
+    let decoder = match (target.kind.family, target.kind.kind.as_str()) {
+        (Family::Pod, _) => decoder!(Pod),
+        (Family::Service, _) => decoder!(Service),
+        (Family::Event, _) => decoder!(Event),
+        (Family::Node, _) => decoder!(Node),
+        (Family::Namespace, _) => decoder!(Namespace),
+        (Family::Lease, _) => decoder!(Lease),
+        (Family::Secret, _) => decoder!(Secret),
+        (Family::Quota, _) => decoder!(ResourceQuota),
+        (Family::Plain, "ConfigMap") => decoder!(ConfigMap),
+        (Family::Plain, "ServiceAccount") => decoder!(ServiceAccount),
         _ => return fit_metadata(body),
-    }?;
-    let mut unknown = Vec::new();
-    prune(body, &known, "", &mut unknown);
+    };
+    let unknown = decoder.fit(body, "")?;
     tidy(body, "")?;
     Ok(unknown)
 }
 
-/// The same for the metadata alone, which is that of any kind.
-pub(super) fn fit_metadata(body: &mut Value) -> Result<Vec<String>, String> {
-    let mut unknown = Vec::new();
-    if let Some(metadata) = body.get_mut("metadata") {
-        let known = round_trip::<ObjectMeta>(metadata)?;
-        prune(metadata, &known, "metadata", &mut unknown);
-    }
-    Ok(unknown)
+/// The same for the status of a pod.
+pub(super) fn fit_pod_status(status: &mut Value) -> Result<Vec<String>, String> {
+    decoder!(PodStatus).fit(status, "status")
 }
 
-fn round_trip<'a, T: Deserialize<'a> + Serialize>(body: &'a Value) -> Result<Value, String> {
-    let typed = T::deserialize(body).map_err(|error| error.to_string())?;
-    serde_json::to_value(typed).map_err(|error| error.to_string())
+/// The same for the metadata alone, which is that of any kind.
+pub(super) fn fit_metadata(body: &mut Value) -> Result<Vec<String>, String> {
+    match body.get_mut("metadata") {
+        Some(metadata) => decoder!(ObjectMeta).fit(metadata, "metadata"),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Removes what `known` does not have.
