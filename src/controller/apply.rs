@@ -217,8 +217,13 @@ impl Applier<'_> {
         if label.map(String::as_str) != Some(self.controller) {
             // Its label was edited, so that no watch tells of it any more.
             if !deleting {
-                let uid = meta.uid.clone().unwrap_or_default();
-                self.call_delete::<C>(api, name, &uid).await?;
+                // If it has changed since, the label may be right again.
+                self.call_delete::<C>(
+                    api,
+                    name,
+                    only(meta.uid.as_deref(), meta.resource_version.as_deref()),
+                )
+                .await?;
             }
             return Err(ApplyError::StillThere);
         }
@@ -277,13 +282,14 @@ impl Applier<'_> {
         C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let _permit = self.limit.acquire().await;
+        let sent = self.children().lists::<C>();
         // The watch may tell of the deletion before the server answers.
         self.children()
             .deleting_here::<C>(self.namespace, self.owner, name, uid);
-        let deleted = self.call_delete::<C>(api, name, uid).await;
+        let deleted = self.call_delete::<C>(api, name, only(Some(uid), None)).await;
         match deleted {
             Ok(Deleted::Now) => self.log("deleted", kind, name),
-            Ok(Deleted::Before) => self.children().absent::<C>(self.namespace, name, uid),
+            Ok(Deleted::Before) => self.children().absent::<C>(self.namespace, name, uid, sent),
             Err(_) => self
                 .children()
                 .not_deleting::<C>(self.namespace, self.owner, name, uid),
@@ -295,15 +301,12 @@ impl Applier<'_> {
         &self,
         api: &Api<C::Object>,
         name: &str,
-        uid: &str,
+        preconditions: Preconditions,
     ) -> Result<Deleted, CallError>
     where
         C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
-        let preconditions = Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        };
+        let uid = preconditions.uid.clone();
         let params = DeleteParams {
             preconditions: Some(preconditions),
             ..DeleteParams::background()
@@ -323,7 +326,7 @@ impl Applier<'_> {
         // Another object may have the name now. But servers have other conflicts, and one that is taken
         // for this would leave the object there for ever.
         match self.timeout.call(api.get(name)).await {
-            Ok(there) if there.meta().uid.as_deref() == Some(uid) => Err(error),
+            Ok(there) if there.meta().uid == uid => Err(error),
             Ok(_) => Ok(Deleted::Before),
             Err(error) if error.says_gone(name) => Ok(Deleted::Before),
             Err(error) => Err(error),
@@ -350,6 +353,14 @@ impl Applier<'_> {
     fn children(&self) -> std::sync::MutexGuard<'_, Children> {
         // No code that holds the lock can leave the cache half-changed.
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Only the object with this UID, and only as it was in this version.
+fn only(uid: Option<&str>, version: Option<&str>) -> Preconditions {
+    Preconditions {
+        uid: uid.map(str::to_owned),
+        resource_version: version.map(str::to_owned),
     }
 }
 

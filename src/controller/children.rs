@@ -385,10 +385,11 @@ impl Children {
             .is_some()
     }
 
-    /// The server says that there is no object of this name and UID any more.
-    pub(super) fn absent<C: Tracked>(&mut self, namespace: &str, name: &str, uid: &str) {
+    /// The server has answered that there is no object of this name and UID any more; the call was sent when so
+    /// many lists had begun. One that has begun since knows better, as for [`answered`](Self::answered).
+    pub(super) fn absent<C: Tracked>(&mut self, namespace: &str, name: &str, uid: &str, sent: Lists) {
         let key = (namespace.to_owned(), name.to_owned());
-        if self.held::<C>(&key).is_some_and(|record| record.uid() == uid) {
+        if C::tracker(self).lists == sent && self.held::<C>(&key).is_some_and(|record| record.uid() == uid) {
             self.remove::<C>(&key, None);
         }
     }

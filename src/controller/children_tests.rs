@@ -136,7 +136,8 @@ fn a_list_does_not_take_back_a_newer_answer() {
 fn the_end_of_a_predecessor_does_not_take_its_successor() {
     let mut children = listed(&[pod("a", "old", "j", 5)]);
     children.deleting_here::<PodRecord>("ns", "j", "a", "old");
-    children.absent::<PodRecord>("ns", "a", "old");
+    let sent = children.lists::<PodRecord>();
+    children.absent::<PodRecord>("ns", "a", "old", sent);
     answer(&mut children, &pod("a", "new", "j", 30));
     assert!(children.deleted::<PodRecord>(&pod("a", "old", "j", 20)).is_none());
     assert_eq!(held(&children, "j"), ["a/new"]);
@@ -243,6 +244,21 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
     children.list_begins::<PodRecord>();
     children.answered::<PodRecord>(&pod("a", "1", "j", 11), sent);
     ends(&mut children, 9);
+    assert_eq!(held(&children, "j"), [""; 0]);
+}
+
+#[test]
+fn a_pod_that_was_gone_before_a_list_and_is_named_by_it_is_there() {
+    // The server was set back to a backup in between: what had gone is there again.
+    let mut children = listed(&[pod("a", "1", "j", 5)]);
+    let sent = children.lists::<PodRecord>();
+    children.deleting_here::<PodRecord>("ns", "j", "a", "1");
+    list(&mut children, 8, &[pod("a", "1", "j", 5)]);
+    children.absent::<PodRecord>("ns", "a", "1", sent);
+    assert_eq!(held(&children, "j"), ["a/1"]);
+    assert!(!children.observe("ns", "j").pods["a"].deleting);
+    let sent = children.lists::<PodRecord>();
+    children.absent::<PodRecord>("ns", "a", "1", sent);
     assert_eq!(held(&children, "j"), [""; 0]);
 }
 

@@ -106,8 +106,8 @@ impl<J: TrainingJob> Jobs<J> {
     }
 
     /// The server has answered an own write with this job, which was sent when so many lists had begun. What has
-    /// begun since knows better, as for [`Children::answered`](super::children::Children::answered). A job that is not held any more has been
-    /// deleted since: nothing is written to one that was not held.
+    /// begun since knows better, as for [`Children::answered`](super::children::Children::answered). A job that is
+    /// not held any more has been deleted since: nothing is written to one that was not held.
     pub(super) fn answered(&mut self, job: Stored<J>, sent: Lists) {
         if self.lists != sent {
             return;

@@ -29,6 +29,7 @@ pub mod fuzzing;
 mod jobs;
 #[cfg(test)]
 mod jobs_tests;
+mod memory;
 mod metrics;
 mod operator;
 mod pace;

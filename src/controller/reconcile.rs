@@ -24,9 +24,9 @@ use crate::watch::Event;
 use super::apply::{Applied, Applier, ApplyError};
 use super::events;
 use super::jobs::{JobName, Jobs};
-use super::pace::Pace;
+use super::memory::Memory;
 use super::queue::Key;
-use super::report;
+use super::report::{self, Written};
 use super::shared::Shared;
 use super::stored::Stored;
 
@@ -55,23 +55,6 @@ pub(super) struct KindOf<J> {
     number: usize,
     jobs: Mutex<Jobs<J>>,
     memory: Mutex<BTreeMap<String, Memory>>,
-}
-
-/// What is remembered of a job between passes. Losing it costs a call or an event, nothing else.
-#[derive(Clone, Debug, Default)]
-struct Memory {
-    /// Passes in a row that failed.
-    errors: u32,
-    /// When children were made.
-    pace: Pace,
-    /// When a change of counts was first seen that is not written yet.
-    counts_since: Option<Instant>,
-    /// The failures that events have told of.
-    told: Vec<PlannedEvent>,
-    /// The reasons of the notices that have been sent.
-    noticed: Vec<String>,
-    /// The planned events that have been sent without a status that remembers them.
-    unstored: Vec<PlannedEvent>,
 }
 
 /// How a pass ended.
@@ -246,8 +229,7 @@ impl<J: TrainingJob> KindOf<J> {
             controller: J::FRAMEWORK.controller,
         };
         let held_back = memory.pace.hold_back(&mut plan);
-        let acted =
-            !(plan.create_pods.is_empty() && plan.create_services.is_empty() && plan.delete.is_empty());
+        let acted = plan.changes_children();
         let applied = if acted {
             applier.apply(&plan).await
         } else {
@@ -265,6 +247,8 @@ impl<J: TrainingJob> KindOf<J> {
         };
         let written = self.report(shared, stored, &old, &next, memory).await;
         self.tell(shared, stored, &applied, &next, &written, memory).await;
+        // What was found to be gone may be missed by now, and no watch tells of it any more.
+        let unfinished = acted && held_back.is_none() && next.changes_children();
         let wake = next.wake.map(|wake| instant(shared, wake.at));
         let wake = wake.into_iter().chain(held_back).min();
         let mut failures = applied.failures.iter();
@@ -284,6 +268,7 @@ impl<J: TrainingJob> KindOf<J> {
                 End::Failed(problem.to_owned().into(), wake)
             }
             (Ok(Written::Now), _) => End::Again,
+            (Ok(_), _) if unfinished => End::Again,
             (Ok(Written::Later(at)), _) => End::Settled(Some(wake.map_or(at, |w| w.min(at)))),
             (Ok(Written::Nothing | Written::Refused), _) => End::Settled(wake),
         }
@@ -357,65 +342,21 @@ impl<J: TrainingJob> KindOf<J> {
         written: &Result<Written, CallError>,
         memory: &mut Memory,
     ) {
-        let failures = events::of_failures(applied);
-        let mut fresh: Vec<_> = failures
-            .iter()
-            .filter(|e| !memory.told.contains(e))
-            .cloned()
-            .collect();
-        if !applied.failures.is_empty() {
-            memory.told = failures;
-        }
-        if plan.notices.is_empty() {
-            memory.noticed.clear();
-        }
-        for notice in &plan.notices {
-            if !memory.noticed.contains(&notice.reason) {
-                memory.noticed.push(notice.reason.clone());
-                fresh.push(notice.clone());
-            }
-        }
-        let planned = match written {
-            // A plan that is not stored is made again.
-            Err(_) | Ok(Written::Later(_) | Written::Unchanged) => Vec::new(),
-            Ok(Written::Now) => plan.events.clone(),
-            Ok(Written::Nothing | Written::Refused) => {
-                let sent = std::mem::replace(&mut memory.unstored, plan.events.clone());
-                plan.events
-                    .iter()
-                    .filter(|e| !sent.contains(e))
-                    .cloned()
-                    .collect()
-            }
-        };
+        let news = memory.news(applied, plan, written.as_ref().ok());
         let now = shared.clock.now();
         let done = events::of_applied(applied);
         let namespace = stored.meta().namespace.clone().unwrap_or_default();
         let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
-        for event in fresh.iter().chain(&planned) {
+        for event in &news {
             let name = stored.meta().name.as_deref().unwrap_or_default();
             let failure = failure.filter(|_| event.warning);
             events::log(&self.name(), &namespace, name, failure, event);
         }
-        for (order, event) in (0..).zip(done.iter().chain(&fresh).chain(&planned)) {
+        for (order, event) in (0..).zip(done.iter().chain(&news)) {
             let at = now.checked_add(SignedDuration::from_nanos(order)).unwrap_or(now);
             shared.recorder.send(stored, event, at).await;
         }
     }
-}
-
-/// What became of a status.
-enum Written {
-    /// There was none to write.
-    Nothing,
-    /// It is stored.
-    Now,
-    /// The server took it and stored what it had.
-    Unchanged,
-    /// The server takes no status of a job like this.
-    Refused,
-    /// It is to be written then.
-    Later(Instant),
 }
 
 impl<J: TrainingJob> Kind for KindOf<J> {

@@ -3,12 +3,27 @@
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
 use crate::retry::{CallError, CallTimeout};
 
 use super::stored::Stored;
+
+/// What became of a status.
+pub(super) enum Written {
+    /// There was none to write.
+    Nothing,
+    /// It is stored.
+    Now,
+    /// The server took it and stored what it had.
+    Unchanged,
+    /// The server takes no status of a job like this.
+    Refused,
+    /// It is to be written then.
+    Later(Instant),
+}
 
 /// Patches the status of `job` from what it says to `next`, and returns the job as stored.
 ///

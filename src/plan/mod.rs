@@ -110,14 +110,14 @@ pub struct Wake {
 }
 
 impl Plan {
+    /// Whether pods or services are to be created or deleted.
+    pub fn changes_children(&self) -> bool {
+        !(self.create_services.is_empty() && self.create_pods.is_empty() && self.delete.is_empty())
+    }
+
     /// Whether there is nothing to do now.
     pub fn is_idle(&self) -> bool {
-        self.create_services.is_empty()
-            && self.create_pods.is_empty()
-            && self.delete.is_empty()
-            && !self.delete_job
-            && self.status.is_none()
-            && self.events.is_empty()
+        !self.changes_children() && !self.delete_job && self.status.is_none() && self.events.is_empty()
     }
 
     /// There is one reason at most: a verdict waits for one thing.

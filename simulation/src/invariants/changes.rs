@@ -22,6 +22,7 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I9", no_churn),
     ("I10", honest_counters),
     ("I10", honest_conditions),
+    ("I10", honest_successes),
     ("I11", justified_deletion),
 ];
 
@@ -94,21 +95,18 @@ fn unique_rank(m: &Moment<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
     }
-    let rank = |pod: &Value| {
-        let label = |name: &str| pod["metadata"]["labels"][name].clone();
-        let uid = job::controller(pod).map(str::to_owned);
-        (
-            uid,
-            label("training.kubeflow.org/replica-type"),
-            label("training.kubeflow.org/replica-index"),
-        )
-    };
-    let mine = rank(m.object());
+    let mine = m.object();
+    let uid = job::controller(mine);
+    let label = |pod: &Value, name: &str| pod["metadata"]["labels"][name] == mine["metadata"]["labels"][name];
     let pods = m.view.list("pods", Some(m.change.namespace()));
-    let lives = |pod: &Value| !job::has_ended(pod) && !job::is_deleting(pod);
     let mut others = pods.iter().filter(|p| {
         let other = p.value();
-        other["metadata"]["uid"] != m.object()["metadata"]["uid"] && lives(other) && rank(other) == mine
+        job::controller(other) == uid
+            && !job::has_ended(other)
+            && !job::is_deleting(other)
+            && label(other, "training.kubeflow.org/replica-type")
+            && label(other, "training.kubeflow.org/replica-index")
+            && other["metadata"]["uid"] != mine["metadata"]["uid"]
     });
     let other = others.next()?;
     m.says(&format!(
@@ -326,6 +324,34 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
     let mut told = statuses.iter().filter(|(role, status)| before[*role] != **status);
     let (role, status) = told.find(|(role, status)| sum(status) > most(role))?;
     m.says(&format!("more {role} replicas than there are: {status}"))
+}
+
+/// I10: of no replica is it told that it ended well, nor of a job, if none ever did.
+fn honest_successes(m: &Moment<'_>) -> Option<String> {
+    if !m.is_job() || m.change.action() != Action::Modified || m.cause.is_none() {
+        return None;
+    }
+    let (before, after) = (m.before(), m.object());
+    let uid = after["metadata"]["uid"].as_str()?;
+    if before["status"]["recovery"]["completed"] != after["status"]["recovery"]["completed"] {
+        let known = m.memory.successes(uid);
+        let told = |name: &&String| job::is_complete(after, name) && !job::is_complete(before, name);
+        let names = job::names(after);
+        if let Some(name) = names.iter().filter(told).find(|n| !known.contains(n.as_str())) {
+            return m.says(&format!("{name} never ended well"));
+        }
+    }
+    let ends = job::end(after) == Some("Succeeded") && job::end(before).is_none();
+    // What somebody writes into a status is believed.
+    let edited = || {
+        m.memory
+            .jobs
+            .get(uid)
+            .is_some_and(|life| life.status_edited.is_some())
+    };
+    (ends && m.memory.successes(uid).is_empty() && !edited())
+        .then(|| m.says("no pod of it ever ended well"))
+        .flatten()
 }
 
 /// I11: a deletion follows from what is stored, or was a moment ago.

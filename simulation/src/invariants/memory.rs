@@ -1,6 +1,6 @@
 //! What was stored before: an operator may act on what it has not yet heard to be over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -36,6 +36,8 @@ pub(crate) struct ChildLife {
     pub(crate) attempt: u32,
     pub(crate) made: u64,
     pub(crate) succeeded: Option<u64>,
+    /// Whether it ever did, also in a time that a backup has undone.
+    pub(crate) ever_succeeded: bool,
     pub(crate) gone: Option<u64>,
 }
 
@@ -57,6 +59,15 @@ impl JobLife {
 }
 
 impl Memory {
+    /// The names of the job's pods that have ever ended well.
+    pub(crate) fn successes(&self, job: &str) -> BTreeSet<&str> {
+        let children = self.children.values();
+        let ours = children.filter(|c| c.plural == "pods" && c.owner.as_deref() == Some(job));
+        ours.filter(|c| c.ever_succeeded)
+            .map(|c| c.name.as_str())
+            .collect()
+    }
+
     /// Enters a change.
     pub(crate) fn enter(&mut self, change: &Change, by_operator: bool, now: u64) {
         let gone = (change.action() == Action::Deleted).then_some(now);
@@ -111,6 +122,7 @@ impl Memory {
                 attempt: kubelet::attempt(object),
                 made: now,
                 succeeded: None,
+                ever_succeeded: false,
                 gone: None,
             });
             life.gone = gone;
@@ -119,6 +131,7 @@ impl Memory {
             }
             if plural == "pods" && job::phase(object) == "Succeeded" {
                 life.succeeded.get_or_insert(now);
+                life.ever_succeeded = true;
             }
         }
     }

@@ -10,6 +10,7 @@ use super::{Monitor, Patience};
 use crate::history::History;
 use crate::job::{self, Kind};
 use crate::network::Network;
+use crate::wire::request;
 
 /// A cluster with a job, and an operator's connection that does what it is told.
 struct Bench {
@@ -43,16 +44,7 @@ impl Bench {
     }
 
     async fn call(client: &kube::Client, method: &str, path: &str, body: Value) {
-        let kind = if method == "PATCH" {
-            "application/merge-patch+json"
-        } else {
-            "application/json"
-        };
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", kind);
-        let request = request.body(body.to_string().into_bytes()).unwrap();
+        let request = request(method.parse().unwrap(), path, &body);
         client.request::<Value>(request).await.unwrap();
     }
 
@@ -93,6 +85,13 @@ impl Bench {
 
     async fn make(&self, name: &str) {
         self.operator("POST", PODS, self.pod(name)).await;
+    }
+
+    /// The kubelet says that a pod has ended well.
+    async fn succeeds(&self, name: &str) {
+        let path = format!("{PODS}/{name}/status");
+        let status = json!({"status": {"phase": "Succeeded"}});
+        self.user("PATCH", &path, status).await;
     }
 
     async fn status(&self, status: Value) {
@@ -147,6 +146,8 @@ async fn i2_a_pod_beyond_the_replicas() {
 #[tokio::test(start_paused = true)]
 async fn i3_an_end_that_is_taken_back_and_a_pod_after_it() {
     let bench = Bench::new().await;
+    bench.make("job-worker-1").await;
+    bench.succeeds("job-worker-1").await;
     bench
         .status(json!({"conditions": [condition("Succeeded")]}))
         .await;
@@ -161,15 +162,9 @@ async fn i4_a_success_that_is_run_again() {
     let bench = Bench::new().await;
     bench.make("job-worker-0").await;
     let path = format!("{PODS}/job-worker-0");
+    bench.succeeds("job-worker-0").await;
     bench
-        .user(
-            "PATCH",
-            &format!("{path}/status"),
-            json!({"status": {"phase": "Succeeded"}}),
-        )
-        .await;
-    bench
-        .status(json!({"recovery": {"completed": {"Worker": "0-1"}}}))
+        .status(json!({"recovery": {"completed": {"Worker": "0"}}}))
         .await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     bench
@@ -243,6 +238,22 @@ async fn i10_more_replicas_than_there_are() {
         .status(json!({"replicaStatuses": {"Worker": {"active": 2, "failed": 1}}}))
         .await;
     assert_eq!(bench.broken(), ["I10"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_successes_that_never_were() {
+    let bench = Bench::new().await;
+    bench.make("job-worker-0").await;
+    bench.make("job-worker-1").await;
+    let told = |workers: &str| json!({"recovery": {"completed": {"Worker": workers}}});
+    let succeeded = json!({"conditions": [condition("Succeeded")]});
+    bench.status(succeeded.clone()).await;
+    assert_eq!(bench.broken(), ["I10"]);
+    bench.succeeds("job-worker-0").await;
+    bench.status(told("0")).await;
+    assert_eq!(bench.broken(), ["I10"], "this one did");
+    bench.status(told("0-1")).await;
+    assert_eq!(bench.broken(), ["I10", "I10"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use training_job_simulation::fault::Fault::{Garbled, Refused, ResetAfter, Slow, Unanswered};
 use training_job_simulation::invariants::Patience;
-use training_job_simulation::job::Kind;
-use training_job_simulation::kubelet::Fate::{NodeLost, Runs};
+use training_job_simulation::job::{self, Kind};
+use training_job_simulation::kubelet::Fate::{Fails, NodeLost, Runs};
 use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
 use crate::stage::{edit, ends_well, everywhere, made, make, remove, rest, restart, told};
@@ -195,13 +195,12 @@ async fn b13_what_it_writes_to_is_gone() {
 
     for kind in [Kind::Train, Kind::Flow] {
         let mut world = World::with(Setup {
-            script: Box::new(ends_well),
             all_kinds: true,
-            concurrency: 16,
             patience: Patience {
                 others: 60_000,
                 own: 0,
             },
+            ..Setup::of(ends_well)
         });
         world.start();
         let roles: &[(&str, i32)] = if kind == Kind::Train {
@@ -230,4 +229,22 @@ async fn b13_what_it_writes_to_is_gone() {
         assert!(world.pods_now().is_empty() && world.services_now().is_empty());
         rest(&mut world).await;
     }
+}
+
+/// A pod goes while it is being asked to, and no watch tells of it: the next one is made when the answer comes.
+#[tokio::test(start_paused = true)]
+async fn b13_what_it_deletes_is_gone_before_it_hears_of_it() {
+    let mut world = World::new(|name, attempt| match attempt {
+        0 if name.ends_with("worker-0") => Fails(137, 10),
+        _ => Runs,
+    });
+    let job = job::of(Kind::Train, "job", &[("Worker", 1)], "ExitCode");
+    world.create(job).await;
+    world.network.fault("delete", "pods", 1, Slow(2_000, 0));
+    world.pass(12).await;
+    world.cluster.freeze_watches(Some("pods"));
+    assert!(remove(&world, "pods", "job-worker-0").await);
+    world.pass(2).await;
+    assert_eq!(made(&world, "pods job-worker-0"), (2, 1));
+    rest(&mut world).await;
 }
