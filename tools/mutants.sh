@@ -1,5 +1,5 @@
 #!/bin/sh
-# Mutation tests of the rules, by area: plan, validate, apply, mxnet. All of them if none is named.
+# Mutation tests of the rules, by area: plan, validate, apply, cache, mxnet. All of them if none is named.
 #
 # Each mutant is built in a worktree of HEAD, first with the tests that most likely notice it. Those that live are
 # tried again with all tests that need neither a control plane nor MXNet. target/mutants/AREA has the reports.
@@ -31,7 +31,9 @@ mutants() {
 both="-p training-job -p training-job-mxnet"
 # What only some kinds ask for, such as replicas that a job can do without.
 kinds="$both -p training-job-tensorflow -p training-job-xgboost"
-for area in ${*:-plan mxnet apply validate}; do
+# Simulated lives, with whatever may go wrong in them.
+lives="-p training-job-simulation"
+for area in ${*:-plan mxnet apply cache validate}; do
 	case $area in
 	plan)
 		mutants plan 'src/plan/**' '-p training-job-mxnet' '' --test=life
@@ -43,13 +45,20 @@ for area in ${*:-plan mxnet apply validate}; do
 		;;
 	apply)
 		mutants apply src/controller/apply.rs '-p training-job-mxnet' '' --test=controller
+		mutants apply src/controller/apply.rs "$lives" --iterate --test=matrix --test=slice
+		;;
+	cache)
+		cache='src/controller/{children,jobs,memory,queue,reconcile}.rs'
+		mutants cache "$cache" '-p training-job' '' --lib
+		mutants cache "$cache" '-p training-job-mxnet' --iterate --test=controller
+		mutants cache "$cache" "$lives" --iterate --test=matrix --test=slice
 		;;
 	validate)
 		mutants validate 'src/validate/**' '-p training-job' '' --lib
 		mutants validate 'src/validate/**' "$both" --iterate --lib --test=invalid --test=snapshots --test=life
 		;;
 	*)
-		echo "make: there is no area $area; use plan, mxnet, apply, validate" >&2
+		echo "make: there is no area $area; use plan, mxnet, apply, cache, validate" >&2
 		exit 1
 		;;
 	esac

@@ -68,17 +68,22 @@ fn close<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Plans for a finished job: it never creates anything, and its verdict never changes.
 pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    let terminal = [ConditionType::Succeeded, ConditionType::Failed];
-    if draft.status.completion_time.is_none() {
-        // The Go operator leaves it out after a permanent exit code.
-        let ended = terminal
-            .iter()
-            .find_map(|t| draft.status.condition(*t)?.last_transition_time.clone());
-        draft.status.completion_time = Some(ended.unwrap_or(Time(draft.now)));
-    }
+    complete(&mut draft.status, draft.now);
     clean_up(draft);
     let ttl = draft.job.policy.ttl_seconds;
     expire(&mut draft.plan, &draft.status, ttl, draft.now);
+}
+
+/// Enters in the status of a finished job when it ended, unless that is there. The Go operator leaves it out after a
+/// permanent exit code.
+pub(super) fn complete(status: &mut JobStatus, now: Timestamp) {
+    if status.completion_time.is_none() {
+        let terminal = [ConditionType::Succeeded, ConditionType::Failed];
+        let ended = terminal
+            .iter()
+            .find_map(|t| status.condition(*t)?.last_transition_time.clone());
+        status.completion_time = Some(ended.unwrap_or(Time(now)));
+    }
 }
 
 /// Deletes the job at the end of its time to live.

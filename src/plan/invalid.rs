@@ -38,7 +38,13 @@ pub fn invalid(
         .condition(ConditionType::Failed)
         .filter(|c| c.reason == reason && status.start_time.is_none());
     if status.is_finished() && told.is_none_or(|c| c.message == message) {
-        end::expire(&mut plan, status, ttl, now);
+        let mut next = status.clone();
+        end::complete(&mut next, now);
+        end::expire(&mut plan, &next, ttl, now);
+        plan.status = (next != *status).then_some(StatusChange {
+            status: next,
+            urgent: true,
+        });
         return plan;
     }
     if status.start_time.is_none() {

@@ -131,3 +131,18 @@ fn a_job_that_the_go_operator_left_without_completion_time_gets_one() {
     w.after(3).settle();
     assert!(w.job_deleted);
 }
+
+/// As under an operator that took more jobs for good ones.
+#[test]
+fn a_finished_job_without_completion_time_gets_one_also_if_its_spec_is_invalid() {
+    let mut w = World::train("Worker=1:ExitCode", "ttlSecondsAfterFinished: 10").started();
+    w.pod("worker-0").exits(1);
+    w.settle();
+    let ended = w.now;
+    w.edit(|job| job.status.as_mut().unwrap().completion_time = None);
+    w.scale("Worker", -1);
+    w.after(7).settle();
+    assert_eq!(w.status().completion_time.unwrap().0, ended);
+    w.after(3).settle();
+    assert!(w.job_deleted);
+}
