@@ -45,6 +45,8 @@ const MOST_FAILURES: u32 = 7;
 pub(crate) enum Event<K> {
     /// A list begins.
     ListBegins,
+    /// A page of the list has come, which shows what was stored at this version.
+    Page(Version),
     /// The list names an object.
     Listed(K),
     /// The list is complete, as of this version.
@@ -175,6 +177,8 @@ where
     };
     loop {
         let page = source.call.call(source.api.list(&params)).await?;
+        let version = page.metadata.resource_version.as_deref();
+        take(Event::Page(version.map(Version::parse).unwrap_or_default()));
         page.items.into_iter().for_each(|item| take(Event::Listed(item)));
         let set = |text: Option<String>| text.filter(|t| !t.is_empty());
         params.continue_token = set(page.metadata.continue_);

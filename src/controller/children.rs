@@ -6,13 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::observed::{Observed, Phase, PodRecord, ServiceRecord};
+use crate::observed::{Observed, PodRecord, ServiceRecord};
 use crate::version::Version;
 
+use super::child::Child;
 use super::clock::Clock;
 
 /// The job that controls a child.
@@ -31,94 +30,6 @@ impl OwnerRef {
     fn key(&self) -> JobKey {
         (self.namespace.clone(), self.uid.clone())
     }
-}
-
-/// A kind of child.
-pub(super) trait Child: Send + Sync + 'static {
-    /// The object on the wire.
-    type Object: kube::Resource;
-    /// What is kept of it.
-    fn record(object: &Self::Object) -> Self;
-    fn name(&self) -> &str;
-    fn uid(&self) -> &str;
-    fn deleting(&mut self) -> &mut bool;
-    /// The map of `observed` for this kind.
-    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>>;
-    /// Takes over from the record that is kept of the object's state before, if there is one, what
-    /// only a witness can know.
-    fn follow(&mut self, before: Option<&Self>, now: Timestamp);
-    /// The record leaves the cache; `ours` says whether this controller deleted the object.
-    fn leave(&self, observed: &mut Observed, ours: bool);
-}
-
-impl Child for PodRecord {
-    type Object = Pod;
-
-    fn record(object: &Pod) -> Self {
-        object.into()
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn deleting(&mut self) -> &mut bool {
-        &mut self.deleting
-    }
-
-    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
-        &mut observed.pods
-    }
-
-    fn follow(&mut self, before: Option<&Self>, now: Timestamp) {
-        let Some(before) = before.filter(|_| self.is_terminal()) else {
-            return;
-        };
-        self.seen_to_end = if before.is_terminal() {
-            before.seen_to_end
-        } else {
-            Some(now)
-        };
-    }
-
-    fn leave(&self, observed: &mut Observed, ours: bool) {
-        // Its success must not be lost with it.
-        if self.phase == Phase::Succeeded && !ours {
-            observed.completed.insert(self.name.clone(), self.attempt);
-        }
-    }
-}
-
-impl Child for ServiceRecord {
-    type Object = Service;
-
-    fn record(object: &Service) -> Self {
-        object.into()
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn deleting(&mut self) -> &mut bool {
-        &mut self.deleting
-    }
-
-    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
-        &mut observed.services
-    }
-
-    fn follow(&mut self, _: Option<&Self>, _: Timestamp) {}
-
-    fn leave(&self, _: &mut Observed, _: bool) {}
 }
 
 /// All pods and services that jobs control.
@@ -164,6 +75,8 @@ struct List {
     /// The keys that the server has answered calls with since the list began. Whether these answers
     /// or the list are newer shows when the list's version is known.
     answered: BTreeSet<(String, String)>,
+    /// What the list names now was so at this version.
+    version: Version,
 }
 
 struct Entry {
@@ -235,20 +148,30 @@ impl Children {
         tracker.list = Some(List {
             unlisted: tracker.entries.keys().cloned().collect(),
             answered: BTreeSet::new(),
+            version: Version::default(),
         });
         // The server may have been restored from a backup, and its versions with it.
         tracker.seen = Version::default();
     }
 
-    /// The list names an object. Returns the jobs concerned.
+    /// A page of the list has come, of this version.
+    pub(super) fn page<C: Tracked>(&mut self, version: Version) {
+        if let Some(list) = &mut C::tracker(self).list {
+            list.version = version;
+        }
+    }
+
+    /// The list names an object. An answer that came since the list began is newer if its version is. Returns the
+    /// jobs concerned.
     pub(super) fn listed<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
         let meta = kube::Resource::meta(object);
         let key = key(meta);
         let tracker = C::tracker(self);
+        let held = tracker.entries.get(&key).map(|entry| entry.version);
         let mut answered = false;
         if let Some(list) = &mut tracker.list {
             list.unlisted.remove(&key);
-            answered = list.answered.remove(&key);
+            answered = list.answered.remove(&key) && held > Some(list.version);
         }
         if meta.deletion_timestamp.is_none()
             && let Some(uid) = &meta.uid
@@ -267,6 +190,7 @@ impl Children {
         let Some(List {
             mut unlisted,
             answered,
+            ..
         }) = tracker.list.take()
         else {
             return Vec::new();

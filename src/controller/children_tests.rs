@@ -133,6 +133,19 @@ fn a_list_does_not_take_back_a_newer_answer() {
 }
 
 #[test]
+fn a_list_that_is_made_after_an_answer_overrules_it() {
+    // Asked for before it, and answered after a backup was restored that knows nothing of it.
+    let mut children = listed(&[]);
+    children.list_begins::<PodRecord>();
+    answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
+    children.page::<PodRecord>(Version::parse("1025"));
+    children.listed::<PodRecord>(&in_phase("a", "1", "j", 15, "Running"));
+    ends(&mut children, 1025);
+    let phase = children.observe("ns", "j").pods["a"].phase;
+    assert_eq!(phase, crate::observed::Phase::Running);
+}
+
+#[test]
 fn the_end_of_a_predecessor_does_not_take_its_successor() {
     let mut children = listed(&[pod("a", "old", "j", 5)]);
     children.deleting_here::<PodRecord>("ns", "j", "a", "old");

@@ -28,6 +28,8 @@ struct List {
     unlisted: BTreeSet<JobName>,
     /// The jobs that own writes were answered with meanwhile.
     answered: BTreeSet<JobName>,
+    /// What is named now was so at this version.
+    version: Version,
 }
 
 impl<J> Default for Jobs<J> {
@@ -58,22 +60,30 @@ impl<J: TrainingJob> Jobs<J> {
         self.list = Some(List {
             unlisted: self.jobs.keys().cloned().collect(),
             answered: BTreeSet::new(),
+            version: Version::default(),
         });
+    }
+
+    /// A page of the list has come, of this version.
+    pub(super) fn page(&mut self, version: Version) {
+        if let Some(list) = &mut self.list {
+            list.version = version;
+        }
     }
 
     /// The list names a job. Returns the UID of a namesake that it replaces.
     ///
     /// The list is newer than all that was known before it began, even if versions have gone back
-    /// with a backup of the server. An answer that came since may be newer than the list.
+    /// with a backup of the server. An answer that came since is newer if its version is.
     pub(super) fn listed(&mut self, job: Stored<J>) -> Option<String> {
         let name = name(&job);
-        let mut answered = false;
+        let held = self.jobs.get(&name).map(|held| Version::of(held.meta()));
         if let Some(list) = &mut self.list {
             list.unlisted.remove(&name);
-            answered = list.answered.contains(&name);
-        }
-        if answered && self.holds_newer(&name, &job) {
-            return None;
+            let answered = list.answered.contains(&name) && held > Some(list.version);
+            if answered && held > Some(Version::of(job.meta())) {
+                return None;
+            }
         }
         self.put(job)
     }
@@ -121,6 +131,14 @@ impl<J: TrainingJob> Jobs<J> {
             list.answered.insert(name);
         }
         self.put(job);
+    }
+
+    /// The server has answered a question, asked when so many lists had begun, that a job is gone. Returns its UID
+    /// if it is still held as it was then.
+    pub(super) fn absent(&mut self, was: &Arc<Stored<J>>, sent: Lists) -> Option<String> {
+        let held = self.jobs.get(&name(was));
+        let unchanged = held.is_some_and(|held| Arc::ptr_eq(held, was));
+        (self.lists == sent && unchanged).then(|| self.deleted(was))
     }
 
     fn holds_newer(&self, name: &JobName, job: &Stored<J>) -> bool {

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::jobs::Jobs;
 use super::stored::Stored;
 use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
+use crate::version::Version;
 use crate::{Framework, Replica, RoleKind, Topology, TrainingJob};
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -131,6 +132,18 @@ fn a_list_does_not_take_back_an_answer_that_came_since_it_began() {
     jobs.listed(job("a", 5));
     jobs.list_ends();
     assert_eq!(held(&jobs).unwrap(), "a@9");
+}
+
+#[test]
+fn a_list_that_is_made_after_an_answer_overrules_it() {
+    // Asked for before it, and answered after a backup was restored that knows nothing of it.
+    let mut jobs = listed([job("a", 5)]);
+    jobs.list_begins();
+    answer(&mut jobs, job("a", 9));
+    jobs.page(Version::parse("1005"));
+    jobs.listed(job("a", 5));
+    jobs.list_ends();
+    assert_eq!(held(&jobs).unwrap(), "a@5");
 }
 
 #[test]

@@ -18,6 +18,7 @@
 //! * Every call has a time-out; every retry is per job, exponential and bounded.
 
 mod apply;
+mod child;
 mod children;
 #[cfg(test)]
 mod children_tests;

@@ -188,6 +188,10 @@ impl Operator {
                     children.list_begins::<C>();
                     Vec::new()
                 }
+                Event::Page(version) => {
+                    children.page::<C>(version);
+                    Vec::new()
+                }
                 Event::Listed(object) => children.listed::<C>(&object),
                 Event::ListEnds(version) => {
                     listed.send_replace(true);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{DeleteParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, Resource};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -19,6 +19,7 @@ use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{Plan, PlannedEvent};
 use crate::retry::{CallError, backoff, millis};
+use crate::version::Version;
 use crate::watch::Event;
 
 use super::apply::{Applied, Applier, ApplyError};
@@ -125,6 +126,7 @@ impl<J: TrainingJob> KindOf<J> {
     fn take(&self, shared: &Shared, event: Event<Stored<J>>, listed: &watch::Sender<bool>) {
         match event {
             Event::ListBegins => self.jobs().list_begins(),
+            Event::Page(version) => self.jobs().page(version),
             // The server names everything; an empty name in a path would mean all objects.
             Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
             Event::Listed(job) => {
@@ -209,8 +211,8 @@ impl<J: TrainingJob> KindOf<J> {
         }
     }
 
-    async fn steps(&self, shared: &Shared, stored: &Stored<J>, memory: &mut Memory) -> End {
-        let ((namespace, name), uid) = (super::jobs::name(stored), super::jobs::uid(stored));
+    async fn steps(&self, shared: &Shared, stored: &Arc<Stored<J>>, memory: &mut Memory) -> End {
+        let ((namespace, name), uid) = (super::jobs::name(stored), super::jobs::uid(&**stored));
         let old = stored.status();
         let observed = shared.children().observe(&namespace, &uid);
         let mut plan = self.plan(shared, stored, &old, &observed);
@@ -281,7 +283,7 @@ impl<J: TrainingJob> KindOf<J> {
     async fn report(
         &self,
         shared: &Shared,
-        stored: &Stored<J>,
+        stored: &Arc<Stored<J>>,
         old: &JobStatus,
         plan: &Plan,
         memory: &mut Memory,
@@ -312,6 +314,10 @@ impl<J: TrainingJob> KindOf<J> {
                 );
                 return Ok(Written::Refused);
             }
+            Err(error) if matches!(error.code(), Some(404 | 409)) => {
+                self.reread(shared, stored).await;
+                return Err(error);
+            }
             answer => answer?,
         };
         let changed = answer.meta().resource_version != stored.meta().resource_version;
@@ -331,6 +337,38 @@ impl<J: TrainingJob> KindOf<J> {
         }
         memory.counts_since = None;
         Ok(Written::Now)
+    }
+
+    /// Asks for a job that is not as it is held, as a refusal has shown. Nothing else may tell: the watch may be
+    /// dead, and the answer to an own write lost.
+    async fn reread(&self, shared: &Shared, held: &Arc<Stored<J>>) {
+        let (namespace, name) = super::jobs::name(held);
+        let sent = {
+            let jobs = self.jobs();
+            let is_held = |job: Arc<Stored<J>>| Arc::ptr_eq(&job, held);
+            if !jobs.get(&(namespace.clone(), name.clone())).is_some_and(is_held) {
+                // The watch was faster.
+                return;
+            }
+            jobs.lists()
+        };
+        let api = Api::<Stored<J>>::namespaced(shared.client.clone(), &namespace);
+        // A list tells its version, and takes no permission that the operator has not.
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        let Ok(list) = shared.timeout.call(api.list(&params)).await else {
+            // It is tried again after the next refusal.
+            return;
+        };
+        let as_of = list.metadata.resource_version.as_deref().map(Version::parse);
+        let uid = super::jobs::uid(&**held);
+        match list.items.into_iter().find(|job| super::jobs::uid(job) == uid) {
+            Some(job) => self.jobs().answered(job, sent),
+            None if as_of > Some(Version::of(held.meta())) => {
+                let gone = self.jobs().absent(held, sent);
+                gone.iter().for_each(|uid| self.forget(shared, &namespace, uid));
+            }
+            None => {}
+        }
     }
 
     async fn tell(

@@ -112,7 +112,7 @@ impl Dispatch {
             Event::ListBegins => self.listing.clear(),
             Event::Listed(pod) => self.listing.push(pod),
             Event::ListEnds(_) => self.list_ends(),
-            Event::Passed(_) | Event::Failed => {}
+            Event::Page(_) | Event::Passed(_) | Event::Failed => {}
         }
     }
 

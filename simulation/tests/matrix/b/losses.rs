@@ -4,7 +4,7 @@ use training_job_simulation::fault::Fault::{Garbled, Late, Lost, Reset, ResetAft
 use training_job_simulation::kubelet::Fate::Succeeds;
 use training_job_simulation::world::{SMALL, World, train};
 
-use crate::stage::{everywhere, reads, rest, restart, success, writes};
+use crate::stage::{PAIR, ends_well, everywhere, made, reads, remove, rest, restart, success, writes};
 
 #[test]
 fn b7_it_takes_effect_and_the_answer_is_lost() {
@@ -67,4 +67,32 @@ async fn b9_no_byte_comes_back() {
 #[test]
 fn b9_no_byte_comes_back_to_a_read() {
     everywhere(&success(), reads, &[Lost, Unanswered]);
+}
+
+/// The end of a job is stored, which neither the answer tells nor a watch: the first refusal makes the operator ask.
+#[tokio::test(start_paused = true)]
+async fn b7_an_end_takes_effect_and_nothing_tells() {
+    for gone in [false, true] {
+        let mut world = World::new(ends_well);
+        world.create(train("job", &PAIR)).await;
+        world.pass(199).await;
+        world.cluster.freeze_watches(Some("mxjobs"));
+        world
+            .network
+            .fault("patch", "mxjobs/status", 1, Garbled(504, "Timeout"));
+        world.network.take();
+        tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
+        assert!(world.conditions("job").ends_with("Succeeded"));
+        if gone {
+            world.delete("job").await;
+        }
+        world.pass(8).await;
+        let calls = world.network.take();
+        let of = |verb: &str| calls.iter().filter(|c| c.verb == verb).count();
+        assert_eq!((of("patch"), of("list"), calls.len()), (2, 1, 3), "{calls:?}");
+        assert!(remove(&world, "pods", "job-worker-0").await != gone);
+        world.pass(60).await;
+        assert_eq!(made(&world, "pods job-worker-0").0, 1);
+        rest(&mut world).await;
+    }
 }

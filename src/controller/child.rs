@@ -1,0 +1,97 @@
+//! What pods and services have in common for the cache of [`children`](super::children).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, Service};
+
+use crate::observed::{Observed, Phase, PodRecord, ServiceRecord};
+
+/// A kind of child.
+pub(super) trait Child: Send + Sync + 'static {
+    /// The object on the wire.
+    type Object: kube::Resource;
+    /// What is kept of it.
+    fn record(object: &Self::Object) -> Self;
+    fn name(&self) -> &str;
+    fn uid(&self) -> &str;
+    fn deleting(&mut self) -> &mut bool;
+    /// The map of `observed` for this kind.
+    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>>;
+    /// Takes over from the record that is kept of the object's state before, if there is one, what
+    /// only a witness can know.
+    fn follow(&mut self, before: Option<&Self>, now: Timestamp);
+    /// The record leaves the cache; `ours` says whether this controller deleted the object.
+    fn leave(&self, observed: &mut Observed, ours: bool);
+}
+
+impl Child for PodRecord {
+    type Object = Pod;
+
+    fn record(object: &Pod) -> Self {
+        object.into()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn deleting(&mut self) -> &mut bool {
+        &mut self.deleting
+    }
+
+    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
+        &mut observed.pods
+    }
+
+    fn follow(&mut self, before: Option<&Self>, now: Timestamp) {
+        let Some(before) = before.filter(|_| self.is_terminal()) else {
+            return;
+        };
+        self.seen_to_end = if before.is_terminal() {
+            before.seen_to_end
+        } else {
+            Some(now)
+        };
+    }
+
+    fn leave(&self, observed: &mut Observed, ours: bool) {
+        // Its success must not be lost with it.
+        if self.phase == Phase::Succeeded && !ours {
+            observed.completed.insert(self.name.clone(), self.attempt);
+        }
+    }
+}
+
+impl Child for ServiceRecord {
+    type Object = Service;
+
+    fn record(object: &Service) -> Self {
+        object.into()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn deleting(&mut self) -> &mut bool {
+        &mut self.deleting
+    }
+
+    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
+        &mut observed.services
+    }
+
+    fn follow(&mut self, _: Option<&Self>, _: Timestamp) {}
+
+    fn leave(&self, _: &mut Observed, _: bool) {}
+}
