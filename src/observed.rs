@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, Service};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus, Service};
 
 use crate::api::labels;
 
@@ -133,7 +133,8 @@ impl PodRecord {
 
 impl From<&Pod> for PodRecord {
     fn from(pod: &Pod) -> Self {
-        let status = pod.status.clone().unwrap_or_default();
+        let none = PodStatus::default();
+        let status = pod.status.as_ref().unwrap_or(&none);
         let annotations = pod.metadata.annotations.as_ref();
         let attempt = annotations.and_then(|a| a.get(labels::RESTART_ATTEMPT));
         let disruption_target = status

@@ -20,6 +20,8 @@ pub(super) struct Jobs<J> {
     list: Option<List>,
     /// How many lists have begun.
     lists: Lists,
+    /// Jobs of whose end an answer has told, at this version, and the watch not yet.
+    absent: BTreeMap<JobName, Version>,
 }
 
 /// A list under way.
@@ -38,6 +40,7 @@ impl<J> Default for Jobs<J> {
             jobs: BTreeMap::new(),
             list: None,
             lists: Lists::default(),
+            absent: BTreeMap::new(),
         }
     }
 }
@@ -57,6 +60,7 @@ impl<J: TrainingJob> Jobs<J> {
     /// A list begins.
     pub(super) fn list_begins(&mut self) {
         self.lists.begin();
+        self.absent.clear();
         self.list = Some(List {
             unlisted: self.jobs.keys().cloned().collect(),
             answered: BTreeSet::new(),
@@ -98,7 +102,12 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// The watch says that a job is new or has changed. Returns the UID of a namesake that it replaces.
     pub(super) fn applied(&mut self, job: Stored<J>) -> Option<String> {
-        if self.holds_newer(&name(&job), &job) {
+        let name = name(&job);
+        let ended = self
+            .absent
+            .get(&name)
+            .is_some_and(|at| *at >= Version::of(job.meta()));
+        if ended || self.holds_newer(&name, &job) {
             return None;
         }
         self.put(job)
@@ -106,7 +115,13 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// The watch says that a job is gone. Returns its UID.
     pub(super) fn deleted(&mut self, job: &Stored<J>) -> String {
-        self.jobs.remove(&name(job));
+        let name = name(job);
+        self.absent.remove(&name);
+        let same = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(job));
+        // An answer that brought its namesake was faster than the watch.
+        if same || !self.holds_newer(&name, job) {
+            self.jobs.remove(&name);
+        }
         uid(job)
     }
 
@@ -133,12 +148,35 @@ impl<J: TrainingJob> Jobs<J> {
         self.put(job);
     }
 
-    /// The server has answered a question, asked when so many lists had begun, that a job is gone. Returns its UID
-    /// if it is still held as it was then.
-    pub(super) fn absent(&mut self, was: &Arc<Stored<J>>, sent: Lists) -> Option<String> {
-        let held = self.jobs.get(&name(was));
-        let unchanged = held.is_some_and(|held| Arc::ptr_eq(held, was));
-        (self.lists == sent && unchanged).then(|| self.deleted(was))
+    /// The server was asked for a job, held as `was`, when so many lists had begun, and has this one. Returns the UID of
+    /// a namesake that it replaces.
+    pub(super) fn reread(&mut self, was: &Arc<Stored<J>>, sent: Lists, job: Stored<J>) -> Option<String> {
+        let name = name(&job);
+        if self.lists != sent || !self.holds(was) || self.holds_newer(&name, &job) {
+            return None;
+        }
+        if let Some(list) = &mut self.list {
+            list.answered.insert(name);
+        }
+        self.put(job)
+    }
+
+    /// The server was asked for a job, held as `was`, when so many lists had begun, and had none at this version.
+    /// Returns whether it is forgotten.
+    pub(super) fn absent(&mut self, was: &Arc<Stored<J>>, sent: Lists, version: Version) -> bool {
+        let gone = self.lists == sent && self.holds(was) && version > Version::of(was.meta());
+        if gone {
+            self.jobs.remove(&name(was));
+            // Until the watch has told so, it may tell of what was before.
+            self.absent.insert(name(was), version);
+        }
+        gone
+    }
+
+    /// Whether just this is held.
+    pub(super) fn holds(&self, job: &Arc<Stored<J>>) -> bool {
+        let held = self.jobs.get(&name(job));
+        held.is_some_and(|held| Arc::ptr_eq(held, job))
     }
 
     fn holds_newer(&self, name: &JobName, job: &Stored<J>) -> bool {

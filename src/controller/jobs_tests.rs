@@ -183,3 +183,33 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
     jobs.answered(job("a", 9), sent);
     assert_eq!(held(&jobs).unwrap(), "a@5");
 }
+
+#[test]
+fn what_an_answer_says_is_gone_does_not_come_back_with_old_news() {
+    let mut jobs = listed([job("a", 5)]);
+    let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
+    let sent = jobs.lists();
+    assert!(!jobs.absent(&was, sent, Version::parse("4")), "an older state");
+    assert!(jobs.absent(&was, sent, Version::parse("20")));
+    jobs.applied(job("a", 9));
+    assert_eq!(held(&jobs), None);
+    jobs.deleted(&job("a", 12));
+    jobs.applied(job("b", 15));
+    assert_eq!(held(&jobs).unwrap(), "b@15");
+}
+
+#[test]
+fn a_namesake_that_an_answer_brings_replaces_the_job() {
+    let mut jobs = listed([job("a", 5)]);
+    let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
+    let sent = jobs.lists();
+    assert_eq!(jobs.reread(&was, sent, job("b", 20)).unwrap(), "a");
+    jobs.applied(job("a", 9));
+    assert_eq!(held(&jobs).unwrap(), "b@20");
+    assert_eq!(
+        jobs.reread(&was, sent, job("a", 30)),
+        None,
+        "of what is not held any more"
+    );
+    assert_eq!(held(&jobs).unwrap(), "b@20");
+}

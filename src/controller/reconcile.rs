@@ -345,8 +345,7 @@ impl<J: TrainingJob> KindOf<J> {
         let (namespace, name) = super::jobs::name(held);
         let sent = {
             let jobs = self.jobs();
-            let is_held = |job: Arc<Stored<J>>| Arc::ptr_eq(&job, held);
-            if !jobs.get(&(namespace.clone(), name.clone())).is_some_and(is_held) {
+            if !jobs.holds(held) {
                 // The watch was faster.
                 return;
             }
@@ -359,16 +358,17 @@ impl<J: TrainingJob> KindOf<J> {
             // It is tried again after the next refusal.
             return;
         };
-        let as_of = list.metadata.resource_version.as_deref().map(Version::parse);
-        let uid = super::jobs::uid(&**held);
-        match list.items.into_iter().find(|job| super::jobs::uid(job) == uid) {
-            Some(job) => self.jobs().answered(job, sent),
-            None if as_of > Some(Version::of(held.meta())) => {
-                let gone = self.jobs().absent(held, sent);
-                gone.iter().for_each(|uid| self.forget(shared, &namespace, uid));
+        let mut jobs = self.jobs();
+        let gone = match list.items.into_iter().next() {
+            Some(job) => jobs.reread(held, sent, job),
+            None => {
+                let version = list.metadata.resource_version.as_deref().map(Version::parse);
+                let gone = jobs.absent(held, sent, version.unwrap_or_default());
+                gone.then(|| super::jobs::uid(&**held))
             }
-            None => {}
-        }
+        };
+        drop(jobs);
+        gone.iter().for_each(|uid| self.forget(shared, &namespace, uid));
     }
 
     async fn tell(

@@ -387,22 +387,24 @@ fn keep_status(target: &Target, new: &mut Value, old: &Value) {
 }
 
 /// The old object with the new status, and with what else a write of the status may change.
-fn with_status_of(target: &Target, old: &Value, mut new: Value) -> Value {
-    let mut result = old.clone();
-    let Some(map) = result.as_object_mut() else {
-        return new;
+fn with_status_of(target: &Target, old: &Value, new: Value) -> Value {
+    let (Value::Object(mut new), Value::Object(old)) = (new, old) else {
+        return old.clone();
     };
-    match new.get_mut("status").map(Value::take) {
-        Some(status) if !status.is_null() => {
-            map.insert("status".to_owned(), status);
-        }
-        _ => {
-            map.remove("status");
+    let metadata = new.remove("metadata");
+    new.retain(|key, _| key == "status" || old.contains_key(key));
+    // Most of it is as it was: what is equal need not be copied.
+    for (key, value) in old {
+        if key != "status" && new.get(key) != Some(value) {
+            new.insert(key.clone(), value.clone());
         }
     }
+    if new.get("status").is_some_and(Value::is_null) {
+        new.remove("status");
+    }
     if !target.kind.is_custom()
-        && let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut)
-        && let Some(given) = new.get("metadata").and_then(Value::as_object)
+        && let Some(meta) = new.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(given) = metadata.as_ref().and_then(Value::as_object)
     {
         let changeable: &[&str] = match target.kind.family {
             Family::Pod => &["labels", "annotations", "finalizers"],
@@ -412,7 +414,7 @@ fn with_status_of(target: &Target, old: &Value, mut new: Value) -> Value {
             copy(meta, given, key);
         }
     }
-    result
+    Value::Object(new)
 }
 
 fn copy(to: &mut Map<String, Value>, from: &Map<String, Value>, key: &str) {

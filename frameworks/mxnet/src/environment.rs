@@ -86,7 +86,7 @@ fn config(topology: &Topology<'_>, replica: &Replica<'_>) -> String {
         },
     };
     // Strings and numbers always serialize.
-    escape_as_go(&serde_json::to_string(&config).unwrap_or_default())
+    escape_as_go(serde_json::to_string(&config).unwrap_or_default())
 }
 
 /// The stand-alone operator had the key in the replica spec's `label`.
@@ -97,7 +97,10 @@ fn tuner_server_key<'a>(role: &'a Role<'_>) -> &'a str {
 }
 
 /// Escapes what Go's JSON encoder escapes and serde's does not.
-fn escape_as_go(json: &str) -> String {
+fn escape_as_go(json: String) -> String {
+    if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return json;
+    }
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -117,9 +120,10 @@ mod tests {
     #[test]
     fn json_is_escaped_as_by_go() {
         assert_eq!(
-            escape_as_go(r#"{"k":"<a&b>é"}"#),
+            escape_as_go(r#"{"k":"<a&b>é"}"#.to_owned()),
             r#"{"k":"\u003ca\u0026b\u003eé"}"#
         );
-        assert_eq!(escape_as_go("\u{2028}"), r"\u2028");
+        assert_eq!(escape_as_go("\u{2028}".to_owned()), r"\u2028");
+        assert_eq!(escape_as_go("é".to_owned()), "é");
     }
 }
