@@ -7,8 +7,10 @@ target=$1
 cd "$(dirname "$0")"
 new=$(mktemp -d)
 trap 'rm -rf "$new"' EXIT
-CARGO_TARGET_DIR=../target/fuzz cargo fuzz run --sanitizer none "$target" "$new" -- \
-    -set_cover_merge=1 -max_len=8192 -timeout=20 -rss_limit_mb=4096 "../target/fuzz-corpus/$target" "corpus/$target"
+CARGO_TARGET_DIR=../target/fuzz cargo fuzz run --sanitizer none "$target" \
+    "$new" "../target/fuzz-corpus/$target" "corpus/$target" -- \
+    -set_cover_merge=1 -max_len=8192 -timeout=20 -rss_limit_mb=4096
+[ -n "$(ls "$new")" ] || { echo "keep: nothing was merged; the corpus stays" >&2; exit 1; }
 find "corpus/$target" -type f ! -name 'found-*' -delete
 size=$(cat "corpus/$target"/found-* 2>/dev/null | wc -c)
 for file in "$new"/*; do

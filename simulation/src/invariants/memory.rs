@@ -126,7 +126,9 @@ impl Memory {
                 gone: None,
             });
             life.gone = gone;
-            if job::controller(object) != life.owner.as_deref() {
+            if job::controller(object) == life.owner.as_deref() {
+                life.orphaned = None;
+            } else {
                 life.orphaned.get_or_insert(now);
             }
             if plural == "pods" && job::phase(object) == "Succeeded" {
