@@ -25,6 +25,9 @@ use crate::fault::Fault;
 use crate::history::History;
 use crate::stream::{Lag, Lagging};
 
+/// So many calls in ten seconds are answered, and no more: a storm in which no time passes would have no end.
+const STORM: u64 = 2_000;
+
 type Rule = Box<dyn FnMut(&Call) -> Option<Fault> + Send>;
 
 /// What a call may fail with, short of an answer.
@@ -177,7 +180,10 @@ impl Network {
 
     fn judge(&self, call: &Call) -> Option<Fault> {
         let mut state = self.state();
-        let fault = state.rules.iter_mut().find_map(|rule| rule(call));
+        let mut fault = state.rules.iter_mut().find_map(|rule| rule(call));
+        if state.busy.1 > STORM {
+            fault = Some(Fault::Lost);
+        }
         state.calls.push(call.clone());
         state.count += 1;
         state.work += u64::from(!matches!(call.verb, "list" | "watch"));

@@ -6,7 +6,7 @@ use crate::plan::{Plan, PlannedEvent};
 
 use super::apply::Applied;
 use super::events;
-use super::pace::Pace;
+use super::pace::{Pace, Writes};
 use super::report::Written;
 
 /// What is remembered of a job.
@@ -16,6 +16,8 @@ pub(super) struct Memory {
     pub(super) errors: u32,
     /// When children were made.
     pub(super) pace: Pace,
+    /// When the status was written.
+    pub(super) writes: Writes,
     /// When a change of counts was first seen that is not written yet.
     pub(super) counts_since: Option<Instant>,
     /// The failures that events have told of.

@@ -1,8 +1,11 @@
-//! How often a job's children may be made.
+//! How often a job's children may be made, and its status written.
 //!
 //! Children that go as soon as they are made (somebody deletes them, or the garbage collector does since
 //! the job is going, of which its watch has not told yet) would be made again and again, each time with
 //! success, so that no back-off after errors slows it down.
+//!
+//! Statuses are written as soon as something is decided. Two operators that see different things (no election
+//! keeps them apart, and the watch of one is dead) would write theirs in turn, as fast as the server takes them.
 
 use std::time::Duration;
 
@@ -49,6 +52,38 @@ impl Pace {
     }
 }
 
+/// Writes of a job's status that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
+const WRITES: u32 = 20;
+
+/// The time in which they are counted.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// The writes of one job's status.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Writes {
+    count: u32,
+    since: Option<Instant>,
+}
+
+impl Writes {
+    /// When the next may be made, if it is too early now.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let end = self.since? + WINDOW;
+        (self.count >= WRITES && Instant::now() < end).then_some(end)
+    }
+
+    /// One was made.
+    pub(super) fn written(&mut self) {
+        if self.since.is_none_or(|since| since.elapsed() >= WINDOW) {
+            *self = Self {
+                count: 0,
+                since: Some(Instant::now()),
+            };
+        }
+        self.count += 1;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Service;
@@ -77,6 +112,23 @@ mod tests {
         tokio::time::sleep(ROW).await;
         pace.created();
         assert_eq!(pace.row, 1, "calm makes it forget");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn statuses_are_written_at_once_but_not_without_end() {
+        let mut writes = Writes::default();
+        let end = Instant::now() + Duration::from_secs(60);
+        let mut made = 0;
+        while Instant::now() < end {
+            match writes.due() {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => {
+                    writes.written();
+                    made += 1;
+                }
+            }
+        }
+        assert_eq!(made, 6 * WRITES);
     }
 
     #[test]

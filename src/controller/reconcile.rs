@@ -298,6 +298,10 @@ impl<J: TrainingJob> KindOf<J> {
                 return Ok(Written::Later(due));
             }
         }
+        if let Some(due) = memory.writes.due() {
+            return Ok(Written::Later(due));
+        }
+        memory.writes.written();
         let sent = self.jobs().lists();
         let written = report::write_status(&shared.client, shared.timeout, stored, old, &change.status).await;
         let answer = match written {
