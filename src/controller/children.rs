@@ -229,9 +229,9 @@ impl Children {
         if self.held::<C>(&key).is_some_and(|held| held.uid() != last.uid()) {
             let tracker = C::tracker(self);
             if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
-                // The answer that brought its successor was faster than the watch.
+                // The answer that brought its successor, maybe another job's, was faster than the watch.
                 tracker.deleted_here.remove(last.uid());
-                return None;
+                return controller(meta);
             }
         }
         self.remove::<C>(&key, Some(&last))

@@ -152,7 +152,8 @@ fn the_end_of_a_predecessor_does_not_take_its_successor() {
     let sent = children.lists::<PodRecord>();
     children.absent::<PodRecord>("ns", "a", "old", sent);
     answer(&mut children, &pod("a", "new", "j", 30));
-    assert!(children.deleted::<PodRecord>(&pod("a", "old", "j", 20)).is_none());
+    let told = children.deleted::<PodRecord>(&pod("a", "old", "j", 20));
+    assert_eq!(told.unwrap().uid, "j", "whose pod it was");
     assert_eq!(held(&children, "j"), ["a/new"]);
 }
 
