@@ -218,12 +218,9 @@ impl Applier<'_> {
             // Its label was edited, so that no watch tells of it any more.
             if !deleting {
                 // If it has changed since, the label may be right again.
-                self.call_delete::<C>(
-                    api,
-                    name,
-                    only(meta.uid.as_deref(), meta.resource_version.as_deref()),
-                )
-                .await?;
+                let version = meta.resource_version.as_deref();
+                self.call_delete::<C>(api, name, meta.uid.as_deref(), version)
+                    .await?;
             }
             return Err(ApplyError::StillThere);
         }
@@ -286,7 +283,7 @@ impl Applier<'_> {
         // The watch may tell of the deletion before the server answers.
         self.children()
             .deleting_here::<C>(self.namespace, self.owner, name, uid);
-        let deleted = self.call_delete::<C>(api, name, only(Some(uid), None)).await;
+        let deleted = self.call_delete::<C>(api, name, Some(uid), None).await;
         match deleted {
             Ok(Deleted::Now) => self.log("deleted", kind, name),
             Ok(Deleted::Before) => self.children().absent::<C>(self.namespace, name, uid, sent),
@@ -301,17 +298,13 @@ impl Applier<'_> {
         &self,
         api: &Api<C::Object>,
         name: &str,
-        preconditions: Preconditions,
+        uid: Option<&str>,
+        version: Option<&str>,
     ) -> Result<Deleted, CallError>
     where
         C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
-        let uid = preconditions.uid.clone();
-        let params = DeleteParams {
-            preconditions: Some(preconditions),
-            ..DeleteParams::background()
-        };
-        let error = match self.timeout.call(api.delete(name, &params)).await {
+        let error = match self.timeout.call(api.delete(name, &only(uid, version))).await {
             Ok(answer) => match answer.right() {
                 // A refusal is one whatever code it comes with.
                 Some(status) if status.is_failure() => {
@@ -326,7 +319,7 @@ impl Applier<'_> {
         // Another object may have the name now. But servers have other conflicts, and one that is taken
         // for this would leave the object there for ever.
         match self.timeout.call(api.get(name)).await {
-            Ok(there) if there.meta().uid == uid => Err(error),
+            Ok(there) if there.meta().uid.as_deref() == uid => Err(error),
             Ok(_) => Ok(Deleted::Before),
             Err(error) if error.says_gone(name) => Ok(Deleted::Before),
             Err(error) => Err(error),
@@ -356,11 +349,15 @@ impl Applier<'_> {
     }
 }
 
-/// Only the object with this UID, and only as it was in this version.
-fn only(uid: Option<&str>, version: Option<&str>) -> Preconditions {
-    Preconditions {
+/// Deletes only the object with this UID, and only in this version if one is named; what it owns goes later.
+pub(super) fn only(uid: Option<&str>, version: Option<&str>) -> DeleteParams {
+    let preconditions = Preconditions {
         uid: uid.map(str::to_owned),
         resource_version: version.map(str::to_owned),
+    };
+    DeleteParams {
+        preconditions: Some(preconditions),
+        ..DeleteParams::background()
     }
 }
 

@@ -1,8 +1,11 @@
+use std::sync::Arc;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::children::Lists;
 use super::jobs::Jobs;
 use super::stored::Stored;
 use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
@@ -67,6 +70,12 @@ fn listed(jobs: impl IntoIterator<Item = Stored<ToyJob>>) -> Jobs<ToyJob> {
     }
     all.list_ends();
     all
+}
+
+/// What is remembered of a question after the job that is sent now.
+fn question(jobs: &Jobs<ToyJob>) -> (Arc<Stored<ToyJob>>, Lists) {
+    let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
+    (was, jobs.lists())
 }
 
 /// The job held, as `uid@version`.
@@ -187,8 +196,7 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
 #[test]
 fn what_an_answer_says_is_gone_does_not_come_back_with_old_news() {
     let mut jobs = listed([job("a", 5)]);
-    let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
-    let sent = jobs.lists();
+    let (was, sent) = question(&jobs);
     assert!(!jobs.absent(&was, sent, Version::parse("4")), "an older state");
     assert!(jobs.absent(&was, sent, Version::parse("20")));
     jobs.applied(job("a", 9));
@@ -201,8 +209,7 @@ fn what_an_answer_says_is_gone_does_not_come_back_with_old_news() {
 #[test]
 fn a_namesake_that_an_answer_brings_replaces_the_job() {
     let mut jobs = listed([job("a", 5)]);
-    let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
-    let sent = jobs.lists();
+    let (was, sent) = question(&jobs);
     assert_eq!(jobs.reread(&was, sent, job("b", 20)).unwrap(), "a");
     jobs.applied(job("a", 9));
     assert_eq!(held(&jobs).unwrap(), "b@20");

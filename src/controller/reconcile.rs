@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::api::ListParams;
 use kube::{Api, Resource};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ use crate::retry::{CallError, backoff, millis};
 use crate::version::Version;
 use crate::watch::Event;
 
-use super::apply::{Applied, Applier, ApplyError};
+use super::apply::{self, Applied, Applier, ApplyError};
 use super::events;
 use super::jobs::{JobName, Jobs};
 use super::memory::Memory;
@@ -429,14 +429,7 @@ async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>) -> End 
         meta.namespace.clone().unwrap_or_default(),
         meta.name.clone().unwrap_or_default(),
     );
-    let preconditions = Preconditions {
-        uid: meta.uid.clone(),
-        resource_version: None,
-    };
-    let params = DeleteParams {
-        preconditions: Some(preconditions),
-        ..DeleteParams::background()
-    };
+    let params = apply::only(meta.uid.as_deref(), None);
     let api = Api::<Stored<J>>::namespaced(shared.client.clone(), &namespace);
     match shared.timeout.call(api.delete(&name, &params)).await {
         Ok(_) => {

@@ -96,15 +96,17 @@ fn tuner_server_key<'a>(role: &'a Role<'_>) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Escapes what Go's JSON encoder escapes and serde's does not.
+/// What Go's JSON encoder escapes and serde's does not.
+const ESCAPED_BY_GO: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+
 fn escape_as_go(json: String) -> String {
-    if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+    if !json.contains(ESCAPED_BY_GO) {
         return json;
     }
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+            c if ESCAPED_BY_GO.contains(&c) => {
                 out.push_str(&format!("\\u{:04x}", u32::from(c)));
             }
             c => out.push(c),
