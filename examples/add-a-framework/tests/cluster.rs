@@ -23,9 +23,10 @@ const REPLICAS: [&str; 4] = [
 async fn account(plane: &ControlPlane) -> String {
     let namespace = plane.namespace("farm-operator").await;
     let account = format!("{namespace}:operator");
+    let apply = ["apply", "-f", "examples/add-a-framework/crd.yaml"];
+    plane.kubectl(&apply).await.success();
+    plane.served("farmjobs.example.com").await;
     for command in [
-        "apply -f examples/add-a-framework/crd.yaml".to_owned(),
-        "wait --for=condition=Established crd/farmjobs.example.com".to_owned(),
         "apply -f examples/add-a-framework/role.yaml".to_owned(),
         format!("create serviceaccount operator --namespace {namespace}"),
         format!(

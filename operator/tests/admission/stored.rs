@@ -161,8 +161,7 @@ async fn each_gets_one_condition_and_one_event_and_runs_when_it_is_mended() {
     let cluster = ControlPlane::start(Options::default()).await;
     let apply = ["apply", "--server-side", "-f", "-"];
     cluster.kubectl_with_input(&apply, &loose()).await.success();
-    let wait_for = ["wait", "--for=condition=Established", "crd/mxjobs.kubeflow.org"];
-    cluster.kubectl(&wait_for).await.success();
+    cluster.served("mxjobs.kubeflow.org").await;
     let namespace = cluster.namespace("stored").await;
     let jobs = operator::jobs(&cluster, &namespace, "MXJob");
     let bad = bad();

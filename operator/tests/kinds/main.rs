@@ -187,8 +187,7 @@ async fn the_example_of_another_framework_is_taken() {
         .kubectl(&["apply", "-f", "examples/add-a-framework/crd.yaml"])
         .await
         .success();
-    let established = ["wait", "--for=condition=Established", "crd/farmjobs.example.com"];
-    plane.kubectl(&established).await.success();
+    plane.served("farmjobs.example.com").await;
     let role = [
         "create",
         "--dry-run=server",

@@ -4,14 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::Api;
-use kube::runtime::conditions::is_crd_established;
-use kube::runtime::wait::Condition;
-
 use super::control_plane::ControlPlane;
 use super::process::Program;
-use super::{repository, wait};
 
 /// What a run of kubectl left.
 #[derive(Clone, Debug)]
@@ -67,33 +61,5 @@ impl ControlPlane {
             let _ = fs::remove_file(file);
         }
         Output { code, stdout, stderr }
-    }
-
-    /// Applies `crds/` and awaits that the kinds are served. Once is enough; all but the first call await
-    /// the same.
-    pub async fn install_crds(&self) {
-        self.definitions.get_or_init(|| self.install()).await;
-    }
-
-    async fn install(&self) {
-        let folder = repository().join("crds");
-        let folder = folder.display().to_string();
-        let apply = [
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "-o",
-            "name",
-            "-k",
-            &folder,
-        ];
-        let applied = self.kubectl(&apply).await.success();
-        let api: Api<CustomResourceDefinition> = Api::all(self.client());
-        for line in applied.lines() {
-            let name = line.rsplit('/').next().unwrap_or_default();
-            let established = |d: Option<&CustomResourceDefinition>| is_crd_established().matches_object(d);
-            wait(api.clone(), name, established).await;
-        }
-        self.start_manager();
     }
 }

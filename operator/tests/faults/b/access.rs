@@ -172,25 +172,8 @@ async fn b14_a_kind_that_is_not_served_for_a_while_stops_no_other() {
     };
     cluster.wait(&stage.namespace, "other", runs).await;
     kubectl(&cluster, &["apply", "--server-side", "-k", "crds/"]).await;
-    kubectl(
-        &cluster,
-        &[
-            "wait",
-            "--for=condition=established",
-            "crd",
-            "mxjobs.kubeflow.org",
-        ],
-    )
-    .await;
-    let mut made = stage.try_create(job("new", 1)).await;
-    while let Err(kube::Error::Api(status)) = &made
-        && status.code == 404
-    {
-        // Established, and yet served some milliseconds later.
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        made = stage.try_create(job("new", 1)).await;
-    }
-    made.unwrap();
+    cluster.served("mxjobs.kubeflow.org").await;
+    stage.create(job("new", 1)).await;
     stage
         .until_job("new", |job| is(job, ConditionType::Running))
         .await;

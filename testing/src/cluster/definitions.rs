@@ -1,0 +1,77 @@
+//! Custom resource definitions.
+
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::conditions::is_crd_established;
+use kube::runtime::wait::Condition;
+use tokio::time::{Instant, sleep};
+
+use super::control_plane::ControlPlane;
+use super::{PATIENCE, repository, wait};
+
+impl ControlPlane {
+    /// Applies `crds/` and awaits that the kinds are served. Once is enough; all but the first call await
+    /// the same.
+    pub async fn install_crds(&self) {
+        self.definitions.get_or_init(|| self.install()).await;
+    }
+
+    async fn install(&self) {
+        let folder = repository().join("crds");
+        let folder = folder.display().to_string();
+        let apply = [
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "-o",
+            "name",
+            "-k",
+            &folder,
+        ];
+        let applied = self.kubectl(&apply).await.success();
+        for line in applied.lines() {
+            self.served(line.rsplit('/').next().unwrap_or_default()).await;
+        }
+        self.start_manager();
+    }
+
+    /// Awaits that the kind of a custom resource definition is served and discovered. `kubectl wait` does not do: it
+    /// fails if it looks before the API server has written a first condition, and a kind whose definition is established
+    /// is served some milliseconds later.
+    ///
+    /// # Panics
+    ///
+    /// If it is not after [`PATIENCE`].
+    pub async fn served(&self, definition: &str) {
+        let established = |d: Option<&CustomResourceDefinition>| is_crd_established().matches_object(d);
+        let found = wait(Api::all(self.client()), definition, established).await;
+        let spec = found.expect("an established definition is there").spec;
+        let deadline = Instant::now() + PATIENCE;
+        for version in spec.versions.iter().filter(|version| version.served) {
+            let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+            let resource = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
+            while let Err(error) = self.lists_and_names(&resource).await {
+                assert!(
+                    Instant::now() < deadline,
+                    "{definition}: not served in {PATIENCE:?}: {error}"
+                );
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+
+    async fn lists_and_names(&self, resource: &ApiResource) -> Result<(), String> {
+        let client = self.client();
+        let known = client.list_api_group_resources(&resource.api_version).await;
+        let known = known.map_err(|e| e.to_string())?;
+        if !known.resources.iter().any(|r| r.name == resource.plural) {
+            return Err("the API server does not name it".to_owned());
+        }
+        let all: Api<DynamicObject> = Api::all_with(client, resource);
+        let list = all.list(&ListParams::default().limit(1)).await;
+        list.map(drop).map_err(|e| e.to_string())
+    }
+}
