@@ -50,7 +50,7 @@ pub(crate) enum Event<K> {
     /// The list names an object.
     Listed(K),
     /// The list is complete, as of this version.
-    ListEnds(Version),
+    ListEnds,
     /// An object is new or has changed.
     Applied(K),
     /// An object is gone, or is not selected any more.
@@ -184,7 +184,7 @@ where
         params.continue_token = set(page.metadata.continue_);
         if params.continue_token.is_none() {
             let version = set(page.metadata.resource_version).ok_or(Trouble::NoVersion)?;
-            take(Event::ListEnds(Version::parse(&version)));
+            take(Event::ListEnds);
             return Ok(version);
         }
     }

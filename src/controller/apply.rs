@@ -173,7 +173,7 @@ impl Applier<'_> {
             return Err(ApplyError::StillThere);
         }
         let _permit = self.limit.acquire().await;
-        let sent = self.children().lists::<C>();
+        let sent = self.children().sent::<C>();
         match self
             .timeout
             .call(api.create(&PostParams::default(), object))
@@ -195,7 +195,7 @@ impl Applier<'_> {
     where
         C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
-        let sent = self.children().lists::<C>();
+        let sent = self.children().sent::<C>();
         let there = match self.timeout.call(api.get(name)).await {
             Ok(there) => there,
             // It has gone since.
@@ -279,7 +279,7 @@ impl Applier<'_> {
         C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let _permit = self.limit.acquire().await;
-        let sent = self.children().lists::<C>();
+        let sent = self.children().sent::<C>();
         // The watch may tell of the deletion before the server answers.
         self.children()
             .deleting_here::<C>(self.namespace, self.owner, name, uid);

@@ -13,6 +13,7 @@ use crate::version::Version;
 
 use super::child::Child;
 use super::clock::Clock;
+use super::lists::{Lists, ObjectName, Sent};
 
 /// The job that controls a child.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,40 +44,13 @@ pub(super) struct Children {
     services: Tracker,
 }
 
-/// How many lists had begun at some moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lists(u64);
-
-impl Lists {
-    /// One more begins.
-    pub(super) fn begin(&mut self) {
-        self.0 += 1;
-    }
-}
-
 /// What is known of the objects of one kind.
 #[derive(Default)]
 pub(super) struct Tracker {
-    /// By namespace and name.
-    entries: BTreeMap<(String, String), Entry>,
-    /// The version up to which the watch has told everything.
-    seen: Version,
-    list: Option<List>,
-    /// How many lists have begun.
+    entries: BTreeMap<ObjectName, Entry>,
     lists: Lists,
     /// Objects that this controller has deleted, until they are gone.
     deleted_here: BTreeSet<String>,
-}
-
-/// A list under way.
-struct List {
-    /// The keys held before, as long as the list has not named them.
-    unlisted: BTreeSet<(String, String)>,
-    /// The keys that the server has answered calls with since the list began. Whether these answers
-    /// or the list are newer shows when the list's version is known.
-    answered: BTreeSet<(String, String)>,
-    /// What the list names now was so at this version.
-    version: Version,
 }
 
 struct Entry {
@@ -144,74 +118,46 @@ impl Children {
     /// A list begins.
     pub(super) fn list_begins<C: Tracked>(&mut self) {
         let tracker = C::tracker(self);
-        tracker.lists.begin();
-        tracker.list = Some(List {
-            unlisted: tracker.entries.keys().cloned().collect(),
-            answered: BTreeSet::new(),
-            version: Version::default(),
-        });
-        // The server may have been restored from a backup, and its versions with it.
-        tracker.seen = Version::default();
+        tracker.lists.begin(tracker.entries.keys().cloned());
     }
 
     /// A page of the list has come, of this version.
     pub(super) fn page<C: Tracked>(&mut self, version: Version) {
-        if let Some(list) = &mut C::tracker(self).list {
-            list.version = version;
-        }
+        C::tracker(self).lists.page(version);
     }
 
-    /// The list names an object. An answer that came since the list began is newer if its version is. Returns the
-    /// jobs concerned.
+    /// The list names an object. Returns the jobs concerned.
     pub(super) fn listed<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
         let meta = kube::Resource::meta(object);
         let key = key(meta);
         let tracker = C::tracker(self);
         let held = tracker.entries.get(&key).map(|entry| entry.version);
-        let mut answered = false;
-        if let Some(list) = &mut tracker.list {
-            list.unlisted.remove(&key);
-            answered = list.answered.remove(&key) && held > Some(list.version);
-        }
+        let known_better = tracker.lists.name(&key, Version::of(meta), held);
         if meta.deletion_timestamp.is_none()
             && let Some(uid) = &meta.uid
         {
             // A deletion that the server has forgotten, with a backup, is asked for again.
             tracker.deleted_here.remove(uid);
         }
-        self.enter::<C>(object, !answered)
+        if known_better {
+            return Vec::new();
+        }
+        self.enter::<C>(object, true)
     }
 
-    /// The list is complete, as of this version: what it did not name is gone, unless it came later.
-    /// Returns the jobs concerned.
-    pub(super) fn list_ends<C: Tracked>(&mut self, version: Version) -> Vec<OwnerRef> {
+    /// The list is complete. Returns the jobs of what is gone.
+    pub(super) fn list_ends<C: Tracked>(&mut self) -> Vec<OwnerRef> {
         let tracker = C::tracker(self);
-        tracker.seen = version;
-        let Some(List {
-            mut unlisted,
-            answered,
-            ..
-        }) = tracker.list.take()
-        else {
-            return Vec::new();
-        };
-        for key in answered {
-            if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
-                unlisted.remove(&key);
-            } else {
-                unlisted.insert(key);
-            }
-        }
-        unlisted
-            .into_iter()
+        let held = |key: &ObjectName| tracker.entries.get(key).map(|entry| entry.version);
+        let gone = tracker.lists.end(held);
+        gone.into_iter()
             .filter_map(|key| self.remove::<C>(&key, None))
             .collect()
     }
 
     /// The watch has told everything up to this version.
     pub(super) fn passed<C: Tracked>(&mut self, version: Version) {
-        let tracker = C::tracker(self);
-        tracker.seen = tracker.seen.max(version);
+        C::tracker(self).lists.passed(version);
     }
 
     /// The watch says that an object is new or has changed. Returns the jobs concerned.
@@ -237,31 +183,18 @@ impl Children {
         self.remove::<C>(&key, Some(&last))
     }
 
-    /// How many lists have begun, to be told with the answer to a call that is sent now.
-    pub(super) fn lists<C: Tracked>(&mut self) -> Lists {
-        C::tracker(self).lists
+    /// To be told with the answer to a call that is sent now.
+    pub(super) fn sent<C: Tracked>(&mut self) -> Sent {
+        C::tracker(self).lists.sent()
     }
 
-    /// The server has answered an own write, or a question, with this object; the call was sent when so many
-    /// lists had begun.
-    pub(super) fn answered<C: Tracked>(&mut self, object: &C::Object, sent: Lists) {
+    /// The server has answered an own write, or a question, with this object.
+    pub(super) fn answered<C: Tracked>(&mut self, object: &C::Object, sent: Sent) {
         let meta = kube::Resource::meta(object);
-        let (key, version) = (key(meta), Version::of(meta));
-        let tracker = C::tracker(self);
-        if tracker.lists != sent {
-            // What has begun since tells of the write, or the watch does. If neither does, the server was set
-            // back to a backup and knows nothing of it.
-            return;
+        let key = key(meta);
+        if C::tracker(self).lists.answer(&key, Version::of(meta), sent) {
+            self.enter::<C>(object, false);
         }
-        match &mut tracker.list {
-            Some(list) => {
-                list.answered.insert(key);
-            }
-            // The watch is past this version, and has told of its deletion.
-            None if version <= tracker.seen && !tracker.entries.contains_key(&key) => return,
-            None => {}
-        }
-        self.enter::<C>(object, false);
     }
 
     /// This controller is deleting an object; it may take its time to go.
@@ -309,16 +242,16 @@ impl Children {
             .is_some()
     }
 
-    /// The server has answered that there is no object of this name and UID any more; the call was sent when so
-    /// many lists had begun. One that has begun since knows better, as for [`answered`](Self::answered).
-    pub(super) fn absent<C: Tracked>(&mut self, namespace: &str, name: &str, uid: &str, sent: Lists) {
+    /// The server has answered that there is no object of this name and UID any more.
+    pub(super) fn absent<C: Tracked>(&mut self, namespace: &str, name: &str, uid: &str, sent: Sent) {
         let key = (namespace.to_owned(), name.to_owned());
-        if C::tracker(self).lists == sent && self.held::<C>(&key).is_some_and(|record| record.uid() == uid) {
+        let overtaken = C::tracker(self).lists.overtook(sent);
+        if !overtaken && self.held::<C>(&key).is_some_and(|record| record.uid() == uid) {
             self.remove::<C>(&key, None);
         }
     }
 
-    fn held<C: Tracked>(&mut self, key: &(String, String)) -> Option<Arc<C>> {
+    fn held<C: Tracked>(&mut self, key: &ObjectName) -> Option<Arc<C>> {
         let owner = C::tracker(self).entries.get(key)?.owner.key();
         let observed = self.observed.get_mut(&owner)?;
         C::map(Arc::make_mut(observed)).get(&key.1).cloned()
@@ -364,7 +297,7 @@ impl Children {
         concerned
     }
 
-    fn remove<C: Tracked>(&mut self, key: &(String, String), last: Option<&C>) -> Option<OwnerRef> {
+    fn remove<C: Tracked>(&mut self, key: &ObjectName, last: Option<&C>) -> Option<OwnerRef> {
         let tracker = C::tracker(self);
         let owner = tracker.entries.remove(key)?.owner;
         let job = owner.key();
@@ -400,7 +333,7 @@ impl Children {
     }
 }
 
-fn key(meta: &ObjectMeta) -> (String, String) {
+fn key(meta: &ObjectMeta) -> ObjectName {
     (
         meta.namespace.clone().unwrap_or_default(),
         meta.name.clone().unwrap_or_default(),

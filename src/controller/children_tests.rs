@@ -33,15 +33,16 @@ fn listed(pods: &[Pod]) -> Children {
 
 fn list(children: &mut Children, version: u64, pods: &[Pod]) {
     children.list_begins::<PodRecord>();
+    names(children, version, pods);
+}
+
+/// The list under way is complete and names these. Returns how many jobs are concerned by what it does not name.
+fn names(children: &mut Children, version: u64, pods: &[Pod]) -> usize {
+    children.page::<PodRecord>(Version::parse(&version.to_string()));
     for pod in pods {
         children.listed::<PodRecord>(pod);
     }
-    ends(children, version);
-}
-
-fn ends(children: &mut Children, version: u64) -> usize {
-    let version = Version::parse(&version.to_string());
-    children.list_ends::<PodRecord>(version).len()
+    children.list_ends::<PodRecord>().len()
 }
 
 /// The pods of a job as `name/uid`, with `!` for one that is being deleted.
@@ -53,7 +54,7 @@ fn held(children: &Children, owner: &str) -> Vec<String> {
 
 /// The server answers a call that was sent just now.
 fn answer(children: &mut Children, pod: &Pod) {
-    let sent = children.lists::<PodRecord>();
+    let sent = children.sent::<PodRecord>();
     children.answered::<PodRecord>(pod, sent);
 }
 
@@ -117,7 +118,7 @@ fn answers_during_a_list_are_judged_by_its_version() {
     answer(&mut children, &pod("gone", "1", "j", 15));
     answer(&mut children, &pod("fresh", "2", "j", 25));
     assert_eq!(held(&children, "j").len(), 2, "both may be there");
-    assert_eq!(ends(&mut children, 20), 1, "a job is concerned");
+    assert_eq!(names(&mut children, 20, &[]), 1, "a job is concerned");
     assert_eq!(held(&children, "j"), ["fresh/2"]);
 }
 
@@ -126,8 +127,7 @@ fn a_list_does_not_take_back_a_newer_answer() {
     let mut children = listed(&[]);
     children.list_begins::<PodRecord>();
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
-    children.listed::<PodRecord>(&in_phase("a", "1", "j", 15, "Running"));
-    ends(&mut children, 20);
+    names(&mut children, 20, &[in_phase("a", "1", "j", 15, "Running")]);
     let phase = children.observe("ns", "j").pods["a"].phase;
     assert_eq!(phase, crate::observed::Phase::Succeeded);
 }
@@ -138,9 +138,7 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
     let mut children = listed(&[]);
     children.list_begins::<PodRecord>();
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
-    children.page::<PodRecord>(Version::parse("1025"));
-    children.listed::<PodRecord>(&in_phase("a", "1", "j", 15, "Running"));
-    ends(&mut children, 1025);
+    names(&mut children, 1025, &[in_phase("a", "1", "j", 15, "Running")]);
     let phase = children.observe("ns", "j").pods["a"].phase;
     assert_eq!(phase, crate::observed::Phase::Running);
 }
@@ -149,7 +147,7 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
 fn the_end_of_a_predecessor_does_not_take_its_successor() {
     let mut children = listed(&[pod("a", "old", "j", 5)]);
     children.deleting_here::<PodRecord>("ns", "j", "a", "old");
-    let sent = children.lists::<PodRecord>();
+    let sent = children.sent::<PodRecord>();
     children.absent::<PodRecord>("ns", "a", "old", sent);
     answer(&mut children, &pod("a", "new", "j", 30));
     let told = children.deleted::<PodRecord>(&pod("a", "old", "j", 20));
@@ -251,13 +249,13 @@ fn the_time_of_an_end_is_known_only_if_it_was_seen() {
 fn an_answer_to_a_call_from_before_a_list_says_nothing() {
     // The server was set back to a backup in between: neither its lists nor its watches know of the pod.
     let mut children = listed(&[]);
-    let sent = children.lists::<PodRecord>();
+    let sent = children.sent::<PodRecord>();
     list(&mut children, 8, &[]);
     children.answered::<PodRecord>(&pod("a", "1", "j", 11), sent);
     assert_eq!(held(&children, "j"), [""; 0]);
     children.list_begins::<PodRecord>();
     children.answered::<PodRecord>(&pod("a", "1", "j", 11), sent);
-    ends(&mut children, 9);
+    names(&mut children, 9, &[]);
     assert_eq!(held(&children, "j"), [""; 0]);
 }
 
@@ -265,13 +263,13 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
 fn a_pod_that_was_gone_before_a_list_and_is_named_by_it_is_there() {
     // The server was set back to a backup in between: what had gone is there again.
     let mut children = listed(&[pod("a", "1", "j", 5)]);
-    let sent = children.lists::<PodRecord>();
+    let sent = children.sent::<PodRecord>();
     children.deleting_here::<PodRecord>("ns", "j", "a", "1");
     list(&mut children, 8, &[pod("a", "1", "j", 5)]);
     children.absent::<PodRecord>("ns", "a", "1", sent);
     assert_eq!(held(&children, "j"), ["a/1"]);
     assert!(!children.observe("ns", "j").pods["a"].deleting);
-    let sent = children.lists::<PodRecord>();
+    let sent = children.sent::<PodRecord>();
     children.absent::<PodRecord>("ns", "a", "1", sent);
     assert_eq!(held(&children, "j"), [""; 0]);
 }

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use kube::CustomResource;
+use kube::{CustomResource, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::children::Lists;
-use super::jobs::Jobs;
+use super::jobs::{Found, Jobs};
+use super::lists::Sent;
 use super::stored::Stored;
 use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
 use crate::version::Version;
@@ -73,14 +73,13 @@ fn listed(jobs: impl IntoIterator<Item = Stored<ToyJob>>) -> Jobs<ToyJob> {
 }
 
 /// What is remembered of a question after the job that is sent now.
-fn question(jobs: &Jobs<ToyJob>) -> (Arc<Stored<ToyJob>>, Lists) {
+fn question(jobs: &Jobs<ToyJob>) -> (Arc<Stored<ToyJob>>, Sent) {
     let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
-    (was, jobs.lists())
+    (was, jobs.sent())
 }
 
 /// The job held, as `uid@version`.
 fn held(jobs: &Jobs<ToyJob>) -> Option<String> {
-    use kube::Resource;
     let job = jobs.get(&("ns".to_owned(), "job".to_owned()))?;
     let meta = job.meta();
     Some(format!(
@@ -92,7 +91,7 @@ fn held(jobs: &Jobs<ToyJob>) -> Option<String> {
 
 /// The server answers a call that was sent just now.
 fn answer(jobs: &mut Jobs<ToyJob>, job: Stored<ToyJob>) {
-    let sent = jobs.lists();
+    let sent = jobs.sent();
     jobs.answered(job, sent);
 }
 
@@ -124,10 +123,11 @@ fn an_answer_does_not_bring_back_what_is_gone() {
 }
 
 #[test]
-fn an_answer_during_a_list_does_not_keep_what_the_list_lacks() {
+fn an_answer_from_before_a_list_does_not_keep_what_the_list_lacks() {
     let mut jobs = listed([job("a", 5)]);
     jobs.list_begins();
     answer(&mut jobs, job("a", 9));
+    jobs.page(Version::parse("12"));
     let gone = jobs.list_ends();
     assert_eq!(gone.len(), 1);
     assert_eq!(held(&jobs), None);
@@ -156,6 +156,21 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
 }
 
 #[test]
+fn what_the_watch_is_past_an_answer_does_not_tell_better() {
+    // The answer is slow, and a backup was restored before the list was made that knows nothing of it.
+    let mut jobs = listed([job("a", 5)]);
+    jobs.list_begins();
+    let sent = jobs.sent();
+    jobs.page(Version::parse("1005"));
+    jobs.listed(job("a", 5));
+    jobs.list_ends();
+    assert!(jobs.answered(job("a", 9), sent));
+    assert_eq!(held(&jobs).unwrap(), "a@5");
+    assert!(jobs.answered(job("a", 1006), sent));
+    assert_eq!(held(&jobs).unwrap(), "a@1006");
+}
+
+#[test]
 fn a_list_after_a_restored_backup_wins_over_newer_versions() {
     let mut jobs = listed([job("a", 90)]);
     jobs.list_begins();
@@ -181,42 +196,107 @@ fn what_is_not_a_job_is_held_all_the_same() {
 }
 
 #[test]
-fn an_answer_to_a_call_from_before_a_list_says_nothing() {
-    // The server was set back to a backup in between.
+fn whether_an_answer_or_a_list_that_overtook_it_is_newer_is_not_known() {
+    // The server was set back to a backup in between, or the list was made before the write.
     let mut jobs = listed([job("a", 5)]);
-    let sent = jobs.lists();
+    let sent = jobs.sent();
+    assert!(jobs.answered(job("a", 6), sent), "nothing has overtaken it");
     jobs.list_begins();
-    jobs.answered(job("a", 9), sent);
+    assert!(!jobs.answered(job("a", 9), sent));
     jobs.listed(job("a", 5));
     jobs.list_ends();
-    jobs.answered(job("a", 9), sent);
+    assert!(!jobs.answered(job("a", 9), sent));
     assert_eq!(held(&jobs).unwrap(), "a@5");
+}
+
+/// The server is asked for the job that is held, and says so. Returns what is found.
+fn ask(jobs: &mut Jobs<ToyJob>, job: Option<Stored<ToyJob>>, version: u64) -> String {
+    let (was, sent) = question(jobs);
+    found(jobs.asked(&was, sent, job, Version::parse(&version.to_string())))
+}
+
+fn found(found: Found<ToyJob>) -> String {
+    match found {
+        Found::Held(job) => format!("held: {}", Version::of(job.meta()) == Version::parse("9")),
+        Found::Gone(uid) => format!("gone: {}", uid.as_deref().unwrap_or("nothing new")),
+        Found::Overtaken => "overtaken".to_owned(),
+    }
 }
 
 #[test]
 fn what_an_answer_says_is_gone_does_not_come_back_with_old_news() {
+    let mut jobs = listed([job("b", 5)]);
+    assert_eq!(ask(&mut jobs, None, 4), "held: false", "an older state");
+    assert_eq!(ask(&mut jobs, None, 20), "gone: b");
+    jobs.deleted(&job("a", 4));
+    jobs.applied(job("b", 9));
+    assert_eq!(
+        held(&jobs),
+        None,
+        "the end of its predecessor is news of no worth, too"
+    );
+    jobs.deleted(&job("b", 12));
+    jobs.applied(job("c", 15));
+    assert_eq!(held(&jobs), None, "it was gone by then, too");
+    jobs.applied(job("d", 25));
+    assert_eq!(held(&jobs).unwrap(), "d@25");
+}
+
+#[test]
+fn what_an_answer_says_is_gone_is_judged_by_the_version_of_a_list_under_way() {
+    for (page, expected) in [("12", None), ("30", Some("b@8"))] {
+        let mut jobs = listed([job("a", 5)]);
+        jobs.list_begins();
+        assert_eq!(ask(&mut jobs, None, 20), "gone: a");
+        jobs.page(Version::parse(page));
+        jobs.listed(job("b", 8));
+        assert!(jobs.list_ends().is_empty());
+        assert_eq!(held(&jobs).as_deref(), expected, "made at {page}");
+    }
+}
+
+#[test]
+fn what_is_gone_is_forgotten_when_the_watch_is_past_it() {
     let mut jobs = listed([job("a", 5)]);
-    let (was, sent) = question(&jobs);
-    assert!(!jobs.absent(&was, sent, Version::parse("4")), "an older state");
-    assert!(jobs.absent(&was, sent, Version::parse("20")));
-    jobs.applied(job("a", 9));
-    assert_eq!(held(&jobs), None);
-    jobs.deleted(&job("a", 12));
-    jobs.applied(job("b", 15));
-    assert_eq!(held(&jobs).unwrap(), "b@15");
+    ask(&mut jobs, None, 20);
+    jobs.passed(Version::parse("20"));
+    // Versions have gone back, which a list would tell.
+    jobs.applied(job("b", 9));
+    assert_eq!(held(&jobs).unwrap(), "b@9");
+}
+
+#[test]
+fn an_answer_tells_what_a_watch_has_not() {
+    let mut jobs = listed([job("a", 5)]);
+    assert_eq!(ask(&mut jobs, Some(job("a", 9)), 20), "held: true");
+    assert_eq!(held(&jobs).unwrap(), "a@9");
+    assert_eq!(
+        ask(&mut jobs, Some(job("a", 7)), 20),
+        "held: true",
+        "the older state says nothing"
+    );
 }
 
 #[test]
 fn a_namesake_that_an_answer_brings_replaces_the_job() {
     let mut jobs = listed([job("a", 5)]);
     let (was, sent) = question(&jobs);
-    assert_eq!(jobs.reread(&was, sent, job("b", 20)).unwrap(), "a");
+    assert_eq!(ask(&mut jobs, Some(job("b", 20)), 20), "gone: a");
     jobs.applied(job("a", 9));
     assert_eq!(held(&jobs).unwrap(), "b@20");
-    assert_eq!(
-        jobs.reread(&was, sent, job("a", 30)),
-        None,
-        "of what is not held any more"
-    );
+    let late = jobs.asked(&was, sent, Some(job("a", 30)), Version::parse("30"));
+    assert_eq!(found(late), "gone: nothing new", "of what is not held any more");
     assert_eq!(held(&jobs).unwrap(), "b@20");
+}
+
+#[test]
+fn a_question_from_before_a_list_is_to_be_asked_again() {
+    let mut jobs = listed([job("a", 5)]);
+    let (was, sent) = question(&jobs);
+    jobs.list_begins();
+    assert_eq!(
+        found(jobs.asked(&was, sent, None, Version::parse("9"))),
+        "overtaken"
+    );
+    assert_eq!(held(&jobs).unwrap(), "a@5");
 }

@@ -1,10 +1,11 @@
-//! What is remembered of a job between passes. Losing it costs a call or an event, nothing else.
+//! What is remembered of a job between passes. Losing it costs a call, an event, or work in vain.
 
 use tokio::time::Instant;
 
 use crate::plan::{Plan, PlannedEvent};
 
 use super::apply::Applied;
+use super::doubt::Doubt;
 use super::events;
 use super::pace::{Pace, Writes};
 use super::report::Written;
@@ -20,6 +21,8 @@ pub(super) struct Memory {
     pub(super) writes: Writes,
     /// When a change of counts was first seen that is not written yet.
     pub(super) counts_since: Option<Instant>,
+    /// Why it is not known what the server has of the job.
+    pub(super) doubt: Option<Doubt>,
     /// The failures that events have told of.
     told: Vec<PlannedEvent>,
     /// The reasons of the notices that have been sent.

@@ -14,7 +14,8 @@
 //! * Every delete names the UID it means; every status write names the version it was made from.
 //! * Answers to own writes enter the cache at once, so the next plan knows of them; one that the watch
 //!   is already past is left out, so that nothing lives on that is gone.
-//! * Nothing is planned before the first lists of all kinds are complete.
+//! * Nothing is planned before the first lists of all kinds are complete, nor for a job of which it is not known
+//!   what the server has: whether a status was written, or what a refusal is due to, is asked first.
 //! * Every call has a time-out; every retry is per job, exponential and bounded.
 
 mod apply;
@@ -23,6 +24,7 @@ mod children;
 #[cfg(test)]
 mod children_tests;
 mod clock;
+mod doubt;
 mod events;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -30,6 +32,7 @@ pub mod fuzzing;
 mod jobs;
 #[cfg(test)]
 mod jobs_tests;
+mod lists;
 mod memory;
 mod metrics;
 mod operator;

@@ -193,9 +193,9 @@ impl Operator {
                     Vec::new()
                 }
                 Event::Listed(object) => children.listed::<C>(&object),
-                Event::ListEnds(version) => {
+                Event::ListEnds => {
                     listed.send_replace(true);
-                    children.list_ends::<C>(version)
+                    children.list_ends::<C>()
                 }
                 Event::Applied(object) => children.applied::<C>(&object),
                 Event::Deleted(object) => children.deleted::<C>(&object).into_iter().collect(),

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
-use kube::api::ListParams;
 use kube::{Api, Resource};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -19,12 +18,13 @@ use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{Plan, PlannedEvent};
 use crate::retry::{CallError, backoff, millis};
-use crate::version::Version;
 use crate::watch::Event;
 
 use super::apply::{self, Applied, Applier, ApplyError};
+use super::doubt::{self, Doubt};
 use super::events;
-use super::jobs::{JobName, Jobs};
+use super::jobs::{Found, Jobs};
+use super::lists::ObjectName;
 use super::memory::Memory;
 use super::queue::Key;
 use super::report::{self, Written};
@@ -110,7 +110,7 @@ impl<J: TrainingJob> KindOf<J> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn key(&self, (namespace, name): JobName) -> Key {
+    fn key(&self, (namespace, name): ObjectName) -> Key {
         Key {
             kind: self.number,
             namespace,
@@ -137,7 +137,7 @@ impl<J: TrainingJob> KindOf<J> {
                     .for_each(|uid| self.forget(shared, &key.namespace, uid));
                 shared.queue.add(key);
             }
-            Event::ListEnds(_) => {
+            Event::ListEnds => {
                 let gone = self.jobs().list_ends();
                 gone.iter()
                     .for_each(|((namespace, _), uid)| self.forget(shared, namespace, uid));
@@ -155,7 +155,8 @@ impl<J: TrainingJob> KindOf<J> {
                 let uid = self.jobs().deleted(&job);
                 self.forget(shared, &super::jobs::name(&job).0, &uid);
             }
-            Event::Passed(_) | Event::Failed => {}
+            Event::Passed(version) => self.jobs().passed(version),
+            Event::Failed => {}
         }
     }
 
@@ -211,13 +212,20 @@ impl<J: TrainingJob> KindOf<J> {
         }
     }
 
-    async fn steps(&self, shared: &Shared, stored: &Arc<Stored<J>>, memory: &mut Memory) -> End {
+    async fn steps(&self, shared: &Shared, held: &Arc<Stored<J>>, memory: &mut Memory) -> End {
+        let stored = match self.clear(shared, held.clone(), memory).await {
+            Ok(Some(stored)) if super::jobs::uid(&*stored) == super::jobs::uid(&**held) => stored,
+            // There is none of this name, or another.
+            Ok(_) => return End::Again,
+            Err(error) => return End::Failed(error.into(), Some(Instant::now() + LONGEST_SLEEP)),
+        };
+        let stored = &stored;
         let ((namespace, name), uid) = (super::jobs::name(stored), super::jobs::uid(&**stored));
         let old = stored.status();
         let observed = shared.children().observe(&namespace, &uid);
         let mut plan = self.plan(shared, stored, &old, &observed);
         if plan.delete_job {
-            return delete_job(shared, stored).await;
+            return delete_job(shared, stored, memory).await;
         }
         let applier = Applier {
             client: &shared.client,
@@ -259,7 +267,7 @@ impl<J: TrainingJob> KindOf<J> {
             written,
             failures.find(|f| !matches!(f.problem, ApplyError::NotTried)),
         ) {
-            // If the job is gone, there will be nothing to look at; if it has changed, the watch brings it.
+            // If the job is gone or has changed, the watch tells, or the next pass asks.
             (Err(error), _) => End::Failed(error.into(), wake),
             (_, Some(failure)) => {
                 let text = format!("{}: {}", failure.name, failure.problem);
@@ -302,7 +310,7 @@ impl<J: TrainingJob> KindOf<J> {
             return Ok(Written::Later(due));
         }
         memory.writes.written();
-        let sent = self.jobs().lists();
+        let sent = self.jobs().sent();
         let written = report::write_status(&shared.client, shared.timeout, stored, old, &change.status).await;
         let answer = match written {
             // What is wrong with the job is wrong with every write of it, until it is edited.
@@ -318,11 +326,11 @@ impl<J: TrainingJob> KindOf<J> {
                 );
                 return Ok(Written::Refused);
             }
-            Err(error) if matches!(error.code(), Some(404 | 409)) => {
-                self.reread(shared, stored).await;
+            Err(error) => {
+                memory.doubt = Doubt::of(&error, stored);
                 return Err(error);
             }
-            answer => answer?,
+            Ok(answer) => answer,
         };
         let changed = answer.meta().resource_version != stored.meta().resource_version;
         if changed {
@@ -335,7 +343,9 @@ impl<J: TrainingJob> KindOf<J> {
                 &change.status,
             );
         }
-        self.jobs().answered(answer, sent);
+        if !self.jobs().answered(answer, sent) {
+            memory.doubt = Some(Doubt::Untold);
+        }
         if !changed {
             return Ok(Written::Unchanged);
         }
@@ -343,36 +353,37 @@ impl<J: TrainingJob> KindOf<J> {
         Ok(Written::Now)
     }
 
-    /// Asks for a job that is not as it is held, as a refusal has shown. Nothing else may tell: the watch may be
-    /// dead, and the answer to an own write lost.
-    async fn reread(&self, shared: &Shared, held: &Arc<Stored<J>>) {
-        let (namespace, name) = super::jobs::name(held);
-        let sent = {
-            let jobs = self.jobs();
-            if !jobs.holds(held) {
-                // The watch was faster.
-                return;
+    /// The job as the server has it if there is doubt about that, else as it is held. None if it is gone.
+    async fn clear(
+        &self,
+        shared: &Shared,
+        mut held: Arc<Stored<J>>,
+        memory: &mut Memory,
+    ) -> Result<Option<Arc<Stored<J>>>, CallError> {
+        let name = super::jobs::name(&held);
+        while memory.doubt.as_ref().is_some_and(|doubt| doubt.stands(&held)) {
+            let sent = self.jobs().sent();
+            let (job, version) = doubt::ask(shared, &name).await?;
+            let found = self.jobs().asked(&held, sent, job, version);
+            match found {
+                Found::Held(job) => {
+                    memory.doubt = None;
+                    held = job;
+                }
+                Found::Gone(uid) => {
+                    uid.iter().for_each(|uid| self.forget(shared, &name.0, uid));
+                    return Ok(None);
+                }
+                Found::Overtaken => {
+                    let Some(now) = self.jobs().get(&name) else {
+                        return Ok(None);
+                    };
+                    held = now;
+                }
             }
-            jobs.lists()
-        };
-        let api = Api::<Stored<J>>::namespaced(shared.client.clone(), &namespace);
-        // A list tells its version, and takes no permission that the operator has not.
-        let params = ListParams::default().fields(&format!("metadata.name={name}"));
-        let Ok(list) = shared.timeout.call(api.list(&params)).await else {
-            // It is tried again after the next refusal.
-            return;
-        };
-        let mut jobs = self.jobs();
-        let gone = match list.items.into_iter().next() {
-            Some(job) => jobs.reread(held, sent, job),
-            None => {
-                let version = list.metadata.resource_version.as_deref().map(Version::parse);
-                let gone = jobs.absent(held, sent, version.unwrap_or_default());
-                gone.then(|| super::jobs::uid(&**held))
-            }
-        };
-        drop(jobs);
-        gone.iter().for_each(|uid| self.forget(shared, &namespace, uid));
+        }
+        memory.doubt = None;
+        Ok(Some(held))
     }
 
     async fn tell(
@@ -423,7 +434,7 @@ impl<J: TrainingJob> Kind for KindOf<J> {
     }
 }
 
-async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>) -> End {
+async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>, memory: &mut Memory) -> End {
     let meta = stored.meta();
     let (namespace, name) = (
         meta.namespace.clone().unwrap_or_default(),
@@ -442,8 +453,10 @@ async fn delete_job<J: TrainingJob>(shared: &Shared, stored: &Stored<J>) -> End 
             shared.recorder.send(stored, &event, shared.clock.now()).await;
             End::Settled(None)
         }
-        // If it is gone, there will be nothing to look at.
-        Err(error) => End::Failed(error.into(), None),
+        Err(error) => {
+            memory.doubt = Doubt::of(&error, stored);
+            End::Failed(error.into(), None)
+        }
     }
 }
 

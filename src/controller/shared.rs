@@ -52,7 +52,7 @@ impl Shared {
         watching::watch(&source, |event| {
             match event {
                 Event::Failed => self.metrics.watch_failed(&resource),
-                Event::ListEnds(_) => self.metrics.listed(&resource),
+                Event::ListEnds => self.metrics.listed(&resource),
                 _ => {}
             }
             if !matches!(event, Event::Failed | Event::ListBegins) {

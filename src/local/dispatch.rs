@@ -111,7 +111,7 @@ impl Dispatch {
             Event::Deleted(pod) => self.forget(&PodRef::of(&pod)),
             Event::ListBegins => self.listing.clear(),
             Event::Listed(pod) => self.listing.push(pod),
-            Event::ListEnds(_) => self.list_ends(),
+            Event::ListEnds => self.list_ends(),
             Event::Page(_) | Event::Passed(_) | Event::Failed => {}
         }
     }

@@ -16,7 +16,6 @@ use tokio::sync::{mpsc, watch};
 use crate::local::api::{ApiError, PodApi, PodRef};
 use crate::local::sources::Store;
 use crate::local::{LogLine, Node, NodeConfig, NodeEvent};
-use crate::version::Version;
 use crate::watch::Event;
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
@@ -141,7 +140,7 @@ impl Fake {
         for event in [Event::ListBegins]
             .into_iter()
             .chain(listed)
-            .chain([Event::ListEnds(Version::default())])
+            .chain([Event::ListEnds])
         {
             self.events.send(event).unwrap();
         }
