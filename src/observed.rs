@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::labels;
 
@@ -133,9 +134,16 @@ impl PodRecord {
 
 impl From<&Pod> for PodRecord {
     fn from(pod: &Pod) -> Self {
+        Self::of(&pod.metadata, pod.status.as_ref())
+    }
+}
+
+impl PodRecord {
+    /// What is kept of a pod with this metadata and status.
+    pub(crate) fn of(meta: &ObjectMeta, status: Option<&PodStatus>) -> Self {
         let none = PodStatus::default();
-        let status = pod.status.as_ref().unwrap_or(&none);
-        let annotations = pod.metadata.annotations.as_ref();
+        let status = status.unwrap_or(&none);
+        let annotations = meta.annotations.as_ref();
         let attempt = annotations.and_then(|a| a.get(labels::RESTART_ATTEMPT));
         let disruption_target = status
             .conditions
@@ -172,8 +180,8 @@ impl From<&Pod> for PodRecord {
             .flatten()
             .map(ContainerRecord::from);
         Self {
-            name: pod.metadata.name.clone().unwrap_or_default(),
-            uid: pod.metadata.uid.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
             attempt: attempt.and_then(|a| a.parse().ok()).unwrap_or(0),
             phase: match status.phase.as_deref() {
                 Some("Running") => Phase::Running,
@@ -182,7 +190,7 @@ impl From<&Pod> for PodRecord {
                 Some("Unknown") => Phase::Unknown,
                 _ => Phase::Pending,
             },
-            deleting: pod.metadata.deletion_timestamp.is_some(),
+            deleting: meta.deletion_timestamp.is_some(),
             disrupted: disruption_target || taken_away,
             reason,
             message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
@@ -224,10 +232,17 @@ impl From<&ContainerStateTerminated> for Termination {
 
 impl From<&Service> for ServiceRecord {
     fn from(service: &Service) -> Self {
+        Self::of(&service.metadata)
+    }
+}
+
+impl ServiceRecord {
+    /// What is kept of a service with this metadata.
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
         Self {
-            name: service.metadata.name.clone().unwrap_or_default(),
-            uid: service.metadata.uid.clone().unwrap_or_default(),
-            deleting: service.metadata.deletion_timestamp.is_some(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            deleting: meta.deletion_timestamp.is_some(),
         }
     }
 }

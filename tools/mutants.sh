@@ -48,7 +48,7 @@ for area in ${*:-plan mxnet apply cache validate}; do
 		mutants apply src/controller/apply.rs "$lives" --iterate --test=matrix --test=slice
 		;;
 	cache)
-		cache='src/controller/{children,jobs,memory,queue,reconcile}.rs'
+		cache='src/controller/{children,doubt,jobs,lists,memory,queue,reconcile,seen}.rs'
 		mutants cache "$cache" '-p training-job' '' --lib
 		mutants cache "$cache" '-p training-job-mxnet' --iterate --test=controller
 		mutants cache "$cache" "$lives" --iterate --test=matrix --test=slice

@@ -1,6 +1,5 @@
 //! Carries out the part of a plan that makes and deletes objects.
 
-use std::fmt::Debug;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +7,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
-use k8s_openapi::NamespaceResourceScope;
-use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, PostParams, Preconditions, Request};
 use kube::{Api, Client, Resource};
-use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
 use crate::api::labels;
@@ -20,6 +17,7 @@ use crate::plan::{ChildKind, Deletion, Plan};
 use crate::retry::{CallError, CallTimeout};
 
 use super::children::{Children, OwnerRef, Tracked, controller};
+use super::seen::Seen;
 
 /// Calls of one job under way at once; further ones wait, so that others get their turn at the
 /// limit for all jobs.
@@ -125,17 +123,8 @@ impl Applier<'_> {
         &self,
         kind: ChildKind,
         objects: &[C::Object],
-    ) -> Vec<Result<String, ApplyFailure>>
-    where
-        C::Object: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + Debug
-            + Serialize
-            + DeserializeOwned
-            + Send
-            + Sync,
-    {
-        let api = Api::<C::Object>::namespaced(self.client.clone(), self.namespace);
+    ) -> Vec<Result<String, ApplyFailure>> {
+        let api = Api::<Seen<C>>::namespaced(self.client.clone(), self.namespace);
         let failed = AtomicBool::new(false);
         let (api, failed) = (&api, &failed);
         let calls: Vec<_> = objects
@@ -159,14 +148,11 @@ impl Applier<'_> {
 
     async fn create_one<C: Tracked>(
         &self,
-        api: &Api<C::Object>,
+        api: &Api<Seen<C>>,
         kind: ChildKind,
         object: &C::Object,
         name: &str,
-    ) -> Result<(), ApplyError>
-    where
-        C::Object: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
-    {
+    ) -> Result<(), ApplyError> {
         let holder = self.children().owner::<C>(self.namespace, name);
         if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
             // The watch tells when it is gone.
@@ -174,11 +160,7 @@ impl Applier<'_> {
         }
         let _permit = self.limit.acquire().await;
         let sent = self.children().sent::<C>();
-        match self
-            .timeout
-            .call(api.create(&PostParams::default(), object))
-            .await
-        {
+        match self.timeout.call(self.post(api, object)).await {
             Ok(created) => {
                 self.children().answered::<C>(&created, sent);
                 self.log("created", kind, name);
@@ -189,12 +171,18 @@ impl Applier<'_> {
         }
     }
 
+    /// Like [`Api::create`], but of what comes back no more is read than of what a watch tells.
+    async fn post<C: Tracked>(&self, api: &Api<Seen<C>>, object: &C::Object) -> kube::Result<Seen<C>> {
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        let request = Request::new(api.resource_url())
+            .create(&PostParams::default(), body)
+            .map_err(kube::Error::BuildRequest)?;
+        self.client.request(request).await
+    }
+
     /// Finds out whose the object is that has the name already: ours, by an earlier call whose answer
     /// was lost; a predecessor's; or somebody else's.
-    async fn take_over<C: Tracked>(&self, api: &Api<C::Object>, name: &str) -> Result<(), ApplyError>
-    where
-        C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-    {
+    async fn take_over<C: Tracked>(&self, api: &Api<Seen<C>>, name: &str) -> Result<(), ApplyError> {
         let sent = self.children().sent::<C>();
         let there = match self.timeout.call(api.get(name)).await {
             Ok(there) => there,
@@ -238,16 +226,12 @@ impl Applier<'_> {
         owner.uid != self.owner && owner.kind == self.kind && owner.name == self.name
     }
 
-    async fn delete<C: Tracked + Clone>(
+    async fn delete<C: Tracked>(
         &self,
         kind: ChildKind,
         wanted: &[&Deletion],
-    ) -> Vec<Result<String, ApplyFailure>>
-    where
-        C::Object:
-            Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-    {
-        let api = Api::<C::Object>::namespaced(self.client.clone(), self.namespace);
+    ) -> Vec<Result<String, ApplyFailure>> {
+        let api = Api::<Seen<C>>::namespaced(self.client.clone(), self.namespace);
         let failed = AtomicBool::new(false);
         let (api, failed) = (&api, &failed);
         let calls: Vec<_> = wanted
@@ -268,16 +252,13 @@ impl Applier<'_> {
         stream::iter(calls).buffered(PER_JOB).collect().await
     }
 
-    async fn delete_one<C: Tracked + Clone>(
+    async fn delete_one<C: Tracked>(
         &self,
-        api: &Api<C::Object>,
+        api: &Api<Seen<C>>,
         kind: ChildKind,
         name: &str,
         uid: &str,
-    ) -> Result<(), ApplyError>
-    where
-        C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-    {
+    ) -> Result<(), ApplyError> {
         let _permit = self.limit.acquire().await;
         let sent = self.children().sent::<C>();
         // The watch may tell of the deletion before the server answers.
@@ -296,14 +277,11 @@ impl Applier<'_> {
 
     async fn call_delete<C: Tracked>(
         &self,
-        api: &Api<C::Object>,
+        api: &Api<Seen<C>>,
         name: &str,
         uid: Option<&str>,
         version: Option<&str>,
-    ) -> Result<Deleted, CallError>
-    where
-        C::Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-    {
+    ) -> Result<Deleted, CallError> {
         let error = match self.timeout.call(api.delete(name, &only(uid, version))).await {
             Ok(answer) => match answer.right() {
                 // A refusal is one whatever code it comes with.

@@ -1,19 +1,27 @@
 //! What pods and services have in common for the cache of [`children`](super::children).
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Pod, PodStatus, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::observed::{Observed, Phase, PodRecord, ServiceRecord};
 
 /// A kind of child.
-pub(super) trait Child: Send + Sync + 'static {
-    /// The object on the wire.
-    type Object: kube::Resource;
-    /// What is kept of it.
-    fn record(object: &Self::Object) -> Self;
+pub(super) trait Child: Clone + Debug + Send + Sync + 'static {
+    /// The object that is made.
+    type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize + Sync;
+    /// Its status, as far as it is read.
+    type Status: Clone + Debug + DeserializeOwned + Send + Sync;
+    /// What is kept of one with this metadata and status.
+    fn record(meta: &ObjectMeta, status: Option<&Self::Status>) -> Self;
     fn name(&self) -> &str;
     fn uid(&self) -> &str;
     fn deleting(&mut self) -> &mut bool;
@@ -28,9 +36,10 @@ pub(super) trait Child: Send + Sync + 'static {
 
 impl Child for PodRecord {
     type Object = Pod;
+    type Status = PodStatus;
 
-    fn record(object: &Pod) -> Self {
-        object.into()
+    fn record(meta: &ObjectMeta, status: Option<&PodStatus>) -> Self {
+        Self::of(meta, status)
     }
 
     fn name(&self) -> &str {
@@ -70,9 +79,10 @@ impl Child for PodRecord {
 
 impl Child for ServiceRecord {
     type Object = Service;
+    type Status = IgnoredAny;
 
-    fn record(object: &Service) -> Self {
-        object.into()
+    fn record(meta: &ObjectMeta, _: Option<&IgnoredAny>) -> Self {
+        Self::of(meta)
     }
 
     fn name(&self) -> &str {

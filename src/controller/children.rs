@@ -14,6 +14,7 @@ use crate::version::Version;
 use super::child::Child;
 use super::clock::Clock;
 use super::lists::{Lists, ObjectName, Sent};
+use super::seen::Seen;
 
 /// The job that controls a child.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +60,7 @@ struct Entry {
 }
 
 /// A kind of child that [`Children`] tracks.
-pub(super) trait Tracked: Child + Sized {
+pub(super) trait Tracked: Child {
     fn tracker(children: &mut Children) -> &mut Tracker;
 }
 
@@ -127,8 +128,8 @@ impl Children {
     }
 
     /// The list names an object. Returns the jobs concerned.
-    pub(super) fn listed<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
-        let meta = kube::Resource::meta(object);
+    pub(super) fn listed<C: Tracked>(&mut self, object: &Seen<C>) -> Vec<OwnerRef> {
+        let meta = object.meta();
         let key = key(meta);
         let tracker = C::tracker(self);
         let held = tracker.entries.get(&key).map(|entry| entry.version);
@@ -161,17 +162,17 @@ impl Children {
     }
 
     /// The watch says that an object is new or has changed. Returns the jobs concerned.
-    pub(super) fn applied<C: Tracked>(&mut self, object: &C::Object) -> Vec<OwnerRef> {
-        self.passed::<C>(Version::of(kube::Resource::meta(object)));
+    pub(super) fn applied<C: Tracked>(&mut self, object: &Seen<C>) -> Vec<OwnerRef> {
+        self.passed::<C>(Version::of(object.meta()));
         self.enter::<C>(object, false)
     }
 
     /// The watch says that an object is gone. Returns the job concerned.
-    pub(super) fn deleted<C: Tracked>(&mut self, object: &C::Object) -> Option<OwnerRef> {
-        let meta = kube::Resource::meta(object);
+    pub(super) fn deleted<C: Tracked>(&mut self, object: &Seen<C>) -> Option<OwnerRef> {
+        let meta = object.meta();
         let (key, version) = (key(meta), Version::of(meta));
         self.passed::<C>(version);
-        let last = C::record(object);
+        let last = object.record();
         if self.held::<C>(&key).is_some_and(|held| held.uid() != last.uid()) {
             let tracker = C::tracker(self);
             if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
@@ -189,8 +190,8 @@ impl Children {
     }
 
     /// The server has answered an own write, or a question, with this object.
-    pub(super) fn answered<C: Tracked>(&mut self, object: &C::Object, sent: Sent) {
-        let meta = kube::Resource::meta(object);
+    pub(super) fn answered<C: Tracked>(&mut self, object: &Seen<C>, sent: Sent) {
+        let meta = object.meta();
         let key = key(meta);
         if C::tracker(self).lists.answer(&key, Version::of(meta), sent) {
             self.enter::<C>(object, false);
@@ -198,32 +199,20 @@ impl Children {
     }
 
     /// This controller is deleting an object; it may take its time to go.
-    pub(super) fn deleting_here<C: Tracked + Clone>(
-        &mut self,
-        namespace: &str,
-        owner: &str,
-        name: &str,
-        uid: &str,
-    ) {
+    pub(super) fn deleting_here<C: Tracked>(&mut self, namespace: &str, owner: &str, name: &str, uid: &str) {
         if self.mark::<C>(namespace, owner, name, uid, true) {
             C::tracker(self).deleted_here.insert(uid.to_owned());
         }
     }
 
     /// The server did not delete an object, or did not say so.
-    pub(super) fn not_deleting<C: Tracked + Clone>(
-        &mut self,
-        namespace: &str,
-        owner: &str,
-        name: &str,
-        uid: &str,
-    ) {
+    pub(super) fn not_deleting<C: Tracked>(&mut self, namespace: &str, owner: &str, name: &str, uid: &str) {
         if C::tracker(self).deleted_here.remove(uid) {
             self.mark::<C>(namespace, owner, name, uid, false);
         }
     }
 
-    fn mark<C: Tracked + Clone>(
+    fn mark<C: Tracked>(
         &mut self,
         namespace: &str,
         owner: &str,
@@ -257,15 +246,15 @@ impl Children {
         C::map(Arc::make_mut(observed)).get(&key.1).cloned()
     }
 
-    fn enter<C: Tracked>(&mut self, object: &C::Object, from_list: bool) -> Vec<OwnerRef> {
-        let meta = kube::Resource::meta(object);
+    fn enter<C: Tracked>(&mut self, object: &Seen<C>, from_list: bool) -> Vec<OwnerRef> {
+        let meta = object.meta();
         let (key, version) = (key(meta), Version::of(meta));
         let Some(owner) = controller(meta) else {
             // Its owner was taken off: it is nobody's now.
             return self.remove::<C>(&key, None).into_iter().collect();
         };
         let mut concerned = vec![owner.clone()];
-        let mut record = C::record(object);
+        let mut record = object.record();
         let tracker = C::tracker(self);
         if tracker.deleted_here.contains(record.uid()) {
             *record.deleting() = true;

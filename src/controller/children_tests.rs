@@ -1,12 +1,14 @@
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use super::children::Children;
 use super::clock::SystemClock;
+use super::seen::Seen;
 use crate::observed::PodRecord;
 use crate::version::Version;
+
+type Pod = Seen<PodRecord>;
 
 /// A pod of job `owner` with this UID at this version.
 fn pod(name: &str, uid: &str, owner: &str, version: u64) -> Pod {

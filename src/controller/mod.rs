@@ -40,6 +40,7 @@ mod pace;
 mod queue;
 mod reconcile;
 mod report;
+mod seen;
 mod shared;
 mod stored;
 

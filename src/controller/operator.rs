@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use kube::{Client, Resource};
+use kube::Client;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
@@ -24,6 +24,7 @@ use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::{Key, Queue};
 use super::reconcile::{Boxed, Kind, KindOf};
+use super::seen::Seen;
 use super::shared::Shared;
 
 /// How long changes of a job's children are collected before the job is looked at: many change
@@ -169,19 +170,10 @@ impl Operator {
         }
     }
 
-    pub(super) async fn watch_children<C>(&self, listed: watch::Sender<bool>)
-    where
-        C: Tracked,
-        C::Object: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + serde::de::DeserializeOwned
-            + Send
-            + 'static,
-    {
+    pub(super) async fn watch_children<C: Tracked>(&self, listed: watch::Sender<bool>) {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
-        let take = |event: Event<C::Object>| {
+        let take = |event: Event<Seen<C>>| {
             let mut children = self.shared.children();
             let concerned: Vec<OwnerRef> = match event {
                 Event::ListBegins => {

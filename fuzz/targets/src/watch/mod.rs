@@ -2,6 +2,7 @@
 
 mod model;
 mod script;
+mod told;
 
 use std::sync::Arc;
 use std::time::Duration;

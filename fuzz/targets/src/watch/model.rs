@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ObjectList, WatchEvent};
 use kube::core::Status;
@@ -11,9 +10,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use training_job::controller::fuzzing::Key;
-use training_job::observed::{Observed, Phase, PodRecord, ServiceRecord};
+use training_job::observed::{Observed, Phase, PodRecord};
 
 use super::script::{Answer, Ending, Question};
+use super::told::{Pod, Service};
 
 #[derive(Default)]
 pub(super) struct Model {
@@ -98,7 +98,7 @@ impl Object for Pod {
         &self.metadata
     }
     fn success(&self) -> Option<(String, u32)> {
-        let record = PodRecord::from(self);
+        let record = self.record();
         (record.phase == Phase::Succeeded).then_some((record.name, record.attempt))
     }
     fn counts(&self) -> bool {
@@ -320,13 +320,13 @@ impl Model {
     pub(super) fn compare(&self, held: &BTreeMap<Key, Arc<Observed>>) {
         let mut wanted: BTreeMap<Key, Observed> = BTreeMap::new();
         for pod in self.pods.objects.values() {
-            let record = PodRecord::from(pod);
+            let record = pod.record();
             let job = owner(&pod.metadata).expect("others are not held");
             let pods = &mut wanted.entry(job).or_default().pods;
             pods.insert(record.name.clone(), Arc::new(record));
         }
         for service in self.services.objects.values() {
-            let record = ServiceRecord::from(service);
+            let record = service.record();
             let job = owner(&service.metadata).expect("others are not held");
             let services = &mut wanted.entry(job).or_default().services;
             services.insert(record.name.clone(), Arc::new(record));

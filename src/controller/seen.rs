@@ -1,0 +1,124 @@
+//! What is read of the pods and services that a server tells of.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use kube::Resource;
+use serde::{Deserialize, Deserializer};
+
+use super::child::Child;
+
+/// A child as a server tells of it. Of its specification, most of what comes, and of the fields that managers
+/// keep, nothing is read: it costs time, and what is wrong in them must not hide the object.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Seen<C: Child> {
+    #[serde(default, deserialize_with = "read")]
+    pub(super) metadata: ObjectMeta,
+    pub(super) status: Option<C::Status>,
+}
+
+/// What is read of an object's metadata.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    annotations: Option<BTreeMap<String, String>>,
+    deletion_timestamp: Option<Time>,
+    labels: Option<BTreeMap<String, String>>,
+    name: Option<String>,
+    namespace: Option<String>,
+    owner_references: Option<Vec<OwnerReference>>,
+    resource_version: Option<String>,
+    uid: Option<String>,
+}
+
+fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let meta = Option::<Meta>::deserialize(deserializer)?.unwrap_or_default();
+    Ok(ObjectMeta {
+        annotations: meta.annotations,
+        deletion_timestamp: meta.deletion_timestamp,
+        labels: meta.labels,
+        name: meta.name,
+        namespace: meta.namespace,
+        owner_references: meta.owner_references,
+        resource_version: meta.resource_version,
+        uid: meta.uid,
+        ..ObjectMeta::default()
+    })
+}
+
+impl<C: Child> Seen<C> {
+    /// Its metadata.
+    pub(super) fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    /// What the cache keeps of it.
+    pub(super) fn record(&self) -> C {
+        C::record(&self.metadata, self.status.as_ref())
+    }
+}
+
+impl<C: Child> Resource for Seen<C> {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        C::Object::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        C::Object::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        C::Object::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        C::Object::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::observed::{Phase, PodRecord};
+
+    use super::Seen;
+
+    #[test]
+    fn nothing_but_what_is_kept_can_make_a_pod_unreadable() {
+        let pod = r#"{
+            "kind": "Pod", "spec": {"containers": {"of": ["no", "kind"]}, "volumes": 7},
+            "metadata": {"name": "a", "uid": "1", "managedFields": "none", "creationTimestamp": {},
+                "ownerReferences": null, "annotations": {"training.kubeflow.org/restart-attempt": "3"}},
+            "status": {"phase": "Running"}
+        }"#;
+        let record = serde_json::from_str::<Seen<PodRecord>>(pod).unwrap().record();
+        let expected = PodRecord {
+            name: "a".to_owned(),
+            uid: "1".to_owned(),
+            attempt: 3,
+            phase: Phase::Running,
+            ..PodRecord::default()
+        };
+        assert_eq!(record, expected);
+        for wrong in [r#"{"metadata": {"name": 3}}"#, r#"{"status": {"phase": []}}"#] {
+            assert!(serde_json::from_str::<Seen<PodRecord>>(wrong).is_err(), "{wrong}");
+        }
+        for empty in ["{}", r#"{"metadata": null, "status": null}"#] {
+            let seen: Seen<PodRecord> = serde_json::from_str(empty).unwrap();
+            assert_eq!(seen.record(), PodRecord::default());
+        }
+    }
+}
