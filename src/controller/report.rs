@@ -2,6 +2,7 @@
 
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
+use serde::de::Error as _;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -31,7 +32,7 @@ pub(super) enum Written {
 /// this controller has not seen.
 ///
 /// # Errors
-/// Code 409 if the job has changed since; code 404 if it is gone.
+/// Code 409 if the job has changed since; code 404 if it is gone; none if the answer is about anything else.
 pub(super) async fn write_status<J: TrainingJob>(
     client: &Client,
     timeout: CallTimeout,
@@ -51,9 +52,15 @@ pub(super) async fn write_status<J: TrainingJob>(
     });
     let api = Api::<Stored<J>>::namespaced(client.clone(), &namespace);
     let patch = Patch::Merge(patch);
-    timeout
+    let answer = timeout
         .call(api.patch_status(&name, &PatchParams::default(), &patch))
-        .await
+        .await?;
+    if answer.meta().uid == meta.uid {
+        Ok(answer)
+    } else {
+        let error = serde_json::Error::custom("the answer is about something else");
+        Err(CallError::Api(kube::Error::SerdeError(error)))
+    }
 }
 
 /// The merge patch that makes `next` of a status that reads as `old`.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::child::Child;
@@ -15,6 +16,8 @@ use super::child::Child;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Seen<C: Child> {
+    #[serde(default, rename = "kind", deserialize_with = "check::<C, _>")]
+    _kind: (),
     #[serde(default, deserialize_with = "read")]
     pub(super) metadata: ObjectMeta,
     pub(super) status: Option<C::Status>,
@@ -32,6 +35,15 @@ struct Meta {
     owner_references: Option<Vec<OwnerReference>>,
     resource_version: Option<String>,
     uid: Option<String>,
+}
+
+/// What is not of this kind, such as a status that is sent in its place, says nothing. In a list, no kind is named.
+fn check<'de, C: Child, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    let wanted = C::Object::kind(&());
+    match Option::<Cow<'_, str>>::deserialize(deserializer)? {
+        Some(kind) if kind != wanted => Err(D::Error::custom(format!("it is a {kind}, not a {wanted}"))),
+        _ => Ok(()),
+    }
 }
 
 fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
@@ -113,7 +125,12 @@ mod tests {
             ..PodRecord::default()
         };
         assert_eq!(record, expected);
-        for wrong in [r#"{"metadata": {"name": 3}}"#, r#"{"status": {"phase": []}}"#] {
+        for wrong in [
+            r#"{"metadata": {"name": 3}}"#,
+            r#"{"status": {"phase": []}}"#,
+            r#"{"kind": "Status", "metadata": {}, "status": "Failure"}"#,
+            r#"{"metadata": {}, "kind": "Service"}"#,
+        ] {
             assert!(serde_json::from_str::<Seen<PodRecord>>(wrong).is_err(), "{wrong}");
         }
         for empty in ["{}", r#"{"metadata": null, "status": null}"#] {

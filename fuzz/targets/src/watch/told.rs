@@ -10,7 +10,7 @@ use training_job::observed::{PodRecord, ServiceRecord};
 
 /// An object with a status.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(from = "Read<S>", bound(deserialize = "S: Deserialize<'de>"))]
+#[serde(try_from = "Read<S>", bound(deserialize = "S: Status + Deserialize<'de>"))]
 pub(super) struct Told<S> {
     pub(super) metadata: ObjectMeta,
     pub(super) status: Option<S>,
@@ -19,8 +19,22 @@ pub(super) struct Told<S> {
 pub(super) type Pod = Told<PodStatus>;
 pub(super) type Service = Told<IgnoredAny>;
 
+pub(super) trait Status {
+    /// The kind of objects that have it.
+    const KIND: &str;
+}
+
+impl Status for PodStatus {
+    const KIND: &str = "Pod";
+}
+
+impl Status for IgnoredAny {
+    const KIND: &str = "Service";
+}
+
 #[derive(Deserialize)]
 struct Read<S> {
+    kind: Option<String>,
     metadata: Option<Meta>,
     status: Option<S>,
 }
@@ -38,8 +52,13 @@ struct Meta {
     annotations: Option<BTreeMap<String, String>>,
 }
 
-impl<S> From<Read<S>> for Told<S> {
-    fn from(read: Read<S>) -> Self {
+impl<S: Status> TryFrom<Read<S>> for Told<S> {
+    type Error = String;
+
+    fn try_from(read: Read<S>) -> Result<Self, String> {
+        if let Some(kind) = read.kind.filter(|kind| kind != S::KIND) {
+            return Err(kind);
+        }
         let meta = read.metadata.unwrap_or_default();
         let metadata = ObjectMeta {
             name: meta.name,
@@ -52,10 +71,10 @@ impl<S> From<Read<S>> for Told<S> {
             annotations: meta.annotations,
             ..ObjectMeta::default()
         };
-        Self {
+        Ok(Self {
             metadata,
             status: read.status,
-        }
+        })
     }
 }
 
