@@ -308,7 +308,7 @@ impl Pending {
             }
             Some(Fault::Status) => {
                 self.arrive().await?;
-                text(200, status(200, "OK").to_string())
+                text(200, status("Success", 200, "OK").to_string())
             }
             Some(Fault::Slow(before, after)) => {
                 sleep(Duration::from_millis(before)).await;
@@ -317,7 +317,7 @@ impl Pending {
                 answer
             }
             Some(Fault::Gone) => {
-                let event = json!({"type": "ERROR", "object": status(410, "Expired")});
+                let event = json!({"type": "ERROR", "object": status("Failure", 410, "Expired")});
                 text(200, format!("{event}\n"))
             }
             Some(Fault::Stale(versions)) => self.stale(versions).await,
@@ -416,16 +416,15 @@ fn reset() -> Broken {
     ))
 }
 
-fn status(code: u16, reason: &str) -> Value {
+fn status(outcome: &str, code: u16, reason: &str) -> Value {
     json!({
-        "apiVersion": "v1", "kind": "Status", "metadata": {},
-        "status": if code < 400 { "Success" } else { "Failure" },
+        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": outcome,
         "code": code, "reason": reason, "message": format!("injected: {reason}"),
     })
 }
 
 fn refusal(code: u16, reason: &str) -> Result<Answer, Broken> {
-    text(code, status(code, reason).to_string())
+    text(code, status("Failure", code, reason).to_string())
 }
 
 fn text(code: u16, body: String) -> Result<Answer, Broken> {

@@ -382,3 +382,19 @@ pub(super) fn noun(kind: ChildKind) -> &'static str {
         ChildKind::Service => "service",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_left_alone_as_long_as_it_asks_for() {
+        let status = serde_json::json!({
+            "status": "Failure", "message": "", "reason": "", "code": 429, "details": {"retryAfterSeconds": 7},
+        });
+        let error = kube::Error::Api(serde_json::from_value(status).unwrap());
+        let busy = ApplyError::from(CallError::from(error));
+        assert_eq!(busy.retry_after(), Some(Duration::from_secs(7)));
+        assert_eq!(ApplyError::NotTried.retry_after(), None);
+    }
+}

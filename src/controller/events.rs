@@ -190,7 +190,9 @@ pub(super) fn of_failures(applied: &Applied) -> Vec<PlannedEvent> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::apply::ApplyFailure;
     use super::*;
+    use crate::retry::CallError;
 
     fn event(message: &str) -> PlannedEvent {
         PlannedEvent {
@@ -215,6 +217,44 @@ mod tests {
         assert!(names.is_sorted(), "{names:?}");
         let long = name(&format!("{}-{}", "a".repeat(MAX_NAME - 1), "b".repeat(99)), "a");
         assert!(long.len() <= 253 && !long.contains("-."), "{long}");
+    }
+
+    #[test]
+    fn failures_are_told_of_once_for_each_kind_and_cause() {
+        let failure = |kind, creating, name: &str, problem| ApplyFailure {
+            kind,
+            creating,
+            name: name.to_owned(),
+            problem,
+        };
+        let taken = || ApplyError::NameTaken;
+        let applied = Applied {
+            failures: vec![
+                failure(ChildKind::Pod, true, "a", ApplyError::StillThere),
+                failure(ChildKind::Pod, true, "b", taken()),
+                failure(ChildKind::Pod, true, "c", taken()),
+                failure(ChildKind::Service, true, "d", taken()),
+                failure(ChildKind::Pod, true, "e", ApplyError::NotTried),
+                failure(
+                    ChildKind::Service,
+                    false,
+                    "f",
+                    ApplyError::Call(CallError::Timeout(std::time::Duration::from_secs(30))),
+                ),
+            ],
+            ..Applied::default()
+        };
+        let told: Vec<_> = of_failures(&applied)
+            .into_iter()
+            .map(|e| (e.warning, format!("{}: {}", e.reason, e.message)))
+            .collect();
+        let taken = "the name is taken by an object that this job does not control";
+        let expected = [
+            format!("FailedCreatePod: Error creating: pod b: {taken}"),
+            format!("FailedCreateService: Error creating: service d: {taken}"),
+            "FailedDeleteService: Error deleting: service f: no answer within 30 s".to_owned(),
+        ];
+        assert_eq!(told, expected.map(|text| (true, text)));
     }
 
     #[test]

@@ -1,66 +1,13 @@
 use std::sync::Arc;
 
-use kube::{CustomResource, Resource};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use kube::Resource;
 use serde_json::json;
 
 use super::jobs::{Found, Jobs};
 use super::lists::Sent;
 use super::stored::Stored;
-use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
+use super::toy::{ToyJob, job};
 use crate::version::Version;
-use crate::{Framework, Replica, RoleKind, Topology, TrainingJob};
-
-#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "example.com",
-    version = "v1",
-    kind = "ToyJob",
-    namespaced,
-    status = "JobStatus"
-)]
-struct ToySpec {
-    #[serde(default)]
-    specs: ReplicaSpecs,
-}
-
-impl TrainingJob for ToyJob {
-    const FRAMEWORK: Framework = Framework {
-        name: "toy",
-        controller: "toyjob-controller",
-        container: "toy",
-        port_name: "toy-port",
-        port: 1,
-        restart_policy: RestartPolicy::Never,
-        specs_field: "specs",
-        roles: &[RoleKind::new("Worker")],
-    };
-
-    fn replica_specs(&self) -> &ReplicaSpecs {
-        &self.spec.specs
-    }
-
-    fn run_policy(&self) -> RunPolicy {
-        RunPolicy::default()
-    }
-
-    fn status(&self) -> Option<&JobStatus> {
-        self.status.as_ref()
-    }
-
-    fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<k8s_openapi::api::core::v1::EnvVar> {
-        Vec::new()
-    }
-}
-
-fn job(uid: &str, version: u64) -> Stored<ToyJob> {
-    serde_json::from_value(json!({
-        "apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {},
-        "metadata": {"name": "job", "namespace": "ns", "uid": uid, "resourceVersion": version.to_string()},
-    }))
-    .unwrap()
-}
 
 fn listed(jobs: impl IntoIterator<Item = Stored<ToyJob>>) -> Jobs<ToyJob> {
     let mut all = Jobs::default();
@@ -112,6 +59,22 @@ fn a_namesake_takes_the_place_and_is_told_of() {
     assert_eq!(held(&jobs).unwrap(), "b@9");
     answer(&mut jobs, job("a", 12));
     assert_eq!(held(&jobs).unwrap(), "b@9", "an answer about its predecessor");
+}
+
+#[test]
+fn what_the_watch_says_is_gone_is_gone() {
+    // Versions may have gone back: whose end it is decides.
+    let mut jobs = listed([job("a", 5)]);
+    assert_eq!(jobs.deleted(&job("a", 3)), "a");
+    assert_eq!(held(&jobs), None);
+    // Of a namesake that ended after what is held was so, there can have been only one.
+    let mut jobs = listed([job("a", 5)]);
+    assert_eq!(jobs.deleted(&job("b", 8)), "b");
+    assert_eq!(held(&jobs), None);
+    // An answer was faster.
+    let mut jobs = listed([job("b", 5)]);
+    assert_eq!(jobs.deleted(&job("a", 4)), "a");
+    assert_eq!(held(&jobs).unwrap(), "b@5");
 }
 
 #[test]

@@ -39,10 +39,14 @@ mod operator;
 mod pace;
 mod queue;
 mod reconcile;
+#[cfg(test)]
+mod reconcile_tests;
 mod report;
 mod seen;
 mod shared;
 mod stored;
+#[cfg(test)]
+mod toy;
 
 pub use clock::{Clock, SystemClock};
 pub use metrics::Metrics;

@@ -106,7 +106,7 @@ impl<J: TrainingJob> KindOf<J> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn memory(&self) -> MutexGuard<'_, BTreeMap<String, Memory>> {
+    pub(super) fn memory(&self) -> MutexGuard<'_, BTreeMap<String, Memory>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,7 +123,8 @@ impl<J: TrainingJob> KindOf<J> {
         shared.children().forget(namespace, uid);
     }
 
-    fn take(&self, shared: &Shared, event: Event<Stored<J>>, listed: &watch::Sender<bool>) {
+    /// Takes what the watch tells.
+    pub(super) fn take(&self, shared: &Shared, event: Event<Stored<J>>, listed: &watch::Sender<bool>) {
         match event {
             Event::ListBegins => self.jobs().list_begins(),
             Event::Page(version) => self.jobs().page(version),

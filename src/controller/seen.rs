@@ -113,6 +113,7 @@ mod tests {
         let pod = r#"{
             "kind": "Pod", "spec": {"containers": {"of": ["no", "kind"]}, "volumes": 7},
             "metadata": {"name": "a", "uid": "1", "managedFields": "none", "creationTimestamp": {},
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
                 "ownerReferences": null, "annotations": {"training.kubeflow.org/restart-attempt": "3"}},
             "status": {"phase": "Running"}
         }"#;
@@ -121,6 +122,7 @@ mod tests {
             name: "a".to_owned(),
             uid: "1".to_owned(),
             attempt: 3,
+            deleting: true,
             phase: Phase::Running,
             ..PodRecord::default()
         };

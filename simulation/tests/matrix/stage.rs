@@ -205,6 +205,13 @@ pub(crate) async fn fill_a_page(world: &World) {
     }
 }
 
+/// Makes a pod of this name that is nobody's.
+pub(crate) async fn fill_name(world: &World, plural: &str, name: &str) {
+    let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    make(world, plural, object).await;
+}
+
 /// Merges a patch into an object.
 pub(crate) async fn edit(world: &World, plural: &str, name: &str, patch: Value) {
     call(world, "PATCH", &path(plural, name), patch).await.unwrap();

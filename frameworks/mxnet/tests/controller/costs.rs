@@ -1,7 +1,8 @@
 //! How many calls a job costs.
 
+use serde_json::json;
 use training_job_simulation::call::Call;
-use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
+use training_job_simulation::kubelet::Fate::{NodeLost, Runs, Succeeds};
 use training_job_simulation::world::{World, train};
 
 struct Cost {
@@ -65,6 +66,25 @@ async fn a_quiet_cluster_costs_nothing_but_watches() {
     let calls = world.network.take();
     assert!(calls.len() <= 3 * 31, "{} renewals", calls.len());
     assert_eq!(work(calls), []);
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_are_deleting_is_not_deleted_again() {
+    let world = World::new(|_, _| NodeLost(100_000, 60));
+    world
+        .create(train("job", &[("Scheduler", 1), ("Worker", 3)]))
+        .await;
+    world.pass(10).await;
+    world.delete_pod("job-worker-0").await;
+    world.pass(1).await;
+    world.network.take();
+    world
+        .edit("job", json!({"spec": {"runPolicy": {"suspend": true}}}))
+        .await;
+    world.pass(10).await;
+    assert_eq!(world.network.count("delete", "pods"), 3);
+    assert_eq!(world.pods_now().iter().filter(|p| p.ends_with('!')).count(), 4);
     world.check();
 }
 

@@ -20,7 +20,7 @@ fn b5_it_is_told_that_it_asks_too_much() {
     in_turn(&success(), |_| true, &numbers);
 }
 
-/// For ten minutes each call for one job is refused, with each of many pods.
+/// For ten minutes each call that names one job is refused; it has many pods.
 #[tokio::test(start_paused = true)]
 async fn b5_a_job_that_is_refused_for_long_holds_up_no_other() {
     let mut world = World::without_operator(|_, _| Succeeds(20));

@@ -22,6 +22,7 @@ async fn b1_the_job_changes_while_its_status_is_on_its_way() {
         edit(&world, "mxjobs", "job", label).await;
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     }
+    assert_eq!(world.network.count("list", "mxjobs"), 1, "the watch tells why");
     let tries = world.network.count("patch", "mxjobs/status");
     assert!(
         (5..=250).contains(&tries),
@@ -33,6 +34,25 @@ async fn b1_the_job_changes_while_its_status_is_on_its_way() {
     assert_eq!(world.conditions("job"), "Created Succeeded");
     assert_eq!(told(&world, "MXJobSucceeded"), 1);
     assert!(!world.status("job")["startTime"].is_null());
+}
+
+/// Of the change that a refusal is due to, no watch tells: it is asked for.
+#[tokio::test(start_paused = true)]
+async fn b1_the_job_has_changed_and_nothing_tells() {
+    let mut world = World::new(ends_well);
+    world.create(train("job", &SMALL)).await;
+    world.pass(100).await;
+    world.cluster.freeze_watches(Some("mxjobs"));
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    edit(&world, "mxjobs", "job", label).await;
+    world.network.take();
+    // The workers end.
+    world.pass(50).await;
+    assert_eq!(world.network.count("patch", "mxjobs/status"), 2);
+    assert_eq!(world.network.count("list", "mxjobs"), 1);
+    let workers = &world.status("job")["replicaStatuses"]["Worker"];
+    assert_eq!(workers["succeeded"], 2);
+    rest(&mut world).await;
 }
 
 #[test]

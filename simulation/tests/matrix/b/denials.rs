@@ -136,6 +136,26 @@ async fn b15_an_object_is_too_large() {
     one_pod_is_refused(Refused(413, "RequestEntityTooLarge")).await;
 }
 
+/// Of a hundred pods the first is refused, for what is wrong with it and not with the others.
+#[tokio::test(start_paused = true)]
+async fn b16_a_refused_object_keeps_no_other_waiting() {
+    let mut world = World::new(|_, _| Runs);
+    world.network.fault("create", "pods", 1, Refused(422, "Invalid"));
+    world
+        .create(train("job", &[("Scheduler", 1), ("Worker", 100)]))
+        .await;
+    while told(&world, "FailedCreatePod") == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    assert_eq!(
+        world.pods_now().len(),
+        100,
+        "all others are made in the same pass"
+    );
+    world.pass(10).await;
+    rest(&mut world).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn b16_an_object_is_invalid() {
     one_pod_is_refused(Refused(422, "Invalid")).await;

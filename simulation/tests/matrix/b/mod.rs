@@ -2,5 +2,6 @@
 
 mod answers;
 mod conflicts;
+mod deletes;
 mod denials;
 mod losses;

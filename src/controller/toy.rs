@@ -1,0 +1,61 @@
+//! A kind of jobs for tests of the caches.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::stored::Stored;
+use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
+use crate::{Framework, Replica, RoleKind, Topology, TrainingJob};
+
+#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "ToyJob",
+    namespaced,
+    status = "JobStatus"
+)]
+pub(super) struct ToySpec {
+    #[serde(default)]
+    specs: ReplicaSpecs,
+}
+
+impl TrainingJob for ToyJob {
+    const FRAMEWORK: Framework = Framework {
+        name: "toy",
+        controller: "toyjob-controller",
+        container: "toy",
+        port_name: "toy-port",
+        port: 1,
+        restart_policy: RestartPolicy::Never,
+        specs_field: "specs",
+        roles: &[RoleKind::new("Worker")],
+    };
+
+    fn replica_specs(&self) -> &ReplicaSpecs {
+        &self.spec.specs
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        RunPolicy::default()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref()
+    }
+
+    fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<k8s_openapi::api::core::v1::EnvVar> {
+        Vec::new()
+    }
+}
+
+/// The job `ns/job`, of this UID and version.
+pub(super) fn job(uid: &str, version: u64) -> Stored<ToyJob> {
+    serde_json::from_value(json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {},
+        "metadata": {"name": "job", "namespace": "ns", "uid": uid, "resourceVersion": version.to_string()},
+    }))
+    .unwrap()
+}
