@@ -45,6 +45,7 @@ for area in ${*:-plan mxnet apply cache validate}; do
 		;;
 	apply)
 		mutants apply src/controller/apply.rs '-p training-job-mxnet' '' --test=controller
+		mutants apply src/controller/apply.rs '-p training-job' --iterate --lib
 		mutants apply src/controller/apply.rs "$lives" --iterate --test=matrix --test=slice
 		;;
 	cache)
@@ -52,6 +53,7 @@ for area in ${*:-plan mxnet apply cache validate}; do
 		mutants cache "$cache" '-p training-job' '' --lib
 		mutants cache "$cache" '-p training-job-mxnet' --iterate --test=controller
 		mutants cache "$cache" "$lives" --iterate --test=matrix --test=slice
+		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	validate)
 		mutants validate 'src/validate/**' '-p training-job' '' --lib

@@ -104,9 +104,25 @@ impl<C: Child> Resource for Seen<C> {
 
 #[cfg(test)]
 mod tests {
-    use crate::observed::{Phase, PodRecord};
+    use kube::Resource;
+
+    use crate::observed::{Phase, PodRecord, ServiceRecord};
 
     use super::Seen;
+
+    #[test]
+    fn what_is_seen_of_an_object_is_where_the_object_is() {
+        let pod = (
+            Seen::<PodRecord>::kind(&()),
+            Seen::<PodRecord>::url_path(&(), Some("ns")),
+        );
+        assert_eq!(pod, ("Pod".into(), "/api/v1/namespaces/ns/pods".to_owned()));
+        let service = (
+            Seen::<ServiceRecord>::kind(&()),
+            Seen::<ServiceRecord>::url_path(&(), None),
+        );
+        assert_eq!(service, ("Service".into(), "/api/v1/services".to_owned()));
+    }
 
     #[test]
     fn nothing_but_what_is_kept_can_make_a_pod_unreadable() {
