@@ -142,6 +142,8 @@ mod topology;
 pub mod validate;
 mod version;
 mod watch;
+#[cfg(test)]
+mod watch_tests;
 
 #[cfg(feature = "local")]
 pub mod local;

@@ -269,6 +269,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_pod_is_unscheduled_if_that_is_what_a_condition_says() {
+        let waits = |type_: &str, status: &str| {
+            let condition =
+                serde_json::json!({"type": type_, "status": status, "reason": "Why", "message": "m"});
+            let pod = serde_json::json!({"metadata": {}, "status": {"conditions": [condition]}});
+            PodRecord::from(&serde_json::from_value::<Pod>(pod).unwrap()).unscheduled
+        };
+        assert_eq!(waits("PodScheduled", "False"), Some(("Why".into(), "m".into())));
+        assert_eq!(waits("PodScheduled", "True"), None);
+        assert_eq!(waits("Ready", "False"), None);
+    }
+
+    #[test]
     fn long_messages_lose_their_beginning_between_characters() {
         let message = cut("é".repeat(MAX_MESSAGE));
         assert_eq!(

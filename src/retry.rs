@@ -124,6 +124,28 @@ mod tests {
     }
 
     #[test]
+    fn jobs_that_fail_together_do_not_come_back_together() {
+        let waits: std::collections::BTreeSet<_> = (0..100).map(|job| backoff(1, job)).collect();
+        assert!(waits.len() > 50, "{waits:?}");
+        assert!(waits.last() > Some(&Duration::from_millis(600)), "{waits:?}");
+        assert_eq!(millis(Duration::from_millis(1_234)), 1_234);
+    }
+
+    #[test]
+    fn a_refusal_without_words_is_told_in_the_clients() {
+        let said = |message: &str| {
+            let status = Status {
+                message: message.to_owned(),
+                reason: "Gone".to_owned(),
+                ..Status::default()
+            };
+            CallError::from(kube::Error::Api(Box::new(status))).message()
+        };
+        assert_eq!(said("no"), "no");
+        assert!(said("").contains("Gone"), "{}", said(""));
+    }
+
+    #[test]
     fn a_server_is_left_alone_as_long_as_it_asks_for_but_not_for_ever() {
         let error = |details: serde_json::Value| {
             let status = serde_json::json!({
