@@ -282,6 +282,45 @@ mod tests {
     }
 
     #[test]
+    fn what_the_kubelet_says_is_kept_and_what_says_nothing_is_not() {
+        let pod = |status: serde_json::Value| {
+            let pod = serde_json::json!({"metadata": {}, "status": status});
+            PodRecord::from(&serde_json::from_value::<Pod>(pod).unwrap())
+        };
+        let phases = [
+            ("Pending", Phase::Pending),
+            ("Running", Phase::Running),
+            ("Succeeded", Phase::Succeeded),
+            ("Failed", Phase::Failed),
+            ("Unknown", Phase::Unknown),
+            ("Dreaming", Phase::Pending),
+        ];
+        for (text, phase) in phases {
+            assert_eq!(pod(serde_json::json!({"phase": text})).phase, phase, "{text}");
+        }
+        let end = |signal: i32, text: &str| {
+            let end = serde_json::json!({"exitCode": 3, "signal": signal, "reason": text, "message": text});
+            let container = serde_json::json!({"name": "c", "image": "", "imageID": "", "ready": false,
+                "restartCount": 0, "state": {"terminated": end}});
+            let pod = pod(serde_json::json!({"containerStatuses": [container]}));
+            pod.containers[0].ended.clone().unwrap()
+        };
+        let told = Termination {
+            exit_code: 3,
+            signal: Some(9),
+            reason: Some("why".to_owned()),
+            message: Some("why".to_owned()),
+            finished_at: None,
+        };
+        assert_eq!(end(9, "why"), told);
+        let silent = Termination {
+            exit_code: 3,
+            ..Termination::default()
+        };
+        assert_eq!(end(0, ""), silent);
+    }
+
+    #[test]
     fn long_messages_lose_their_beginning_between_characters() {
         let message = cut("é".repeat(MAX_MESSAGE));
         assert_eq!(
