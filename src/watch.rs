@@ -95,7 +95,8 @@ impl Trouble {
     fn needs_list(&self) -> bool {
         match self {
             Self::Call(error) => error.code() == Some(410),
-            Self::Stream(kube::Error::Api(status)) => status.code == 410,
+            // The client takes every line that is no event for a status, also one that has nothing of a status.
+            Self::Stream(kube::Error::Api(status)) => matches!(status.code, 0 | 410),
             Self::Told(status) => status.code == 410,
             // A server that was set back to a backup knows nothing of the versions that came after it.
             Self::Stream(kube::Error::SerdeError(_)) | Self::WentBack | Self::Mute => true,

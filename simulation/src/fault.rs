@@ -11,6 +11,8 @@ pub enum Fault {
     Garbled(u16, &'static str),
     /// It is refused with 429, and `Retry-After` says this.
     Throttled(&'static str),
+    /// It is refused with 429, and the status in the answer asks for so many seconds.
+    Busy(u32),
     /// The connection breaks before it arrives.
     Reset,
     /// It takes effect, and the connection breaks before the answer.

@@ -284,6 +284,11 @@ impl Pending {
                 answer.headers_mut().insert(http::header::RETRY_AFTER, value);
                 Ok(answer)
             }
+            Some(Fault::Busy(seconds)) => {
+                let mut status = status("Failure", 429, "TooManyRequests");
+                status["details"] = json!({"retryAfterSeconds": seconds});
+                text(429, status.to_string())
+            }
             Some(Fault::Reset) => Err(reset()),
             Some(Fault::ResetAfter) => {
                 self.arrive().await?;

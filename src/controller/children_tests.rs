@@ -5,7 +5,7 @@ use serde_json::json;
 use super::children::Children;
 use super::clock::SystemClock;
 use super::seen::Seen;
-use crate::observed::PodRecord;
+use crate::observed::{Phase, PodRecord};
 use crate::version::Version;
 
 type Pod = Seen<PodRecord>;
@@ -287,4 +287,38 @@ fn a_pod_of_another_namespace_says_nothing_of_a_job_whose_uid_it_names() {
     children.deleted::<PodRecord>(&foreign);
     assert_eq!(held(&children, "j"), ["a/1"]);
     assert!(completed(&children, "j").is_empty());
+}
+
+#[test]
+fn a_child_that_is_given_to_another_job_is_that_jobs_alone() {
+    let mut children = listed(&[pod("a", "1", "j", 5)]);
+    let concerned = children.applied::<PodRecord>(&pod("a", "1", "k", 11));
+    let owners: Vec<_> = concerned.iter().map(|owner| owner.uid.as_str()).collect();
+    assert_eq!(owners, ["k", "j"]);
+    assert_eq!(
+        (held(&children, "j"), held(&children, "k")),
+        (vec![], vec!["a/1".to_owned()])
+    );
+    children.deleted::<PodRecord>(&pod("a", "1", "k", 12));
+    assert!(children.is_empty());
+}
+
+#[test]
+fn what_is_said_to_be_absent_is_the_object_that_was_asked_for() {
+    let mut children = listed(&[pod("a", "2", "j", 5)]);
+    let sent = children.sent::<PodRecord>();
+    children.absent::<PodRecord>("ns", "a", "1", sent);
+    assert_eq!(held(&children, "j"), ["a/2"], "its successor");
+    children.absent::<PodRecord>("ns", "a", "2", sent);
+    assert!(held(&children, "j").is_empty());
+}
+
+#[test]
+fn of_two_answers_during_a_list_the_newer_one_counts() {
+    let mut children = listed(&[]);
+    children.list_begins::<PodRecord>();
+    answer(&mut children, &in_phase("a", "1", "j", 19, "Succeeded"));
+    answer(&mut children, &in_phase("a", "1", "j", 17, "Running"));
+    let phase = children.observe("ns", "j").pods["a"].phase;
+    assert_eq!(phase, Phase::Succeeded);
 }

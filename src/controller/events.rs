@@ -220,6 +220,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_done_is_told_by_ten_names_at_most() {
+        let told = |count: usize| {
+            let applied = Applied {
+                deleted_services: (0..count).map(|n| format!("s{n}")).collect(),
+                ..Applied::default()
+            };
+            of_applied(&applied)
+                .into_iter()
+                .map(|e| e.message)
+                .collect::<Vec<_>>()
+        };
+        let ten = "Deleted services: s0, s1, s2, s3, s4, s5, s6, s7, s8, s9";
+        assert_eq!(told(0), [""; 0]);
+        assert_eq!(told(1), ["Deleted service: s0"]);
+        assert_eq!(told(10), [ten]);
+        assert_eq!(told(13), [format!("{ten} and 3 more")]);
+    }
+
+    #[test]
     fn failures_are_told_of_once_for_each_kind_and_cause() {
         let failure = |kind, creating, name: &str, problem| ApplyFailure {
             kind,

@@ -43,7 +43,6 @@ impl Lists {
             answered: BTreeSet::new(),
             version: Version::default(),
         });
-        self.seen = Version::default();
     }
 
     /// A page of the list has come, of this version.

@@ -15,6 +15,8 @@ use super::report::Written;
 pub(super) struct Memory {
     /// Passes in a row that failed.
     pub(super) errors: u32,
+    /// Until when no call is to be made for it: a server that is asked too much said so.
+    pub(super) left_alone_until: Option<Instant>,
     /// When children were made.
     pub(super) pace: Pace,
     /// When the status was written.

@@ -168,6 +168,10 @@ impl<J: TrainingJob> KindOf<J> {
         let uid = super::jobs::uid(&*stored);
         let mut memory = self.memory().get(&uid).cloned().unwrap_or_default();
         let begun = Instant::now();
+        if let Some(at) = memory.left_alone_until.filter(|at| *at > begun) {
+            shared.queue.add_at(key.clone(), at);
+            return;
+        }
         // One job's bug must not stop the others.
         let end = AssertUnwindSafe(self.steps(shared, &stored, &mut memory))
             .catch_unwind()
@@ -190,6 +194,7 @@ impl<J: TrainingJob> KindOf<J> {
             }
             End::Failed(problem, wake) => {
                 memory.errors = memory.errors.saturating_add(1);
+                memory.left_alone_until = problem.retry_after.map(|wait| Instant::now() + wait);
                 let wait = backoff(memory.errors, key).max(problem.retry_after.unwrap_or_default());
                 tracing::warn!(
                     kind = self.name(),

@@ -7,6 +7,7 @@
 mod answers;
 mod costs;
 mod crashes;
+mod events;
 mod identity;
 mod lives;
 mod watches;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use training_job::memory::Versions;
-use training_job_simulation::fault::Fault::{Lost, Refused};
+use training_job_simulation::fault::Fault::{Lost, Refused, Slow};
 use training_job_simulation::kubelet::Fate::{self, Runs, Succeeds};
 use training_job_simulation::world::{SMALL, World, train, with};
 
@@ -188,4 +188,22 @@ async fn a_server_that_was_set_back_is_listed_anew() {
         assert_eq!(world.pods_now().len(), 4, "{versions:?}");
         world.check();
     }
+}
+
+/// Of its own write it knows by the answer: the watch dies while the write is under way.
+#[tokio::test(start_paused = true)]
+async fn what_it_has_written_it_goes_on_from() {
+    let world = World::new(|_, _| Runs);
+    world.create(train("job", &SMALL)).await;
+    world.pass(10).await;
+    world.network.fault("patch", "mxjobs/status", 1, Slow(2_000, 0));
+    world
+        .edit("job", json!({"spec": {"runPolicy": {"suspend": true}}}))
+        .await;
+    world.pass(1).await;
+    world.cluster.freeze_watches(Some("mxjobs"));
+    world.pass(10).await;
+    assert!(world.conditions("job").ends_with("Suspended"));
+    assert_eq!(world.pods_now(), [""; 0]);
+    world.check();
 }

@@ -1,14 +1,15 @@
 //! Servers that are busy or broken, and answers that say nothing.
 
 use serde_json::json;
-use training_job_simulation::fault::Fault::{Garbled, Nonsense, Refused, Slow, Status, Throttled, Truncated};
+use training_job_simulation::fault::Fault::{
+    Busy, Garbled, Nonsense, Refused, Slow, Status, Throttled, Truncated,
+};
 use training_job_simulation::kubelet::Fate::Succeeds;
 use training_job_simulation::world::{SMALL, World, train, with};
 
-use crate::stage::{everywhere, in_turn, reads, rest, restart, success, writes};
+use crate::stage::{edit, everywhere, in_turn, reads, rest, restart, success, writes};
 
-/// That the wait which is asked for is kept is tested on a real API server: it is the process that reads the
-/// header.
+/// That a header's wait is kept is tested on a real API server: it is the process that reads it.
 #[test]
 fn b5_it_is_told_that_it_asks_too_much() {
     let numbers = [
@@ -18,6 +19,33 @@ fn b5_it_is_told_that_it_asks_too_much() {
         Throttled("99999999999999999999"),
     ];
     in_turn(&success(), |_| true, &numbers);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b5_the_wait_that_is_asked_for_is_kept() {
+    let calls = [
+        ("create", "pods"),
+        ("create", "services"),
+        ("patch", "mxjobs/status"),
+    ];
+    for (verb, resource) in calls {
+        let mut world = World::new(|_, _| Succeeds(200));
+        world.network.fault(verb, resource, 1, Busy(20));
+        world.create(train("job", &SMALL)).await;
+        while world.network.count(verb, resource) == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        world.network.take();
+        // Whatever happens to the job meanwhile.
+        let label = json!({"metadata": {"labels": {"a": "b"}}});
+        edit(&world, "mxjobs", "job", label).await;
+        world.pass(19).await;
+        let calls = world.network.take();
+        assert_eq!(calls, [], "{verb} {resource}");
+        world.pass(6).await;
+        assert!(world.network.count(verb, resource) > 0, "{verb} {resource}");
+        rest(&mut world).await;
+    }
 }
 
 /// For ten minutes each call that names one job is refused; it has many pods.

@@ -90,6 +90,28 @@ async fn b2_what_it_has_made_is_there_already() {
     }
 }
 
+/// It was made by a call whose answer was lost, no watch tells of it, and somebody deletes it, which takes a minute.
+#[tokio::test(start_paused = true)]
+async fn b2_what_it_has_made_is_there_and_is_going() {
+    let world = World::new(|_, _| NodeLost(100_000, 60));
+    world.pass(5).await;
+    world.network.fault("create", "pods", 1, Unanswered);
+    world.cluster.freeze_watches(Some("pods"));
+    world.create(train("job", &[("Worker", 1)])).await;
+    world.pass(10).await;
+    world.delete_pod("job-worker-0").await;
+    world.pass(50).await;
+    assert!(world.network.count("create", "pods") > 1);
+    assert_eq!(
+        told(&world, "SuccessfulCreatePod"),
+        0,
+        "that pod is not the one it needs"
+    );
+    world.pass(100).await;
+    assert_eq!(made(&world, "pods job-worker-0"), (2, 1));
+    world.check();
+}
+
 /// An object of this name that is not the job's.
 fn stranger(plural: &str, name: &str, owner: &Value) -> Value {
     let owners = if owner.is_null() {

@@ -1,8 +1,9 @@
 //! Answers, or calls, that do not arrive.
 
+use serde_json::json;
 use training_job_simulation::fault::Fault::{Garbled, Late, Lost, Reset, ResetAfter, Unanswered};
 use training_job_simulation::kubelet::Fate::Succeeds;
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::world::{SMALL, World, train, with};
 
 use crate::stage::{PAIR, ends_well, everywhere, made, reads, remove, rest, restart, success, writes};
 
@@ -96,4 +97,27 @@ async fn b7_an_end_takes_effect_and_nothing_tells() {
         assert_eq!(made(&world, "pods job-worker-0").0, 1);
         rest(&mut world).await;
     }
+}
+
+/// The job has outlived its time, and nothing tells that its deletion has taken effect.
+#[tokio::test(start_paused = true)]
+async fn b7_the_deletion_of_a_job_takes_effect_and_nothing_tells() {
+    let mut world = World::new(ends_well);
+    let short = json!({"runPolicy": {"ttlSecondsAfterFinished": 60}});
+    world.create(with(train("job", &PAIR), short)).await;
+    world.pass(220).await;
+    assert!(world.conditions("job").ends_with("Succeeded"));
+    world.cluster.freeze_watches(Some("mxjobs"));
+    world
+        .network
+        .fault("delete", "mxjobs", 1, Garbled(504, "Timeout"));
+    world.network.take();
+    world.pass(100).await;
+    assert_eq!(world.network.count("delete", "mxjobs"), 1);
+    assert_eq!(
+        world.network.count("list", "mxjobs"),
+        1,
+        "it asks what became of it"
+    );
+    rest(&mut world).await;
 }
