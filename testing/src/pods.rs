@@ -74,6 +74,18 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         });
     }
 
+    /// Its kubelet, an old one, takes it away for this reason and sets no condition; its container ends with this code.
+    pub fn ends_as_it_is_taken(self, reason: &str, code: i32) {
+        let Self { world, name } = self;
+        PodHandle {
+            world: &mut *world,
+            name: name.clone(),
+        }
+        .exits(code);
+        let status = PodHandle { world, name }.status();
+        status.as_mut().expect("it has ended").reason = Some(reason.to_owned());
+    }
+
     /// A drain or preemption ends it: its container ends with 1 at the SIGTERM, and the pod tells why.
     pub fn disrupted(self) {
         let world = self.world;

@@ -29,6 +29,30 @@ fn a_drained_pod_is_judged_by_the_drain_and_not_by_its_exit_code() {
 }
 
 #[test]
+fn a_pod_that_is_taken_away_without_a_condition_is_judged_by_the_reason() {
+    let taken = [
+        "Evicted",
+        "Preempting",
+        "Preempted",
+        "NodeLost",
+        "NodeAffinity",
+        "NodeShutdown",
+        "Shutdown",
+        "Terminated",
+    ];
+    for (reason, then) in taken
+        .map(|r| (r, "Restarting"))
+        .into_iter()
+        .chain([("Whim", "Failed")])
+    {
+        let mut w = World::train("Worker=1:ExitCode", "backoffLimit: 3").started();
+        w.pod("worker-0").ends_as_it_is_taken(reason, 1);
+        assert_eq!(w.settle().state(), ["Created", then], "{reason}");
+        assert_eq!(w.status().failure.unwrap().reason, reason);
+    }
+}
+
+#[test]
 fn a_terminating_pod_is_neither_active_nor_failed() {
     let mut w = World::train("Scheduler=1 Worker=2", "").started();
     w.pod("worker-0").deleted_by_user();

@@ -113,6 +113,16 @@ fn a_role_restarts_as_one() {
         ),
         (2, 1, 0)
     );
+    // Two replicas of one role are one restart.
+    w.reap().settle();
+    w.all_running();
+    w.pod("worker-0").exits(1);
+    w.pod("worker-1").exits(1);
+    w.settle();
+    assert_eq!(
+        (w.status().restart_count, w.status().recovery.roles["Worker"]),
+        (4, 3)
+    );
 }
 
 #[test]
