@@ -195,8 +195,10 @@ async fn a_version_that_is_too_old_is_one_however_it_is_told() {
 #[tokio::test(start_paused = true)]
 async fn after_an_event_that_cannot_be_read_only_a_list_helps() {
     let event = json!({"type": "ADDED", "object": {"kind": "ConfigMap", "metadata": {"name": 3}}});
-    let made = verbs(vec![Reply::list("7", ""), Reply::watch(vec![(5, event)], None)]).await;
-    assert_eq!(made, [(0, "list"), (0, "watch"), (5, "list")]);
+    for line in [event, json!("no event at all")] {
+        let made = verbs(vec![Reply::list("7", ""), Reply::watch(vec![(5, line)], None)]).await;
+        assert_eq!(made, [(0, "list"), (0, "watch"), (5, "list")]);
+    }
 }
 
 /// Its watches end in time and tell nothing: the version that is asked for may be one that is yet to come.
