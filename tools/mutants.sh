@@ -1,5 +1,5 @@
 #!/bin/sh
-# Mutation tests of the rules, by area: plan, validate, apply, cache, mxnet. All of them if none is named.
+# Mutation tests of the rules, by area: plan, validate, apply, cache, watch, mxnet. All of them if none is named.
 #
 # Each mutant is built in a worktree of HEAD, first with the tests that most likely notice it. Those that live are
 # tried again with all tests that need neither a control plane nor MXNet. target/mutants/AREA has the reports.
@@ -33,7 +33,7 @@ both="-p training-job -p training-job-mxnet"
 kinds="$both -p training-job-tensorflow -p training-job-xgboost"
 # Simulated lives, with whatever may go wrong in them.
 lives="-p training-job-simulation"
-for area in ${*:-plan mxnet apply cache validate}; do
+for area in ${*:-plan mxnet apply cache watch validate}; do
 	case $area in
 	plan)
 		mutants plan 'src/plan/**' '-p training-job-mxnet' '' --test=life
@@ -54,6 +54,12 @@ for area in ${*:-plan mxnet apply cache validate}; do
 		mutants cache "$cache" '-p training-job-mxnet' --iterate --test=controller
 		mutants cache "$cache" "$lives" --iterate --test=matrix --test=slice
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
+		;;
+	watch)
+		watch='src/{watch,retry,version,observed,controller/pace,controller/report,controller/child,controller/stored,controller/operator,controller/events}.rs'
+		mutants watch "$watch" '-p training-job' '' --lib
+		mutants watch "$watch" '-p training-job-mxnet' --iterate --test=life --test=controller
+		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice
 		;;
 	validate)
 		mutants validate 'src/validate/**' '-p training-job' '' --lib
