@@ -205,7 +205,7 @@ impl<J: TrainingJob> KindOf<J> {
                     "a pass failed"
                 );
                 let again = Instant::now() + wait;
-                // Time limits are kept whatever else fails.
+                // Time limits are kept whatever else fails, unless the server is to be left alone.
                 shared
                     .queue
                     .add_at(key.clone(), wake.map_or(again, |at| at.min(again)));
