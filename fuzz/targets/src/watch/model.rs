@@ -85,9 +85,6 @@ impl Object for Job {
     fn counts(&self) -> bool {
         self.0.name.is_some()
     }
-    fn is_predecessor(&self, _: &Self) -> bool {
-        false
-    }
     fn last_of(self, held: Self) -> Self {
         held
     }
