@@ -263,3 +263,13 @@ fn a_question_from_before_a_list_is_to_be_asked_again() {
     );
     assert_eq!(held(&jobs).unwrap(), "a@5");
 }
+
+#[test]
+fn what_is_no_object_is_no_job() {
+    for value in [json!([{"name": "job"}, {}, {}]), json!([]), json!(5), json!(null)] {
+        assert!(
+            serde_json::from_value::<Stored<ToyJob>>(value.clone()).is_err(),
+            "{value}"
+        );
+    }
+}

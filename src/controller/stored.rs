@@ -40,9 +40,11 @@ pub(super) enum Stored<J> {
 impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut value = Value::deserialize(deserializer)?;
-        if let Some(object) = value.as_object_mut()
-            && object.get("spec").is_none_or(Value::is_null)
-        {
+        // Derived code would read a list of fields without their names as well.
+        let Some(object) = value.as_object_mut() else {
+            return Err(D::Error::custom("it is no object"));
+        };
+        if object.get("spec").is_none_or(Value::is_null) {
             // What it lacks is then told as a mistake in its fields.
             object.insert("spec".to_owned(), Value::Object(Map::new()));
         }
