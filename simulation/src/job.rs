@@ -189,6 +189,16 @@ pub fn is_complete(job: &Value, child: &str) -> bool {
         .any(|(_, text)| text.as_str().is_some_and(|t| t.split(',').any(within)))
 }
 
+/// A pod or service with this metadata, which no operator made.
+pub fn foreign(plural: &str, metadata: &Value) -> Value {
+    let (kind, spec) = if plural == "pods" {
+        ("Pod", json!({"containers": [{"name": "c", "image": "i"}]}))
+    } else {
+        ("Service", json!({"clusterIP": "None"}))
+    };
+    json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec})
+}
+
 /// The UID of the object's controller.
 pub fn controller(object: &Value) -> Option<&str> {
     let owners = object["metadata"]["ownerReferences"].as_array()?;

@@ -377,12 +377,7 @@ pub async fn perform(cluster: &Cluster, jobs: &[JobPlan], deed: &Deed) -> u16 {
         Deed::Quota(most) => quota(cluster, *most).await,
         Deed::Foreign(plural, name) => {
             let meta = json!({"name": name, "labels": {"made-by": "somebody-else"}});
-            let object = if *plural == "pods" {
-                json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta,
-                    "spec": {"containers": [{"name": "c", "image": "i"}]}})
-            } else {
-                json!({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"clusterIP": "None"}})
-            };
+            let object = job::foreign(plural, &meta);
             wire::send(cluster, Method::POST, &wire::path(plural, ""), &object)
                 .await
                 .0

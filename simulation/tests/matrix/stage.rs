@@ -193,23 +193,12 @@ pub(crate) async fn make(world: &World, plural: &str, object: Value) {
 /// Makes so many pods that look like ours, and are nobody's, that a list of all has two pages.
 pub(crate) async fn fill_a_page(world: &World) {
     for number in 0..500 {
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": format!("a-{number}"),
-                "labels": {"training.kubeflow.org/operator-name": "mxjob-controller"},
-            },
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        let metadata = json!({
+            "name": format!("a-{number}"),
+            "labels": {"training.kubeflow.org/operator-name": "mxjob-controller"},
         });
-        make(world, "pods", pod).await;
+        make(world, "pods", job::foreign("pods", &metadata)).await;
     }
-}
-
-/// Makes a pod of this name that is nobody's.
-pub(crate) async fn fill_name(world: &World, plural: &str, name: &str) {
-    let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-        "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    make(world, plural, object).await;
 }
 
 /// Merges a patch into an object.

@@ -119,13 +119,7 @@ fn stranger(plural: &str, name: &str, owner: &Value) -> Value {
     } else {
         json!([owner])
     };
-    let metadata = json!({"name": name, "ownerReferences": owners});
-    if plural == "pods" {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
-            "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    } else {
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": "None"}})
-    }
+    job::foreign(plural, &json!({"name": name, "ownerReferences": owners}))
 }
 
 /// The job says so by an event, not by a condition: it may be gone the next moment, and the other replicas run.

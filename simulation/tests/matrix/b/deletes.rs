@@ -2,10 +2,11 @@
 
 use serde_json::json;
 use training_job_simulation::fault::Fault::{self, Garbled, Refused, Status};
+use training_job_simulation::job;
 use training_job_simulation::kubelet::Fate::Runs;
 use training_job_simulation::world::{SMALL, World, train};
 
-use crate::stage::{edit, fill_name, made, remove, rest, told, worker};
+use crate::stage::{edit, made, make, remove, rest, told, worker};
 
 /// A job of which everything runs, and is known to; of its pods or services no watch tells from now on.
 async fn world(frozen: &str) -> World {
@@ -70,7 +71,8 @@ async fn b10_a_status_that_speaks_of_failure_is_none() {
 async fn b13_what_it_deletes_has_made_room_for_another() {
     let mut world = world("pods").await;
     assert!(remove(&world, "pods", "job-worker-1").await);
-    fill_name(&world, "pods", "job-worker-1").await;
+    let another = job::foreign("pods", &json!({"name": "job-worker-1"}));
+    make(&world, "pods", another).await;
     shrink(&world).await;
     world.pass(100).await;
     assert_eq!(calls(&world, "pods"), (1, 1));
