@@ -266,15 +266,21 @@ fn cut(message: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    /// What is kept of a pod with this status.
+    fn pod(status: &Value) -> PodRecord {
+        let pod = json!({"metadata": {}, "status": status});
+        PodRecord::from(&serde_json::from_value::<Pod>(pod).unwrap())
+    }
 
     #[test]
     fn a_pod_is_unscheduled_if_that_is_what_a_condition_says() {
         let waits = |type_: &str, status: &str| {
-            let condition =
-                serde_json::json!({"type": type_, "status": status, "reason": "Why", "message": "m"});
-            let pod = serde_json::json!({"metadata": {}, "status": {"conditions": [condition]}});
-            PodRecord::from(&serde_json::from_value::<Pod>(pod).unwrap()).unscheduled
+            let condition = json!({"type": type_, "status": status, "reason": "Why", "message": "m"});
+            pod(&json!({"conditions": [condition]})).unscheduled
         };
         assert_eq!(waits("PodScheduled", "False"), Some(("Why".into(), "m".into())));
         assert_eq!(waits("PodScheduled", "True"), None);
@@ -283,10 +289,6 @@ mod tests {
 
     #[test]
     fn what_the_kubelet_says_is_kept_and_what_says_nothing_is_not() {
-        let pod = |status: serde_json::Value| {
-            let pod = serde_json::json!({"metadata": {}, "status": status});
-            PodRecord::from(&serde_json::from_value::<Pod>(pod).unwrap())
-        };
         let phases = [
             ("Pending", Phase::Pending),
             ("Running", Phase::Running),
@@ -296,13 +298,13 @@ mod tests {
             ("Dreaming", Phase::Pending),
         ];
         for (text, phase) in phases {
-            assert_eq!(pod(serde_json::json!({"phase": text})).phase, phase, "{text}");
+            assert_eq!(pod(&json!({"phase": text})).phase, phase, "{text}");
         }
         let end = |signal: i32, text: &str| {
-            let end = serde_json::json!({"exitCode": 3, "signal": signal, "reason": text, "message": text});
-            let container = serde_json::json!({"name": "c", "image": "", "imageID": "", "ready": false,
+            let end = json!({"exitCode": 3, "signal": signal, "reason": text, "message": text});
+            let container = json!({"name": "c", "image": "", "imageID": "", "ready": false,
                 "restartCount": 0, "state": {"terminated": end}});
-            let pod = pod(serde_json::json!({"containerStatuses": [container]}));
+            let pod = pod(&json!({"containerStatuses": [container]}));
             pod.containers[0].ended.clone().unwrap()
         };
         let told = Termination {

@@ -76,6 +76,20 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
 
     /// Its kubelet, an old one, takes it away for this reason and sets no condition; its container ends with this code.
     pub fn ends_as_it_is_taken(self, reason: &str, code: i32) {
+        self.exited(code).reason = Some(reason.to_owned());
+    }
+
+    /// A drain or preemption ends it: its container ends with 1 at the SIGTERM, and the pod tells why.
+    pub fn disrupted(self) {
+        self.exited(1).conditions = Some(vec![PodCondition {
+            type_: "DisruptionTarget".to_owned(),
+            status: "True".to_owned(),
+            ..PodCondition::default()
+        }]);
+    }
+
+    /// The framework's container ends with this code. Returns the pod's status, to say more.
+    fn exited(self, code: i32) -> &'w mut PodStatus {
         let Self { world, name } = self;
         PodHandle {
             world: &mut *world,
@@ -83,29 +97,7 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         }
         .exits(code);
         let status = PodHandle { world, name }.status();
-        status.as_mut().expect("it has ended").reason = Some(reason.to_owned());
-    }
-
-    /// A drain or preemption ends it: its container ends with 1 at the SIGTERM, and the pod tells why.
-    pub fn disrupted(self) {
-        let world = self.world;
-        PodHandle {
-            world: &mut *world,
-            name: self.name.clone(),
-        }
-        .exits(1);
-        let status = PodHandle {
-            world,
-            name: self.name,
-        }
-        .status()
-        .as_mut()
-        .unwrap();
-        status.conditions = Some(vec![PodCondition {
-            type_: "DisruptionTarget".to_owned(),
-            status: "True".to_owned(),
-            ..PodCondition::default()
-        }]);
+        status.as_mut().expect("it has ended")
     }
 
     /// The kubelet restarts the framework's container, which ended with this code.
