@@ -49,7 +49,7 @@ pub(crate) enum Event<K> {
     Page(Version),
     /// The list names an object.
     Listed(K),
-    /// The list is complete, as of this version.
+    /// The list is complete.
     ListEnds,
     /// An object is new or has changed.
     Applied(K),
