@@ -154,7 +154,7 @@ fn what_is_not_a_job_is_held_all_the_same() {
                 "in the words of validation"
             );
         }
-        Stored::Job(job) => panic!("{job:?}"),
+        Stored::Job { job, .. } => panic!("{job:?}"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -18,14 +18,19 @@ use crate::api::JobStatus;
 use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan};
-use crate::validate::{Settings, schema, validate};
+use crate::validate::{Settings, schema, validate, validate_again};
 
 /// A job, or what can be said of an object of its kind that does not decode. One such object must
 /// not hide the others in a list.
 #[derive(Clone, Debug)]
 pub(super) enum Stored<J> {
     /// A job.
-    Job(Box<J>),
+    Job {
+        /// The job.
+        job: Box<J>,
+        /// Whether it is valid, once that is known.
+        valid: OnceLock<()>,
+    },
     /// An object that is not a job of this kind, whatever it says.
     Unreadable {
         /// Its metadata.
@@ -49,7 +54,10 @@ impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
             object.insert("spec".to_owned(), Value::Object(Map::new()));
         }
         match J::deserialize(&value) {
-            Ok(job) => Ok(Self::Job(Box::new(job))),
+            Ok(job) => Ok(Self::Job {
+                job: Box::new(job),
+                valid: OnceLock::new(),
+            }),
             Err(error) => {
                 let part = |name| value.get(name).cloned().unwrap_or_default();
                 Ok(Self::Unreadable {
@@ -66,7 +74,7 @@ impl<J: TrainingJob> Stored<J> {
     /// Its status.
     pub(super) fn status(&self) -> JobStatus {
         match self {
-            Self::Job(job) => job.status().cloned().unwrap_or_default(),
+            Self::Job { job, .. } => job.status().cloned().unwrap_or_default(),
             Self::Unreadable { status, .. } => (**status).clone(),
         }
     }
@@ -87,13 +95,23 @@ impl<J: TrainingJob> Stored<J> {
         let name = self.meta().name.as_deref().unwrap_or_default();
         match self {
             Self::Unreadable { error, .. } => plan::invalid(&kind, name, old, None, error, now),
-            Self::Job(job) => match validate(&**job, settings) {
-                Ok(valid) => plan::plan(&valid, observed, now),
-                Err(errors) => {
-                    let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);
-                    plan::invalid(&kind, name, old, ttl, &errors.to_string(), now)
+            Self::Job { job, valid } => {
+                // The settings stay as they are as long as the process lives.
+                let checked = match valid.get() {
+                    None => validate(&**job, settings),
+                    Some(()) => validate_again(&**job, settings),
+                };
+                match checked {
+                    Ok(sound) => {
+                        valid.get_or_init(|| ());
+                        plan::plan(&sound, observed, now)
+                    }
+                    Err(errors) => {
+                        let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);
+                        plan::invalid(&kind, name, old, ttl, &errors.to_string(), now)
+                    }
                 }
-            },
+            }
         }
     }
 }
@@ -139,14 +157,14 @@ impl<J: TrainingJob> Resource for Stored<J> {
 
     fn meta(&self) -> &ObjectMeta {
         match self {
-            Self::Job(job) => job.meta(),
+            Self::Job { job, .. } => job.meta(),
             Self::Unreadable { meta, .. } => meta,
         }
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         match self {
-            Self::Job(job) => job.meta_mut(),
+            Self::Job { job, .. } => job.meta_mut(),
             Self::Unreadable { meta, .. } => meta,
         }
     }

@@ -90,6 +90,31 @@ pub struct Policy {
 /// # Errors
 /// All of the job's field errors at once.
 pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<ValidJob<'a, J>, FieldErrors> {
+    check(job, settings, check_whole)
+}
+
+/// The same for a job that was found valid before: what asks for the replicas' environments, which takes longest,
+/// is not asked again.
+pub(crate) fn validate_again<'a, J: TrainingJob>(
+    job: &'a J,
+    settings: &Settings,
+) -> Result<ValidJob<'a, J>, FieldErrors> {
+    check(job, settings, |_, _, _| {})
+}
+
+/// What is checked once all fields are fine by themselves.
+type CheckWhole<J> = fn(&J, &Topology<'_>, &mut FieldErrors);
+
+fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    check_environment(job, topology, errors);
+    job.validate(topology, errors);
+}
+
+fn check<'a, J: TrainingJob>(
+    job: &'a J,
+    settings: &Settings,
+    check_whole: CheckWhole<J>,
+) -> Result<ValidJob<'a, J>, FieldErrors> {
     let mut errors = FieldErrors::default();
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
@@ -109,8 +134,7 @@ pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<V
     };
     check_host_names(&topology, &mut errors);
     if errors.is_empty() {
-        check_environment(job, &topology, &mut errors);
-        job.validate(&topology, &mut errors);
+        check_whole(job, &topology, &mut errors);
     }
     if !errors.is_empty() {
         return Err(errors);
