@@ -1,11 +1,12 @@
 //! What happened in a run, line by line: the run's identity.
 
+use std::fmt::{self, Display, Formatter};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
 use tokio::time::Instant;
-use training_job::memory::Change;
+use training_job::memory::{Change, Object};
 
+use crate::job;
 use crate::random::Hash;
 
 /// The log of one run. Clones are handles to the same log.
@@ -43,7 +44,7 @@ impl History {
     }
 
     /// Adds a line.
-    pub fn note(&self, text: impl std::fmt::Display) {
+    pub fn note(&self, text: impl Display) {
         use std::fmt::Write;
         let now = self.now();
         let mut log = self.log();
@@ -52,12 +53,18 @@ impl History {
         log.lines += 1;
     }
 
-    /// Adds a line for a change of what is stored.
-    pub fn change(&self, change: &Change, by: &str) {
+    /// Adds a line for a change of what is stored, which this operator made, or others.
+    pub fn change(&self, change: &Change, operator: Option<usize>) {
         let (verb, kind, name) = (change.action().as_str(), change.kind(), change.name());
         let version = change.resource_version();
-        let gist = gist(change.plural(), change.object().value());
-        self.note(format_args!("{version} {verb} {kind} {name} {gist}({by})"));
+        let gist = Gist {
+            plural: change.plural(),
+            object: change.object(),
+        };
+        match operator {
+            Some(number) => self.note(format_args!("{version} {verb} {kind} {name} {gist}(op{number})")),
+            None => self.note(format_args!("{version} {verb} {kind} {name} {gist}(others)")),
+        }
     }
 
     /// The whole log.
@@ -83,52 +90,69 @@ impl History {
 }
 
 /// What is worth a look in an object.
-fn gist(plural: &str, object: &Value) -> String {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
-    let deleting = if text("/metadata/deletionTimestamp").is_some() {
-        "deleting "
-    } else {
-        ""
-    };
-    match plural {
-        "pods" => {
-            let phase = text("/status/phase").unwrap_or("Pending");
-            let attempt = text("/metadata/annotations/training.kubeflow.org~1restart-attempt");
-            let uid = text("/metadata/uid").unwrap_or_default();
-            let attempt = attempt.map(|a| format!("+{a}")).unwrap_or_default();
-            format!("{}{attempt} {phase} {deleting}", short(uid))
+struct Gist<'a> {
+    plural: &'a str,
+    object: &'a Object,
+}
+
+impl Gist<'_> {
+    /// The end of its UID, which tells objects of one run apart.
+    fn uid(&self) -> &str {
+        let uid = self.object["metadata"]["uid"].as_str().unwrap_or_default();
+        let end = uid.len().checked_sub(5).and_then(|at| uid.get(at..));
+        end.unwrap_or(uid)
+    }
+
+    fn pod(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.uid())?;
+        let annotations = &self.object["metadata"]["annotations"];
+        if let Some(attempt) = annotations["training.kubeflow.org/restart-attempt"].as_str() {
+            write!(f, "+{attempt}")?;
         }
-        "events" => format!(
-            "{}: {} ",
-            text("/reason").unwrap_or_default(),
-            text("/message").unwrap_or_default()
-        ),
-        "services" => format!("{} {deleting}", short(text("/metadata/uid").unwrap_or_default())),
-        _ => {
-            let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-            let words: Vec<String> = conditions
-                .into_iter()
-                .flatten()
-                .map(|c| match (c["type"].as_str(), c["status"].as_str()) {
-                    (Some(kind), Some("True")) => kind.to_owned(),
-                    (kind, status) => format!("{}={}", kind.unwrap_or("?"), status.unwrap_or("?")),
-                })
-                .collect();
-            let recovery = object.pointer("/status/recovery").map(Value::to_string);
-            format!(
-                "{} {deleting}[{}] {} ",
-                short(text("/metadata/uid").unwrap_or_default()),
-                words.join(" "),
-                recovery.unwrap_or_default()
-            )
+        write!(f, " {} ", job::phase(self.object))
+    }
+
+    fn event(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let text = |key| self.object[key].as_str().unwrap_or_default();
+        write!(f, "{}: {} ", text("reason"), text("message"))
+    }
+
+    fn conditions(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, condition) in job::conditions(self.object).enumerate() {
+            let before = if index > 0 { " " } else { "" };
+            match (condition["type"].as_str(), condition["status"].as_str()) {
+                (Some(kind), Some("True")) => write!(f, "{before}{kind}")?,
+                (kind, status) => {
+                    write!(f, "{before}{}={}", kind.unwrap_or("?"), status.unwrap_or("?"))?;
+                }
+            }
         }
+        Ok(())
     }
 }
 
-/// The end of a UID, which tells objects of one run apart.
-fn short(uid: &str) -> &str {
-    uid.len()
-        .checked_sub(5)
-        .and_then(|at| uid.get(at..))
-        .unwrap_or(uid)
+impl Display for Gist<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let deleting = if job::is_deleting(self.object) {
+            "deleting "
+        } else {
+            ""
+        };
+        match self.plural {
+            "pods" => {
+                self.pod(f)?;
+                f.write_str(deleting)
+            }
+            "events" => self.event(f),
+            "services" => write!(f, "{} {deleting}", self.uid()),
+            _ => {
+                write!(f, "{} {deleting}[", self.uid())?;
+                self.conditions(f)?;
+                match self.object["status"].get("recovery") {
+                    Some(recovery) => write!(f, "] {recovery} "),
+                    None => f.write_str("]  "),
+                }
+            }
+        }
+    }
 }

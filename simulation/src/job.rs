@@ -6,10 +6,49 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use training_job::api::labels;
+use training_job::memory::Object;
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
+
+/// What is read as JSON, as it is stored or as it is sent.
+pub trait Json {
+    /// A member, null if there is none.
+    fn member(&self, key: &str) -> &Value;
+    /// All of it.
+    fn whole(&self) -> &Value;
+}
+
+impl Json for Value {
+    fn member(&self, key: &str) -> &Value {
+        &self[key]
+    }
+
+    fn whole(&self) -> &Value {
+        self
+    }
+}
+
+impl Json for Object {
+    fn member(&self, key: &str) -> &Value {
+        &self[key]
+    }
+
+    fn whole(&self) -> &Value {
+        self.value()
+    }
+}
+
+impl<T: Json> Json for &T {
+    fn member(&self, key: &str) -> &Value {
+        (**self).member(key)
+    }
+
+    fn whole(&self) -> &Value {
+        (**self).whole()
+    }
+}
 
 /// A kind of job, in a mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,21 +110,23 @@ pub fn of(kind: Kind, name: &str, roles: &[(&str, i32)], restart: &str) -> Value
 }
 
 /// The replica specs of a stored job.
-fn specs(job: &Value) -> Option<&serde_json::Map<String, Value>> {
+fn specs(job: &impl Json) -> Option<&serde_json::Map<String, Value>> {
     let fields = ["mxReplicaSpecs", "xgbReplicaSpecs", "tfReplicaSpecs"];
-    fields.iter().find_map(|field| job["spec"][field].as_object())
+    fields
+        .iter()
+        .find_map(|field| job.member("spec")[field].as_object())
 }
 
 /// The roles of a job and their replicas.
-pub fn roles(job: &Value) -> BTreeMap<String, i64> {
+pub fn roles(job: &impl Json) -> BTreeMap<String, i64> {
     let replicas = |spec: &Value| spec["replicas"].as_i64().unwrap_or(1);
     let specs = specs(job).into_iter().flatten();
     specs.map(|(role, spec)| (role.clone(), replicas(spec))).collect()
 }
 
 /// The names of the children that a job is to have.
-pub fn names(job: &Value) -> BTreeSet<String> {
-    let name = job["metadata"]["name"].as_str().unwrap_or_default();
+pub fn names(job: &impl Json) -> BTreeSet<String> {
+    let name = job.member("metadata")["name"].as_str().unwrap_or_default();
     let of_role = |(role, n): (String, i64)| {
         let role = role.to_lowercase();
         (0..n.clamp(0, 1_000)).map(move |index| format!("{name}-{role}-{index}"))
@@ -94,22 +135,25 @@ pub fn names(job: &Value) -> BTreeSet<String> {
 }
 
 /// Whether a condition of a job is True.
-pub fn is(job: &Value, condition: &str) -> bool {
+pub fn is(job: &impl Json, condition: &str) -> bool {
     conditions(job).any(|c| c["type"] == condition && c["status"] == "True")
 }
 
 /// The conditions of a job.
-pub fn conditions(job: &Value) -> impl Iterator<Item = &Value> {
-    job["status"]["conditions"].as_array().into_iter().flatten()
+pub fn conditions(job: &impl Json) -> impl Iterator<Item = &Value> {
+    job.member("status")["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
 }
 
 /// How a job ended, if it did.
-pub fn end(job: &Value) -> Option<&'static str> {
+pub fn end(job: &impl Json) -> Option<&'static str> {
     ["Succeeded", "Failed"].into_iter().find(|end| is(job, end))
 }
 
 /// Whether a job is taken for invalid, or was and has not been looked at since.
-pub fn is_refused(job: &Value) -> bool {
+pub fn is_refused(job: &impl Json) -> bool {
     conditions(job).any(|c| {
         c["reason"]
             .as_str()
@@ -118,17 +162,24 @@ pub fn is_refused(job: &Value) -> bool {
 }
 
 /// Whether a job cannot be run.
-pub fn is_invalid(job: &Value) -> bool {
+pub fn is_invalid(job: &impl Json) -> bool {
     thread_local! {
         // The same few jobs are asked about again and again.
         static KNOWN: RefCell<BTreeMap<String, bool>> = const { RefCell::new(BTreeMap::new()) };
     }
-    let key = format!("{}{}{}", job["kind"], job["metadata"]["name"], job["spec"]);
+    let key = format!(
+        "{}{}{}",
+        job.member("kind"),
+        job.member("metadata")["name"],
+        job.member("spec")
+    );
     KNOWN.with_borrow_mut(|known| {
         if known.len() > 1_000 {
             known.clear();
         }
-        *known.entry(key).or_insert_with(|| is_refused_by_rules(job))
+        *known
+            .entry(key)
+            .or_insert_with(|| is_refused_by_rules(job.whole()))
     })
 }
 
@@ -137,7 +188,7 @@ fn is_refused_by_rules(job: &Value) -> bool {
         let read = J::deserialize(job);
         read.is_ok_and(|job| validate(&job, &Settings::default()).is_err())
     }
-    match job["kind"].as_str() {
+    match job.member("kind").as_str() {
         Some("MXJob") => check::<MXJob>(job),
         Some("XGBoostJob") => check::<XGBoostJob>(job),
         _ => check::<TFJob>(job),
@@ -145,15 +196,15 @@ fn is_refused_by_rules(job: &Value) -> bool {
 }
 
 /// Whether a job is to have no pods for now.
-pub fn is_suspended(job: &Value) -> bool {
-    job["spec"]["runPolicy"]["suspend"] == true
+pub fn is_suspended(job: &impl Json) -> bool {
+    job.member("spec")["runPolicy"]["suspend"] == true
 }
 
 /// The attempt that the pod of this name must be of, by the job's status.
-pub fn attempt(job: &Value, child: &str) -> i64 {
-    let recovery = &job["status"]["recovery"];
+pub fn attempt(job: &impl Json, child: &str) -> i64 {
+    let recovery = &job.member("status")["recovery"];
     let number = |value: &Value| value.as_i64().unwrap_or(0).max(0);
-    let name = job["metadata"]["name"].as_str().unwrap_or_default();
+    let name = job.member("metadata")["name"].as_str().unwrap_or_default();
     let key = child
         .strip_prefix(name)
         .map_or("", |rest| rest.trim_start_matches('-'));
@@ -167,8 +218,8 @@ pub fn attempt(job: &Value, child: &str) -> i64 {
 }
 
 /// Whether the status remembers that the replica of this name has ended well.
-pub fn is_complete(job: &Value, child: &str) -> bool {
-    let name = job["metadata"]["name"].as_str().unwrap_or_default();
+pub fn is_complete(job: &impl Json, child: &str) -> bool {
+    let name = job.member("metadata")["name"].as_str().unwrap_or_default();
     let key = child
         .strip_prefix(name)
         .map_or("", |rest| rest.trim_start_matches('-'));
@@ -176,7 +227,7 @@ pub fn is_complete(job: &Value, child: &str) -> bool {
         return false;
     };
     let index: i64 = index.parse().unwrap_or(-1);
-    let completed = job["status"]["recovery"]["completed"].as_object();
+    let completed = job.member("status")["recovery"]["completed"].as_object();
     let within = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let bounds = (first.parse::<i64>(), last.parse::<i64>());
@@ -200,29 +251,29 @@ pub fn foreign(plural: &str, metadata: &Value) -> Value {
 }
 
 /// The UID of the object's controller.
-pub fn controller(object: &Value) -> Option<&str> {
-    let owners = object["metadata"]["ownerReferences"].as_array()?;
+pub fn controller(object: &impl Json) -> Option<&str> {
+    let owners = object.member("metadata")["ownerReferences"].as_array()?;
     let owner = owners.iter().find(|o| o["controller"] == true)?;
     owner["uid"].as_str()
 }
 
 /// Whether an object is being deleted.
-pub fn is_deleting(object: &Value) -> bool {
-    !object["metadata"]["deletionTimestamp"].is_null()
+pub fn is_deleting(object: &impl Json) -> bool {
+    !object.member("metadata")["deletionTimestamp"].is_null()
 }
 
 /// The phase of a pod.
-pub fn phase(pod: &Value) -> &str {
-    pod["status"]["phase"].as_str().unwrap_or("Pending")
+pub fn phase(pod: &impl Json) -> &str {
+    pod.member("status")["phase"].as_str().unwrap_or("Pending")
 }
 
 /// Whether a pod has ended.
-pub fn has_ended(pod: &Value) -> bool {
+pub fn has_ended(pod: &impl Json) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
 /// Whether an object has the label by which operators watch.
-pub fn is_labelled(object: &Value) -> bool {
-    let label = &object["metadata"]["labels"][labels::OPERATOR_NAME];
+pub fn is_labelled(object: &impl Json) -> bool {
+    let label = &object.member("metadata")["labels"][labels::OPERATOR_NAME];
     label.as_str().is_some_and(|l| l.ends_with("job-controller"))
 }

@@ -48,8 +48,8 @@ pub enum Fate {
 pub type Script = Box<dyn Fn(&str, u32) -> Fate + Send + Sync>;
 
 /// The attempt that a pod was made for.
-pub fn attempt(pod: &Value) -> u32 {
-    let annotation = &pod["metadata"]["annotations"]["training.kubeflow.org/restart-attempt"];
+pub fn attempt(pod: &impl job::Json) -> u32 {
+    let annotation = &pod.member("metadata")["annotations"]["training.kubeflow.org/restart-attempt"];
     annotation.as_str().and_then(|a| a.parse().ok()).unwrap_or(0)
 }
 
@@ -127,7 +127,7 @@ impl Nodes {
                 let pods = cluster
                     .list("pods", None)
                     .into_iter()
-                    .filter(|p| !job::has_ended(p.value()));
+                    .filter(|p| !job::has_ended(&**p));
                 fresh = pods.map(|pod| (Action::Added, pod)).collect();
             }
             for (action, object) in fresh {
@@ -161,15 +161,14 @@ impl Nodes {
 
 fn notice(
     action: Action,
-    object: &Object,
+    pod: &Object,
     (script, fates): (&Script, &mut Fates),
     held: &mut BTreeMap<String, Held>,
     gone: &mut BTreeSet<String>,
     agenda: &mut Agenda,
 ) {
-    let pod = object.value();
-    let text = |pointer| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let uid = text("/metadata/uid").to_owned();
+    let text = |key: &str| pod["metadata"][key].as_str().unwrap_or_default();
+    let uid = text("uid").to_owned();
     if action == Action::Deleted {
         held.remove(&uid);
         gone.insert(uid);
@@ -178,7 +177,7 @@ fn notice(
     if gone.contains(&uid) {
         return;
     }
-    let name = text("/metadata/name").to_owned();
+    let name = text("name").to_owned();
     let now = Instant::now();
     let put = |agenda: &mut Agenda, at: Duration, step: Step| {
         let number = agenda.len();
@@ -186,9 +185,12 @@ fn notice(
     };
     if !held.contains_key(&uid) {
         let pod = Held {
-            namespace: text("/metadata/namespace").to_owned(),
+            namespace: text("namespace").to_owned(),
             name: name.clone(),
-            container: text("/spec/containers/0/name").to_owned(),
+            container: pod["spec"]["containers"][0]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
             fate: *fates
                 .entry(uid.clone())
                 .or_insert_with(|| script(&name, attempt(pod))),
@@ -199,7 +201,7 @@ fn notice(
         }
         held.insert(uid.clone(), pod);
     }
-    let deleting = !text("/metadata/deletionTimestamp").is_empty();
+    let deleting = !text("deletionTimestamp").is_empty();
     if let Some(pod) = held.get_mut(&uid)
         && deleting
         && !pod.deleting

@@ -42,7 +42,7 @@ struct State {
     rules: Vec<Rule>,
     lag: Option<Lag>,
     watches: u64,
-    cause: Option<Cause>,
+    cause: Option<Arc<Cause>>,
     faults: BTreeMap<String, u64>,
     /// Deletes without a UID.
     blind: Vec<String>,
@@ -173,7 +173,7 @@ impl Network {
     }
 
     /// Tells the call that is being carried out. Holds nothing of the cluster, which may hold it.
-    pub(crate) fn causes(&self) -> impl Fn() -> Option<Cause> + Send + 'static {
+    pub(crate) fn causes(&self) -> impl Fn() -> Option<Arc<Cause>> + Send + 'static {
         let state = self.state.clone();
         move || state.lock().unwrap_or_else(PoisonError::into_inner).cause.clone()
     }
@@ -359,7 +359,7 @@ impl Pending {
             state.watches += u64::from(call.verb == "watch");
             let number = state.watches;
             let lag = state.lag.clone().filter(|_| call.verb == "watch");
-            state.cause = Some(Cause { call, sent, uid });
+            state.cause = Some(Arc::new(Cause { call, sent, uid }));
             lag.map(|lag| (lag, number))
         };
         let patched = call_is_patch.then(|| network.cluster.resource_version());

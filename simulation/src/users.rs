@@ -408,9 +408,8 @@ pub async fn clear_away(cluster: &Cluster) {
     quota(cluster, None).await;
     for plural in ["pods", "services"] {
         for object in cluster.list(plural, None) {
-            let object = object.value();
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            if job::controller(object).is_none() {
+            if job::controller(&*object).is_none() {
                 let path = wire::path(plural, name);
                 wire::send(cluster, Method::DELETE, &path, &json!({"gracePeriodSeconds": 0})).await;
             }

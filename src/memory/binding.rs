@@ -50,14 +50,14 @@ impl Server {
             return Err(Failure::binding_conflict(name, &why));
         }
         let stamp = self.stamp(now);
-        let mut value = old.value().clone();
-        if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+        let mut document = old.document().clone();
+        if let Some(spec) = document.get_mut("spec").and_then(Value::as_object_mut) {
             spec.insert("nodeName".to_owned(), Value::from(node));
         }
         let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": stamp});
-        pods::add_condition(&mut value, scheduled);
+        pods::add_condition(&mut document, scheduled);
         if !request.query.dry_run {
-            self.store.replace(target, &old, value, old.applied.clone());
+            self.store.replace(target, &old, document, old.applied.clone());
         }
         Ok(Answer::value(201, &status::created()))
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     definition,
-    delete::{DeleteOptions, FOREGROUND, ORPHAN, set_meta},
+    delete::{DeleteOptions, FOREGROUND, ORPHAN},
     kinds::{Family, Target},
     names,
     object::Object,
@@ -120,7 +120,7 @@ impl Server {
 
     /// Removes the references to these owners.
     fn drop_owners(&mut self, target: &Target, object: &Arc<Object>, uids: &[String]) {
-        let mut value = object.value().clone();
+        let mut document = object.document().clone();
         let kept: Vec<Value> = names::array(object.meta("ownerReferences"))
             .filter(|reference| {
                 let uid = reference.get("uid").and_then(Value::as_str).unwrap_or_default();
@@ -128,8 +128,9 @@ impl Server {
             })
             .cloned()
             .collect();
-        set_meta(&mut value, "ownerReferences", Value::from(kept));
-        self.store.replace(target, object, value, object.applied.clone());
+        document.set_meta("ownerReferences", Value::from(kept));
+        self.store
+            .replace(target, object, document, object.applied.clone());
     }
 
     fn dependents(&self, uid: &str) -> Vec<(Target, Arc<Object>)> {
@@ -189,9 +190,10 @@ impl Server {
             self.store.remove(target, object);
             return;
         }
-        let mut value = object.value().clone();
-        set_meta(&mut value, "finalizers", Value::from(kept));
-        self.store.replace(target, object, value, object.applied.clone());
+        let mut document = object.document().clone();
+        document.set_meta("finalizers", Value::from(kept));
+        self.store
+            .replace(target, object, document, object.applied.clone());
     }
 
     /// Deletes what is left in a namespace, and the namespace when nothing is.

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
-    definition, events,
+    definition,
+    document::Document,
+    events,
     kinds::{Family, Target},
     leases, names,
     object::{Applied, Object},
@@ -38,13 +40,13 @@ impl Server {
         request: &Request,
         target: &Target,
         namespace: &str,
-        mut body: Value,
+        mut body: Document,
         applied: Option<Arc<Applied>>,
         now: Timestamp,
     ) -> Outcome<Arc<Object>> {
         identify(request, target, &mut body)?;
         names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
-        let told = meta_text(&body, "namespace");
+        let told = body.meta_text("namespace");
         if !told.is_empty() && told != namespace {
             let why = "the namespace of the provided object does not match the namespace sent on the request";
             return Err(Failure::bad_request(why));
@@ -63,7 +65,7 @@ impl Server {
     fn admit_namespace(
         &mut self,
         target: &Target,
-        body: &Value,
+        body: &Document,
         namespace: &str,
         now: Timestamp,
     ) -> Outcome<()> {
@@ -79,7 +81,7 @@ impl Server {
             None => Err(Failure::namespace_not_found(namespace)),
             Some(space) if space.is_deleting() => Err(Failure::namespace_terminating(
                 target,
-                meta_text(body, "name"),
+                body.meta_text("name"),
                 namespace,
             )),
             Some(_) => Ok(()),
@@ -91,17 +93,14 @@ impl Server {
         &mut self,
         target: &Target,
         namespace: &str,
-        mut body: Value,
+        mut body: Document,
         applied: Option<Arc<Applied>>,
         dry_run: bool,
         now: Timestamp,
     ) -> Outcome<Arc<Object>> {
         let stamp = self.stamp(now);
         let uid = self.next_uid();
-        let Some(map) = body.as_object_mut() else {
-            return Err(Failure::bad_request("no object"));
-        };
-        let Some(Value::Object(mut meta)) = map.remove("metadata") else {
+        let Some(Value::Object(mut meta)) = body.remove("metadata") else {
             return Err(Failure::bad_request("no metadata"));
         };
         if meta.contains_key("resourceVersion") {
@@ -127,7 +126,7 @@ impl Server {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
-        map.insert("metadata".to_owned(), Value::Object(meta));
+        body.insert("metadata", Value::Object(meta));
         self.prepare_new(target, &mut body);
         let causes = validate(target, &body);
         if !causes.is_empty() {
@@ -174,14 +173,13 @@ impl Server {
     }
 
     /// What the server itself writes into a new object.
-    fn prepare_new(&mut self, target: &Target, body: &mut Value) {
+    fn prepare_new(&mut self, target: &Target, body: &mut Document) {
         if target.kind.family == Family::Service {
             services::set_defaults(body, || self.next_address());
         }
         if target.kind.family == Family::Pod {
             pods::admit(body);
         }
-        let name = meta_text(body, "name").to_owned();
         let status = match target.kind.family {
             Family::Pod => Some(pods::first_status(body)),
             Family::Service => Some(services::first_status()),
@@ -192,15 +190,15 @@ impl Server {
             ),
             _ => None,
         };
-        let Some(map) = body.as_object_mut() else { return };
         if let Some(status) = status {
-            map.insert("status".to_owned(), status);
+            body.insert("status", status);
         } else if target.kind.is_custom() && target.has_status() {
-            map.remove("status");
+            body.remove("status");
         }
         if target.kind.family == Family::Namespace {
-            map.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]}));
-            if let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut)
+            let name = body.meta_text("name").to_owned();
+            body.insert("spec", json!({"finalizers": ["kubernetes"]}));
+            if let Some(meta) = body.meta_mut()
                 && let Some(labels) = meta.entry("labels").or_insert_with(|| json!({})).as_object_mut()
             {
                 labels.insert("kubernetes.io/metadata.name".to_owned(), Value::from(name));
@@ -214,11 +212,10 @@ impl Server {
             return;
         };
         self.install(kind);
-        let mut value = object.value().clone();
-        if let Some(map) = value.as_object_mut() {
-            map.insert("status".to_owned(), definition::established(object.value(), now));
-        }
-        self.store.replace(target, object, value, object.applied.clone());
+        let mut document = object.document().clone();
+        document.insert("status", definition::established(object.value(), now));
+        self.store
+            .replace(target, object, document, object.applied.clone());
     }
 }
 
@@ -231,7 +228,7 @@ pub(super) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
 }
 
 /// Reads the body of a request that is a whole object; a custom one has to name its kind.
-pub(super) fn read_body(request: &Request, target: &Target) -> Outcome<Value> {
+pub(super) fn read_body(request: &Request, target: &Target) -> Outcome<Document> {
     let kind = &target.kind.kind;
     let refuse = |why: String| {
         Failure::bad_request(format!(
@@ -240,15 +237,8 @@ pub(super) fn read_body(request: &Request, target: &Target) -> Outcome<Value> {
     };
     let unread = |why: String| refuse(format!("couldn't get version/kind; json parse error: {why}"));
     let body: Value = serde_json::from_slice(&request.body).map_err(|error| unread(patch::words(&error)))?;
-    if !body.is_object() {
-        return Err(unread("json: no object".to_owned()));
-    }
-    let missing = |key: &str| {
-        body.get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .is_empty()
-    };
+    let body = Document::of(body).ok_or_else(|| unread("json: no object".to_owned()))?;
+    let missing = |key: &str| body.text(key).is_empty();
     let missing = [("kind", "Kind"), ("apiVersion", "apiVersion")]
         .into_iter()
         .find(|(key, _)| target.kind.is_custom() && missing(key));
@@ -282,17 +272,15 @@ fn check_media_type(request: &Request) -> Outcome<()> {
 }
 
 /// Checks that a body is of the kind and version its path says.
-pub(super) fn identify(request: &Request, target: &Target, body: &mut Value) -> Outcome<()> {
-    let told = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (version, kind) = (told("apiVersion").to_owned(), told("kind").to_owned());
+pub(super) fn identify(request: &Request, target: &Target, body: &mut Document) -> Outcome<()> {
+    let (version, kind) = (body.text("apiVersion"), body.text("kind"));
     let other = |found: &str, wanted: &str| !found.is_empty() && found != wanted;
-    if !target.kind.is_custom() && (other(&kind, &target.kind.kind) || other(&version, target.api_version()))
-    {
+    if !target.kind.is_custom() && (other(kind, &target.kind.kind) || other(version, target.api_version())) {
         let why = "it is another kind";
         if request.is_plain_patch() {
-            return Err(Failure::unreadable_patch(body, why));
+            return Err(Failure::unreadable_patch(&body.to_value(), why));
         }
-        let kind = if kind.is_empty() { &target.kind.kind } else { &kind };
+        let kind = if kind.is_empty() { &target.kind.kind } else { kind };
         let version = version.rsplit('/').next().filter(|version| !version.is_empty());
         let version = version.unwrap_or_else(|| target.version_name());
         let said = format!(
@@ -301,29 +289,23 @@ pub(super) fn identify(request: &Request, target: &Target, body: &mut Value) -> 
         );
         return Err(Failure::bad_request(said));
     }
-    let Some(map) = body.as_object_mut() else {
-        return Err(Failure::bad_request("the object provided is not a JSON object"));
-    };
     let wanted = [
         ("apiVersion", target.api_version()),
         ("kind", target.kind.kind.as_str()),
     ];
     for (key, wanted) in wanted {
-        match map.get(key).and_then(Value::as_str) {
-            None | Some("") => {
-                map.insert(key.to_owned(), Value::from(wanted));
-            }
-            Some(found) if found == wanted => {}
-            Some(found) if key == "apiVersion" => {
+        match body.text(key) {
+            "" => body.insert(key, Value::from(wanted)),
+            found if found == wanted => {}
+            found if key == "apiVersion" => {
                 return Err(Failure::bad_request(format!(
                     "the API version in the data ({found}) does not match the expected API version ({wanted})"
                 )));
             }
-            Some(found) => {
+            found => {
                 let cause = Cause::invalid_text("kind", found, &format!("must be {wanted}"));
-                let found = found.to_owned();
-                let name = meta_text(body, "name");
-                return Err(Failure::invalid_kind(target.group(), &found, name, &[cause]));
+                let name = body.meta_text("name");
+                return Err(Failure::invalid_kind(target.group(), found, name, &[cause]));
             }
         }
     }
@@ -331,39 +313,55 @@ pub(super) fn identify(request: &Request, target: &Target, body: &mut Value) -> 
 }
 
 /// The same as [`settle`] after a write of the status alone, whose object is settled already but for that.
-pub(super) fn settle_status(request: &Request, target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
+pub(super) fn settle_status(request: &Request, target: &Target, body: &mut Document) -> Outcome<Vec<String>> {
     if target.kind.family != Family::Pod {
         return settle(request, target, body);
     }
-    let mut unknown = Vec::new();
-    if let Some(status) = body.get_mut("status") {
-        drop_nulls(status);
-        match shape::fit_pod_status(status) {
-            Ok(found) => unknown = found,
-            Err(why) => return Err(undecodable(request, target, body, &why)),
+    let Some(status) = body.get_mut("status") else {
+        return Ok(Vec::new());
+    };
+    drop_nulls(status);
+    match shape::fit_pod_status(status) {
+        Ok(unknown) => {
+            if let Some(status) = status.as_object_mut() {
+                pods::complete_status(status);
+            }
+            Ok(unknown)
         }
+        Err(why) => Err(undecodable(request, target, body, &why)),
     }
-    show_times(target, body);
-    Ok(unknown)
 }
 
 /// Brings an object of the stored version into its canonical form; names the members that were unknown.
-pub(super) fn settle(request: &Request, target: &Target, body: &mut Value) -> Outcome<Vec<String>> {
-    match target.kind.family {
-        Family::Custom => {
-            let found = shape::fit_metadata(body);
-            let mut unknown = found.map_err(|why| undecodable(request, target, body, &why))?;
-            unknown.extend(definition::settle(target, body));
-            return Ok(unknown);
-        }
+pub(super) fn settle(request: &Request, target: &Target, body: &mut Document) -> Outcome<Vec<String>> {
+    let settled = match target.kind.family {
+        Family::Custom => settle_custom(target, body),
         Family::Definition => {
-            definition::set_defaults(body);
-            return Ok(Vec::new());
+            body.edit(definition::set_defaults);
+            Ok(Vec::new())
         }
-        _ => drop_nulls(body),
+        _ => body.edit(|body| settle_built_in(target, body)),
+    };
+    settled.map_err(|why| undecodable(request, target, body, &why))
+}
+
+fn settle_custom(target: &Target, body: &mut Document) -> Result<Vec<String>, String> {
+    let mut unknown = match body.get_mut("metadata") {
+        Some(metadata) => shape::fit_metadata(metadata)?,
+        None => Vec::new(),
+    };
+    if let Some(schema) = target.schema() {
+        body.edit(|body| {
+            schema.prune(body, &mut unknown);
+            schema.set_defaults(body);
+        });
     }
-    let found = shape::fit(target, body);
-    let unknown = found.map_err(|why| undecodable(request, target, body, &why))?;
+    Ok(unknown)
+}
+
+fn settle_built_in(target: &Target, body: &mut Value) -> Result<Vec<String>, String> {
+    drop_nulls(body);
+    let unknown = shape::fit(target, body)?;
     match target.kind.family {
         Family::Pod => pods::set_defaults(body),
         Family::Event => {
@@ -390,9 +388,9 @@ fn show_times(target: &Target, body: &mut Value) {
 }
 
 /// An object that cannot be read as one of its kind.
-pub(super) fn undecodable(request: &Request, target: &Target, object: &Value, why: &str) -> Box<Failure> {
+pub(super) fn undecodable(request: &Request, target: &Target, object: &Document, why: &str) -> Box<Failure> {
     if request.is_plain_patch() {
-        return Failure::unreadable_patch(object, &format!("json: {why}"));
+        return Failure::unreadable_patch(&object.to_value(), &format!("json: {why}"));
     }
     Failure::bad_request(format!("{}: json: {why}", unhandled(target)))
 }
@@ -431,10 +429,10 @@ fn settle_secret(secret: &mut Value) {
 }
 
 /// Everything that is checked about an object of the stored version.
-pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
+pub(super) fn validate(target: &Target, body: &Document) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let name = meta_text(body, "name");
-    let base = meta_text(body, "generateName");
+    let name = body.meta_text("name");
+    let base = body.meta_text("generateName");
     let masked = base.strip_suffix('-').map(|base| format!("{base}a"));
     let base_rule = target.kind.name_rule();
     if let Some(why) = (!base.is_empty())
@@ -460,7 +458,7 @@ pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
         Family::Lease => causes.extend(leases::validate(body)),
         Family::Plain | Family::Secret => names::config_keys(body, &mut causes),
         Family::Event => causes.extend(events::validate(body, target.is_events_group())),
-        Family::Definition => causes.extend(definition::validate(body)),
+        Family::Definition => causes.extend(definition::validate(&body.to_value())),
         Family::Custom => {
             if let Some(schema) = target.schema() {
                 schema.validate(body, &mut causes);
@@ -477,7 +475,7 @@ pub(super) fn validate(target: &Target, body: &Value) -> Vec<Cause> {
 pub(super) fn strict_failure(
     request: &Request,
     target: &Target,
-    object: &Value,
+    object: &Document,
     unknown: &[String],
 ) -> Box<Failure> {
     let mut listed: Vec<String> = unknown
@@ -487,7 +485,7 @@ pub(super) fn strict_failure(
     listed.sort();
     let said = format!("strict decoding error: {}", listed.join(", "));
     if request.is_plain_patch() {
-        return Failure::unreadable_patch(object, &said);
+        return Failure::unreadable_patch(&object.to_value(), &said);
     }
     Failure::bad_request(format!("{}: {said}", unhandled(target)))
 }

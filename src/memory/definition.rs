@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
-    kinds::{Description, Family, Kind, Target, Version},
+    document::Document,
+    kinds::{Description, Family, Kind, Version},
     names,
     schema::Schema,
     status::Cause,
@@ -168,18 +169,8 @@ pub(super) fn established(definition: &Value, now: &str) -> Value {
     })
 }
 
-/// Prunes and fills in an object of a custom kind; the result names the members that were unknown.
-pub(super) fn settle(target: &Target, object: &mut Value) -> Vec<String> {
-    let mut pruned = Vec::new();
-    if let Some(schema) = target.schema() {
-        schema.prune(object, &mut pruned);
-        schema.set_defaults(object);
-    }
-    pruned
-}
-
 /// Marks a definition as on its way out, in its status.
-pub(super) fn mark_terminating(definition: &mut Map<String, Value>, now: &str) {
+pub(super) fn mark_terminating(definition: &mut Document, now: &str) {
     let condition = json!({
         "type": "Terminating",
         "status": "True",

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     definition,
+    document::Document,
     kinds::{Family, Target},
     names,
     object::Object,
@@ -136,7 +137,7 @@ impl Server {
         let chosen: Vec<Arc<Object>> = self
             .store
             .iter(target.id, namespace, None)
-            .filter(|object| filter.passes(object.value()))
+            .filter(|object| filter.passes(object))
             .cloned()
             .collect();
         for object in &chosen {
@@ -163,9 +164,9 @@ impl Server {
         let mut old = self.existing(request, target, name)?.clone();
         check_preconditions(target, &old, &options)?;
         if !options.dry_run {
-            let mut value = old.value().clone();
+            let mut document = old.document().clone();
             pods::add_condition(
-                &mut value,
+                &mut document,
                 json!({
                     "type": "DisruptionTarget",
                     "status": "True",
@@ -175,7 +176,7 @@ impl Server {
                     "message": "Eviction API: evicting",
                 }),
             );
-            old = self.store.replace(target, &old, value, old.applied.clone());
+            old = self.store.replace(target, &old, document, old.applied.clone());
         }
         let unconditional = DeleteOptions {
             version: None,
@@ -194,7 +195,7 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Deletion> {
         check_preconditions(target, old, options)?;
-        let mut value = old.value().clone();
+        let mut document = old.document().clone();
         let grace = match self.grace(target, old, options, now) {
             // A deletion with at most this grace is under way already.
             Grace::Pending => {
@@ -206,28 +207,28 @@ impl Server {
             Grace::Unsupported => None,
             Grace::Seconds { seconds, deadline } => {
                 let first = !old.is_deleting();
-                set_meta(&mut value, "deletionTimestamp", Value::from(deadline));
-                set_meta(&mut value, "deletionGracePeriodSeconds", Value::from(seconds));
+                document.set_meta("deletionTimestamp", Value::from(deadline));
+                document.set_meta("deletionGracePeriodSeconds", Value::from(seconds));
                 if first {
-                    bump_generation(&mut value);
+                    bump_generation(&mut document);
                 }
                 Some(seconds)
             }
         };
         let finalizers = self.finalizers(target, old, options);
         let pending = !finalizers.is_empty() || target.kind.family == Family::Namespace;
-        set_meta(&mut value, "finalizers", Value::from(finalizers));
+        document.set_meta("finalizers", Value::from(finalizers));
         if grace.is_none() && pending {
-            self.mark_deleting(target, &mut value, now);
+            self.mark_deleting(target, &mut document, now);
         }
         let waits = pending || grace.is_some_and(|seconds| seconds > 0);
         if options.dry_run {
-            let object = Arc::new(Object::new(value, old.resource_version(), None));
+            let object = Arc::new(Object::new(document, old.resource_version(), None));
             return Ok(Deletion { object, gone: !waits });
         }
         // Without grace nor finalizers there is nothing to be stored before the removal.
         let marked = if waits || grace.is_some() {
-            self.store.replace(target, old, value, old.applied.clone())
+            self.store.replace(target, old, document, old.applied.clone())
         } else {
             old.clone()
         };
@@ -318,33 +319,21 @@ impl Server {
         finalizers
     }
 
-    fn mark_deleting(&mut self, target: &Target, value: &mut Value, now: Timestamp) {
+    fn mark_deleting(&mut self, target: &Target, document: &mut Document, now: Timestamp) {
         let stamp = self.stamp(now);
-        let meta = value.get("metadata");
-        if meta
-            .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
-            .is_none()
-        {
-            bump_generation(value);
+        if document.meta("deletionGracePeriodSeconds").is_none() {
+            bump_generation(document);
         }
-        if value
-            .get("metadata")
-            .and_then(|meta| meta.get("deletionTimestamp"))
-            .is_none()
-        {
-            set_meta(value, "deletionTimestamp", Value::from(stamp.as_str()));
-            if let Some(map) = value.as_object_mut() {
-                match target.kind.family {
-                    Family::Namespace => {
-                        map.insert("status".to_owned(), json!({"phase": "Terminating"}));
-                    }
-                    Family::Definition => definition::mark_terminating(map, &stamp),
-                    _ => {}
-                }
+        if document.meta("deletionTimestamp").is_none() {
+            document.set_meta("deletionTimestamp", Value::from(stamp.as_str()));
+            match target.kind.family {
+                Family::Namespace => document.insert("status", json!({"phase": "Terminating"})),
+                Family::Definition => definition::mark_terminating(document, &stamp),
+                _ => {}
             }
         }
         if target.kind.family != Family::Namespace {
-            set_meta(value, "deletionGracePeriodSeconds", Value::from(0));
+            document.set_meta("deletionGracePeriodSeconds", Value::from(0));
         }
     }
 }
@@ -353,18 +342,6 @@ enum Grace {
     Unsupported,
     Pending,
     Seconds { seconds: i64, deadline: String },
-}
-
-/// Sets a member of the metadata; an empty list removes it.
-pub(super) fn set_meta(object: &mut Value, key: &str, value: Value) {
-    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
-        return;
-    };
-    if value.as_array().is_some_and(Vec::is_empty) {
-        meta.remove(key);
-    } else {
-        meta.insert(key.to_owned(), value);
-    }
 }
 
 fn check_preconditions(target: &Target, old: &Object, options: &DeleteOptions) -> Outcome<()> {

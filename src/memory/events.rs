@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{names, status::Cause};
+use super::{document::Document, names, status::Cause};
 
 /// Name in `v1`, name in `events.k8s.io/v1`.
 const RENAMED: [(&str, &str); 7] = [
@@ -17,35 +17,32 @@ const RENAMED: [(&str, &str); 7] = [
 /// Bytes of an event's text.
 const NOTE_LIMIT: usize = 1024;
 
-pub(super) fn to_events_group(event: &mut Value) {
+pub(super) fn to_events_group(event: &mut Document) {
     rename(event, |core, events| (core, events));
-    if let Some(map) = event.as_object_mut() {
-        for key in ["reportingController", "reportingInstance"] {
-            if map.get(key).is_some_and(|value| value == "") {
-                map.remove(key);
-            }
+    for key in ["reportingController", "reportingInstance"] {
+        if event.get(key).is_some_and(|value| value == "") {
+            event.remove(key);
         }
     }
 }
 
-pub(super) fn to_core_group(event: &mut Value) {
+pub(super) fn to_core_group(event: &mut Document) {
     rename(event, |core, events| (events, core));
 }
 
-fn rename(event: &mut Value, order: impl Fn(&'static str, &'static str) -> (&'static str, &'static str)) {
-    let Some(map) = event.as_object_mut() else { return };
+fn rename(event: &mut Document, order: impl Fn(&'static str, &'static str) -> (&'static str, &'static str)) {
     for (core, events) in RENAMED {
         let (from, to) = order(core, events);
-        if let Some(value) = map.remove(from) {
-            map.insert(to.to_owned(), value);
+        if let Some(value) = event.remove(from) {
+            event.insert(to, value);
         }
     }
 }
 
 /// What a new event must be, in its stored form. Events of the older shape are hardly checked, as in a cluster.
-pub(super) fn validate(event: &Value, from_events_group: bool) -> Vec<Cause> {
+pub(super) fn validate(event: &Document, from_events_group: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = |key: &str| event.text(key);
     let namespace = |value: Option<&Value>| {
         value
             .and_then(|value| value.get("namespace"))
@@ -105,7 +102,7 @@ pub(super) fn validate(event: &Value, from_events_group: bool) -> Vec<Cause> {
 }
 
 /// What a change through the newer shape may not touch, which is all but the series.
-pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
+pub(super) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
     let fixed = [
         ("involvedObject", "involvedObject"),
         ("reason", "reason"),

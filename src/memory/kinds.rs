@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use super::{events, names::NameRule, schema::Schema};
+use super::{document::Document, events, names::NameRule, schema::Schema};
 
 /// Kinds whose behaviour goes beyond their metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,25 +202,25 @@ impl Target {
     }
 
     /// A stored object in this version.
-    pub(super) fn present<'a>(&self, stored: &'a Value) -> Cow<'a, Value> {
+    pub(super) fn present<'a>(&self, stored: &'a Document) -> Cow<'a, Document> {
         if self.is_stored_version() {
             return Cow::Borrowed(stored);
         }
-        let mut value = stored.clone();
+        let mut document = stored.clone();
         if self.is_events_group() {
-            events::to_events_group(&mut value);
+            events::to_events_group(&mut document);
         }
-        set_api_version(&mut value, self.api_version());
-        Cow::Owned(value)
+        set_api_version(&mut document, self.api_version());
+        Cow::Owned(document)
     }
 
     /// An object of this version, made ready to be stored.
-    pub(super) fn absorb(&self, value: &mut Value) {
+    pub(super) fn absorb(&self, document: &mut Document) {
         if self.is_events_group() {
-            events::to_core_group(value);
+            events::to_core_group(document);
         }
         if let Some(stored) = self.kind.stored() {
-            set_api_version(value, &stored.api_version);
+            set_api_version(document, &stored.api_version);
         }
     }
 }
@@ -233,11 +233,9 @@ fn join(name: &str, group: &str) -> String {
     }
 }
 
-fn set_api_version(value: &mut Value, api_version: &str) {
-    if let Some(slot) = value.get_mut("apiVersion")
-        && slot.as_str() != Some(api_version)
-    {
-        *slot = Value::from(api_version);
+fn set_api_version(document: &mut Document, api_version: &str) {
+    if document.contains_key("apiVersion") && document.text("apiVersion") != api_version {
+        document.insert("apiVersion", Value::from(api_version));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::names;
+use super::{names, object::Object};
 
 /// What one part of a selector asks of a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +24,9 @@ enum Operator {
 }
 
 impl LabelRequirement {
-    pub(super) fn holds(&self, object: &Value) -> bool {
+    pub(super) fn holds(&self, object: &Object) -> bool {
         let label = object
-            .get("metadata")
-            .and_then(|meta| meta.get("labels"))
+            .meta("labels")
             .and_then(|labels| labels.get(&self.key))
             .and_then(Value::as_str);
         let number = || label.and_then(|label| label.parse::<i64>().ok());

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::status::Cause;
+use super::{document::Document, status::Cause};
 
-pub(super) fn validate(lease: &Value) -> Vec<Cause> {
+pub(super) fn validate(lease: &Document) -> Vec<Cause> {
     let mut causes = Vec::new();
     let number = |key: &str| {
         lease

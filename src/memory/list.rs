@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     kinds::Target,
-    object::{Object, encode, metadata_only, show},
+    object::{Object, bare, encode, metadata_only, show},
     options,
     page::Resume,
     request::{Form, Request},
@@ -74,7 +74,7 @@ impl Server {
                 break;
             }
             seen += 1;
-            if filter.passes(object.value()) {
+            if filter.passes(object) {
                 page.push(object.clone());
             }
         }
@@ -130,10 +130,10 @@ impl Server {
                 body.push(b',');
             }
             let item = match request.form {
-                Form::MetadataOnly => encode(&metadata_only(object.value())),
+                Form::MetadataOnly => encode(&metadata_only(object)),
                 Form::Whole if target.kind.is_custom() => show(target, object),
                 Form::Whole if target.is_stored_version() => object.bare(),
-                Form::Whole => Object::unstored_bare(&target.present(object.value())),
+                Form::Whole => bare(&target.present(object.document())),
             };
             body.extend_from_slice(&item);
         }

@@ -49,6 +49,7 @@ mod create;
 mod definition;
 mod delete;
 mod discovery;
+mod document;
 mod events;
 mod kinds;
 mod known;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::status::Cause;
+use super::{document::Document, status::Cause};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -225,7 +225,7 @@ fn shown_reference(reference: &Value) -> String {
 }
 
 /// Checks the keys of a config map's or a secret's data.
-pub(super) fn config_keys(object: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn config_keys(object: &Document, causes: &mut Vec<Cause>) {
     for field in ["data", "binaryData"] {
         for key in object.get(field).and_then(Value::as_object).into_iter().flatten() {
             let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -250,18 +250,11 @@ pub(super) fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 /// # Errors
 ///
 /// Which member has the wrong type.
-pub(super) fn settle_metadata(object: &mut Value) -> Result<(), String> {
-    let Some(map) = object.as_object_mut() else {
-        return Err("no object".to_owned());
-    };
-    match map.get("metadata") {
-        None | Some(Value::Null) => {
-            map.insert("metadata".to_owned(), Value::Object(Map::new()));
-        }
-        Some(Value::Object(_)) => {}
-        Some(_) => return Err(wrong_type("metadata")),
+pub(super) fn settle_metadata(object: &mut Document) -> Result<(), String> {
+    if object.get("metadata").is_none_or(Value::is_null) {
+        object.insert("metadata", Value::Object(Map::new()));
     }
-    let Some(meta) = map.get_mut("metadata").and_then(Value::as_object_mut) else {
+    let Some(meta) = object.meta_mut() else {
         return Err(wrong_type("metadata"));
     };
     meta.remove("managedFields");

@@ -1,11 +1,14 @@
 //! Stored objects and the changes to them.
 
-use std::{collections::BTreeMap, fmt, ops::Deref, sync::Arc, sync::OnceLock};
+use std::{collections::BTreeMap, fmt, ops::Index, sync::Arc, sync::OnceLock};
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::kinds::{Kind, Target};
+use super::{
+    document::Document,
+    kinds::{Kind, Target},
+};
 
 /// What each applier last applied, by its name (and `/status` for the sub-resource).
 pub(super) type Applied = BTreeMap<String, Value>;
@@ -13,49 +16,58 @@ pub(super) type Applied = BTreeMap<String, Value>;
 /// An object as it is stored: its JSON never changes, a write makes a new one.
 #[derive(Debug)]
 pub struct Object {
-    value: Value,
+    document: Document,
     version: u64,
     pub(super) applied: Option<Arc<Applied>>,
+    value: OnceLock<Value>,
     whole: OnceLock<Bytes>,
     bare: OnceLock<Bytes>,
 }
 
-impl Deref for Object {
-    type Target = Value;
+/// A member, null if there is none. What is in it is not copied for that.
+impl Index<&str> for Object {
+    type Output = Value;
 
-    fn deref(&self) -> &Value {
-        &self.value
+    fn index(&self, key: &str) -> &Value {
+        self.get(key).unwrap_or(&Value::Null)
     }
 }
 
 impl Object {
-    /// Stamps `value` with its version.
-    pub(super) fn new(mut value: Value, version: u64, applied: Option<Arc<Applied>>) -> Self {
-        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+    /// Stamps a document with its version.
+    pub(super) fn new(mut document: Document, version: u64, applied: Option<Arc<Applied>>) -> Self {
+        if let Some(meta) = document.meta_mut() {
             meta.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
         }
         Self {
-            value,
+            document,
             version,
             applied,
+            value: OnceLock::new(),
             whole: OnceLock::new(),
             bare: OnceLock::new(),
         }
     }
 
     /// What a dry run would have stored, which has no version.
-    pub(super) fn unstored(value: Value) -> Self {
-        let mut object = Self::new(value, 0, None);
-        if let Some(meta) = object.value.get_mut("metadata").and_then(Value::as_object_mut) {
+    pub(super) fn unstored(document: Document) -> Self {
+        let mut object = Self::new(document, 0, None);
+        if let Some(meta) = object.document.meta_mut() {
             meta.remove("resourceVersion");
         }
         object
     }
 
-    /// The object's JSON.
+    /// The object's JSON as one value, which is put together when it is first asked for.
     #[must_use]
     pub fn value(&self) -> &Value {
-        &self.value
+        self.value.get_or_init(|| self.document.to_value())
+    }
+
+    /// A member of the object, for example `status`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.document.get(key)
     }
 
     /// `metadata.resourceVersion` as a number.
@@ -64,12 +76,16 @@ impl Object {
         self.version
     }
 
+    pub(super) fn document(&self) -> &Document {
+        &self.document
+    }
+
     pub(super) fn meta(&self, key: &str) -> Option<&Value> {
-        self.value.get("metadata").and_then(|meta| meta.get(key))
+        self.document.meta(key)
     }
 
     pub(super) fn meta_text(&self, key: &str) -> &str {
-        self.meta(key).and_then(Value::as_str).unwrap_or_default()
+        self.document.meta_text(key)
     }
 
     pub(super) fn name(&self) -> &str {
@@ -89,29 +105,30 @@ impl Object {
     }
 
     pub(super) fn has_finalizer(&self, name: &str) -> bool {
-        super::names::array(self.meta("finalizers")).any(|finalizer| finalizer == name)
+        self.document.has_finalizer(name)
     }
 
     /// The JSON text, written once and shared from then on.
     pub(super) fn whole(&self) -> Bytes {
-        self.whole.get_or_init(|| encode(&self.value)).clone()
+        self.whole.get_or_init(|| whole(&self.document)).clone()
     }
 
     /// The JSON text as lists of built-in kinds show it: without `apiVersion` and `kind`.
     pub(super) fn bare(&self) -> Bytes {
-        self.bare.get_or_init(|| Self::unstored_bare(&self.value)).clone()
+        self.bare.get_or_init(|| bare(&self.document)).clone()
     }
+}
 
-    /// The same of an object that is not stored as it is shown.
-    pub(super) fn unstored_bare(value: &Value) -> Bytes {
-        let members: BTreeMap<&String, &Value> = value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind"))
-            .collect();
-        serde_json::to_vec(&members).map(Bytes::from).unwrap_or_default()
-    }
+/// The JSON text of an object.
+pub(super) fn whole(document: &Document) -> Bytes {
+    document.encode(|_| true).into()
+}
+
+/// The same without `apiVersion` and `kind`.
+pub(super) fn bare(document: &Document) -> Bytes {
+    document
+        .encode(|key| !matches!(key, "apiVersion" | "kind"))
+        .into()
 }
 
 pub(super) fn encode(value: &Value) -> Bytes {
@@ -119,8 +136,8 @@ pub(super) fn encode(value: &Value) -> Bytes {
 }
 
 /// The `PartialObjectMetadata` of an object.
-pub(super) fn metadata_only(value: &Value) -> Value {
-    let metadata = value
+pub(super) fn metadata_only(object: &Object) -> Value {
+    let metadata = object
         .get("metadata")
         .cloned()
         .unwrap_or_else(|| Value::Object(Map::new()));
@@ -262,6 +279,6 @@ pub(super) fn show(target: &Target, object: &Object) -> Bytes {
     if target.is_stored_version() {
         object.whole()
     } else {
-        encode(&target.present(object.value()))
+        whole(&target.present(object.document()))
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    document::Document,
     names::{self, array},
     shape,
     status::Cause,
@@ -47,7 +48,7 @@ pub(super) fn set_defaults(pod: &mut Value) {
 }
 
 /// What the admission of a cluster with its usual plug-ins adds to a new pod.
-pub(super) fn admit(pod: &mut Value) {
+pub(super) fn admit(pod: &mut Document) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
@@ -157,7 +158,7 @@ fn default_volume(volume: &mut Map<String, Value>) {
 }
 
 /// Sets a condition of a pod, in the place of one of the same type.
-pub(super) fn add_condition(pod: &mut Value, condition: Value) {
+pub(super) fn add_condition(pod: &mut Document, condition: Value) {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else {
         return;
     };
@@ -196,11 +197,11 @@ pub(super) fn complete_status(status: &mut Map<String, Value>) {
 }
 
 /// The status of a pod that was just created.
-pub(super) fn first_status(pod: &Value) -> Value {
+pub(super) fn first_status(pod: &Document) -> Value {
     json!({"phase": "Pending", "qosClass": quality_of_service(pod)})
 }
 
-fn quality_of_service(pod: &Value) -> &'static str {
+fn quality_of_service(pod: &Document) -> &'static str {
     let spec = pod.get("spec");
     let containers = || {
         ["containers", "initContainers"]
@@ -254,7 +255,7 @@ pub(super) fn port_number(field: String, value: Option<&Value>, causes: &mut Vec
     }
 }
 
-pub(super) fn validate(pod: &Value) -> Vec<Cause> {
+pub(super) fn validate(pod: &Document) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let mut volumes: Vec<&str> = Vec::new();
@@ -413,8 +414,11 @@ pub(super) fn port_name(name: &str) -> Option<&'static str> {
 }
 
 /// What an update of an existing pod may not do.
-pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
-    let frozen = |pod: &Value| {
+pub(super) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
+    if new.has_same("spec", old) {
+        return Vec::new();
+    }
+    let frozen = |pod: &Document| {
         let mut spec = pod.get("spec").cloned().unwrap_or_default();
         if let Some(map) = spec.as_object_mut() {
             for key in [
@@ -440,7 +444,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
         }
         spec
     };
-    let count = |pod: &Value, key: &str| array(pod.get("spec").and_then(|spec| spec.get(key))).count();
+    let count = |pod: &Document, key: &str| array(pod.get("spec").and_then(|spec| spec.get(key))).count();
     for (key, word) in [
         ("containers", "containers"),
         ("initContainers", "init containers"),
@@ -450,7 +454,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
             return vec![Cause::forbidden(format!("spec.{key}"), &why)];
         }
     }
-    let deadline = |pod: &Value| {
+    let deadline = |pod: &Document| {
         pod.get("spec")
             .and_then(|spec| spec.get("activeDeadlineSeconds")?.as_i64())
     };
@@ -466,7 +470,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
         }
         _ => {}
     }
-    if new.get("spec") == old.get("spec") || frozen(new) == frozen(old) {
+    if frozen(new) == frozen(old) {
         return Vec::new();
     }
     let why = "pod updates may not change fields other than `spec.containers[*].image`,\

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{
-    create::meta_text,
+    document::Document,
     kinds::{Family, Target},
     object::Object,
     server::Server,
@@ -20,9 +20,9 @@ type Counts = BTreeMap<String, u64>;
 
 impl Server {
     /// Refuses a new object that a quota of its namespace has no room for.
-    pub(super) fn admit_quota(&self, target: &Target, namespace: &str, body: &Value) -> Outcome<()> {
+    pub(super) fn admit_quota(&self, target: &Target, namespace: &str, body: &Document) -> Outcome<()> {
         for quota in self.quotas(namespace) {
-            let limits = limits(quota.value());
+            let limits = limits(quota);
             let mut exceeded = Vec::new();
             for name in names(target) {
                 let Some(limit) = limits.get(&name) else { continue };
@@ -46,7 +46,7 @@ impl Server {
         };
         let quotas: Vec<Arc<Object>> = self.store.iter(target.id, None, None).cloned().collect();
         for quota in quotas {
-            let used: BTreeMap<String, String> = limits(quota.value())
+            let used: BTreeMap<String, String> = limits(&quota)
                 .into_keys()
                 .map(|name| {
                     let used = self.used(&name, quota.namespace());
@@ -56,11 +56,10 @@ impl Server {
             let hard = quota.get("spec").and_then(|spec| spec.get("hard"));
             let status = json!({"hard": hard, "used": used});
             if quota.get("status") != Some(&status) && !quota.is_deleting() {
-                let mut value = quota.value().clone();
-                if let Some(map) = value.as_object_mut() {
-                    map.insert("status".to_owned(), status);
-                }
-                self.store.replace(&target, &quota, value, quota.applied.clone());
+                let mut document = quota.document().clone();
+                document.insert("status", status);
+                self.store
+                    .replace(&target, &quota, document, quota.applied.clone());
             }
         }
     }
@@ -88,7 +87,7 @@ impl Server {
     }
 }
 
-fn has_ended(pod: &Value) -> bool {
+fn has_ended(pod: &Object) -> bool {
     let phase = pod.get("status").and_then(|status| status.get("phase"));
     matches!(phase.and_then(Value::as_str), Some("Succeeded" | "Failed"))
 }
@@ -103,7 +102,7 @@ fn names(target: &Target) -> Vec<String> {
 }
 
 /// The limits that can be told from counts.
-fn limits(quota: &Value) -> Counts {
+fn limits(quota: &Object) -> Counts {
     let hard = quota.get("spec").and_then(|spec| spec.get("hard"));
     let hard = hard.and_then(Value::as_object).into_iter().flatten();
     hard.filter(|(name, _)| name.starts_with("count/") || OWN_NAMES.contains(&name.as_str()))
@@ -114,12 +113,12 @@ fn limits(quota: &Value) -> Counts {
         .collect()
 }
 
-fn refusal(target: &Target, body: &Value, quota: &str, exceeded: &[(String, u64, u64)]) -> Box<Failure> {
+fn refusal(target: &Target, body: &Document, quota: &str, exceeded: &[(String, u64, u64)]) -> Box<Failure> {
     let listed = |number: fn(&(String, u64, u64)) -> u64| {
         let parts = exceeded.iter().map(|one| format!("{}={}", one.0, number(one)));
         parts.collect::<Vec<_>>().join(",")
     };
     let (asked, used, limited) = (listed(|_| 1), listed(|one| one.1), listed(|one| one.2));
     let why = format!("exceeded quota: {quota}, requested: {asked}, used: {used}, limited: {limited}");
-    Failure::forbidden(target, meta_text(body, "name"), &why)
+    Failure::forbidden(target, body.meta_text("name"), &why)
 }

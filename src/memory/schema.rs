@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::status::Cause;
+use super::{document::Document, status::Cause};
 
 /// A schema, read once when its definition is stored.
 #[derive(Debug, Clone, Default)]
@@ -175,20 +175,22 @@ impl Schema {
     }
 
     /// Checks an object; every breach becomes a cause.
-    pub(super) fn validate(&self, object: &Value, causes: &mut Vec<Cause>) {
-        let Some(map) = object.as_object() else {
-            causes.push(Cause::wrong_type("", json_type(object), "object"));
-            return;
-        };
-        self.required_members(map, "", causes);
-        for (key, member) in map {
-            if !matches!(key.as_str(), "apiVersion" | "kind" | "metadata")
+    pub(super) fn validate(&self, object: &Document, causes: &mut Vec<Cause>) {
+        self.required_members(|name| object.contains_key(name), "", causes);
+        for (key, member) in object.members() {
+            if !matches!(key, "apiVersion" | "kind" | "metadata")
                 && let Some(schema) = self.member(key)
             {
                 schema.check(member, key, causes);
             }
         }
-        self.combined(object, "", causes);
+        if self.is_combined() {
+            self.combined(&object.to_value(), "", causes);
+        }
+    }
+
+    fn is_combined(&self) -> bool {
+        !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty() && self.not.is_none())
     }
 
     fn check(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
@@ -217,7 +219,7 @@ impl Schema {
             Value::String(text) => self.check_text(text, value, path, causes),
             Value::Array(items) => self.check_items(items, path, causes),
             Value::Object(map) => {
-                self.required_members(map, path, causes);
+                self.required_members(|name| map.contains_key(name), path, causes);
                 self.check_size(map.len(), value, path, causes);
                 for (key, member) in map {
                     if let Some(schema) = self.member(key) {
@@ -246,9 +248,9 @@ impl Schema {
         }
     }
 
-    fn required_members(&self, map: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+    fn required_members(&self, has: impl Fn(&str) -> bool, path: &str, causes: &mut Vec<Cause>) {
         for name in &self.required {
-            if !map.contains_key(name) {
+            if !has(name) {
                 causes.push(Cause::required(join(path, name), ""));
             }
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     kinds::{Family, Target},
     labels::{self, LabelRequirement},
+    object::Object,
     status::{Failure, Outcome},
 };
 
@@ -35,15 +36,17 @@ impl Filter {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(super) fn passes(&self, object: &Value) -> bool {
+    pub(super) fn passes(&self, object: &Object) -> bool {
         self.labels.iter().all(|requirement| requirement.holds(object))
             && self.fields.iter().all(|requirement| requirement.holds(object))
     }
 }
 
 impl FieldRequirement {
-    fn holds(&self, object: &Value) -> bool {
-        let found = self.path.split('.').try_fold(object, |value, key| value.get(key));
+    fn holds(&self, object: &Object) -> bool {
+        let mut keys = self.path.split('.');
+        let member = keys.next().and_then(|key| object.get(key));
+        let found = member.and_then(|member| keys.try_fold(member, |value, key| value.get(key)));
         let equal = match found {
             Some(Value::String(text)) => *text == self.value,
             Some(Value::Bool(flag)) => self.value == if *flag { "true" } else { "false" },

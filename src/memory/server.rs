@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
+    document::Document,
     kinds::{self, Description, Kind, Target},
     object::{Object, encode, metadata_only, show},
     request::{Form, Request},
@@ -237,7 +238,7 @@ impl Server {
     pub(super) fn shown(&self, code: u16, request: &Request, target: &Target, object: &Object) -> Answer {
         let body = match request.form {
             Form::Whole => show(target, object),
-            Form::MetadataOnly => encode(&metadata_only(object.value())),
+            Form::MetadataOnly => encode(&metadata_only(object)),
         };
         Answer::Done { code, body }
     }
@@ -293,7 +294,10 @@ impl Server {
             return;
         };
         if self.store.get(target.id, "", name).is_none() {
-            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let mut body = Document::default();
+            body.insert("apiVersion", json!("v1"));
+            body.insert("kind", json!("Namespace"));
+            body.insert("metadata", json!({ "name": name }));
             // The name is the only thing that can be wrong, and then the caller's own request says so.
             let _ = self.insert(&target, "", body, None, false, now);
         }

@@ -3,13 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    document::Document,
     names::{self, array},
     pods::{one_of, port_name, port_number},
     status::Cause,
 };
 
 /// Fills in what the author left out; `address` is used if the service needs one.
-pub(super) fn set_defaults(service: &mut Value, address: impl FnOnce() -> String) {
+pub(super) fn set_defaults(service: &mut Document, address: impl FnOnce() -> String) {
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
@@ -53,7 +54,7 @@ pub(super) fn first_status() -> Value {
 }
 
 /// An address keeps through updates that do not name it.
-pub(super) fn keep_address(new: &mut Value, old: &Value) {
+pub(super) fn keep_address(new: &mut Document, old: &Document) {
     let old_spec = old.get("spec").and_then(Value::as_object);
     let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -72,7 +73,7 @@ pub(super) fn keep_address(new: &mut Value, old: &Value) {
     }
 }
 
-pub(super) fn validate(service: &Value) -> Vec<Cause> {
+pub(super) fn validate(service: &Document) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = service.get("spec").unwrap_or(&Value::Null);
     let text = |key: &str| spec.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -154,14 +155,14 @@ fn valid_port(field: String, value: Option<&Value>, causes: &mut Vec<Cause>) {
     }
 }
 
-pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<Cause> {
-    let ip = |service: &Value| {
+pub(super) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
+    let ip = |service: &Document| {
         service
             .get("spec")
             .and_then(|spec| spec.get("clusterIP"))
             .cloned()
     };
-    let kind = |service: &Value| service.get("spec").and_then(|spec| spec.get("type")).cloned();
+    let kind = |service: &Document| service.get("spec").and_then(|spec| spec.get("type")).cloned();
     let external = Value::from("ExternalName");
     if kind(new) == Some(external.clone()) || kind(old) == Some(external) || ip(new) == ip(old) {
         return Vec::new();

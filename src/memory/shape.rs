@@ -91,7 +91,10 @@ pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, Stri
         (Family::Quota, _) => decoder!(ResourceQuota),
         (Family::Plain, "ConfigMap") => decoder!(ConfigMap),
         (Family::Plain, "ServiceAccount") => decoder!(ServiceAccount),
-        _ => return fit_metadata(body),
+        _ => {
+            let metadata = body.get_mut("metadata");
+            return metadata.map_or_else(|| Ok(Vec::new()), fit_metadata);
+        }
     };
     let unknown = decoder.fit(body, "")?;
     tidy(body, "")?;
@@ -103,12 +106,9 @@ pub(super) fn fit_pod_status(status: &mut Value) -> Result<Vec<String>, String> 
     decoder!(PodStatus).fit(status, "status")
 }
 
-/// The same for the metadata alone, which is that of any kind.
-pub(super) fn fit_metadata(body: &mut Value) -> Result<Vec<String>, String> {
-    match body.get_mut("metadata") {
-        Some(metadata) => decoder!(ObjectMeta).fit(metadata, "metadata"),
-        None => Ok(Vec::new()),
-    }
+/// The same for the metadata of any kind.
+pub(super) fn fit_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
+    decoder!(ObjectMeta).fit(metadata, "metadata")
 }
 
 /// Removes what `known` does not have.

@@ -10,6 +10,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    document::Document,
     kinds::{Registry, Target},
     names,
     object::{Action, Applied, Change, Object},
@@ -205,11 +206,11 @@ impl Store {
     pub(super) fn add(
         &mut self,
         target: &Target,
-        value: Value,
+        document: Document,
         applied: Option<Arc<Applied>>,
     ) -> Arc<Object> {
         self.version += 1;
-        let object = Arc::new(Object::new(value, self.version, applied));
+        let object = Arc::new(Object::new(document, self.version, applied));
         let place = place(target, &object);
         self.uids.insert(object.uid().to_owned(), place.clone());
         self.link(&object, &place);
@@ -223,22 +224,22 @@ impl Store {
         &mut self,
         target: &Target,
         old: &Arc<Object>,
-        mut value: Value,
+        mut document: Document,
         applied: Option<Arc<Applied>>,
     ) -> Arc<Object> {
-        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            meta.insert(
-                "resourceVersion".to_owned(),
-                Value::from(old.resource_version().to_string()),
-            );
+        let known = old.meta("resourceVersion");
+        if document.meta("resourceVersion") != known
+            && let (Some(meta), Some(known)) = (document.meta_mut(), known)
+        {
+            meta.insert("resourceVersion".to_owned(), known.clone());
         }
         let place = place(target, old);
         // Who applied what is part of the object, although it is not shown.
-        if value == *old.value() && applied == old.applied {
+        if document == *old.document() && applied == old.applied {
             return old.clone();
         }
         self.version += 1;
-        let object = Arc::new(Object::new(value, self.version, applied));
+        let object = Arc::new(Object::new(document, self.version, applied));
         if object.meta("ownerReferences") != old.meta("ownerReferences") {
             self.unlink(old, &place);
             self.link(&object, &place);
@@ -254,7 +255,7 @@ impl Store {
     /// Removes an object; what is returned is its last state with the deletion's version.
     pub(super) fn remove(&mut self, target: &Target, old: &Arc<Object>) -> Arc<Object> {
         self.version += 1;
-        let object = Arc::new(Object::new(old.value().clone(), self.version, None));
+        let object = Arc::new(Object::new(old.document().clone(), self.version, None));
         let place = place(target, old);
         if let Some(table) = self.table_mut(target.id)
             && let Some(names) = table.objects.get_mut(old.namespace())

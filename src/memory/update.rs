@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     apply,
-    create::{identify, meta_text, read_body, settle, settle_status, strict_failure, undecodable, validate},
+    create::{identify, read_body, settle, settle_status, strict_failure, undecodable, validate},
+    document::Document,
     events,
     kinds::{Family, Target},
     names,
@@ -44,7 +45,7 @@ impl Server {
         let mut body = read_body(request, target)?;
         identify(request, target, &mut body)?;
         names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
-        if meta_text(&body, "name").is_empty() {
+        if body.meta_text("name").is_empty() {
             return Err(Failure::bad_request(format!(
                 "the name of the object ({name} based on URL) was undeterminable: name must be provided"
             )));
@@ -59,7 +60,7 @@ impl Server {
             }
             Err(failure) => return Err(failure),
         };
-        if meta_text(&body, "resourceVersion").is_empty() && !target.kind.unconditional_update() {
+        if body.meta_text("resourceVersion").is_empty() && !target.kind.unconditional_update() {
             let why = "must be specified for an update";
             let cause = Cause::invalid("metadata.resourceVersion", &json!(0), why);
             // Here the server takes the resource for the kind.
@@ -97,18 +98,23 @@ impl Server {
             return Err(Failure::unsupported_media_type(&accepted.join(", ")));
         }
         let old = self.existing(request, target, name)?.clone();
-        let mut value = target.present(old.value()).into_owned();
+        let mut body = target.present(old.document()).into_owned();
         match kind {
-            patch::JSON => patch::json(&mut value, &request.body)?,
-            patch::MERGE => patch::merge(&mut value, read_object(&request.body)?),
-            _ => patch::strategic(&mut value, patch::read(&request.body)?, Spot::BuiltIn(""))?,
+            patch::JSON => edit(&mut body, |whole| patch::json(whole, &request.body))?,
+            patch::MERGE => merge(&mut body, read_object(&request.body)?),
+            _ => {
+                let patch = patch::read(&request.body)?;
+                edit(&mut body, |whole| {
+                    patch::strategic(whole, patch, Spot::BuiltIn(""))
+                })?;
+            }
         }
-        identify(request, target, &mut value)?;
-        names::settle_metadata(&mut value).map_err(|why| undecodable(request, target, &value, &why))?;
-        check_address(&value, name, old.namespace())?;
-        target.absorb(&mut value);
+        identify(request, target, &mut body)?;
+        names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
+        check_address(&body, name, old.namespace())?;
+        target.absorb(&mut body);
         let applied = old.applied.clone();
-        let object = self.update(request, target, &old, value, applied, status_only, now)?;
+        let object = self.update(request, target, &old, body, applied, status_only, now)?;
         Ok(self.shown(200, request, target, &object))
     }
 
@@ -121,21 +127,16 @@ impl Server {
         now: Timestamp,
     ) -> Outcome<Answer> {
         let query = &request.query;
-        let mut config = read_object(&request.body)?;
+        let mut config = Document::from(read_object(&request.body)?);
         if config
-            .get("metadata")
-            .and_then(|meta| meta.get("managedFields"))
+            .meta("managedFields")
             .is_some_and(|fields| !fields.is_null())
         {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
-        let told = |key: &str| config.get(key).and_then(Value::as_str).unwrap_or_default();
-        if told("apiVersion") != target.api_version() || told("kind") != target.kind.kind {
-            let (group, version) = match told("apiVersion").split_once('/') {
-                Some((group, version)) => (group, version),
-                None => ("", told("apiVersion")),
-            };
-            let kind = told("kind");
+        let (api_version, kind) = (config.text("apiVersion"), config.text("kind"));
+        if api_version != target.api_version() || kind != target.kind.kind {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             return Err(Failure::bad_request(format!(
                 "invalid object type: {group}/{version}, Kind={kind}"
             )));
@@ -154,12 +155,13 @@ impl Server {
         } else {
             Spot::BuiltIn("")
         };
+        let sent = config.to_value();
         let old = self.existing(request, target, name).cloned();
         let Ok(old) = old else {
             if status_only {
                 return Err(Failure::not_found(target, name));
             }
-            let told = meta_text(&config, "uid");
+            let told = config.meta_text("uid");
             if !told.is_empty() {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {told}, and no existing object was found"
@@ -168,33 +170,31 @@ impl Server {
             }
             let mut live = json!({});
             let mut applied = Applied::new();
-            apply::apply(&mut live, &config, &manager, query.force, &mut applied, spot)?;
+            apply::apply(&mut live, &sent, &manager, query.force, &mut applied, spot)?;
             // The name is owned by nobody, so it is in no applied configuration.
-            if let Some(meta) = config.get_mut("metadata").and_then(Value::as_object_mut) {
-                meta.insert("name".to_owned(), Value::from(name));
-            }
+            config.set_meta("name", Value::from(name));
             let object =
                 self.create_from(request, target, namespace, config, Some(Arc::new(applied)), now)?;
             return Ok(self.shown(201, request, target, &object));
         };
-        let mut value = target.present(old.value()).into_owned();
+        let mut body = target.present(old.document()).into_owned();
         let mut applied = old.applied.as_deref().cloned().unwrap_or_default();
-        apply::apply(&mut value, &config, &manager, query.force, &mut applied, spot)?;
-        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            for key in ["uid", "resourceVersion"] {
-                let told = meta_text(&config, key);
-                if !told.is_empty() {
-                    meta.insert(key.to_owned(), Value::from(told));
-                }
+        edit(&mut body, |whole| {
+            apply::apply(whole, &sent, &manager, query.force, &mut applied, spot)
+        })?;
+        for key in ["uid", "resourceVersion"] {
+            let told = config.meta_text(key);
+            if !told.is_empty() {
+                body.set_meta(key, Value::from(told));
             }
         }
-        names::settle_metadata(&mut value).map_err(|why| undecodable(request, target, &value, &why))?;
-        target.absorb(&mut value);
+        names::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
+        target.absorb(&mut body);
         let object = self.update(
             request,
             target,
             &old,
-            value,
+            body,
             Some(Arc::new(applied)),
             status_only,
             now,
@@ -209,7 +209,7 @@ impl Server {
         request: &Request,
         target: &Target,
         old: &Arc<Object>,
-        mut new: Value,
+        mut new: Document,
         applied: Option<Arc<Applied>>,
         status_only: bool,
         now: Timestamp,
@@ -217,11 +217,11 @@ impl Server {
         let name = old.name();
         check_preconditions(request, target, old, &new)?;
         if status_only {
-            new = with_status_of(target, old.value(), new);
+            new = with_status_of(target, old.document(), &new);
         }
         keep_system_fields(&mut new, old);
         if !status_only {
-            keep_status(target, &mut new, old.value());
+            keep_status(target, &mut new, old.document());
         }
         let unknown = if status_only {
             settle_status(request, target, &mut new)?
@@ -235,7 +235,7 @@ impl Server {
         if !causes.is_empty() {
             return Err(Failure::invalid(target, name, &causes));
         }
-        if desired_changed(target, &new, old.value()) {
+        if desired_changed(target, &new, old.document()) {
             bump_generation(&mut new);
         }
         if request.query.dry_run {
@@ -255,29 +255,28 @@ impl Server {
         Ok(object)
     }
 
-    fn breaches(&self, target: &Target, new: &mut Value, old: &Object, status_only: bool) -> Vec<Cause> {
+    fn breaches(&self, target: &Target, new: &mut Document, old: &Object, status_only: bool) -> Vec<Cause> {
         if !status_only && target.kind.family == Family::Service {
-            services::keep_address(new, old.value());
+            services::keep_address(new, old.document());
             services::set_defaults(new, String::new);
         }
         let mut causes = validate(target, new);
         if !status_only {
             match target.kind.family {
-                Family::Pod => causes.extend(pods::validate_update(new, old.value())),
+                Family::Pod => causes.extend(pods::validate_update(new, old.document())),
                 Family::Event if target.is_events_group() => {
-                    causes.extend(events::validate_update(new, old.value()));
+                    causes.extend(events::validate_update(new, old.document()));
                 }
-                Family::Service => causes.extend(services::validate_update(new, old.value())),
+                Family::Service => causes.extend(services::validate_update(new, old.document())),
                 _ => {}
             }
         }
         if old.is_deleting() {
-            let found: Vec<String> =
-                names::array(new.get("metadata").and_then(|meta| meta.get("finalizers")))
-                    .filter_map(Value::as_str)
-                    .filter(|finalizer| !old.has_finalizer(finalizer))
-                    .map(|finalizer| format!("{finalizer:?}"))
-                    .collect();
+            let found: Vec<String> = names::array(new.meta("finalizers"))
+                .filter_map(Value::as_str)
+                .filter(|finalizer| !old.has_finalizer(finalizer))
+                .map(|finalizer| format!("{finalizer:?}"))
+                .collect();
             if !found.is_empty() {
                 let why = format!(
                     "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
@@ -291,9 +290,9 @@ impl Server {
 }
 
 /// Reads a patch that is an object.
-fn read_object(body: &[u8]) -> Outcome<Value> {
+fn read_object(body: &[u8]) -> Outcome<Map<String, Value>> {
     match serde_json::from_slice(body) {
-        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
         Err(error) => Err(Failure::bad_request(format!(
             "error decoding patch: {}",
@@ -302,15 +301,41 @@ fn read_object(body: &[u8]) -> Outcome<Value> {
     }
 }
 
+/// Applies a merge patch (RFC 7396).
+fn merge(body: &mut Document, patch: Map<String, Value>) {
+    for (key, value) in patch {
+        if value.is_null() {
+            body.remove(&key);
+        } else if let Some(member) = body.get_mut(&key) {
+            patch::merge(member, value);
+        } else {
+            let mut member = Value::Null;
+            patch::merge(&mut member, value);
+            body.insert(&key, member);
+        }
+    }
+}
+
+/// Applies any other patch, which has to leave an object.
+fn edit(body: &mut Document, change: impl FnOnce(&mut Value) -> Outcome<()>) -> Outcome<()> {
+    body.edit(|whole| {
+        change(whole)?;
+        if !whole.is_object() {
+            return Err(Failure::bad_request("the object provided is not a JSON object"));
+        }
+        Ok(())
+    })
+}
+
 /// Refuses a body whose name or namespace is not that of the path.
-fn check_address(body: &Value, name: &str, namespace: &str) -> Outcome<()> {
-    let told = meta_text(body, "name");
+fn check_address(body: &Document, name: &str, namespace: &str) -> Outcome<()> {
+    let told = body.meta_text("name");
     if !told.is_empty() && told != name {
         return Err(Failure::bad_request(format!(
             "the name of the object ({told}) does not match the name on the URL ({name})"
         )));
     }
-    let told = meta_text(body, "namespace");
+    let told = body.meta_text("namespace");
     if !told.is_empty() && told != namespace {
         let why = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Failure::bad_request(why));
@@ -318,15 +343,15 @@ fn check_address(body: &Value, name: &str, namespace: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn check_preconditions(request: &Request, target: &Target, old: &Object, new: &Value) -> Outcome<()> {
-    let uid = meta_text(new, "uid");
+fn check_preconditions(request: &Request, target: &Target, old: &Object, new: &Document) -> Outcome<()> {
+    let uid = new.meta_text("uid");
     let other = !uid.is_empty() && uid != old.uid();
     // A patch is made into a whole object first, and its UID is looked at when that is validated.
     let patched = request.method == Method::PATCH;
     if other && !patched {
         return Err(uid_conflict(target, old, uid));
     }
-    let version = meta_text(new, "resourceVersion");
+    let version = new.meta_text("resourceVersion");
     if !version.is_empty() && version.parse::<u64>().is_err() {
         return Err(Failure::no_number(500, "ParseUint", version));
     }
@@ -350,13 +375,13 @@ pub(super) fn uid_conflict(target: &Target, old: &Object, told: &str) -> Box<Fai
     Failure::conflict(target, old.name(), &why)
 }
 
-fn keep_system_fields(new: &mut Value, old: &Object) {
-    let Some(meta) = new.get_mut("metadata").and_then(Value::as_object_mut) else {
+fn keep_system_fields(new: &mut Document, old: &Object) {
+    if SYSTEM_FIELDS.iter().all(|key| new.meta(key) == old.meta(key)) {
         return;
-    };
+    }
+    let Some(meta) = new.meta_mut() else { return };
     for key in SYSTEM_FIELDS {
         match old.meta(key) {
-            Some(value) if meta.get(key) == Some(value) => {}
             Some(value) => {
                 meta.insert(key.to_owned(), value.clone());
             }
@@ -368,53 +393,36 @@ fn keep_system_fields(new: &mut Value, old: &Object) {
 }
 
 /// Undoes what a write of the object itself may not touch.
-fn keep_status(target: &Target, new: &mut Value, old: &Value) {
-    let Some(map) = new.as_object_mut() else { return };
-    let mut keep = |key: &str| match old.get(key) {
-        Some(value) => {
-            map.insert(key.to_owned(), value.clone());
-        }
-        None => {
-            map.remove(key);
-        }
-    };
+fn keep_status(target: &Target, new: &mut Document, old: &Document) {
     if target.has_status() {
-        keep("status");
+        new.share("status", old);
     }
     if target.kind.family == Family::Namespace {
-        keep("spec");
+        new.share("spec", old);
     }
 }
 
 /// The old object with the new status, and with what else a write of the status may change.
-fn with_status_of(target: &Target, old: &Value, new: Value) -> Value {
-    let (Value::Object(mut new), Value::Object(old)) = (new, old) else {
-        return old.clone();
+fn with_status_of(target: &Target, old: &Document, new: &Document) -> Document {
+    let mut kept = old.clone();
+    kept.share("status", new);
+    if kept.get("status").is_some_and(Value::is_null) {
+        kept.remove("status");
+    }
+    let changeable: &[&str] = match target.kind.family {
+        _ if target.kind.is_custom() => &[],
+        Family::Pod => &["labels", "annotations", "finalizers"],
+        _ => &["labels", "annotations", "finalizers", "ownerReferences"],
     };
-    let metadata = new.remove("metadata");
-    new.retain(|key, _| key == "status" || old.contains_key(key));
-    // Most of it is as it was: what is equal need not be copied.
-    for (key, value) in old {
-        if key != "status" && new.get(key) != Some(value) {
-            new.insert(key.clone(), value.clone());
-        }
-    }
-    if new.get("status").is_some_and(Value::is_null) {
-        new.remove("status");
-    }
-    if !target.kind.is_custom()
-        && let Some(meta) = new.get_mut("metadata").and_then(Value::as_object_mut)
-        && let Some(given) = metadata.as_ref().and_then(Value::as_object)
+    let given = new.get("metadata").and_then(Value::as_object);
+    let differs = |key: &&&str| kept.meta(key) != given.and_then(|given| given.get(**key));
+    let differing: Vec<&str> = changeable.iter().filter(differs).copied().collect();
+    if !differing.is_empty()
+        && let (Some(meta), Some(given)) = (kept.meta_mut(), given)
     {
-        let changeable: &[&str] = match target.kind.family {
-            Family::Pod => &["labels", "annotations", "finalizers"],
-            _ => &["labels", "annotations", "finalizers", "ownerReferences"],
-        };
-        for key in changeable {
-            copy(meta, given, key);
-        }
+        differing.iter().for_each(|key| copy(meta, given, key));
     }
-    Value::Object(new)
+    kept
 }
 
 fn copy(to: &mut Map<String, Value>, from: &Map<String, Value>, key: &str) {
@@ -429,48 +437,34 @@ fn copy(to: &mut Map<String, Value>, from: &Map<String, Value>, key: &str) {
 }
 
 /// Whether the desired state differs, which `metadata.generation` counts.
-fn desired_changed(target: &Target, new: &Value, old: &Value) -> bool {
+fn desired_changed(target: &Target, new: &Document, old: &Document) -> bool {
     if !target.kind.generation {
         return false;
     }
     if !target.kind.is_custom() {
-        return new.get("spec") != old.get("spec");
+        return !new.has_same("spec", old);
     }
-    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
-        return false;
-    };
-    let counts = |key: &&String| match key.as_str() {
+    let counts = |key: &&str| match *key {
         "metadata" | "apiVersion" | "kind" => false,
         "status" => !target.has_status(),
         _ => true,
     };
-    new.keys()
-        .chain(old.keys())
-        .filter(counts)
-        .any(|key| new.get(key) != old.get(key))
+    let keys = new.members().chain(old.members()).map(|(key, _)| key);
+    keys.filter(counts).any(|key| !new.has_same(key, old))
 }
 
-pub(super) fn bump_generation(object: &mut Value) {
-    if let Some(slot) = object
-        .get_mut("metadata")
-        .and_then(|meta| meta.get_mut("generation"))
-        && let Some(number) = slot.as_i64().filter(|number| *number > 0)
-    {
-        *slot = Value::from(number.saturating_add(1));
+pub(super) fn bump_generation(object: &mut Document) {
+    let number = object.meta("generation").and_then(Value::as_i64);
+    if let Some(number) = number.filter(|number| *number > 0) {
+        object.set_meta("generation", Value::from(number.saturating_add(1)));
     }
 }
 
 /// Whether an object that is being deleted has nothing left to wait for.
-fn leaves_now(target: &Target, object: &Value) -> bool {
-    let Some(meta) = object.get("metadata").and_then(Value::as_object) else {
-        return false;
-    };
-    meta.contains_key("deletionTimestamp")
-        && names::array(meta.get("finalizers")).next().is_none()
-        && meta
-            .get("deletionGracePeriodSeconds")
-            .and_then(Value::as_i64)
-            .unwrap_or_default()
-            == 0
+fn leaves_now(target: &Target, object: &Document) -> bool {
+    let grace = object.meta("deletionGracePeriodSeconds").and_then(Value::as_i64);
+    object.meta("deletionTimestamp").is_some()
+        && names::array(object.meta("finalizers")).next().is_none()
+        && grace.unwrap_or_default() == 0
         && target.kind.family != Family::Namespace
 }

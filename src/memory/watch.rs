@@ -86,7 +86,7 @@ impl Watch {
                 (Action::Deleted, _) | (_, None) => self.line(Action::Deleted, change, &change.object),
                 // The object left the selection: it is shown as it last was inside, with the new version.
                 (_, Some(previous)) => {
-                    let last = Object::new(previous.value().clone(), change.resource_version(), None);
+                    let last = Object::new(previous.document().clone(), change.resource_version(), None);
                     self.line(Action::Deleted, change, &last)
                 }
             },
@@ -104,7 +104,7 @@ impl Watch {
     fn body(&self, object: &Object) -> Bytes {
         match self.form {
             Form::Whole => show(&self.target, object),
-            Form::MetadataOnly => encode(&metadata_only(object.value())),
+            Form::MetadataOnly => encode(&metadata_only(object)),
         }
     }
 

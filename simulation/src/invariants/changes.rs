@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use training_job::memory::Action;
+use training_job::memory::{Action, Object};
 
-use super::memory::JobLife;
+use super::memory::{JobLife, Version};
 use super::{Check, Moment};
 use crate::job;
 use crate::kubelet;
@@ -27,15 +27,13 @@ pub(crate) const ALL: &[(&str, Check)] = &[
 ];
 
 impl Moment<'_> {
-    fn object(&self) -> &Value {
-        self.change.object().value()
+    fn object(&self) -> &Object {
+        self.change.object()
     }
 
     /// The object as it was before the change, or as it is if it is new.
-    fn before(&self) -> &Value {
-        self.change
-            .previous()
-            .map_or_else(|| self.object(), |p| p.value())
+    fn before(&self) -> &Object {
+        self.change.previous().unwrap_or(self.change.object())
     }
 
     fn is_job(&self) -> bool {
@@ -97,21 +95,24 @@ fn unique_rank(m: &Moment<'_>) -> Option<String> {
     }
     let mine = m.object();
     let uid = job::controller(mine);
-    let label = |pod: &Value, name: &str| pod["metadata"]["labels"][name] == mine["metadata"]["labels"][name];
-    let pods = m.view.list("pods", Some(m.change.namespace()));
-    let mut others = pods.iter().filter(|p| {
-        let other = p.value();
+    let label =
+        |pod: &Object, name: &str| pod["metadata"]["labels"][name] == mine["metadata"]["labels"][name];
+    let mut others = m.memory.children_of(uid).filter_map(|(other, life)| {
+        let there = life.plural == "pods" && life.gone.is_none();
+        there.then(|| m.view.by_uid(other)).flatten()
+    });
+    let other = others.find(|other| {
+        let other = &**other;
         job::controller(other) == uid
             && !job::has_ended(other)
             && !job::is_deleting(other)
             && label(other, "training.kubeflow.org/replica-type")
             && label(other, "training.kubeflow.org/replica-index")
-            && other["metadata"]["uid"] != mine["metadata"]["uid"]
-    });
-    let other = others.next()?;
+            && other["metadata"]["namespace"] == mine["metadata"]["namespace"]
+    })?;
     m.says(&format!(
         "a second pod of this rank, beside {}",
-        other.value()["metadata"]["name"]
+        other["metadata"]["name"]
     ))
 }
 
@@ -121,12 +122,8 @@ fn no_excess(m: &Moment<'_>) -> Option<String> {
         return None;
     }
     let life = m.owner()?;
-    let wanted = |version: &Value| {
-        job::names(version).contains(m.change.name())
-            && !job::is_suspended(version)
-            && !job::is_invalid(version)
-    };
-    if life.since(m.since(m.patience.others)).any(wanted) {
+    let mut versions = life.versions_since(m.since(m.patience.others)).iter();
+    if versions.any(|version| version.asks_for(m.change.name())) {
         return None;
     }
     m.says("no version of the spec asks for it")
@@ -147,7 +144,7 @@ fn final_is_final(m: &Moment<'_>) -> Option<String> {
     if job::end(after) != Some(end) {
         return m.says(&format!("{end} was taken back"));
     }
-    let time = |job: &Value| job["status"]["completionTime"].clone();
+    let time = |job: &Object| job["status"]["completionTime"].clone();
     (!time(before).is_null() && time(before) != time(after))
         .then(|| m.says("its completion time changed"))
         .flatten()
@@ -158,7 +155,7 @@ fn nothing_after_the_end(m: &Moment<'_>) -> Option<String> {
     if !m.creates() {
         return None;
     }
-    let ended = |version: &Value| job::end(version).is_some() && !job::is_refused(version);
+    let ended = |version: &Object| job::end(version).is_some() && !job::is_refused(version);
     let life = m.owner()?;
     if life.since(m.since(m.patience.own)).any(|v| !ended(v)) || m.status_was_edited(life) {
         return None;
@@ -173,7 +170,7 @@ fn no_success_run_again(m: &Moment<'_>) -> Option<String> {
     }
     let uid = job::controller(m.object())?;
     let attempt = kubelet::attempt(m.object());
-    let succeeded = m.memory.children.values().any(|pod| {
+    let succeeded = m.memory.children_of(Some(uid)).any(|(_, pod)| {
         pod.plural == "pods"
             && pod.owner.as_deref() == Some(uid)
             && pod.name == m.change.name()
@@ -242,10 +239,11 @@ fn no_churn(m: &Moment<'_>) -> Option<String> {
     if !m.creates() {
         return None;
     }
-    let recent = m.memory.children.values().filter(|child| {
+    let owner = job::controller(m.object());
+    let recent = m.memory.children_of(owner).filter(|(_, child)| {
         child.plural == m.change.plural()
             && child.name == m.change.name()
-            && child.owner.as_deref() == job::controller(m.object())
+            && child.owner.as_deref() == owner
             && child.made + 10_000 > m.now
     });
     let times = recent.count();
@@ -262,11 +260,11 @@ fn honest_counters(m: &Moment<'_>) -> Option<String> {
         return None;
     }
     let (before, after) = (m.before(), m.object());
-    let restarts = |job: &Value| job["status"]["restartCount"].as_i64().unwrap_or(0);
+    let restarts = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
     if restarts(after) < restarts(before) {
         return m.says("the count of restarts fell");
     }
-    let start = |job: &Value| job["status"]["startTime"].clone();
+    let start = |job: &Object| job["status"]["startTime"].clone();
     let resumed = job::is(before, "Suspended") || job::is_refused(before);
     (!start(before).is_null() && start(before) != start(after) && !resumed)
         .then(|| m.says("its start time changed"))
@@ -372,19 +370,21 @@ fn justified_deletion(m: &Moment<'_>) -> Option<String> {
     }
     let life = m.former_owner(m.since(m.patience.others))?;
     let is_pod = m.change.plural() == "pods";
-    let earlier = |job: &Value| {
+    let earlier = |job: &Object| {
         let ahead = i64::from(kubelet::attempt(child)) - job::attempt(job, name);
         // Of an attempt so far ahead that somebody must have made it up.
         is_pod && !(0..=1_000_000).contains(&ahead)
     };
-    let reason = |job: &Value| {
+    let reason = |version: &Version| {
+        let job = version.job();
         job::end(job).is_some()
             || job::is_suspended(job)
             || job::is(job, "Suspended")
-            || !job::names(job).contains(name)
+            || !version.names(name)
             || earlier(job)
     };
-    if life.since(m.since(m.patience.others)).any(reason) {
+    let mut versions = life.versions_since(m.since(m.patience.others)).iter();
+    if versions.any(reason) {
         return None;
     }
     m.says("deleted for no reason")

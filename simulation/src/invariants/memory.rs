@@ -1,9 +1,8 @@
 //! What was stored before: an operator may act on what it has not yet heard to be over.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
 use training_job::memory::{Action, Change, Cluster, Object};
 
 use crate::job;
@@ -14,15 +13,31 @@ use crate::kubelet;
 pub(crate) struct Memory {
     pub(crate) jobs: BTreeMap<String, JobLife>,
     pub(crate) children: BTreeMap<String, ChildLife>,
+    /// The UIDs of all children that ever had this controller; those without one are under no name.
+    of_controller: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A job, by its UID.
 pub(crate) struct JobLife {
-    /// The versions of it, and since when.
-    versions: Vec<(u64, Arc<Object>)>,
+    versions: Vec<Version>,
     pub(crate) gone: Option<u64>,
     /// When somebody other than an operator last wrote its status.
     pub(crate) status_edited: Option<u64>,
+}
+
+/// A version of a job.
+pub(crate) struct Version {
+    since: u64,
+    object: Arc<Object>,
+    /// What its spec asks for, once somebody wants to know; shared with the versions of the same spec.
+    wish: Arc<OnceLock<Wish>>,
+}
+
+/// What a spec asks for.
+struct Wish {
+    names: BTreeSet<String>,
+    /// Whether there are to be any pods at all.
+    runs: bool,
 }
 
 /// A pod or service, by its UID.
@@ -43,39 +58,85 @@ pub(crate) struct ChildLife {
 
 impl JobLife {
     /// The versions that were stored at some time since then, the oldest first.
-    pub(crate) fn since(&self, time: u64) -> impl Iterator<Item = &Value> {
-        let later = self.versions.iter().position(|(since, _)| *since > time);
-        let first = later.unwrap_or(self.versions.len()).saturating_sub(1);
-        self.versions[first..].iter().map(|(_, object)| object.value())
+    pub(crate) fn versions_since(&self, time: u64) -> &[Version] {
+        let first = self.versions.partition_point(|version| version.since <= time);
+        &self.versions[first.saturating_sub(1)..]
     }
 
-    /// The latest version.
-    pub(crate) fn latest(&self) -> &Value {
-        // A life begins with a version.
-        self.versions
-            .last()
-            .map_or(&Value::Null, |(_, object)| object.value())
+    /// The same as they were stored.
+    pub(crate) fn since(&self, time: u64) -> impl Iterator<Item = &Object> {
+        self.versions_since(time).iter().map(Version::job)
+    }
+
+    /// The latest version; a life begins with one.
+    pub(crate) fn latest(&self) -> Option<&Object> {
+        self.versions.last().map(Version::job)
+    }
+
+    fn is_now(&mut self, object: &Arc<Object>, since: u64) {
+        let same_spec = |before: &&Version| before.job()["spec"] == object["spec"];
+        let wish = self.versions.last().filter(same_spec).map(|v| v.wish.clone());
+        self.versions.push(Version {
+            since,
+            object: object.clone(),
+            wish: wish.unwrap_or_default(),
+        });
+    }
+}
+
+impl Version {
+    pub(crate) fn job(&self) -> &Object {
+        &self.object
+    }
+
+    /// Whether its spec asks for a child of this name.
+    pub(crate) fn asks_for(&self, child: &str) -> bool {
+        let wish = self.wish();
+        wish.runs && wish.names.contains(child)
+    }
+
+    /// Whether a child of this name belongs to it, be it to run or not.
+    pub(crate) fn names(&self, child: &str) -> bool {
+        self.wish().names.contains(child)
+    }
+
+    fn wish(&self) -> &Wish {
+        self.wish.get_or_init(|| Wish {
+            names: job::names(self.job()),
+            runs: !job::is_suspended(self.job()) && !job::is_invalid(self.job()),
+        })
     }
 }
 
 impl Memory {
     /// The names of the job's pods that have ever ended well.
     pub(crate) fn successes(&self, job: &str) -> BTreeSet<&str> {
-        let children = self.children.values();
-        let ours = children.filter(|c| c.plural == "pods" && c.owner.as_deref() == Some(job));
-        ours.filter(|c| c.ever_succeeded)
+        let made_for_it = |child: &&ChildLife| child.owner.as_deref() == Some(job);
+        let pods = self.children_of(Some(job)).map(|(_, child)| child);
+        pods.filter(|c| c.plural == "pods" && c.ever_succeeded)
+            .filter(made_for_it)
             .map(|c| c.name.as_str())
             .collect()
+    }
+
+    /// All children that ever had this controller, with their UIDs.
+    pub(crate) fn children_of(&self, controller: Option<&str>) -> impl Iterator<Item = (&str, &ChildLife)> {
+        let uids = self.of_controller.get(controller.unwrap_or_default());
+        let known = |uid| self.children.get_key_value::<String>(uid);
+        uids.into_iter()
+            .flatten()
+            .filter_map(known)
+            .map(|(uid, child)| (uid.as_str(), child))
     }
 
     /// Enters a change.
     pub(crate) fn enter(&mut self, change: &Change, by_operator: bool, now: u64) {
         let gone = (change.action() == Action::Deleted).then_some(now);
         self.put(change.plural(), change.object(), gone, now);
-        let object = change.object().value();
+        let object = change.object();
         let edited = change
             .previous()
-            .is_some_and(|p| p.value()["status"] != object["status"]);
+            .is_some_and(|previous| previous["status"] != object["status"]);
         if edited
             && !by_operator
             && let Some(uid) = object["metadata"]["uid"].as_str()
@@ -102,7 +163,7 @@ impl Memory {
     }
 
     fn put(&mut self, plural: &str, stored: &Arc<Object>, gone: Option<u64>, now: u64) {
-        let object = stored.value();
+        let object = &**stored;
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
         let uid = text("uid");
         if job::PLURALS.contains(&plural) {
@@ -112,12 +173,20 @@ impl Memory {
                 status_edited: None,
             });
             life.gone = gone;
-            life.versions.push((now, stored.clone()));
+            life.is_now(stored, now);
         } else if matches!(plural, "pods" | "services") {
+            let controller = job::controller(object);
+            let of_controller = self
+                .of_controller
+                .entry(controller.unwrap_or_default().to_owned())
+                .or_default();
+            if !of_controller.contains(&uid) {
+                of_controller.insert(uid.clone());
+            }
             let life = self.children.entry(uid).or_insert_with(|| ChildLife {
                 plural: plural.to_owned(),
                 name: text("name"),
-                owner: job::controller(object).map(str::to_owned),
+                owner: controller.map(str::to_owned),
                 orphaned: None,
                 attempt: kubelet::attempt(object),
                 made: now,
@@ -126,7 +195,7 @@ impl Memory {
                 gone: None,
             });
             life.gone = gone;
-            if job::controller(object) == life.owner.as_deref() {
+            if controller == life.owner.as_deref() {
                 life.orphaned = None;
             } else {
                 life.orphaned.get_or_insert(now);

@@ -82,11 +82,8 @@ impl Monitor {
         let (state, cause_now, history) = (monitor.clone(), network.causes(), history.clone());
         cluster.on_change(move |view, change| {
             let cause = cause_now();
-            let by = cause
-                .as_ref()
-                .map_or("others".to_owned(), |c| format!("op{}", c.call.operator));
-            history.change(change, &by);
-            state.look(view, change, cause.as_ref(), history.now(), patience);
+            history.change(change, cause.as_ref().map(|cause| cause.call.operator));
+            state.look(view, change, cause.as_deref(), history.now(), patience);
         });
         monitor
     }
@@ -144,7 +141,8 @@ impl Monitor {
     pub fn lives(&self) -> (u64, u64) {
         let state = self.state();
         let jobs = state.memory.jobs.values();
-        let over = jobs.filter(|j| j.gone.is_some() || crate::job::end(j.latest()).is_some());
+        let over =
+            jobs.filter(|j| j.gone.is_some() || j.latest().is_some_and(|job| crate::job::end(job).is_some()));
         (state.memory.jobs.len() as u64, over.count() as u64)
     }
 

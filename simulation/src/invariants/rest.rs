@@ -98,7 +98,7 @@ impl Rest {
         if job::is_deleting(job) {
             return Some("it is being deleted".to_owned());
         }
-        if let Some(at) = pods.values().find(|p| job::is_deleting(p)) {
+        if let Some(at) = pods.values().find(job::is_deleting) {
             return Some(format!("{} is being deleted", name(at)));
         }
         if self.blocks(job) {
