@@ -132,6 +132,7 @@
 pub mod admission;
 pub mod api;
 pub mod controller;
+mod field_path;
 mod job;
 pub mod observed;
 pub mod plan;

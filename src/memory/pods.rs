@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::field_path::FieldPath;
+
 use super::{
     document::Document,
     names::{self, array},
@@ -235,7 +237,12 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Refuses a value outside a fixed set.
-pub(super) fn one_of(field: String, value: Option<&Value>, allowed: &[&str], causes: &mut Vec<Cause>) {
+pub(super) fn one_of(
+    field: impl Into<String>,
+    value: Option<&Value>,
+    allowed: &[&str],
+    causes: &mut Vec<Cause>,
+) {
     let Some(value) = value else { return };
     if !value.as_str().is_some_and(|text| allowed.contains(&text)) {
         let allowed: Vec<String> = allowed.iter().map(|text| format!("{text:?}")).collect();
@@ -244,7 +251,7 @@ pub(super) fn one_of(field: String, value: Option<&Value>, allowed: &[&str], cau
 }
 
 /// Refuses a number that is no port.
-pub(super) fn port_number(field: String, value: Option<&Value>, causes: &mut Vec<Cause>) {
+pub(super) fn port_number(field: impl Into<String>, value: Option<&Value>, causes: &mut Vec<Cause>) {
     match value.and_then(Value::as_i64) {
         None | Some(0) => causes.push(Cause::required(field, "")),
         Some(1..=65535) => {}
@@ -259,35 +266,32 @@ pub(super) fn validate(pod: &Document) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let mut volumes: Vec<&str> = Vec::new();
+    let field = FieldPath::At("spec.volumes");
     for (index, volume) in array(spec.get("volumes")).enumerate() {
-        let field = format!("spec.volumes[{index}].name");
         let name = text(volume, "name");
-        named(&field, name, &mut volumes, &mut causes);
+        named(field.item(index), name, &mut volumes, &mut causes);
     }
     let mut seen = Vec::new();
-    for key in ["containers", "initContainers"] {
-        for (index, container) in array(spec.get(key)).enumerate() {
-            let field = format!("spec.{key}[{index}]");
-            named(
-                &format!("{field}.name"),
-                text(container, "name"),
-                &mut seen,
-                &mut causes,
-            );
-            validate_container(&field, container, &volumes, &mut causes);
+    for field in ["spec.containers", "spec.initContainers"] {
+        let list = spec.get(field.trim_start_matches("spec."));
+        let field = FieldPath::At(field);
+        for (index, container) in array(list).enumerate() {
+            let field = field.item(index);
+            named(field, text(container, "name"), &mut seen, &mut causes);
+            validate_container(field, container, &volumes, &mut causes);
         }
     }
     if array(spec.get("containers")).next().is_none() {
         causes.push(Cause::required("spec.containers", ""));
     }
     one_of(
-        "spec.restartPolicy".to_owned(),
+        "spec.restartPolicy",
         spec.get("restartPolicy"),
         &["Always", "OnFailure", "Never"],
         &mut causes,
     );
     one_of(
-        "spec.dnsPolicy".to_owned(),
+        "spec.dnsPolicy",
         spec.get("dnsPolicy"),
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         &mut causes,
@@ -318,8 +322,9 @@ pub(super) fn validate(pod: &Document) -> Vec<Cause> {
     causes
 }
 
-/// A name that has to be there, be a label, and be used once.
-fn named<'a>(field: &str, name: &'a str, seen: &mut Vec<&'a str>, causes: &mut Vec<Cause>) {
+/// A name of what is at `field`, which has to be there, be a label, and be used once.
+fn named<'a>(field: FieldPath<'_>, name: &'a str, seen: &mut Vec<&'a str>, causes: &mut Vec<Cause>) {
+    let field = field.member("name");
     if name.is_empty() {
         causes.push(Cause::required(field, ""));
     } else if let Some(why) = names::label_1123(name) {
@@ -330,47 +335,46 @@ fn named<'a>(field: &str, name: &'a str, seen: &mut Vec<&'a str>, causes: &mut V
     seen.push(name);
 }
 
-fn validate_container(field: &str, container: &Value, volumes: &[&str], causes: &mut Vec<Cause>) {
+fn validate_container(field: FieldPath<'_>, container: &Value, volumes: &[&str], causes: &mut Vec<Cause>) {
     let image = text(container, "image");
     if image.is_empty() {
-        causes.push(Cause::required(format!("{field}.image"), ""));
+        causes.push(Cause::required(field.member("image"), ""));
     } else if image.trim() != image {
         let why = "must not have leading or trailing whitespace";
-        causes.push(Cause::invalid_text(format!("{field}.image"), image, why));
+        causes.push(Cause::invalid_text(field.member("image"), image, why));
     }
     let pull = container.get("imagePullPolicy");
     one_of(
-        format!("{field}.imagePullPolicy"),
+        field.member("imagePullPolicy"),
         pull,
         &["Always", "IfNotPresent", "Never"],
         causes,
     );
     let mut port_names = Vec::new();
+    let ports = field.member("ports");
     for (index, port) in array(container.get("ports")).enumerate() {
-        let field = format!("{field}.ports[{index}]");
+        let field = ports.item(index);
         let name = text(port, "name");
         if !name.is_empty() {
             if let Some(why) = port_name(name) {
-                causes.push(Cause::invalid_text(format!("{field}.name"), name, why));
+                causes.push(Cause::invalid_text(field.member("name"), name, why));
             } else if port_names.contains(&name) {
-                causes.push(Cause::duplicate(format!("{field}.name"), &Value::from(name)));
+                causes.push(Cause::duplicate(field.member("name"), &Value::from(name)));
             }
             port_names.push(name);
         }
-        port_number(
-            format!("{field}.containerPort"),
-            port.get("containerPort"),
-            causes,
-        );
+        port_number(field.member("containerPort"), port.get("containerPort"), causes);
         one_of(
-            format!("{field}.protocol"),
+            field.member("protocol"),
             port.get("protocol"),
             &["SCTP", "TCP", "UDP"],
             causes,
         );
     }
+    let variables = field.member("env");
     for (index, env) in array(container.get("env")).enumerate() {
-        let field = format!("{field}.env[{index}].name");
+        let field = variables.item(index);
+        let field = field.member("name");
         let name = text(env, "name");
         if name.is_empty() {
             causes.push(Cause::required(field, ""));
@@ -379,16 +383,17 @@ fn validate_container(field: &str, container: &Value, volumes: &[&str], causes: 
             causes.push(Cause::invalid_text(field, name, why));
         }
     }
+    let mounts = field.member("volumeMounts");
     for (index, mount) in array(container.get("volumeMounts")).enumerate() {
-        let field = format!("{field}.volumeMounts[{index}]");
+        let field = mounts.item(index);
         let name = text(mount, "name");
         if name.is_empty() {
-            causes.push(Cause::required(format!("{field}.name"), ""));
+            causes.push(Cause::required(field.member("name"), ""));
         } else if !volumes.contains(&name) {
-            causes.push(Cause::not_found(format!("{field}.name"), name));
+            causes.push(Cause::not_found(field.member("name"), name));
         }
         if text(mount, "mountPath").is_empty() {
-            causes.push(Cause::required(format!("{field}.mountPath"), ""));
+            causes.push(Cause::required(field.member("mountPath"), ""));
         }
     }
 }

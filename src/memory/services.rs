@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::field_path::FieldPath;
+
 use super::{
     document::Document,
     names::{self, array},
@@ -84,22 +86,23 @@ pub(super) fn validate(service: &Document) -> Vec<Cause> {
         causes.push(Cause::required("spec.ports", ""));
     }
     let (mut seen_names, mut seen_ports) = (Vec::new(), Vec::new());
+    let list = FieldPath::At("spec.ports");
     for (index, port) in ports.iter().enumerate() {
-        let field = format!("spec.ports[{index}]");
+        let field = list.item(index);
         let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
         if name.is_empty() {
             if ports.len() > 1 {
-                causes.push(Cause::required(format!("{field}.name"), ""));
+                causes.push(Cause::required(field.member("name"), ""));
             }
         } else if let Some(why) = names::label_1123(name) {
-            causes.push(Cause::invalid_text(format!("{field}.name"), name, &why));
+            causes.push(Cause::invalid_text(field.member("name"), name, &why));
         } else if seen_names.contains(&name) {
-            causes.push(Cause::duplicate(format!("{field}.name"), &Value::from(name)));
+            causes.push(Cause::duplicate(field.member("name"), &Value::from(name)));
         }
         seen_names.push(name);
-        valid_port(format!("{field}.port"), port.get("port"), &mut causes);
+        valid_port(field.member("port"), port.get("port"), &mut causes);
         one_of(
-            format!("{field}.protocol"),
+            field.member("protocol"),
             port.get("protocol"),
             &["SCTP", "TCP", "UDP"],
             &mut causes,
@@ -107,10 +110,10 @@ pub(super) fn validate(service: &Document) -> Vec<Cause> {
         match port.get("targetPort") {
             Some(Value::String(name)) => {
                 if let Some(why) = port_name(name) {
-                    causes.push(Cause::invalid_text(format!("{field}.targetPort"), name, why));
+                    causes.push(Cause::invalid_text(field.member("targetPort"), name, why));
                 }
             }
-            other => valid_port(format!("{field}.targetPort"), other, &mut causes),
+            other => valid_port(field.member("targetPort"), other, &mut causes),
         }
         let key = (port.get("port"), port.get("protocol"));
         if seen_ports.contains(&key) {
@@ -126,9 +129,9 @@ pub(super) fn validate(service: &Document) -> Vec<Cause> {
         names::labels("spec.selector", selector, &mut causes);
     }
     let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    one_of("spec.type".to_owned(), spec.get("type"), &kinds, &mut causes);
+    one_of("spec.type", spec.get("type"), &kinds, &mut causes);
     one_of(
-        "spec.sessionAffinity".to_owned(),
+        "spec.sessionAffinity",
         spec.get("sessionAffinity"),
         &["ClientIP", "None"],
         &mut causes,
@@ -144,7 +147,7 @@ pub(super) fn validate(service: &Document) -> Vec<Cause> {
 }
 
 /// A number that a port may have; 0 is no more than wrong here.
-fn valid_port(field: String, value: Option<&Value>, causes: &mut Vec<Cause>) {
+fn valid_port(field: FieldPath<'_>, value: Option<&Value>, causes: &mut Vec<Cause>) {
     match value.and_then(Value::as_i64) {
         Some(0) => causes.push(Cause::invalid(
             field,

@@ -23,6 +23,7 @@ pub use words::nearest;
 use std::time::Duration;
 
 use crate::api::{CleanPodPolicy, RestartScope};
+use crate::field_path::FieldPath;
 use crate::job::TrainingJob;
 use crate::topology::{Replica, Role, Topology};
 
@@ -124,7 +125,7 @@ fn check<'a, J: TrainingJob>(
             name => errors.bad_job_name("metadata.name", name),
         }
     }
-    template::check_labels("metadata", meta, &mut errors);
+    template::check_labels(FieldPath::At("metadata"), meta, &mut errors);
     let policy = check_policy(job, settings, &mut errors);
     let roles = roles::check(job, &mut errors);
     let topology = Topology {

@@ -1,20 +1,22 @@
 //! Replica specs → roles.
 
 use crate::api::{ReplicaSpec, RestartPolicy};
+use crate::field_path::FieldPath;
 use crate::job::{RoleKind, TrainingJob};
 use crate::topology::Role;
 
-use super::{FieldErrors, MAX_REPLICAS, errors, template};
+use super::{FieldErrors, MAX_REPLICAS, template};
 
 /// The roles that a job names, in the framework's order, and what is wrong with them.
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
     let framework = J::FRAMEWORK;
-    let field = format!("spec.{}", framework.specs_field);
+    let spec = FieldPath::At("spec");
+    let field = spec.member(framework.specs_field);
     let specs = job.replica_specs();
     let known: Vec<&str> = framework.roles.iter().map(|r| r.name).collect();
     for key in specs.keys() {
         if !known.iter().any(|name| name.eq_ignore_ascii_case(key)) {
-            errors.unknown_role(errors::field(&field, key), &J::kind(&()), key, &known);
+            errors.unknown_role(field.key(key), &J::kind(&()), key, &known);
         }
     }
     let mut roles = Vec::new();
@@ -24,16 +26,16 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
             .filter(|(key, _)| key.eq_ignore_ascii_case(kind.name));
         let Some((key, spec)) = named.next() else { continue };
         for (other, _) in named {
-            errors.role_twice(errors::field(&field, other), key);
+            errors.role_twice(field.key(other), key);
         }
-        let path = format!("{field}.{key}");
+        let path = field.member(key);
         match spec {
             None => errors.push(
                 path,
                 "it is null",
                 "give the role replicas and a template, or leave it out",
             ),
-            Some(spec) => roles.push(role::<J>(&path, kind, spec, errors)),
+            Some(spec) => roles.push(role::<J>(path, kind, spec, errors)),
         }
     }
     if specs.is_empty() {
@@ -45,7 +47,7 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
 }
 
 fn role<'a, J: TrainingJob>(
-    path: &str,
+    path: FieldPath<'_>,
     kind: &'static RoleKind,
     spec: &'a ReplicaSpec,
     errors: &mut FieldErrors,
@@ -54,7 +56,7 @@ fn role<'a, J: TrainingJob>(
     let max = kind
         .max
         .map_or(MAX_REPLICAS, |max| max.try_into().unwrap_or(MAX_REPLICAS));
-    let at = format!("{path}.replicas");
+    let at = path.member("replicas");
     if replicas < 0 {
         errors.too_small(at, replicas, 0.0);
     } else if replicas > max {
@@ -64,17 +66,17 @@ fn role<'a, J: TrainingJob>(
         None => J::FRAMEWORK.restart_policy,
         Some(RestartPolicy::Other(word)) if word.is_empty() => J::FRAMEWORK.restart_policy,
         Some(RestartPolicy::Other(word)) => {
-            errors.unknown_word(format!("{path}.restartPolicy"), word, RestartPolicy::WORDS);
+            errors.unknown_word(path.member("restartPolicy"), word, RestartPolicy::WORDS);
             J::FRAMEWORK.restart_policy
         }
         Some(known) => known.clone(),
     };
-    let port = template::check::<J>(&format!("{path}.template"), &spec.template, errors);
+    let port = template::check::<J>(path.member("template"), &spec.template, errors);
     // Bad counts are reported above; nobody sees the role unless there are none.
     let replicas = u32::try_from(replicas.clamp(0, max)).unwrap_or(0);
     Role {
         kind,
-        field: path.to_owned(),
+        field: path.to_string(),
         lower: kind.name.to_lowercase(),
         replicas,
         restart_policy,

@@ -5,22 +5,28 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::field_path::FieldPath;
 use crate::job::TrainingJob;
 
 use super::quantity::is_quantity;
-use super::{FieldErrors, errors, names};
+use super::{FieldErrors, names};
 
 /// Checks a template, and returns the number of the framework's port in it.
-pub(super) fn check<J: TrainingJob>(path: &str, template: &PodTemplateSpec, errors: &mut FieldErrors) -> i32 {
+pub(super) fn check<J: TrainingJob>(
+    path: FieldPath<'_>,
+    template: &PodTemplateSpec,
+    errors: &mut FieldErrors,
+) -> i32 {
     let framework = J::FRAMEWORK;
     if let Some(metadata) = &template.metadata {
-        check_labels(&format!("{path}.metadata"), metadata, errors);
+        check_labels(path.member("metadata"), metadata, errors);
     }
     let containers = template
         .spec
         .as_ref()
         .map_or(&[][..], |spec| &spec.containers[..]);
-    let at = format!("{path}.spec.containers");
+    let spec = path.member("spec");
+    let at = spec.member("containers");
     if containers.is_empty() {
         errors.no_container(at, framework.container);
         return framework.port;
@@ -32,12 +38,13 @@ pub(super) fn check<J: TrainingJob>(path: &str, template: &PodTemplateSpec, erro
         .unwrap_or_default();
     let mut seen = BTreeSet::new();
     for (list, containers) in [("containers", containers), ("initContainers", inits)] {
+        let list = spec.member(list);
         for (n, container) in containers.iter().enumerate() {
-            let at = format!("{path}.spec.{list}[{n}]");
+            let at = list.item(n);
             if !seen.insert(container.name.as_str()) {
-                errors.container_twice(format!("{at}.name"), &container.name);
+                errors.container_twice(at.member("name"), &container.name);
             }
-            check_container(&at, container, errors);
+            check_container(at, container, errors);
         }
     }
     match containers.iter().find(|c| c.name == framework.container) {
@@ -59,13 +66,14 @@ pub(crate) fn framework_port(container: &Container, port_name: &str) -> Option<i
 }
 
 /// Checks the labels and annotations of `metadata`, which is at `path`.
-pub(super) fn check_labels(path: &str, metadata: &ObjectMeta, errors: &mut FieldErrors) {
+pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &mut FieldErrors) {
     for (field, map, is_label) in [
         ("labels", &metadata.labels, true),
         ("annotations", &metadata.annotations, false),
     ] {
+        let field = path.member(field);
         for (key, value) in map.iter().flatten() {
-            let at = errors::field(&format!("{path}.{field}"), key);
+            let at = field.key(key);
             if !names::is_qualified_name(key) {
                 errors.push(
                     at,
@@ -83,17 +91,18 @@ pub(super) fn check_labels(path: &str, metadata: &ObjectMeta, errors: &mut Field
     }
 }
 
-fn check_container(path: &str, container: &Container, errors: &mut FieldErrors) {
+fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut FieldErrors) {
     if !names::is_dns1123_label(&container.name) {
-        errors.bad_container_name(format!("{path}.name"), &container.name);
+        errors.bad_container_name(path.member("name"), &container.name);
     }
     if container.image.as_deref().unwrap_or_default().trim().is_empty() {
-        errors.no_image(format!("{path}.image"));
+        errors.no_image(path.member("image"));
     }
+    let env = path.member("env");
     for (n, variable) in container.env.iter().flatten().enumerate() {
         if !names::is_env_name(&variable.name) {
             errors.push(
-                format!("{path}.env[{n}].name"),
+                env.item(n).member("name"),
                 format!("{:?} is not a valid variable name", variable.name),
                 "use printable ASCII characters but '='",
             );
@@ -101,11 +110,12 @@ fn check_container(path: &str, container: &Container, errors: &mut FieldErrors) 
     }
     check_resources(path, container, errors);
     let mut port_names = BTreeSet::new();
+    let ports = path.member("ports");
     for (n, port) in container.ports.iter().flatten().enumerate() {
-        let at = format!("{path}.ports[{n}]");
+        let at = ports.item(n);
         if !(1..=65_535).contains(&port.container_port) {
             errors.push(
-                format!("{at}.containerPort"),
+                at.member("containerPort"),
                 format!("{} is not a port", port.container_port),
                 "use a number from 1 to 65535",
             );
@@ -115,14 +125,14 @@ fn check_container(path: &str, container: &Container, errors: &mut FieldErrors) 
         };
         if !names::is_port_name(name) {
             errors.push(
-                format!("{at}.name"),
+                at.member("name"),
                 format!("{name:?} is not a valid port name"),
                 "use at most 15 lower-case letters, digits and single '-', with at least one letter",
             );
         }
         if !port_names.insert(name) {
             errors.push(
-                format!("{at}.name"),
+                at.member("name"),
                 format!("{name:?} is taken"),
                 "give each port its own name",
             );
@@ -130,13 +140,15 @@ fn check_container(path: &str, container: &Container, errors: &mut FieldErrors) 
     }
 }
 
-fn check_resources(path: &str, container: &Container, errors: &mut FieldErrors) {
+fn check_resources(path: FieldPath<'_>, container: &Container, errors: &mut FieldErrors) {
     let Some(resources) = &container.resources else {
         return;
     };
     for (list, quantities) in [("limits", &resources.limits), ("requests", &resources.requests)] {
+        let resources = path.member("resources");
+        let list = resources.member(list);
         for (resource, quantity) in quantities.iter().flatten() {
-            let at = errors::field(&format!("{path}.resources.{list}"), resource);
+            let at = list.key(resource);
             if !is_quantity(&quantity.0) {
                 errors.push(
                     at,
