@@ -117,7 +117,8 @@ pub trait TrainingJob:
     /// Called only if the shared checks found nothing wrong, so `topology` is complete. A job with an error gets the
     /// condition Failed and one event with all of them, and no pods, until its spec changes; a job that already
     /// runs keeps its pods. An error names the field, what is wrong with it, and what to do.
-    /// [`rules`](Self::rules) lets the API server say the same at once.
+    /// [`rules`](Self::rules) lets the API server say the same at once. A controller asks again once the spec, the labels
+    /// or the annotations have changed; nothing else may count.
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         let _ = (topology, errors);
     }

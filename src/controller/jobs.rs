@@ -95,6 +95,9 @@ impl<J: TrainingJob> Jobs<J> {
         if self.known(&name) > Some(Version::of(job.meta())) {
             return None;
         }
+        if let Some(held) = self.jobs.get(&name) {
+            job.succeed(held);
+        }
         self.put(job)
     }
 
@@ -120,8 +123,16 @@ impl<J: TrainingJob> Jobs<J> {
     /// held.
     pub(super) fn answered(&mut self, job: Stored<J>, sent: Sent) -> bool {
         let (name, version) = (name(&job), Version::of(job.meta()));
-        let held = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(&job));
-        if held && self.known(&name) <= Some(version) && self.lists.answer(&name, version, sent) {
+        let held = self
+            .jobs
+            .get(&name)
+            .filter(|held| uid(&***held) == uid(&job))
+            .cloned();
+        if let Some(held) = held
+            && self.known(&name) <= Some(version)
+            && self.lists.answer(&name, version, sent)
+        {
+            job.succeed(&held);
             self.put(job);
         }
         !self.lists.overtook(sent)

@@ -1,12 +1,15 @@
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kube::Resource;
 use serde_json::json;
 
 use super::jobs::{Found, Jobs};
 use super::lists::Sent;
 use super::stored::Stored;
-use super::toy::{ToyJob, job};
+use super::toy::{ASKED, ToyJob, job};
+use crate::observed::Observed;
+use crate::validate::Settings;
 use crate::version::Version;
 
 fn listed(jobs: impl IntoIterator<Item = Stored<ToyJob>>) -> Jobs<ToyJob> {
@@ -272,4 +275,87 @@ fn what_is_no_object_is_no_job() {
             "{value}"
         );
     }
+}
+
+#[test]
+fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
+    let version = |version: u64, meta: serde_json::Value, image: &str| -> Stored<ToyJob> {
+        let mut job = json!({
+            "apiVersion": "example.com/v1", "kind": "ToyJob",
+            "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": version.to_string()},
+            "spec": {"specs": {"Worker": {"replicas": 1, "template": {"spec": {
+                "containers": [{"name": "toy", "image": image}]}}}}},
+            "status": {"restartCount": version},
+        });
+        for (key, value) in meta.as_object().into_iter().flatten() {
+            job["metadata"][key] = value.clone();
+        }
+        serde_json::from_value(job).unwrap()
+    };
+    let mut jobs = Jobs::default();
+    let mut told = Vec::new();
+    let broken = json!({"annotations": {"broken": ""}, "generation": 1});
+    for job in [
+        version(1, json!({"generation": 1}), "i"),
+        version(2, json!({"generation": 1, "finalizers": ["f"]}), "i"),
+        version(3, broken.clone(), "i"),
+        version(4, broken, "i"),
+        version(5, json!({"generation": 1}), "i"),
+        version(6, json!({"generation": 2}), "j"),
+        version(7, json!({"generation": 2, "labels": {"l": "v"}}), "j"),
+        // A server that does not count.
+        version(8, json!({"labels": {"l": "v"}}), "j"),
+        version(9, json!({"labels": {"l": "v"}}), "j"),
+    ] {
+        jobs.applied(job);
+        let (held, _) = question(&jobs);
+        let before = ASKED.get();
+        let plan = || {
+            let settings = Settings::default();
+            held.plan(
+                &settings,
+                &held.status(),
+                &Observed::default(),
+                Timestamp::UNIX_EPOCH,
+            )
+        };
+        let refused = plan().refused;
+        assert_eq!(plan().refused, refused);
+        told.push((ASKED.get() - before, refused));
+    }
+    let expected = [
+        (1, false),
+        (0, false),
+        // What is wrong is told in every pass.
+        (2, true),
+        (2, true),
+        (1, false),
+        (1, false),
+        (1, false),
+        (1, false),
+        (1, false),
+    ];
+    assert_eq!(told, expected);
+
+    // After a list, versions and generations may be those of another time.
+    let again = version(9, json!({"generation": 3}), "j");
+    jobs.applied(again.clone());
+    let asked = |jobs: &Jobs<ToyJob>| {
+        let (held, _) = question(jobs);
+        let before = ASKED.get();
+        held.plan(
+            &Settings::default(),
+            &held.status(),
+            &Observed::default(),
+            Timestamp::UNIX_EPOCH,
+        );
+        ASKED.get() - before
+    };
+    assert_eq!(asked(&jobs), 1);
+    answer(&mut jobs, again.clone());
+    assert_eq!(asked(&jobs), 0);
+    jobs.list_begins();
+    jobs.listed(again);
+    jobs.list_ends();
+    assert_eq!(asked(&jobs), 1);
 }

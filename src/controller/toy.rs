@@ -1,5 +1,7 @@
 //! A kind of jobs for tests of the caches.
 
+use std::cell::Cell;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +9,7 @@ use serde_json::json;
 
 use super::stored::Stored;
 use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
-use crate::{Framework, Replica, RoleKind, Topology, TrainingJob};
+use crate::{FieldErrors, Framework, Replica, RoleKind, Topology, TrainingJob};
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -49,6 +51,19 @@ impl TrainingJob for ToyJob {
     fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<k8s_openapi::api::core::v1::EnvVar> {
         Vec::new()
     }
+
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+        ASKED.set(ASKED.get() + 1);
+        let annotations = self.metadata.annotations.as_ref();
+        if annotations.is_some_and(|annotations| annotations.contains_key("broken")) {
+            errors.push("metadata.annotations.broken", "it is there", "take it away");
+        }
+    }
+}
+
+thread_local! {
+    /// How often this thread has asked whether a job as a whole is valid.
+    pub(super) static ASKED: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The job `ns/job`, of this UID and version.
