@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::stream;
+use futures::{FutureExt, StreamExt};
 use kube::api::{DeleteParams, PostParams, Preconditions, Request};
 use kube::{Api, Client, Resource};
 use tokio::sync::Semaphore;
@@ -129,18 +129,22 @@ impl Applier<'_> {
         let (api, failed) = (&api, &failed);
         let calls: Vec<_> = objects
             .iter()
-            .map(|object| async move {
-                let name = object.meta().name.clone().unwrap_or_default();
-                let call = self.create_one::<C>(api, kind, object, &name);
-                match unless_failed(failed, call).await {
-                    Ok(()) => Ok(name),
-                    Err(problem) => Err(ApplyFailure {
-                        kind,
-                        creating: true,
-                        name,
-                        problem,
-                    }),
-                }
+            .map(|object| {
+                let call = async move {
+                    let name = object.meta().name.clone().unwrap_or_default();
+                    let call = self.create_one::<C>(api, kind, object, &name);
+                    match unless_failed(failed, call).await {
+                        Ok(()) => Ok(name),
+                        Err(problem) => Err(ApplyFailure {
+                            kind,
+                            creating: true,
+                            name,
+                            problem,
+                        }),
+                    }
+                };
+                // A call is large, and moved several times.
+                call.boxed()
             })
             .collect();
         stream::iter(calls).buffered(PER_JOB).collect().await

@@ -12,16 +12,16 @@ use super::{ChildKind, Deletion, Draft, ledger};
 
 /// Plans what brings the job's children in line with its spec.
 pub(super) fn settle<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
-    delete_surplus(draft);
+    let wanted = names(&draft.job.topology);
+    delete_surplus(draft, &wanted);
     delete_outdated(draft, survey);
     create_services(draft);
-    create_pods(draft, survey);
+    create_pods(draft, survey, &wanted);
 }
 
 /// Children of ours that no replica has: after scaling down, or made by hand. Names decide, not
 /// labels, which anybody may edit.
-fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    let wanted = names(&draft.job.topology);
+fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>, wanted: &BTreeSet<String>) {
     let observed = draft.observed;
     let pods = observed
         .pods
@@ -69,10 +69,13 @@ fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 /// Pods of replicas that restart together are made together, once the last of the old ones is gone:
 /// one that came early would join a cluster that is about to die. If the whole job restarts, surplus
 /// pods must be gone as well: they would find the new ones under the old names.
-fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
+fn create_pods<J: TrainingJob>(
+    draft: &mut Draft<'_, J>,
+    survey: &[RoleStanding<'_>],
+    wanted: &BTreeSet<String>,
+) {
     let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping);
     let leaving = |r: &&RoleStanding<'_>| r.replicas.iter().any(is_leaving);
-    let wanted = names(&draft.job.topology);
     let surplus = draft.observed.pods.keys().any(|name| !wanted.contains(name));
     let waits = |r: &RoleStanding<'_>| r.scope == RestartScope::Job && (surplus || leaving(&r));
     if survey.iter().any(waits) {

@@ -9,12 +9,16 @@ use crate::topology::{Replica, Role};
 pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {
     // Anybody may have edited the status: less than no restarts are none.
     let count = |map: &BTreeMap<String, i32>, key: &str| map.get(key).copied().unwrap_or(0).max(0);
-    let key = Replica { role, index }.key();
+    let of_replica = if recovery.replicas.is_empty() {
+        0
+    } else {
+        count(&recovery.replicas, &Replica { role, index }.key())
+    };
     let sum = recovery
         .job
         .max(0)
         .saturating_add(count(&recovery.roles, role.name()))
-        .saturating_add(count(&recovery.replicas, &key));
+        .saturating_add(of_replica);
     u32::try_from(sum).unwrap_or(0)
 }
 
