@@ -1,6 +1,10 @@
 //! How fast the simulation is when nothing goes wrong: lives of jobs, from their creation to their deletion.
 
+use http::Method;
+use serde_json::json;
+
 use crate::kubelet::Fate;
+use crate::wire::{path, send};
 use crate::world::{SMALL, World, on_paused_clock, train};
 
 /// Jobs in one world.
@@ -15,12 +19,21 @@ pub fn live() {
         let world = World::new(|name, _| Fate::Succeeds(if name.contains("scheduler") { 15 } else { 10 }));
         let names: Vec<String> = (0..TOGETHER).map(|n| format!("job-{n}")).collect();
         for name in &names {
-            world.create(train(name, &SMALL)).await;
+            let (code, why) = send(
+                &world.cluster,
+                Method::POST,
+                &path("mxjobs", ""),
+                &train(name, &SMALL),
+            )
+            .await;
+            assert_eq!(code, 201, "{why}");
         }
         world.pass(30).await;
+        let background = json!({"propagationPolicy": "Background"});
         for name in &names {
             assert_eq!(world.conditions(name), "Created Running=False Succeeded");
-            world.delete(name).await;
+            let (code, why) = send(&world.cluster, Method::DELETE, &path("mxjobs", name), &background).await;
+            assert_eq!(code, 200, "{why}");
         }
         world.pass(5).await;
         assert_eq!(world.pods_now(), [""; 0]);

@@ -15,7 +15,7 @@ pub(super) struct Document {
     members: BTreeMap<Arc<str>, Arc<Member>>,
 }
 
-/// A member, with its text as soon as that is wanted by several documents.
+/// A member, with its text as soon as that is wanted by several documents, or will be.
 #[derive(Debug, Default)]
 struct Member {
     value: Value,
@@ -191,7 +191,7 @@ impl Document {
             }
             write(&mut text, &**key);
             text.push(b':');
-            if Arc::strong_count(member) > 1 {
+            if &**key == "spec" || Arc::strong_count(member) > 1 {
                 let known = member.text.get_or_init(|| {
                     let mut text = Vec::new();
                     write(&mut text, &member.value);

@@ -81,9 +81,13 @@ impl Known {
     pub(super) fn fits(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Object { members, required }, Value::Object(map)) => {
-                map.iter()
-                    .all(|(key, member)| members.get(key).is_some_and(|known| known.fits(member)))
-                    && required.iter().all(|key| map.contains_key(key))
+                // Both are in order.
+                let mut known = members.iter();
+                let mut fits = |(key, member): (&String, &Value)| {
+                    let found = known.find(|(name, _)| *name >= key);
+                    found.is_some_and(|(name, known)| name == key && known.fits(member))
+                };
+                map.iter().all(&mut fits) && required.iter().all(|key| map.contains_key(key))
             }
             (Self::Map(each), Value::Object(map)) => map.values().all(|member| each.fits(member)),
             (Self::List(each), Value::Array(items)) => items.iter().all(|item| each.fits(item)),

@@ -277,7 +277,7 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
         return None;
     }
     let job = m.object();
-    let types: Vec<_> = job::conditions(job).map(|c| c["type"].to_string()).collect();
+    let types: Vec<_> = job::conditions(job).map(|c| c["type"].as_str()).collect();
     if types.iter().collect::<BTreeSet<_>>().len() < types.len() {
         return m.says("a condition is there twice");
     }

@@ -176,12 +176,13 @@ impl Memory {
             life.is_now(stored, now);
         } else if matches!(plural, "pods" | "services") {
             let controller = job::controller(object);
-            let of_controller = self
-                .of_controller
-                .entry(controller.unwrap_or_default().to_owned())
-                .or_default();
-            if !of_controller.contains(&uid) {
-                of_controller.insert(uid.clone());
+            let known = self.of_controller.get(controller.unwrap_or_default());
+            if !known.is_some_and(|uids| uids.contains(&uid)) {
+                let controller = controller.unwrap_or_default().to_owned();
+                self.of_controller
+                    .entry(controller)
+                    .or_default()
+                    .insert(uid.clone());
             }
             let life = self.children.entry(uid).or_insert_with(|| ChildLife {
                 plural: plural.to_owned(),
