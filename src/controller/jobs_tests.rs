@@ -306,6 +306,8 @@ fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
         // A server that does not count.
         version(8, json!({"labels": {"l": "v"}}), "j"),
         version(9, json!({"labels": {"l": "v"}}), "j"),
+        version(10, json!({"generation": 3}), "j"),
+        version(11, json!({"generation": 3, "uid": "b"}), "j"),
     ] {
         jobs.applied(job);
         let (held, _) = question(&jobs);
@@ -334,11 +336,13 @@ fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
         (1, false),
         (1, false),
         (1, false),
+        (1, false),
+        (1, false),
     ];
     assert_eq!(told, expected);
 
     // After a list, versions and generations may be those of another time.
-    let again = version(9, json!({"generation": 3}), "j");
+    let again = version(12, json!({"generation": 4}), "j");
     jobs.applied(again.clone());
     let asked = |jobs: &Jobs<ToyJob>| {
         let (held, _) = question(jobs);

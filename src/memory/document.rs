@@ -215,3 +215,85 @@ fn owned(member: Arc<Member>) -> Value {
 fn write<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
     let _ = serde_json::to_writer(text, value);
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod() -> Document {
+        let pod = json!({
+            "kind": "Pod", "metadata": {"name": "p", "generation": 1},
+            "spec": {"containers": [{"name": "c", "env": [{"name": "E", "value": "\"ü\n"}]}]}, "status": {},
+        });
+        Document::of(pod).unwrap()
+    }
+
+    /// The members that two documents share.
+    fn shared<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
+        let is_shared = |key: &&str| {
+            let members = (one.members.get(*key), other.members.get(*key));
+            matches!(members, (Some(one), Some(other)) if Arc::ptr_eq(one, other))
+        };
+        one.members().map(|(key, _)| key).filter(is_shared).collect()
+    }
+
+    fn text(document: &Document) -> String {
+        String::from_utf8(document.encode(|_| true)).unwrap()
+    }
+
+    #[test]
+    fn what_is_changed_is_changed_in_one_copy() {
+        let before = pod();
+        let mut after = before.clone();
+        after.set_meta("generation", json!(2));
+        after.insert("status", json!({"phase": "Running"}));
+        assert_eq!(shared(&before, &after), ["kind", "spec"]);
+        assert_eq!(before, pod());
+        assert!(before.has_same("spec", &after) && !before.has_same("metadata", &after));
+        let again = before.clone();
+        after.share("status", &again);
+        after.share("metadata", &again);
+        assert_eq!(shared(&before, &after), ["kind", "metadata", "spec", "status"]);
+        assert_eq!(before, after);
+        after.remove("spec");
+        after.share("spec", &Document::default());
+        assert_eq!(after.get("spec"), None);
+        assert!(before.contains_key("spec"));
+    }
+
+    #[test]
+    fn a_change_of_all_of_it_leaves_shared_what_it_leaves() {
+        let before = pod();
+        let mut after = before.clone();
+        let old = after.edit(|pod| {
+            pod["data"] = json!(1);
+            pod["status"] = json!({});
+            pod["spec"]["containers"][0]["name"].take()
+        });
+        assert_eq!(old, "c");
+        assert_eq!(shared(&before, &after), ["kind", "metadata", "status"]);
+        assert_eq!(after.get("data"), Some(&json!(1)));
+        assert_eq!(before, pod());
+    }
+
+    #[test]
+    fn the_text_is_that_of_the_value_however_often_it_was_written_before() {
+        let mut document = pod();
+        for name in ["c", "d", "e"] {
+            let kept = document.clone();
+            for version in [&document, &kept, &document] {
+                assert_eq!(text(version), version.to_value().to_string());
+            }
+            drop(kept);
+            document.get_mut("spec").unwrap()["containers"][0]["name"] = json!(name);
+            assert_eq!(text(&document), document.to_value().to_string());
+            document.insert("spec", json!({ "name": name, "containers": [{}] }));
+        }
+        let bare = document.encode(|key| key == "kind" || key == "status");
+        assert_eq!(bare, br#"{"kind":"Pod","status":{}}"#);
+        assert_eq!(Document::default().encode(|_| true), b"{}");
+        assert_eq!(Document::of(json!([])), None);
+    }
+}
