@@ -132,6 +132,12 @@ mod tests {
                 for (key, member) in map {
                     let mut less = map.clone();
                     less.remove(key);
+                    // A name that comes just before or after one that is known.
+                    for almost in [&key[..key.len() - 1], &format!("{key}a")] {
+                        let mut renamed = less.clone();
+                        renamed.insert(almost.to_owned(), member.clone());
+                        all.push(Value::Object(renamed));
+                    }
                     all.push(Value::Object(less));
                     for other in neighbours(member) {
                         let mut changed = map.clone();
