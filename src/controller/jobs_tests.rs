@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Resource;
+use kube::core::WatchEvent;
 use serde_json::json;
 
 use super::jobs::{Found, Jobs};
@@ -274,6 +275,22 @@ fn what_is_no_object_is_no_job() {
             serde_json::from_value::<Stored<ToyJob>>(value.clone()).is_err(),
             "{value}"
         );
+    }
+}
+
+#[test]
+fn a_job_is_read_before_and_after_what_is_told_of_it() {
+    let job =
+        r#"{"apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {}, "metadata": {"name": "job"}}"#;
+    // Members have no order, and some proxies write them in that of the alphabet.
+    for line in [
+        format!(r#"{{"type": "ADDED", "object": {job}}}"#),
+        format!(r#"{{"object": {job}, "type": "ADDED"}}"#),
+    ] {
+        match serde_json::from_str::<WatchEvent<Stored<ToyJob>>>(&line) {
+            Ok(WatchEvent::Added(job)) => assert_eq!(job.meta().name.as_deref(), Some("job")),
+            other => panic!("{line}: {other:?}"),
+        }
     }
 }
 

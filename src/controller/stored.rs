@@ -12,7 +12,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
@@ -45,47 +44,33 @@ pub(super) enum Stored<J> {
 
 impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let mut value = Value::deserialize(deserializer)?;
         // Derived code would read a list of fields without their names as well.
-        if !text.get().starts_with('{') {
+        let Some(object) = value.as_object_mut() else {
             return Err(D::Error::custom("it is no object"));
-        }
-        match serde_json::from_str(text.get()) {
-            Ok(job) => Ok(Self::of(job)),
-            Err(_) => Self::leniently(text.get()).map_err(D::Error::custom),
-        }
-    }
-}
-
-impl<J: TrainingJob> Stored<J> {
-    fn of(job: J) -> Self {
-        Self::Job {
-            job: Box::new(job),
-            valid: OnceLock::new(),
-        }
-    }
-
-    /// Reads what does not decode as it is.
-    fn leniently(text: &str) -> serde_json::Result<Self> {
-        let mut object: Map<String, Value> = serde_json::from_str(text)?;
+        };
         if object.get("spec").is_none_or(Value::is_null) {
             // What it lacks is then told as a mistake in its fields.
             object.insert("spec".to_owned(), Value::Object(Map::new()));
         }
-        let value = Value::Object(object);
         match J::deserialize(&value) {
-            Ok(job) => Ok(Self::of(job)),
+            Ok(job) => Ok(Self::Job {
+                job: Box::new(job),
+                valid: OnceLock::new(),
+            }),
             Err(error) => {
                 let part = |name| value.get(name).cloned().unwrap_or_default();
                 Ok(Self::Unreadable {
-                    meta: serde_json::from_value(part("metadata"))?,
+                    meta: serde_json::from_value(part("metadata")).map_err(D::Error::custom)?,
                     status: serde_json::from_value(part("status")).unwrap_or_default(),
                     error: mistakes::<J>(&value).unwrap_or_else(|| error.to_string()),
                 })
             }
         }
     }
+}
 
+impl<J: TrainingJob> Stored<J> {
     /// Its status.
     pub(super) fn status(&self) -> JobStatus {
         match self {
