@@ -96,7 +96,7 @@ impl<J: TrainingJob> Jobs<J> {
             return None;
         }
         if let Some(held) = self.jobs.get(&name) {
-            job.succeed(held);
+            job.inherit(held);
         }
         self.put(job)
     }
@@ -132,7 +132,7 @@ impl<J: TrainingJob> Jobs<J> {
             && self.known(&name) <= Some(version)
             && self.lists.answer(&name, version, sent)
         {
-            job.succeed(&held);
+            job.inherit(&held);
             self.put(job);
         }
         !self.lists.overtook(sent)

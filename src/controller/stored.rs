@@ -81,7 +81,7 @@ impl<J: TrainingJob> Stored<J> {
 
     /// Takes over from an earlier version that it is valid, if its author has not changed it since. One of before an
     /// etcd was restored is no earlier version.
-    pub(super) fn succeed(&self, earlier: &Self) {
+    pub(super) fn inherit(&self, earlier: &Self) {
         let (new, old) = (self.meta(), earlier.meta());
         let unchanged = new.uid == old.uid
             && new.generation.is_some()
