@@ -19,8 +19,10 @@ pub struct Object {
     document: Document,
     version: u64,
     pub(super) applied: Option<Arc<Applied>>,
+    /// What made it.
+    pub(super) action: Action,
     value: OnceLock<Value>,
-    whole: OnceLock<Bytes>,
+    line: OnceLock<Bytes>,
     bare: OnceLock<Bytes>,
 }
 
@@ -43,10 +45,17 @@ impl Object {
             document,
             version,
             applied,
+            action: Action::Modified,
             value: OnceLock::new(),
-            whole: OnceLock::new(),
+            line: OnceLock::new(),
             bare: OnceLock::new(),
         }
+    }
+
+    /// The same as what this action has made.
+    pub(super) fn made_by(mut self, action: Action) -> Self {
+        self.action = action;
+        self
     }
 
     /// What a dry run would have stored, which has no version.
@@ -108,9 +117,23 @@ impl Object {
         self.document.has_finalizer(name)
     }
 
-    /// The JSON text, written once and shared from then on.
+    /// The JSON text, a part of the line that a watch tells of it.
     pub(super) fn whole(&self) -> Bytes {
-        self.whole.get_or_init(|| whole(&self.document)).clone()
+        let line = self.line();
+        let end = line.len() - LINE_END.len();
+        line.slice(line_start(self.action.as_str()).len()..end)
+    }
+
+    /// The event of a watch that tells of it in the stored version, written once for all.
+    pub(super) fn line(&self) -> Bytes {
+        let line = self.line.get_or_init(|| {
+            let mut line = line_start(self.action.as_str()).into_bytes();
+            self.document.encode(&mut line, |_| true);
+            line.extend_from_slice(LINE_END);
+            line.shrink_to_fit();
+            line.into()
+        });
+        line.clone()
     }
 
     /// The JSON text as lists of built-in kinds show it: without `apiVersion` and `kind`.
@@ -121,14 +144,16 @@ impl Object {
 
 /// The JSON text of an object.
 pub(super) fn whole(document: &Document) -> Bytes {
-    document.encode(|_| true).into()
+    let mut text = Vec::new();
+    document.encode(&mut text, |_| true);
+    text.into()
 }
 
 /// The same without `apiVersion` and `kind`.
 pub(super) fn bare(document: &Document) -> Bytes {
-    document
-        .encode(|key| !matches!(key, "apiVersion" | "kind"))
-        .into()
+    let mut text = Vec::new();
+    document.encode(&mut text, |key| !matches!(key, "apiVersion" | "kind"));
+    text.into()
 }
 
 pub(super) fn encode(value: &Value) -> Bytes {
@@ -170,33 +195,24 @@ impl Action {
 /// One change of one stored object. Written out, it is a line of an event log.
 #[derive(Debug)]
 pub struct Change {
-    pub(super) action: Action,
     pub(super) kind: Arc<Kind>,
     pub(super) object: Arc<Object>,
     pub(super) previous: Option<Arc<Object>>,
-    line: OnceLock<Bytes>,
 }
 
 impl Change {
-    pub(super) fn new(
-        action: Action,
-        kind: Arc<Kind>,
-        object: Arc<Object>,
-        previous: Option<Arc<Object>>,
-    ) -> Self {
+    pub(super) fn new(kind: Arc<Kind>, object: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
         Self {
-            action,
             kind,
             object,
             previous,
-            line: OnceLock::new(),
         }
     }
 
     /// What happened.
     #[must_use]
     pub fn action(&self) -> Action {
-        self.action
+        self.object.action
     }
 
     /// The resource's name in paths, for example `pods`.
@@ -240,18 +256,11 @@ impl Change {
     pub fn previous(&self) -> Option<&Arc<Object>> {
         self.previous.as_ref()
     }
-
-    /// The watch event in the stored version, written once for all watches.
-    pub(super) fn line(&self) -> Bytes {
-        self.line
-            .get_or_init(|| event_line(self.action.as_str(), &self.object.whole()))
-            .clone()
-    }
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (version, action) = (self.resource_version(), self.action.as_str());
+        let (version, action) = (self.resource_version(), self.action().as_str());
         write!(
             f,
             "{version} {action} {} {}/{} ",
@@ -263,15 +272,18 @@ impl fmt::Display for Change {
     }
 }
 
+/// What is before an object in a line of a watch.
+fn line_start(word: &str) -> String {
+    ["{\"type\":\"", word, "\",\"object\":"].concat()
+}
+
+/// What is behind it.
+const LINE_END: &[u8] = b"}\n";
+
 /// One line of a watch.
 pub(super) fn event_line(word: &str, object: &[u8]) -> Bytes {
-    let mut line = Vec::with_capacity(object.len() + word.len() + 25);
-    line.extend_from_slice(b"{\"type\":\"");
-    line.extend_from_slice(word.as_bytes());
-    line.extend_from_slice(b"\",\"object\":");
-    line.extend_from_slice(object);
-    line.extend_from_slice(b"}\n");
-    Bytes::from(line)
+    let start = line_start(word);
+    [start.as_bytes(), object, LINE_END].concat().into()
 }
 
 /// A whole object in the version a request asked for.

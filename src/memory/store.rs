@@ -210,12 +210,13 @@ impl Store {
         applied: Option<Arc<Applied>>,
     ) -> Arc<Object> {
         self.version += 1;
-        let object = Arc::new(Object::new(document, self.version, applied));
+        let object = Object::new(document, self.version, applied).made_by(Action::Added);
+        let object = Arc::new(object);
         let place = place(target, &object);
         self.uids.insert(object.uid().to_owned(), place.clone());
         self.link(&object, &place);
         self.put(&object, &place);
-        self.record(target, Action::Added, object.clone(), None);
+        self.record(target, object.clone(), None);
         object
     }
 
@@ -248,14 +249,15 @@ impl Store {
         if object.is_deleting() {
             self.garbage.push_back(place);
         }
-        self.record(target, Action::Modified, object.clone(), Some(old.clone()));
+        self.record(target, object.clone(), Some(old.clone()));
         object
     }
 
     /// Removes an object; what is returned is its last state with the deletion's version.
     pub(super) fn remove(&mut self, target: &Target, old: &Arc<Object>) -> Arc<Object> {
         self.version += 1;
-        let object = Arc::new(Object::new(old.document().clone(), self.version, None));
+        let object = Object::new(old.document().clone(), self.version, None).made_by(Action::Deleted);
+        let object = Arc::new(object);
         let place = place(target, old);
         if let Some(table) = self.table_mut(target.id)
             && let Some(names) = table.objects.get_mut(old.namespace())
@@ -271,7 +273,7 @@ impl Store {
             self.garbage.extend(places.iter().cloned());
         }
         self.queue_container(target, old);
-        self.record(target, Action::Deleted, object.clone(), Some(old.clone()));
+        self.record(target, object.clone(), Some(old.clone()));
         object
     }
 
@@ -343,14 +345,8 @@ impl Store {
         }
     }
 
-    fn record(
-        &mut self,
-        target: &Target,
-        action: Action,
-        object: Arc<Object>,
-        previous: Option<Arc<Object>>,
-    ) {
-        let change = Arc::new(Change::new(action, target.kind.clone(), object, previous));
+    fn record(&mut self, target: &Target, object: Arc<Object>, previous: Option<Arc<Object>>) {
+        let change = Arc::new(Change::new(target.kind.clone(), object, previous));
         let limit = self.history_limit;
         let mut wakers = std::mem::take(&mut self.wakers);
         if let Some(table) = self.table_mut(target.id) {

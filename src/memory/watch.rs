@@ -73,30 +73,30 @@ impl Watch {
         if self.ended || change.resource_version() <= self.since || !self.covers(&change.object) {
             return;
         }
-        let now = change.action != Action::Deleted && self.filter.passes(&change.object);
+        let now = change.action() != Action::Deleted && self.filter.passes(&change.object);
         let before = change
             .previous
             .as_ref()
             .is_some_and(|previous| self.filter.passes(previous));
         let line = match (before, now) {
             (false, false) => return,
-            (false, true) => self.line(Action::Added, change, &change.object),
-            (true, true) => self.line(Action::Modified, change, &change.object),
-            (true, false) => match (change.action, &change.previous) {
-                (Action::Deleted, _) | (_, None) => self.line(Action::Deleted, change, &change.object),
+            (false, true) => self.line(Action::Added, &change.object),
+            (true, true) => self.line(Action::Modified, &change.object),
+            (true, false) => match (change.action(), &change.previous) {
+                (Action::Deleted, _) | (_, None) => self.line(Action::Deleted, &change.object),
                 // The object left the selection: it is shown as it last was inside, with the new version.
                 (_, Some(previous)) => {
                     let last = Object::new(previous.document().clone(), change.resource_version(), None);
-                    self.line(Action::Deleted, change, &last)
+                    self.line(Action::Deleted, &last)
                 }
             },
         };
         self.push(line, wakers);
     }
 
-    fn line(&self, action: Action, change: &Change, object: &Object) -> Bytes {
-        if self.form == Form::Whole && action == change.action && self.target.is_stored_version() {
-            return change.line();
+    fn line(&self, action: Action, object: &Object) -> Bytes {
+        if self.form == Form::Whole && action == object.action && self.target.is_stored_version() {
+            return object.line();
         }
         event_line(action.as_str(), &self.body(object))
     }
@@ -111,7 +111,7 @@ impl Watch {
     /// Queues an object that was there before the watch began.
     pub(super) fn present(&mut self, object: &Object) {
         if self.covers(object) && self.filter.passes(object) {
-            let line = event_line(Action::Added.as_str(), &self.body(object));
+            let line = self.line(Action::Added, object);
             self.lines.push_back(line);
         }
     }
