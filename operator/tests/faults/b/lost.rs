@@ -21,6 +21,9 @@ async fn each_write(stage: &Stage<'_>, fault: impl Fn() -> Fault) {
         stage.kubelet.succeeds(&deciding(name, REPLICAS)).await;
         stage.until(name, ConditionType::Succeeded).await;
         stage.until_pods(name, 0).await;
+        // The services go after the pods.
+        let ends = On::call("delete", "services").prefixed(name);
+        stage.proxy.wait_for(&ends, REPLICAS as usize).await;
         stage
             .proxy
             .wait_for(&On::call("create", "events").prefixed(name), 1)
