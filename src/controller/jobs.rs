@@ -95,10 +95,7 @@ impl<J: TrainingJob> Jobs<J> {
         if self.known(&name) > Some(Version::of(job.meta())) {
             return None;
         }
-        if let Some(held) = self.jobs.get(&name) {
-            job.inherit(held);
-        }
-        self.put(job)
+        self.put_next(job)
     }
 
     /// The watch says that a job is gone. Returns its UID.
@@ -123,17 +120,9 @@ impl<J: TrainingJob> Jobs<J> {
     /// held.
     pub(super) fn answered(&mut self, job: Stored<J>, sent: Sent) -> bool {
         let (name, version) = (name(&job), Version::of(job.meta()));
-        let held = self
-            .jobs
-            .get(&name)
-            .filter(|held| uid(&***held) == uid(&job))
-            .cloned();
-        if let Some(held) = held
-            && self.known(&name) <= Some(version)
-            && self.lists.answer(&name, version, sent)
-        {
-            job.inherit(&held);
-            self.put(job);
+        let held = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(&job));
+        if held && self.known(&name) <= Some(version) && self.lists.answer(&name, version, sent) {
+            self.put_next(job);
         }
         !self.lists.overtook(sent)
     }
@@ -180,6 +169,14 @@ impl<J: TrainingJob> Jobs<J> {
     fn known(&self, name: &ObjectName) -> Option<Version> {
         let held = self.jobs.get(name).map(|held| Version::of(held.meta()));
         held.or_else(|| self.absent.get(name).copied())
+    }
+
+    /// Puts the version that comes after the one held, of the same time.
+    fn put_next(&mut self, job: Stored<J>) -> Option<String> {
+        if let Some(held) = self.jobs.get(&name(&job)) {
+            job.inherit(held);
+        }
+        self.put(job)
     }
 
     fn put(&mut self, job: Stored<J>) -> Option<String> {
