@@ -266,17 +266,17 @@ pub(super) fn validate(pod: &Document) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let mut volumes: Vec<&str> = Vec::new();
-    let field = FieldPath::At("spec.volumes");
+    let list = FieldPath::At("spec.volumes");
     for (index, volume) in array(spec.get("volumes")).enumerate() {
         let name = text(volume, "name");
-        named(field.item(index), name, &mut volumes, &mut causes);
+        named(list.item(index), name, &mut volumes, &mut causes);
     }
     let mut seen = Vec::new();
-    for field in ["spec.containers", "spec.initContainers"] {
-        let list = spec.get(field.trim_start_matches("spec."));
-        let field = FieldPath::At(field);
-        for (index, container) in array(list).enumerate() {
-            let field = field.item(index);
+    let of_spec = FieldPath::At("spec");
+    for key in ["containers", "initContainers"] {
+        let list = of_spec.member(key);
+        for (index, container) in array(spec.get(key)).enumerate() {
+            let field = list.item(index);
             named(field, text(container, "name"), &mut seen, &mut causes);
             validate_container(field, container, &volumes, &mut causes);
         }
