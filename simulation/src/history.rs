@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 use training_job::memory::{Change, Object};
 
-use crate::job;
+use crate::job::{self, Json};
 use crate::random::Hash;
 
 /// The log of one run. Clones are handles to the same log.
@@ -98,14 +98,14 @@ struct Gist<'a> {
 impl Gist<'_> {
     /// The end of its UID, which tells objects of one run apart.
     fn uid(&self) -> &str {
-        let uid = self.object["metadata"]["uid"].as_str().unwrap_or_default();
+        let uid = Json::meta(self.object, "uid").as_str().unwrap_or_default();
         let end = uid.len().checked_sub(5).and_then(|at| uid.get(at..));
         end.unwrap_or(uid)
     }
 
     fn pod(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.uid())?;
-        let annotations = &self.object["metadata"]["annotations"];
+        let annotations = Json::meta(self.object, "annotations");
         if let Some(attempt) = annotations["training.kubeflow.org/restart-attempt"].as_str() {
             write!(f, "+{attempt}")?;
         }

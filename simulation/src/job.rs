@@ -16,6 +16,8 @@ use training_job_xgboost::XGBoostJob;
 pub trait Json {
     /// A member, null if there is none.
     fn member(&self, key: &str) -> &Value;
+    /// A member of its metadata, null if there is none.
+    fn meta(&self, key: &str) -> &Value;
     /// All of it.
     fn whole(&self) -> &Value;
 }
@@ -23,6 +25,10 @@ pub trait Json {
 impl Json for Value {
     fn member(&self, key: &str) -> &Value {
         &self[key]
+    }
+
+    fn meta(&self, key: &str) -> &Value {
+        &self["metadata"][key]
     }
 
     fn whole(&self) -> &Value {
@@ -35,6 +41,10 @@ impl Json for Object {
         &self[key]
     }
 
+    fn meta(&self, key: &str) -> &Value {
+        Self::meta(self, key).unwrap_or(&Value::Null)
+    }
+
     fn whole(&self) -> &Value {
         self.value()
     }
@@ -43,6 +53,10 @@ impl Json for Object {
 impl<T: Json> Json for &T {
     fn member(&self, key: &str) -> &Value {
         (**self).member(key)
+    }
+
+    fn meta(&self, key: &str) -> &Value {
+        (**self).meta(key)
     }
 
     fn whole(&self) -> &Value {
@@ -126,7 +140,7 @@ pub fn roles(job: &impl Json) -> BTreeMap<String, i64> {
 
 /// The names of the children that a job is to have.
 pub fn names(job: &impl Json) -> BTreeSet<String> {
-    let name = job.member("metadata")["name"].as_str().unwrap_or_default();
+    let name = job.meta("name").as_str().unwrap_or_default();
     let of_role = |(role, n): (String, i64)| {
         let role = role.to_lowercase();
         (0..n.clamp(0, 1_000)).map(move |index| format!("{name}-{role}-{index}"))
@@ -167,12 +181,7 @@ pub fn is_invalid(job: &impl Json) -> bool {
         // The same few jobs are asked about again and again.
         static KNOWN: RefCell<BTreeMap<String, bool>> = const { RefCell::new(BTreeMap::new()) };
     }
-    let key = format!(
-        "{}{}{}",
-        job.member("kind"),
-        job.member("metadata")["name"],
-        job.member("spec")
-    );
+    let key = format!("{}{}{}", job.member("kind"), job.meta("name"), job.member("spec"));
     KNOWN.with_borrow_mut(|known| {
         if known.len() > 1_000 {
             known.clear();
@@ -204,7 +213,7 @@ pub fn is_suspended(job: &impl Json) -> bool {
 pub fn attempt(job: &impl Json, child: &str) -> i64 {
     let recovery = &job.member("status")["recovery"];
     let number = |value: &Value| value.as_i64().unwrap_or(0).max(0);
-    let name = job.member("metadata")["name"].as_str().unwrap_or_default();
+    let name = job.meta("name").as_str().unwrap_or_default();
     let key = child
         .strip_prefix(name)
         .map_or("", |rest| rest.trim_start_matches('-'));
@@ -219,7 +228,7 @@ pub fn attempt(job: &impl Json, child: &str) -> i64 {
 
 /// Whether the status remembers that the replica of this name has ended well.
 pub fn is_complete(job: &impl Json, child: &str) -> bool {
-    let name = job.member("metadata")["name"].as_str().unwrap_or_default();
+    let name = job.meta("name").as_str().unwrap_or_default();
     let key = child
         .strip_prefix(name)
         .map_or("", |rest| rest.trim_start_matches('-'));
@@ -252,14 +261,14 @@ pub fn foreign(plural: &str, metadata: &Value) -> Value {
 
 /// The UID of the object's controller.
 pub fn controller(object: &impl Json) -> Option<&str> {
-    let owners = object.member("metadata")["ownerReferences"].as_array()?;
+    let owners = object.meta("ownerReferences").as_array()?;
     let owner = owners.iter().find(|o| o["controller"] == true)?;
     owner["uid"].as_str()
 }
 
 /// Whether an object is being deleted.
 pub fn is_deleting(object: &impl Json) -> bool {
-    !object.member("metadata")["deletionTimestamp"].is_null()
+    !object.meta("deletionTimestamp").is_null()
 }
 
 /// The phase of a pod.
@@ -274,6 +283,6 @@ pub fn has_ended(pod: &impl Json) -> bool {
 
 /// Whether an object has the label by which operators watch.
 pub fn is_labelled(object: &impl Json) -> bool {
-    let label = &object.member("metadata")["labels"][labels::OPERATOR_NAME];
+    let label = &object.meta("labels")[labels::OPERATOR_NAME];
     label.as_str().is_some_and(|l| l.ends_with("job-controller"))
 }

@@ -49,7 +49,7 @@ pub type Script = Box<dyn Fn(&str, u32) -> Fate + Send + Sync>;
 
 /// The attempt that a pod was made for.
 pub fn attempt(pod: &impl job::Json) -> u32 {
-    let annotation = &pod.member("metadata")["annotations"]["training.kubeflow.org/restart-attempt"];
+    let annotation = &pod.meta("annotations")["training.kubeflow.org/restart-attempt"];
     annotation.as_str().and_then(|a| a.parse().ok()).unwrap_or(0)
 }
 
@@ -167,7 +167,7 @@ fn notice(
     gone: &mut BTreeSet<String>,
     agenda: &mut Agenda,
 ) {
-    let text = |key: &str| pod["metadata"][key].as_str().unwrap_or_default();
+    let text = |key: &str| pod.meta(key).and_then(Value::as_str).unwrap_or_default();
     let uid = text("uid").to_owned();
     if action == Action::Deleted {
         held.remove(&uid);

@@ -348,13 +348,15 @@ impl World {
 
     /// The job's conditions in order, as `Created Running=False Succeeded`.
     pub fn conditions(&self, job: &str) -> String {
-        let job = self.stored("mxjobs", job);
+        let Some(job) = self.cluster.get("mxjobs", "default", job) else {
+            return String::new();
+        };
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
         let word = |c: &Value| match &c["status"] {
             status if status == "True" => text(&c["type"]),
             status => format!("{}={}", text(&c["type"]), text(status)),
         };
-        job::conditions(&job).map(word).collect::<Vec<_>>().join(" ")
+        job::conditions(&*job).map(word).collect::<Vec<_>>().join(" ")
     }
 
     /// All pods, as `job-worker-0:Running`, with `+1` behind the name for attempt 1, and `!` if terminating.

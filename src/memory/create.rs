@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     definition,
     document::Document,
     events,
     kinds::{Family, Target},
-    leases, names,
+    leases,
+    members::Members,
+    names,
     object::{Applied, Object},
     patch, pods,
     request::Request,
@@ -100,7 +102,7 @@ impl Server {
     ) -> Outcome<Arc<Object>> {
         let stamp = self.stamp(now);
         let uid = self.next_uid();
-        let Some(Value::Object(mut meta)) = body.remove("metadata") else {
+        let Some(meta) = body.metadata_mut() else {
             return Err(Failure::bad_request("no metadata"));
         };
         if meta.contains_key("resourceVersion") {
@@ -110,23 +112,18 @@ impl Server {
         }
         meta.remove("deletionTimestamp");
         meta.remove("deletionGracePeriodSeconds");
-        meta.insert("uid".to_owned(), Value::from(uid));
-        meta.insert("creationTimestamp".to_owned(), Value::from(stamp.as_str()));
+        meta.insert("uid", Value::from(uid));
+        meta.insert("creationTimestamp", Value::from(stamp.as_str()));
         if target.kind.generation {
-            meta.insert("generation".to_owned(), Value::from(1));
+            meta.insert("generation", Value::from(1));
         }
         if target.kind.namespaced {
-            meta.insert("namespace".to_owned(), Value::from(namespace));
+            meta.insert("namespace", Value::from(namespace));
         } else {
             meta.remove("namespace");
         }
-        let generated = self.generate_name(target, namespace, &mut meta);
-        let name = meta
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        body.insert("metadata", Value::Object(meta));
+        let generated = self.generate_name(target, namespace, meta);
+        let name = meta.text("name").to_owned();
         self.prepare_new(target, &mut body);
         let causes = validate(target, &body);
         if !causes.is_empty() {
@@ -153,7 +150,7 @@ impl Server {
     }
 
     /// Gives a name to an object that asks for one; whether it did so without finding the name taken.
-    fn generate_name(&mut self, target: &Target, namespace: &str, meta: &mut Map<String, Value>) -> bool {
+    fn generate_name(&mut self, target: &Target, namespace: &str, meta: &mut Members) -> bool {
         if meta.contains_key("name") {
             return false;
         }
@@ -164,7 +161,7 @@ impl Server {
         for _ in 0..GENERATED_TRIES {
             let name = format!("{base}{}", self.next_suffix());
             let free = self.store.get(target.id, namespace, &name).is_none();
-            meta.insert("name".to_owned(), Value::from(name));
+            meta.insert("name", Value::from(name));
             if free {
                 return true;
             }
@@ -198,11 +195,9 @@ impl Server {
         if target.kind.family == Family::Namespace {
             let name = body.meta_text("name").to_owned();
             body.insert("spec", json!({"finalizers": ["kubernetes"]}));
-            if let Some(meta) = body.meta_mut()
-                && let Some(labels) = meta.entry("labels").or_insert_with(|| json!({})).as_object_mut()
-            {
-                labels.insert("kubernetes.io/metadata.name".to_owned(), Value::from(name));
-            }
+            let mut labels = body.meta("labels").cloned().unwrap_or_else(|| json!({}));
+            labels["kubernetes.io/metadata.name"] = Value::from(name);
+            body.set_meta("labels", labels);
         }
     }
 
@@ -346,10 +341,7 @@ pub(super) fn settle(request: &Request, target: &Target, body: &mut Document) ->
 }
 
 fn settle_custom(target: &Target, body: &mut Document) -> Result<Vec<String>, String> {
-    let mut unknown = match body.get_mut("metadata") {
-        Some(metadata) => shape::fit_metadata(metadata)?,
-        None => Vec::new(),
-    };
+    let mut unknown = shape::fit_metadata_of(body)?;
     if let Some(schema) = target.schema() {
         body.edit(|body| {
             schema.prune(body, &mut unknown);
@@ -449,7 +441,7 @@ pub(super) fn validate(target: &Target, body: &Document) -> Vec<Cause> {
     } else if let Some(why) = target.kind.name_rule().broken_by(name) {
         causes.push(Cause::invalid_text("metadata.name", name, &why));
     }
-    if let Some(meta) = body.get("metadata").and_then(Value::as_object) {
+    if let Some(meta) = body.metadata() {
         names::metadata(meta, &mut causes);
     }
     match target.kind.family {

@@ -1,58 +1,39 @@
-//! The JSON of an object, in members that its versions share: a write of some leaves the others as they are.
+//! The JSON of an object, in members that its versions share; so is its metadata, of which each write changes a little.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::names;
+use super::{members::Members, names};
+
+/// The key of the metadata.
+const METADATA: &str = "metadata";
 
 /// A JSON object. A copy costs as much as it has members, whatever is in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Document {
-    members: BTreeMap<Arc<str>, Arc<Member>>,
+    /// All but the metadata, if that is an object.
+    members: Members,
+    metadata: Option<Arc<Members>>,
 }
 
-/// A member, with its text as soon as that is wanted by several documents, or will be.
-#[derive(Debug, Default)]
-struct Member {
-    value: Value,
-    text: OnceLock<Box<[u8]>>,
-}
-
-impl Member {
-    fn new(value: Value) -> Arc<Self> {
-        let text = OnceLock::new();
-        Arc::new(Self { value, text })
-    }
-}
-
-impl Clone for Member {
-    /// Of a copy that is to be changed.
-    fn clone(&self) -> Self {
+impl From<Map<String, Value>> for Document {
+    fn from(mut members: Map<String, Value>) -> Self {
+        let metadata = split(&mut members).map(|metadata| Arc::new(metadata.into()));
         Self {
-            value: self.value.clone(),
-            text: OnceLock::new(),
+            members: members.into(),
+            metadata,
         }
     }
 }
 
-impl PartialEq for Member {
-    fn eq(&self, other: &Self) -> bool {
-        self.value == other.value
-    }
-}
-
-/// Makes the comparison of what is shared one of pointers.
-impl Eq for Member {}
-
-impl From<Map<String, Value>> for Document {
-    fn from(members: Map<String, Value>) -> Self {
-        let member = |(key, value): (String, Value)| (Arc::from(key), Member::new(value));
-        Self {
-            members: members.into_iter().map(member).collect(),
+/// Takes the metadata out, if they are an object.
+fn split(members: &mut Map<String, Value>) -> Option<Map<String, Value>> {
+    match members.remove(METADATA)? {
+        Value::Object(metadata) => Some(metadata),
+        other => {
+            members.insert(METADATA.to_owned(), other);
+            None
         }
     }
 }
@@ -66,46 +47,56 @@ impl Document {
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Value> {
-        self.members.get(key).map(|member| &member.value)
+    /// The metadata, if they are an object.
+    pub(super) fn metadata(&self) -> Option<&Members> {
+        self.metadata.as_deref()
     }
 
-    /// A member to be changed, no longer shared from now on.
+    /// The same, to be changed.
+    pub(super) fn metadata_mut(&mut self) -> Option<&mut Members> {
+        self.metadata.as_mut().map(Arc::make_mut)
+    }
+
+    /// A member, but for metadata that are an object.
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.members.get(key)
+    }
+
+    /// The same, to be changed and no longer shared from now on.
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        let member = Arc::make_mut(self.members.get_mut(key)?);
-        member.text.take();
-        Some(&mut member.value)
+        self.members.get_mut(key)
     }
 
     /// A text among the members.
     pub(super) fn text(&self, key: &str) -> &str {
-        self.get(key).and_then(Value::as_str).unwrap_or_default()
+        self.members.text(key)
     }
 
     pub(super) fn insert(&mut self, key: &str, value: Value) {
-        let member = Member::new(value);
-        match self.members.get_mut(key) {
-            Some(slot) => *slot = member,
-            None => {
-                self.members.insert(key.into(), member);
+        if key == METADATA {
+            self.remove(key);
+            if let Value::Object(metadata) = value {
+                self.metadata = Some(Arc::new(metadata.into()));
+                return;
             }
         }
+        self.members.insert(key, value);
     }
 
     /// Takes a member over from another document, or loses it if that has none.
     pub(super) fn share(&mut self, key: &str, from: &Self) {
-        match from.members.get_key_value(key) {
-            Some((key, member)) => {
-                self.members.insert(key.clone(), member.clone());
-            }
-            None => {
-                self.members.remove(key);
-            }
+        if key == METADATA {
+            self.metadata.clone_from(&from.metadata);
         }
+        self.members.share(key, &from.members);
     }
 
+    /// Removes a member. Of metadata that were an object, nothing is told.
     pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
-        self.members.remove(key).map(owned)
+        if key == METADATA {
+            self.metadata = None;
+        }
+        self.members.remove(key)
     }
 
     pub(super) fn contains_key(&self, key: &str) -> bool {
@@ -114,34 +105,32 @@ impl Document {
 
     /// Whether both have the same there, or both nothing.
     pub(super) fn has_same(&self, key: &str, other: &Self) -> bool {
-        self.members.get(key) == other.members.get(key)
+        (key != METADATA || self.metadata == other.metadata) && self.members.has_same(key, &other.members)
     }
 
+    /// All but the metadata, if they are an object.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.members.iter().map(|(key, member)| (&**key, &member.value))
+        self.members.iter()
     }
 
     /// A member of the metadata.
     pub(super) fn meta(&self, key: &str) -> Option<&Value> {
-        self.get("metadata").and_then(|meta| meta.get(key))
+        self.metadata.as_ref()?.get(key)
     }
 
     pub(super) fn meta_text(&self, key: &str) -> &str {
         self.meta(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The metadata to be changed, if it is an object.
-    pub(super) fn meta_mut(&mut self) -> Option<&mut Map<String, Value>> {
-        self.get_mut("metadata").and_then(Value::as_object_mut)
-    }
-
     /// Sets a member of the metadata; an empty list removes it.
     pub(super) fn set_meta(&mut self, key: &str, value: Value) {
-        let Some(meta) = self.meta_mut() else { return };
+        let Some(metadata) = self.metadata_mut() else {
+            return;
+        };
         if value.as_array().is_some_and(Vec::is_empty) {
-            meta.remove(key);
+            metadata.remove(key);
         } else {
-            meta.insert(key.to_owned(), value);
+            metadata.insert(key, value);
         }
     }
 
@@ -151,69 +140,46 @@ impl Document {
 
     /// All of it as one value.
     pub(super) fn to_value(&self) -> Value {
-        let member = |(key, member): (&Arc<str>, &Arc<Member>)| (key.to_string(), member.value.clone());
-        Value::Object(self.members.iter().map(member).collect())
+        let mut whole = self.members.to_map();
+        if let Some(metadata) = &self.metadata {
+            whole.insert(METADATA.to_owned(), Value::Object(metadata.to_map()));
+        }
+        Value::Object(whole)
     }
 
     /// Changes all of it as one value, which stays an object; what is as before stays shared.
     pub(super) fn edit<T>(&mut self, change: impl FnOnce(&mut Value) -> T) -> T {
-        let mut before = BTreeMap::new();
-        let mut whole = Map::new();
-        for (key, member) in std::mem::take(&mut self.members) {
-            let name = key.to_string();
-            let value = if Arc::strong_count(&member) > 1 {
-                let value = member.value.clone();
-                before.insert(key, member);
-                value
-            } else {
-                owned(member)
-            };
-            whole.insert(name, value);
-        }
+        let (mut whole, shared) = self.members.take();
+        let metadata = self.metadata.take();
+        let before = metadata
+            .as_ref()
+            .filter(|known| Arc::strong_count(known) > 1)
+            .cloned();
+        let shared_metadata = metadata.map(|metadata| {
+            let (map, shared) = Arc::unwrap_or_clone(metadata).take();
+            whole.insert(METADATA.to_owned(), Value::Object(map));
+            shared
+        });
         let mut whole = Value::Object(whole);
         let result = change(&mut whole);
-        if let Value::Object(members) = whole {
-            let member = |(key, value): (String, Value)| match before.remove_entry(key.as_str()) {
-                Some((key, member)) if member.value == value => (key, member),
-                _ => (Arc::from(key), Member::new(value)),
-            };
-            self.members = members.into_iter().map(member).collect();
+        if let Value::Object(mut members) = whole {
+            let metadata =
+                split(&mut members).map(|map| Members::back(map, shared_metadata.unwrap_or_default()));
+            self.metadata = metadata.map(|metadata| {
+                let same = before.filter(|before| **before == metadata);
+                same.unwrap_or_else(|| Arc::new(metadata))
+            });
+            self.members = Members::back(members, shared);
         }
         result
     }
 
-    /// Writes the members that `shown` names as a JSON object.
-    pub(super) fn encode(&self, text: &mut Vec<u8>, shown: impl Fn(&str) -> bool) {
-        text.push(b'{');
-        let members = self.members.iter().filter(|(key, _)| shown(key));
-        for (index, (key, member)) in members.enumerate() {
-            if index > 0 {
-                text.push(b',');
-            }
-            write(text, &**key);
-            text.push(b':');
-            if &**key == "spec" || Arc::strong_count(member) > 1 {
-                let known = member.text.get_or_init(|| {
-                    let mut text = Vec::new();
-                    write(&mut text, &member.value);
-                    text.into()
-                });
-                text.extend_from_slice(known);
-            } else {
-                write(text, &member.value);
-            }
-        }
-        text.push(b'}');
+    /// Writes the members that `is_shown` wants as a JSON object.
+    pub(super) fn encode(&self, text: &mut Vec<u8>, is_shown: fn(&str) -> bool) {
+        let metadata = self.metadata().filter(|_| is_shown(METADATA));
+        let metadata = metadata.map(|metadata| (METADATA, metadata));
+        self.members.encode(text, is_shown, metadata);
     }
-}
-
-fn owned(member: Arc<Member>) -> Value {
-    Arc::try_unwrap(member).map_or_else(|shared| shared.value.clone(), |member| member.value)
-}
-
-/// Writing of JSON into memory does not fail.
-fn write<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
-    let _ = serde_json::to_writer(text, value);
 }
 
 #[cfg(test)]
@@ -224,7 +190,7 @@ mod tests {
 
     fn pod() -> Document {
         let pod = json!({
-            "kind": "Pod", "metadata": {"name": "p", "generation": 1},
+            "kind": "Pod", "metadata": {"name": "p", "generation": 1, "labels": {"l": "x"}},
             "spec": {"containers": [{"name": "c", "env": [{"name": "E", "value": "\"ü\n"}]}]}, "status": {},
         });
         Document::of(pod).unwrap()
@@ -232,11 +198,12 @@ mod tests {
 
     /// The members that two documents share.
     fn shared<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
-        let is_shared = |key: &&str| {
-            let members = (one.members.get(*key), other.members.get(*key));
-            matches!(members, (Some(one), Some(other)) if Arc::ptr_eq(one, other))
-        };
-        one.members().map(|(key, _)| key).filter(is_shared).collect()
+        one.members.shared(&other.members)
+    }
+
+    /// The same in their metadata.
+    fn shared_metadata<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
+        one.metadata().unwrap().shared(other.metadata().unwrap())
     }
 
     fn text(document: &Document, shown: fn(&str) -> bool) -> String {
@@ -256,12 +223,14 @@ mod tests {
         after.set_meta("generation", json!(2));
         after.insert("status", json!({"phase": "Running"}));
         assert_eq!(shared(&before, &after), ["kind", "spec"]);
+        assert_eq!(shared_metadata(&before, &after), ["labels", "name"]);
         assert_eq!(before, pod());
         assert!(before.has_same("spec", &after) && !before.has_same("metadata", &after));
         let again = before.clone();
         after.share("status", &again);
         after.share("metadata", &again);
-        assert_eq!(shared(&before, &after), ["kind", "metadata", "spec", "status"]);
+        assert_eq!(shared(&before, &after), ["kind", "spec", "status"]);
+        assert_eq!(shared_metadata(&before, &after), ["generation", "labels", "name"]);
         assert_eq!(before, after);
         after.remove("spec");
         after.share("spec", &Document::default());
@@ -276,10 +245,12 @@ mod tests {
         let old = after.edit(|pod| {
             pod["data"] = json!(1);
             pod["status"] = json!({});
+            pod["metadata"]["name"] = json!("q");
             pod["spec"]["containers"][0]["name"].take()
         });
         assert_eq!(old, "c");
-        assert_eq!(shared(&before, &after), ["kind", "metadata", "status"]);
+        assert_eq!(shared(&before, &after), ["kind", "status"]);
+        assert_eq!(shared_metadata(&before, &after), ["generation", "labels"]);
         assert_eq!(after.get("data"), Some(&json!(1)));
         assert_eq!(before, pod());
     }

@@ -43,16 +43,12 @@ fn rename(event: &mut Document, order: impl Fn(&'static str, &'static str) -> (&
 pub(super) fn validate(event: &Document, from_events_group: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let text = |key: &str| event.text(key);
-    let namespace = |value: Option<&Value>| {
-        value
-            .and_then(|value| value.get("namespace"))
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
     let is_new = !text("eventTime").is_empty();
-    let own = namespace(event.get("metadata"));
-    let about = namespace(event.get("involvedObject"));
+    let own = event.meta_text("namespace");
+    let about = event
+        .get("involvedObject")
+        .and_then(|about| about.get("namespace"));
+    let about = about.and_then(Value::as_str).unwrap_or_default();
     let fits = if about.is_empty() {
         own == "default" || (is_new && own == "kube-system")
     } else {
@@ -61,7 +57,7 @@ pub(super) fn validate(event: &Document, from_events_group: bool) -> Vec<Cause> 
     if !fits {
         causes.push(Cause::invalid_text(
             "involvedObject.namespace",
-            &about,
+            about,
             "does not match event.namespace",
         ));
     }

@@ -76,18 +76,26 @@ impl Known {
         }
     }
 
+    /// Whether these members of an object, in order, are taken as they are, whether or not it has all that it must.
+    pub(super) fn fits_all<'a>(&self, mut all: impl Iterator<Item = (&'a str, &'a Value)>) -> bool {
+        let Self::Object { members, .. } = self else {
+            return false;
+        };
+        // Both are in order.
+        let mut known = members.iter();
+        all.all(|(key, member)| {
+            let found = known.find(|(name, _)| name.as_str() >= key);
+            found.is_some_and(|(name, known)| name == key && known.fits(member))
+        })
+    }
+
     /// Whether a value is taken as it is: then every member is known and of its type. If not, nothing is said. What an
     /// object calls itself (`apiVersion`, `kind`) is not looked at.
     pub(super) fn fits(&self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Object { members, required }, Value::Object(map)) => {
-                // Both are in order.
-                let mut known = members.iter();
-                let mut fits = |(key, member): (&String, &Value)| {
-                    let found = known.find(|(name, _)| *name >= key);
-                    found.is_some_and(|(name, known)| name == key && known.fits(member))
-                };
-                map.iter().all(&mut fits) && required.iter().all(|key| map.contains_key(key))
+            (Self::Object { required, .. }, Value::Object(map)) => {
+                self.fits_all(map.iter().map(|(key, member)| (key.as_str(), member)))
+                    && required.iter().all(|key| map.contains_key(key))
             }
             (Self::Map(each), Value::Object(map)) => map.values().all(|member| each.fits(member)),
             (Self::List(each), Value::Array(items)) => items.iter().all(|item| each.fits(item)),

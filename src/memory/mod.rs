@@ -56,6 +56,7 @@ mod known;
 mod labels;
 mod leases;
 mod list;
+mod members;
 mod names;
 mod object;
 mod options;

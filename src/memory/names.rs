@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{document::Document, status::Cause};
+use super::{document::Document, members::Members, status::Cause};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -133,7 +133,7 @@ pub(super) fn labels(field: &str, labels: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Checks the parts of `metadata` that every kind has, the name's own rule aside.
-pub(super) fn metadata(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
+pub(super) fn metadata(meta: &Members, causes: &mut Vec<Cause>) {
     if let Some(value) = meta.get("labels") {
         labels("metadata.labels", value, causes);
     }
@@ -173,7 +173,7 @@ pub(super) fn metadata(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
     owner_references(meta, causes);
 }
 
-fn owner_references(meta: &Map<String, Value>, causes: &mut Vec<Cause>) {
+fn owner_references(meta: &Members, causes: &mut Vec<Cause>) {
     let mut controllers = Vec::new();
     for reference in array(meta.get("ownerReferences")) {
         for (key, why) in [
@@ -251,23 +251,29 @@ pub(super) fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 ///
 /// Which member has the wrong type.
 pub(super) fn settle_metadata(object: &mut Document) -> Result<(), String> {
-    if object.get("metadata").is_none_or(Value::is_null) {
+    if object.metadata().is_none() && object.get("metadata").is_none_or(Value::is_null) {
         object.insert("metadata", Value::Object(Map::new()));
     }
-    let Some(meta) = object.meta_mut() else {
-        return Err(wrong_type("metadata"));
-    };
-    meta.remove("managedFields");
-    meta.remove("selfLink");
-    meta.retain(|key, value| match value {
+    let is_kept = |key: &str, value: &Value| match value {
+        _ if matches!(key, "managedFields" | "selfLink") => false,
         Value::Null => false,
         Value::Array(items) => !items.is_empty(),
-        Value::Object(members) => !(members.is_empty() && matches!(key.as_str(), "labels" | "annotations")),
+        Value::Object(members) => !(members.is_empty() && matches!(key, "labels" | "annotations")),
         Value::String(text) => !text.is_empty(),
         _ => true,
-    });
+    };
+    // What is left as it is stays shared.
+    if let Some(meta) = object.metadata()
+        && !meta.iter().all(|(key, value)| is_kept(key, value))
+        && let Some(meta) = object.metadata_mut()
+    {
+        meta.retain(is_kept);
+    }
+    let Some(meta) = object.metadata() else {
+        return Err(wrong_type("metadata"));
+    };
     for (key, value) in meta.iter() {
-        let fits = match key.as_str() {
+        let fits = match key {
             "name" | "generateName" | "namespace" | "uid" | "resourceVersion" | "creationTimestamp"
             | "deletionTimestamp" => value.is_string(),
             "generation" | "deletionGracePeriodSeconds" => value.is_i64(),

@@ -3,11 +3,12 @@
 use std::{collections::BTreeMap, fmt, ops::Index, sync::Arc, sync::OnceLock};
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     document::Document,
     kinds::{Kind, Target},
+    members::Members,
 };
 
 /// What each applier last applied, by its name (and `/status` for the sub-resource).
@@ -22,6 +23,7 @@ pub struct Object {
     /// What made it.
     pub(super) action: Action,
     value: OnceLock<Value>,
+    metadata: OnceLock<Value>,
     line: OnceLock<Bytes>,
     bare: OnceLock<Bytes>,
 }
@@ -38,15 +40,14 @@ impl Index<&str> for Object {
 impl Object {
     /// Stamps a document with its version.
     pub(super) fn new(mut document: Document, version: u64, applied: Option<Arc<Applied>>) -> Self {
-        if let Some(meta) = document.meta_mut() {
-            meta.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
-        }
+        document.set_meta("resourceVersion", Value::from(version.to_string()));
         Self {
             document,
             version,
             applied,
             action: Action::Modified,
             value: OnceLock::new(),
+            metadata: OnceLock::new(),
             line: OnceLock::new(),
             bare: OnceLock::new(),
         }
@@ -61,7 +62,7 @@ impl Object {
     /// What a dry run would have stored, which has no version.
     pub(super) fn unstored(document: Document) -> Self {
         let mut object = Self::new(document, 0, None);
-        if let Some(meta) = object.document.meta_mut() {
+        if let Some(meta) = object.document.metadata_mut() {
             meta.remove("resourceVersion");
         }
         object
@@ -73,9 +74,12 @@ impl Object {
         self.value.get_or_init(|| self.document.to_value())
     }
 
-    /// A member of the object, for example `status`.
+    /// A member of the object, for example `status`. [`meta`](Self::meta) is the faster way to its metadata.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
+        if let ("metadata", Some(metadata)) = (key, self.document.metadata()) {
+            return Some(self.metadata.get_or_init(|| Value::Object(metadata.to_map())));
+        }
         self.document.get(key)
     }
 
@@ -89,7 +93,9 @@ impl Object {
         &self.document
     }
 
-    pub(super) fn meta(&self, key: &str) -> Option<&Value> {
+    /// A member of its metadata, for example `labels`.
+    #[must_use]
+    pub fn meta(&self, key: &str) -> Option<&Value> {
         self.document.meta(key)
     }
 
@@ -163,9 +169,10 @@ pub(super) fn encode(value: &Value) -> Bytes {
 /// The `PartialObjectMetadata` of an object.
 pub(super) fn metadata_only(object: &Object) -> Value {
     let metadata = object
-        .get("metadata")
-        .cloned()
-        .unwrap_or_else(|| Value::Object(Map::new()));
+        .document
+        .metadata()
+        .map(Members::to_map)
+        .unwrap_or_default();
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata})
 }
 

@@ -173,6 +173,13 @@ pub(super) fn merge(object: &mut Value, patch: Value) {
     }
 }
 
+/// What a merge patch makes where nothing was.
+pub(super) fn merged(patch: Value) -> Value {
+    let mut object = Value::Null;
+    merge(&mut object, patch);
+    object
+}
+
 /// Applies a strategic merge patch: like a merge patch, but lists with keys are merged by element.
 pub(super) fn strategic(object: &mut Value, patch: Value, spot: Spot<'_>) -> Outcome<()> {
     let Value::Object(mut members) = patch else {

@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    document::Document,
     kinds::{Family, Target},
     known::Known,
+    members::Members,
 };
 
 /// Members that are maps, which are left out when they are empty. Others of that look are objects, which are not.
@@ -106,8 +108,20 @@ pub(super) fn fit_pod_status(status: &mut Value) -> Result<Vec<String>, String> 
     decoder!(PodStatus).fit(status, "status")
 }
 
-/// The same for the metadata of any kind.
-pub(super) fn fit_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
+/// The same for the metadata of an object of any kind.
+pub(super) fn fit_metadata_of(body: &mut Document) -> Result<Vec<String>, String> {
+    let fits = |metadata: &Members| decoder!(ObjectMeta).known.fits_all(metadata.iter());
+    if body.metadata().is_none_or(fits) {
+        return Ok(Vec::new());
+    }
+    body.edit(|body| {
+        body.get_mut("metadata")
+            .map_or_else(|| Ok(Vec::new()), fit_metadata)
+    })
+}
+
+/// The same for metadata alone.
+fn fit_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
     decoder!(ObjectMeta).fit(metadata, "metadata")
 }
 

@@ -228,11 +228,10 @@ impl Store {
         mut document: Document,
         applied: Option<Arc<Applied>>,
     ) -> Arc<Object> {
-        let known = old.meta("resourceVersion");
-        if document.meta("resourceVersion") != known
-            && let (Some(meta), Some(known)) = (document.meta_mut(), known)
+        if document.meta("resourceVersion") != old.meta("resourceVersion")
+            && let (Some(meta), Some(known)) = (document.metadata_mut(), old.document().metadata())
         {
-            meta.insert("resourceVersion".to_owned(), known.clone());
+            meta.share("resourceVersion", known);
         }
         let place = place(target, old);
         // Who applied what is part of the object, although it is not shown.

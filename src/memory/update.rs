@@ -312,14 +312,36 @@ fn read_object(body: &[u8]) -> Outcome<Map<String, Value>> {
 /// Applies a merge patch (RFC 7396).
 fn merge(body: &mut Document, patch: Map<String, Value>) {
     for (key, value) in patch {
+        match value {
+            Value::Null => {
+                body.remove(&key);
+            }
+            Value::Object(patch) if key == "metadata" && body.metadata().is_some() => {
+                merge_metadata(body, patch);
+            }
+            value => match body.get_mut(&key) {
+                Some(member) => patch::merge(member, value),
+                None => body.insert(&key, patch::merged(value)),
+            },
+        }
+    }
+}
+
+fn merge_metadata(body: &mut Document, patch: Map<String, Value>) {
+    for (key, value) in patch {
+        // What is as it was stays shared.
+        if body.meta(&key) == Some(&value) {
+            continue;
+        }
+        let Some(metadata) = body.metadata_mut() else {
+            return;
+        };
         if value.is_null() {
-            body.remove(&key);
-        } else if let Some(member) = body.get_mut(&key) {
+            metadata.remove(&key);
+        } else if let Some(member) = metadata.get_mut(&key) {
             patch::merge(member, value);
         } else {
-            let mut member = Value::Null;
-            patch::merge(&mut member, value);
-            body.insert(&key, member);
+            metadata.insert(&key, patch::merged(value));
         }
     }
 }
@@ -387,16 +409,8 @@ fn keep_system_fields(new: &mut Document, old: &Object) {
     if SYSTEM_FIELDS.iter().all(|key| new.meta(key) == old.meta(key)) {
         return;
     }
-    let Some(meta) = new.meta_mut() else { return };
-    for key in SYSTEM_FIELDS {
-        match old.meta(key) {
-            Some(value) => {
-                meta.insert(key.to_owned(), value.clone());
-            }
-            None => {
-                meta.remove(key);
-            }
-        }
+    if let (Some(meta), Some(known)) = (new.metadata_mut(), old.document().metadata()) {
+        SYSTEM_FIELDS.iter().for_each(|key| meta.share(key, known));
     }
 }
 
@@ -422,26 +436,12 @@ fn with_status_of(target: &Target, old: &Document, new: &Document) -> Document {
         Family::Pod => &["labels", "annotations", "finalizers"],
         _ => &["labels", "annotations", "finalizers", "ownerReferences"],
     };
-    let given = new.get("metadata").and_then(Value::as_object);
-    let differs = |key: &&&str| kept.meta(key) != given.and_then(|given| given.get(**key));
-    let differing: Vec<&str> = changeable.iter().filter(differs).copied().collect();
-    if !differing.is_empty()
-        && let (Some(meta), Some(given)) = (kept.meta_mut(), given)
+    if changeable.iter().any(|key| kept.meta(key) != new.meta(key))
+        && let (Some(meta), Some(given)) = (kept.metadata_mut(), new.metadata())
     {
-        differing.iter().for_each(|key| copy(meta, given, key));
+        changeable.iter().for_each(|key| meta.share(key, given));
     }
     kept
-}
-
-fn copy(to: &mut Map<String, Value>, from: &Map<String, Value>, key: &str) {
-    match from.get(key) {
-        Some(value) => {
-            to.insert(key.to_owned(), value.clone());
-        }
-        None => {
-            to.remove(key);
-        }
-    }
 }
 
 /// Whether the desired state differs, which `metadata.generation` counts.

@@ -7,7 +7,7 @@ use training_job::memory::{Action, Object};
 
 use super::memory::{JobLife, Version};
 use super::{Check, Moment};
-use crate::job;
+use crate::job::{self, Json};
 use crate::kubelet;
 
 /// All of them.
@@ -75,10 +75,7 @@ impl Moment<'_> {
 
     /// The job that controls the object, or did a moment ago.
     fn former_owner(&self, since: u64) -> Option<&JobLife> {
-        let child = self
-            .memory
-            .children
-            .get(self.before()["metadata"]["uid"].as_str()?)?;
+        let child = self.memory.children.get(self.before().meta("uid")?.as_str()?)?;
         let recently = child.orphaned.is_none_or(|at| at >= since);
         self.memory.jobs.get(child.owner.as_ref().filter(|_| recently)?)
     }
@@ -96,7 +93,7 @@ fn unique_rank(m: &Moment<'_>) -> Option<String> {
     let mine = m.object();
     let uid = job::controller(mine);
     let label =
-        |pod: &Object, name: &str| pod["metadata"]["labels"][name] == mine["metadata"]["labels"][name];
+        |pod: &Object, name: &str| Json::meta(pod, "labels")[name] == Json::meta(mine, "labels")[name];
     let mut others = m.memory.children_of(uid).filter_map(|(other, life)| {
         let there = life.plural == "pods" && life.gone.is_none();
         there.then(|| m.view.by_uid(other)).flatten()
@@ -108,11 +105,11 @@ fn unique_rank(m: &Moment<'_>) -> Option<String> {
             && !job::is_deleting(other)
             && label(other, "training.kubeflow.org/replica-type")
             && label(other, "training.kubeflow.org/replica-index")
-            && other["metadata"]["namespace"] == mine["metadata"]["namespace"]
+            && other.meta("namespace") == mine.meta("namespace")
     })?;
     m.says(&format!(
         "a second pod of this rank, beside {}",
-        other["metadata"]["name"]
+        Json::meta(&*other, "name")
     ))
 }
 
@@ -217,7 +214,7 @@ fn foreign_untouched(m: &Moment<'_>) -> Option<String> {
         resource if job::PLURALS.contains(&resource) && call.verb == "delete" => None,
         "pods" | "services" if call.verb == "create" => None,
         "pods" | "services" => {
-            if cause.uid.as_deref() != m.object()["metadata"]["uid"].as_str() {
+            if cause.uid.as_deref() != m.object().meta("uid").and_then(Value::as_str) {
                 return m.says("deleted without its UID");
             }
             let since = m.since(m.patience.others);
@@ -226,7 +223,7 @@ fn foreign_untouched(m: &Moment<'_>) -> Option<String> {
         }
         resource if resource.strip_suffix("/status") == Some(m.change.plural()) => {
             let (before, after) = (m.before(), m.object());
-            (before["spec"] != after["spec"] || before["metadata"]["labels"] != after["metadata"]["labels"])
+            (before["spec"] != after["spec"] || before.meta("labels") != after.meta("labels"))
                 .then(|| m.says("a write of the status changed more"))
                 .flatten()
         }
@@ -299,7 +296,7 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
     let life = m
         .memory
         .jobs
-        .get(job["metadata"]["uid"].as_str().unwrap_or_default())?;
+        .get(Json::meta(job, "uid").as_str().unwrap_or_default())?;
     // What an ended job counts is from its end, whatever its spec asks for since.
     let from = if job::end(job).is_some() {
         0
@@ -307,11 +304,8 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
         m.since(m.patience.others)
     };
     let most = |role: &str| {
-        let versions = life.since(from);
-        versions
-            .filter_map(|v| job::roles(v).get(role).copied())
-            .max()
-            .unwrap_or(0)
+        let versions = life.versions_since(from).iter();
+        versions.filter_map(|v| v.replicas(role)).max().unwrap_or(0)
     };
     let statuses = job["status"]["replicaStatuses"].as_object()?;
     let sum = |status: &Value| -> i64 {
@@ -330,7 +324,7 @@ fn honest_successes(m: &Moment<'_>) -> Option<String> {
         return None;
     }
     let (before, after) = (m.before(), m.object());
-    let uid = after["metadata"]["uid"].as_str()?;
+    let uid = after.meta("uid")?.as_str()?;
     if before["status"]["recovery"]["completed"] != after["status"]["recovery"]["completed"] {
         let known = m.memory.successes(uid);
         let told = |name: &&String| job::is_complete(after, name) && !job::is_complete(before, name);

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use serde_json::Value;
 use training_job::memory::{Action, Change, Cluster, Object};
 
-use crate::job;
+use crate::job::{self, Json};
 use crate::kubelet;
 
 /// The lives of all jobs and their children so far.
@@ -35,6 +36,7 @@ pub(crate) struct Version {
 
 /// What a spec asks for.
 struct Wish {
+    roles: BTreeMap<String, i64>,
     names: BTreeSet<String>,
     /// Whether there are to be any pods at all.
     runs: bool,
@@ -100,8 +102,14 @@ impl Version {
         self.wish().names.contains(child)
     }
 
+    /// How many replicas of this role its spec asks for.
+    pub(crate) fn replicas(&self, role: &str) -> Option<i64> {
+        self.wish().roles.get(role).copied()
+    }
+
     fn wish(&self) -> &Wish {
         self.wish.get_or_init(|| Wish {
+            roles: job::roles(self.job()),
             names: job::names(self.job()),
             runs: !job::is_suspended(self.job()) && !job::is_invalid(self.job()),
         })
@@ -139,7 +147,7 @@ impl Memory {
             .is_some_and(|previous| previous["status"] != object["status"]);
         if edited
             && !by_operator
-            && let Some(uid) = object["metadata"]["uid"].as_str()
+            && let Some(uid) = object.meta("uid").and_then(Value::as_str)
             && let Some(life) = self.jobs.get_mut(uid)
         {
             life.status_edited = Some(now);
@@ -164,7 +172,7 @@ impl Memory {
 
     fn put(&mut self, plural: &str, stored: &Arc<Object>, gone: Option<u64>, now: u64) {
         let object = &**stored;
-        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let text = |key: &str| Json::meta(object, key).as_str().unwrap_or_default().to_owned();
         let uid = text("uid");
         if job::PLURALS.contains(&plural) {
             let life = self.jobs.entry(uid).or_insert_with(|| JobLife {

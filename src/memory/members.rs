@@ -1,0 +1,216 @@
+//! Members of a JSON object, which the versions of an object share: a write of some leaves the others as they are.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::{Map, Value};
+
+/// Members in the order of their keys. A copy costs as much as there are, whatever is in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Members(Vec<(Arc<str>, Arc<Member>)>);
+
+/// A member, with its text as soon as that is wanted by several objects, or will be.
+#[derive(Debug, Default)]
+struct Member {
+    value: Value,
+    text: OnceLock<Box<[u8]>>,
+}
+
+impl Member {
+    fn new(value: Value) -> Arc<Self> {
+        let text = OnceLock::new();
+        Arc::new(Self { value, text })
+    }
+
+    fn owned(self: Arc<Self>) -> Value {
+        Arc::try_unwrap(self).map_or_else(|shared| shared.value.clone(), |member| member.value)
+    }
+}
+
+impl Clone for Member {
+    /// Of a copy that is to be changed.
+    fn clone(&self) -> Self {
+        Self {
+            value: self.value.clone(),
+            text: OnceLock::new(),
+        }
+    }
+}
+
+impl PartialEq for Member {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+/// Makes the comparison of what is shared one of pointers.
+impl Eq for Member {}
+
+impl From<Map<String, Value>> for Members {
+    fn from(members: Map<String, Value>) -> Self {
+        let member = |(key, value): (String, Value)| (Arc::from(key), Member::new(value));
+        Self(members.into_iter().map(member).collect())
+    }
+}
+
+impl Members {
+    fn find(&self, key: &str) -> Option<&Arc<Member>> {
+        let mut members = self.0.iter();
+        members.find(|(name, _)| **name == *key).map(|(_, member)| member)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.find(key).map(|member| &member.value)
+    }
+
+    /// A member to be changed, no longer shared from now on.
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        let mut members = self.0.iter_mut();
+        let (_, member) = members.find(|(name, _)| **name == *key)?;
+        let member = Arc::make_mut(member);
+        member.text.take();
+        Some(&mut member.value)
+    }
+
+    pub(super) fn contains_key(&self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// A text among the members.
+    pub(super) fn text(&self, key: &str) -> &str {
+        self.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, member)| (&**key, &member.value))
+    }
+
+    pub(super) fn insert(&mut self, key: &str, value: Value) {
+        self.put(key, Member::new(value));
+    }
+
+    fn put(&mut self, key: &str, member: Arc<Member>) {
+        match self.0.binary_search_by(|(name, _)| (**name).cmp(key)) {
+            Ok(at) => self.0[at].1 = member,
+            Err(at) => self.0.insert(at, (key.into(), member)),
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
+        let at = self.0.iter().position(|(name, _)| **name == *key)?;
+        Some(self.0.remove(at).1.owned())
+    }
+
+    /// Keeps those that `is_kept` wants.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&str, &Value) -> bool) {
+        self.0.retain(|(key, member)| is_kept(key, &member.value));
+    }
+
+    /// Takes a member over from others, or loses it if they have none.
+    pub(super) fn share(&mut self, key: &str, from: &Self) {
+        match from.find(key) {
+            Some(member) => self.put(key, member.clone()),
+            None => {
+                self.remove(key);
+            }
+        }
+    }
+
+    /// Whether both have the same there, or both nothing.
+    pub(super) fn has_same(&self, key: &str, other: &Self) -> bool {
+        self.find(key) == other.find(key)
+    }
+
+    /// All of them in one map.
+    pub(super) fn to_map(&self) -> Map<String, Value> {
+        let member = |(key, value): (&str, &Value)| (key.to_owned(), value.clone());
+        self.iter().map(member).collect()
+    }
+
+    /// The same, and what was shared, to be taken [`back`](Self::back).
+    pub(super) fn take(&mut self) -> (Map<String, Value>, Taken) {
+        let mut shared = Taken::default();
+        let mut map = Map::new();
+        for (key, member) in std::mem::take(&mut self.0) {
+            let name = key.to_string();
+            let value = if Arc::strong_count(&member) > 1 {
+                let value = member.value.clone();
+                shared.0.insert(key, member);
+                value
+            } else {
+                member.owned()
+            };
+            map.insert(name, value);
+        }
+        (map, shared)
+    }
+
+    /// Members of a map, in which what is as it was stays shared.
+    pub(super) fn back(map: Map<String, Value>, mut shared: Taken) -> Self {
+        let member = |(key, value): (String, Value)| match shared.0.remove_entry(key.as_str()) {
+            Some((key, member)) if member.value == value => (key, member),
+            _ => (Arc::from(key), Member::new(value)),
+        };
+        Self(map.into_iter().map(member).collect())
+    }
+
+    /// Writes those that `is_shown` wants as a JSON object, with `more` in its place.
+    pub(super) fn encode(
+        &self,
+        text: &mut Vec<u8>,
+        is_shown: fn(&str) -> bool,
+        mut more: Option<(&str, &Self)>,
+    ) {
+        text.push(b'{');
+        let start = text.len();
+        let name = |text: &mut Vec<u8>, key: &str| {
+            if text.len() > start {
+                text.push(b',');
+            }
+            write(text, key);
+            text.push(b':');
+        };
+        for (key, member) in self.0.iter().filter(|(key, _)| is_shown(key)) {
+            if let Some((further, members)) = more.take_if(|(further, _)| **further < **key) {
+                name(text, further);
+                members.encode(text, |_| true, None);
+            }
+            name(text, key);
+            if &**key == "spec" || Arc::strong_count(member) > 1 {
+                let known = member.text.get_or_init(|| {
+                    let mut text = Vec::new();
+                    write(&mut text, &member.value);
+                    text.into()
+                });
+                text.extend_from_slice(known);
+            } else {
+                write(text, &member.value);
+            }
+        }
+        if let Some((further, members)) = more {
+            name(text, further);
+            members.encode(text, |_| true, None);
+        }
+        text.push(b'}');
+    }
+
+    /// The keys of the members that both share.
+    #[cfg(test)]
+    pub(super) fn shared<'a>(&'a self, other: &Self) -> Vec<&'a str> {
+        let is_shared = |(key, member): &&(Arc<str>, Arc<Member>)| {
+            other.find(key).is_some_and(|other| Arc::ptr_eq(member, other))
+        };
+        self.0.iter().filter(is_shared).map(|(key, _)| &**key).collect()
+    }
+}
+
+/// Members that were shared when they were taken.
+#[derive(Default)]
+pub(super) struct Taken(BTreeMap<Arc<str>, Arc<Member>>);
+
+/// Writing of JSON into memory does not fail.
+fn write<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
+    let _ = serde_json::to_writer(text, value);
+}
