@@ -2,12 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
+use std::marker::PhantomData;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
-use serde::de::Error as _;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+
+use crate::api::labels;
 
 use super::child::Child;
 
@@ -27,14 +31,89 @@ pub(super) struct Seen<C: Child> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
+    #[serde(default, deserialize_with = "one::<Attempt, _>")]
     annotations: Option<BTreeMap<String, String>>,
     deletion_timestamp: Option<Time>,
+    #[serde(default, deserialize_with = "one::<Operator, _>")]
     labels: Option<BTreeMap<String, String>>,
     name: Option<String>,
     namespace: Option<String>,
     owner_references: Option<Vec<OwnerReference>>,
     resource_version: Option<String>,
     uid: Option<String>,
+}
+
+/// The only key of a map that is read.
+trait Key {
+    const KEY: &str;
+}
+
+struct Attempt;
+
+impl Key for Attempt {
+    const KEY: &str = labels::RESTART_ATTEMPT;
+}
+
+struct Operator;
+
+impl Key for Operator {
+    const KEY: &str = labels::OPERATOR_NAME;
+}
+
+/// Whether a key is that one. It is not copied for that.
+struct Is<K>(bool, PhantomData<K>);
+
+impl<'de, K: Key> Deserialize<'de> for Is<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Name<K>(PhantomData<K>);
+
+        impl<K: Key> Visitor<'_> for Name<K> {
+            type Value = Is<K>;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+                Ok(Is(key == K::KEY, PhantomData))
+            }
+        }
+
+        deserializer.deserialize_identifier(Name(PhantomData))
+    }
+}
+
+/// What a map says under one key.
+fn one<'de, K: Key, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BTreeMap<String, String>>, D::Error> {
+    struct One<K>(PhantomData<K>);
+
+    impl<'de, K: Key> Visitor<'de> for One<K> {
+        type Value = Option<BTreeMap<String, String>>;
+
+        fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            f.write_str("a map of texts")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(Is(wanted, _)) = map.next_key::<Is<K>>()? {
+                if wanted {
+                    found = Some(BTreeMap::from([(K::KEY.to_owned(), map.next_value()?)]));
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+
+    deserializer.deserialize_any(One(PhantomData::<K>))
 }
 
 /// What is not of this kind, such as a status that is sent in its place, says nothing. In a list, no kind is named.
@@ -106,6 +185,7 @@ impl<C: Child> Resource for Seen<C> {
 mod tests {
     use kube::Resource;
 
+    use crate::api::labels;
     use crate::observed::{Phase, PodRecord, ServiceRecord};
 
     use super::Seen;
@@ -130,10 +210,14 @@ mod tests {
             "kind": "Pod", "spec": {"containers": {"of": ["no", "kind"]}, "volumes": 7},
             "metadata": {"name": "a", "uid": "1", "managedFields": "none", "creationTimestamp": {},
                 "deletionTimestamp": "2026-01-01T00:00:00Z",
-                "ownerReferences": null, "annotations": {"training.kubeflow.org/restart-attempt": "3"}},
+                "ownerReferences": null, "annotations": {"a": 7, "training.kubeflow.org/restart-attempt": "3"},
+                "labels": {"l": {}, "training.kubeflow.org/operator-name": "any", "m": "n"}},
             "status": {"phase": "Running"}
         }"#;
-        let record = serde_json::from_str::<Seen<PodRecord>>(pod).unwrap().record();
+        let seen = serde_json::from_str::<Seen<PodRecord>>(pod).unwrap();
+        let operator = [(labels::OPERATOR_NAME.to_owned(), "any".to_owned())];
+        assert_eq!(seen.metadata.labels, Some(operator.into()));
+        let record = seen.record();
         let expected = PodRecord {
             name: "a".to_owned(),
             uid: "1".to_owned(),
@@ -145,13 +229,19 @@ mod tests {
         assert_eq!(record, expected);
         for wrong in [
             r#"{"metadata": {"name": 3}}"#,
+            r#"{"metadata": {"labels": {"training.kubeflow.org/operator-name": 3}}}"#,
+            r#"{"metadata": {"annotations": 3}}"#,
             r#"{"status": {"phase": []}}"#,
             r#"{"kind": "Status", "metadata": {}, "status": "Failure"}"#,
             r#"{"metadata": {}, "kind": "Service"}"#,
         ] {
             assert!(serde_json::from_str::<Seen<PodRecord>>(wrong).is_err(), "{wrong}");
         }
-        for empty in ["{}", r#"{"metadata": null, "status": null}"#] {
+        for empty in [
+            "{}",
+            r#"{"metadata": null, "status": null}"#,
+            r#"{"metadata": {"labels": null}}"#,
+        ] {
             let seen: Seen<PodRecord> = serde_json::from_str(empty).unwrap();
             assert_eq!(seen.record(), PodRecord::default());
         }

@@ -133,7 +133,9 @@ impl Object {
     /// The event of a watch that tells of it in the stored version, written once for all.
     pub(super) fn line(&self) -> Bytes {
         let line = self.line.get_or_init(|| {
-            let mut line = line_start(self.action.as_str()).into_bytes();
+            // Most pods fit in.
+            let mut line = Vec::with_capacity(2_048);
+            line.extend_from_slice(line_start(self.action.as_str()).as_bytes());
             self.document.encode(&mut line, |_| true);
             line.extend_from_slice(LINE_END);
             line.shrink_to_fit();
