@@ -143,8 +143,6 @@ mod topology;
 pub mod validate;
 mod version;
 mod watch;
-#[cfg(test)]
-mod watch_tests;
 
 #[cfg(feature = "local")]
 pub mod local;

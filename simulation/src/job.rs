@@ -175,20 +175,31 @@ pub fn is_refused(job: &impl Json) -> bool {
     })
 }
 
+/// What is known of the jobs of a name: their kinds, their specs, and whether they cannot be run.
+type Known = Vec<(Value, Value, bool)>;
+
 /// Whether a job cannot be run.
 pub fn is_invalid(job: &impl Json) -> bool {
     thread_local! {
         // The same few jobs are asked about again and again.
-        static KNOWN: RefCell<BTreeMap<String, bool>> = const { RefCell::new(BTreeMap::new()) };
+        static KNOWN: RefCell<BTreeMap<String, Known>> = const { RefCell::new(BTreeMap::new()) };
     }
-    let key = format!("{}{}{}", job.member("kind"), job.meta("name"), job.member("spec"));
-    KNOWN.with_borrow_mut(|known| {
-        if known.len() > 1_000 {
+    let (kind, spec) = (job.member("kind"), job.member("spec"));
+    let name = job.meta("name").as_str().unwrap_or_default();
+    KNOWN.with_borrow_mut(|names| {
+        if names.len() > 1_000 {
+            names.clear();
+        }
+        let known = names.entry(name.to_owned()).or_default();
+        if let Some((.., invalid)) = known.iter().find(|(k, s, _)| k == kind && s == spec) {
+            return *invalid;
+        }
+        if known.len() > 10 {
             known.clear();
         }
-        *known
-            .entry(key)
-            .or_insert_with(|| is_refused_by_rules(job.whole()))
+        let invalid = is_refused_by_rules(job.whole());
+        known.push((kind.clone(), spec.clone(), invalid));
+        invalid
     })
 }
 

@@ -5,13 +5,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::PostParams;
-use kube::{Api, Client};
+use kube::api::{PostParams, Request};
+use kube::{Client, Resource};
 
 use crate::api::FailureRecord;
 use crate::job::TrainingJob;
 use crate::plan::{ChildKind, PlannedEvent};
-use crate::retry::CallTimeout;
+use crate::retry::{CallError, CallTimeout};
 
 use super::apply::{Applied, ApplyError, noun};
 use super::stored::Stored;
@@ -37,7 +37,6 @@ impl Recorder {
     }
 
     pub(super) async fn send<J: TrainingJob>(&self, job: &Stored<J>, event: &PlannedEvent, now: Timestamp) {
-        use kube::Resource;
         let meta = job.meta();
         let namespace = meta.namespace.clone().unwrap_or_default();
         let name = meta.name.clone().unwrap_or_default();
@@ -70,12 +69,21 @@ impl Recorder {
             count: Some(1),
             ..Event::default()
         };
-        let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
-        let parameters = PostParams::default();
-        let sent = self.timeout.call(api.create(&parameters, &body)).await;
-        if let Err(error) = sent {
+        if let Err(error) = self.create(&namespace, &body).await {
             tracing::warn!(namespace, name, reason = event.reason, %error, "failed to send an event");
         }
+    }
+
+    async fn create(&self, namespace: &str, event: &Event) -> Result<(), CallError> {
+        let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
+        let path = Event::url_path(&(), Some(namespace));
+        let request = Request::new(path).create(&PostParams::default(), body);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        // The answer has nothing that is not known.
+        self.timeout
+            .call(self.client.request_text(request))
+            .await
+            .map(drop)
     }
 }
 

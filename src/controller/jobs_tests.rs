@@ -2,7 +2,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Resource;
-use kube::core::WatchEvent;
 use serde_json::json;
 
 use super::jobs::{Found, Jobs};
@@ -12,6 +11,7 @@ use super::toy::{ASKED, ToyJob, job};
 use crate::observed::Observed;
 use crate::validate::Settings;
 use crate::version::Version;
+use crate::watch::Told;
 
 fn listed(jobs: impl IntoIterator<Item = Stored<ToyJob>>) -> Jobs<ToyJob> {
     let mut all = Jobs::default();
@@ -279,18 +279,24 @@ fn what_is_no_object_is_no_job() {
 }
 
 #[test]
-fn a_job_is_read_before_and_after_what_is_told_of_it() {
+fn a_job_is_read_from_a_text_as_from_a_tree() {
     let job =
-        r#"{"apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {}, "metadata": {"name": "job"}}"#;
-    // Members have no order, and some proxies write them in that of the alphabet.
-    for line in [
-        format!(r#"{{"type": "ADDED", "object": {job}}}"#),
-        format!(r#"{{"object": {job}, "type": "ADDED"}}"#),
-    ] {
-        match serde_json::from_str::<WatchEvent<Stored<ToyJob>>>(&line) {
-            Ok(WatchEvent::Added(job)) => assert_eq!(job.meta().name.as_deref(), Some("job")),
-            other => panic!("{line}: {other:?}"),
-        }
+        json!({"apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {}, "metadata": {"name": "job"}});
+    let mut texts = vec![format!(" {job}")];
+    for spec in [json!(null), json!(5), json!([])] {
+        let mut job = job.clone();
+        job["spec"] = spec;
+        texts.push(job.to_string());
+    }
+    texts.push(r#"{"metadata": {"name": "job"}}"#.to_owned());
+    for text in texts {
+        let told = Stored::<ToyJob>::read(&text).unwrap();
+        let stored: Stored<ToyJob> = serde_json::from_str(&text).unwrap();
+        assert_eq!(format!("{told:?}"), format!("{stored:?}"));
+        assert_eq!(told.meta().name.as_deref(), Some("job"), "{text}");
+    }
+    for text in ["[]", r#"[{"name": "job"}, {}, {}]"#, "5", "null", "{"] {
+        assert!(Stored::<ToyJob>::read(text).is_err(), "{text}");
     }
 }
 

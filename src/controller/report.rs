@@ -1,7 +1,7 @@
 //! Writes a job's status.
 
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use kube::api::{Patch, PatchParams, Request};
+use kube::{Client, Resource};
 use serde::de::Error as _;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
 use crate::retry::{CallError, CallTimeout};
+use crate::watch::Told;
 
 use super::stored::Stored;
 
@@ -50,11 +51,12 @@ pub(super) async fn write_status<J: TrainingJob>(
         "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },
         "status": change,
     });
-    let api = Api::<Stored<J>>::namespaced(client.clone(), &namespace);
+    let path = Stored::<J>::url_path(&(), Some(&namespace));
     let patch = Patch::Merge(patch);
-    let answer = timeout
-        .call(api.patch_status(&name, &PatchParams::default(), &patch))
-        .await?;
+    let request = Request::new(path).patch_subresource("status", &name, &PatchParams::default(), &patch);
+    let request = request.map_err(|e| CallError::Api(kube::Error::BuildRequest(e)))?;
+    let answer = timeout.call(client.request_text(request)).await?;
+    let answer = Stored::read(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
     if answer.meta().uid == meta.uid {
         Ok(answer)
     } else {
@@ -67,27 +69,28 @@ pub(super) async fn write_status<J: TrainingJob>(
 pub(super) fn change(old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
     Ok(difference(
         &serde_json::to_value(old)?,
-        &serde_json::to_value(next)?,
+        serde_json::to_value(next)?,
     ))
 }
 
 /// The merge patch that makes `new` of `old` (RFC 7386).
-fn difference(old: &Value, new: &Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (old, new) else {
-        return new.clone();
+fn difference(old: &Value, new: Value) -> Value {
+    let (old, new) = match (old, new) {
+        (Value::Object(old), Value::Object(new)) => (old, new),
+        (_, new) => return new,
     };
     let mut patch = Map::new();
     for key in old.keys().filter(|key| !new.contains_key(*key)) {
         patch.insert(key.clone(), Value::Null);
     }
     for (key, value) in new {
-        match old.get(key) {
-            Some(before) if before == value => {}
+        match old.get(&key) {
+            Some(before) if *before == value => {}
             Some(before) => {
-                patch.insert(key.clone(), difference(before, value));
+                patch.insert(key, difference(before, value));
             }
             None => {
-                patch.insert(key.clone(), value.clone());
+                patch.insert(key, value);
             }
         }
     }
@@ -103,9 +106,9 @@ mod tests {
         let old = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1, 2], "f": {}});
         let new = json!({"a": 1, "b": {"c": 3}, "e": [2], "f": {}, "g": {"h": {}}});
         assert_eq!(
-            difference(&old, &new),
+            difference(&old, new),
             json!({"b": {"c": 3, "d": null}, "e": [2], "g": {"h": {}}})
         );
-        assert_eq!(difference(&old, &old), json!({}));
+        assert_eq!(difference(&old, old.clone()), json!({}));
     }
 }

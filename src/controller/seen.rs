@@ -12,6 +12,7 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::api::labels;
+use crate::watch::Told;
 
 use super::child::Child;
 
@@ -151,6 +152,8 @@ impl<C: Child> Seen<C> {
         C::record(&self.metadata, self.status.as_ref())
     }
 }
+
+impl<C: Child> Told for Seen<C> {}
 
 impl<C: Child> Resource for Seen<C> {
     type DynamicType = ();

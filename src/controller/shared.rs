@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::retry::CallTimeout;
 use crate::validate::Settings;
-use crate::watch::{self as watching, Event, Source};
+use crate::watch::{self as watching, Event, Source, Told};
 
 use super::children::Children;
 use super::clock::Clock;
@@ -35,10 +35,10 @@ impl Shared {
     /// Watches the objects of a kind for ever, and counts what becomes of the watch.
     pub(super) async fn watch<K>(&self, labels: Option<String>, mut take: impl FnMut(Event<K>))
     where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        K: Told
+            + Resource<Scope = k8s_openapi::NamespaceResourceScope>
             + Clone
             + std::fmt::Debug
-            + serde::de::DeserializeOwned
             + Send
             + 'static,
     {

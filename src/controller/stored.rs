@@ -19,6 +19,7 @@ use crate::job::TrainingJob;
 use crate::observed::Observed;
 use crate::plan::{self, Plan};
 use crate::validate::{Settings, schema, validate, validate_again};
+use crate::watch::Told;
 
 /// A job, or what can be said of an object of its kind that does not decode. One such object must
 /// not hide the others in a list.
@@ -66,6 +67,19 @@ impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
                     error: mistakes::<J>(&value).unwrap_or_else(|| error.to_string()),
                 })
             }
+        }
+    }
+}
+
+impl<J: TrainingJob> Told for Stored<J> {
+    fn read(text: &str) -> serde_json::Result<Self> {
+        // Nearly all are jobs, and are read without a tree of all that they say.
+        match serde_json::from_str(text) {
+            Ok(job) if text.trim_start().starts_with('{') => Ok(Self::Job {
+                job: Box::new(job),
+                valid: OnceLock::new(),
+            }),
+            _ => serde_json::from_str(text),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::retry::CallTimeout;
-use crate::watch::{SILENCE, Source, watch};
+use crate::watch::{SILENCE, Source, Told, watch};
 
 use super::agent::Agent;
 use super::api::{KubeApi, PodApi};
@@ -21,6 +21,8 @@ use super::dispatch::{Dispatch, Events};
 use super::event::NodeEvent;
 use super::guard::Guard;
 use super::register;
+
+impl Told for Pod {}
 
 /// Why a node could not be started.
 #[derive(Debug, thiserror::Error)]

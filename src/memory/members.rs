@@ -1,7 +1,7 @@
 //! Members of a JSON object, which the versions of an object share: a write of some leaves the others as they are.
 
 use std::{
-    collections::BTreeMap,
+    ops::Deref,
     sync::{Arc, OnceLock},
 };
 
@@ -9,7 +9,65 @@ use serde_json::{Map, Value};
 
 /// Members in the order of their keys. A copy costs as much as there are, whatever is in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Members(Vec<(Arc<str>, Arc<Member>)>);
+pub(super) struct Members(Vec<(Key, Arc<Member>)>);
+
+/// Keys that many objects have, in order. They are copied for nothing, and are JSON as they are.
+const COMMON: [&str; 27] = [
+    "annotations",
+    "apiVersion",
+    "count",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "firstTimestamp",
+    "generateName",
+    "generation",
+    "involvedObject",
+    "kind",
+    "labels",
+    "lastTimestamp",
+    "message",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "reason",
+    "reportingComponent",
+    "reportingInstance",
+    "resourceVersion",
+    "source",
+    "spec",
+    "status",
+    "type",
+    "uid",
+];
+
+/// A key, one of the common ones if it can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Key {
+    Common(&'static str),
+    Other(Arc<str>),
+}
+
+impl Deref for Key {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Common(key) => key,
+            Self::Other(key) => key,
+        }
+    }
+}
+
+impl From<&str> for Key {
+    fn from(key: &str) -> Self {
+        match COMMON.binary_search(&key) {
+            Ok(at) => Self::Common(COMMON[at]),
+            Err(_) => Self::Other(key.into()),
+        }
+    }
+}
 
 /// A member, with its text as soon as that is wanted by several objects, or will be.
 #[derive(Debug, Default)]
@@ -50,7 +108,7 @@ impl Eq for Member {}
 
 impl From<Map<String, Value>> for Members {
     fn from(members: Map<String, Value>) -> Self {
-        let member = |(key, value): (String, Value)| (Arc::from(key), Member::new(value));
+        let member = |(key, value): (String, Value)| (Key::from(key.as_str()), Member::new(value));
         Self(members.into_iter().map(member).collect())
     }
 }
@@ -137,7 +195,7 @@ impl Members {
             let name = key.to_string();
             let value = if Arc::strong_count(&member) > 1 {
                 let value = member.value.clone();
-                shared.0.insert(key, member);
+                shared.0.push((key, member));
                 value
             } else {
                 member.owned()
@@ -149,9 +207,12 @@ impl Members {
 
     /// Members of a map, in which what is as it was stays shared.
     pub(super) fn back(map: Map<String, Value>, mut shared: Taken) -> Self {
-        let member = |(key, value): (String, Value)| match shared.0.remove_entry(key.as_str()) {
-            Some((key, member)) if member.value == value => (key, member),
-            _ => (Arc::from(key), Member::new(value)),
+        let member = |(key, value): (String, Value)| {
+            let known = shared.0.iter().position(|(name, _)| **name == *key);
+            match known.map(|at| shared.0.swap_remove(at)) {
+                Some((key, member)) if member.value == value => (key, member),
+                _ => (Key::from(key.as_str()), Member::new(value)),
+            }
         };
         Self(map.into_iter().map(member).collect())
     }
@@ -165,19 +226,28 @@ impl Members {
     ) {
         text.push(b'{');
         let start = text.len();
-        let name = |text: &mut Vec<u8>, key: &str| {
+        let comma = |text: &mut Vec<u8>| {
             if text.len() > start {
                 text.push(b',');
             }
-            write(text, key);
-            text.push(b':');
         };
         for (key, member) in self.0.iter().filter(|(key, _)| is_shown(key)) {
             if let Some((further, members)) = more.take_if(|(further, _)| **further < **key) {
-                name(text, further);
+                comma(text);
+                write(text, further);
+                text.push(b':');
                 members.encode(text, |_| true, None);
             }
-            name(text, key);
+            comma(text);
+            match key {
+                Key::Common(key) => {
+                    text.push(b'"');
+                    text.extend_from_slice(key.as_bytes());
+                    text.push(b'"');
+                }
+                Key::Other(key) => write(text, &**key),
+            }
+            text.push(b':');
             if &**key == "spec" || Arc::strong_count(member) > 1 {
                 let known = member.text.get_or_init(|| {
                     let mut text = Vec::new();
@@ -190,7 +260,9 @@ impl Members {
             }
         }
         if let Some((further, members)) = more {
-            name(text, further);
+            comma(text);
+            write(text, further);
+            text.push(b':');
             members.encode(text, |_| true, None);
         }
         text.push(b'}');
@@ -199,7 +271,7 @@ impl Members {
     /// The keys of the members that both share.
     #[cfg(test)]
     pub(super) fn shared<'a>(&'a self, other: &Self) -> Vec<&'a str> {
-        let is_shared = |(key, member): &&(Arc<str>, Arc<Member>)| {
+        let is_shared = |(key, member): &&(Key, Arc<Member>)| {
             other.find(key).is_some_and(|other| Arc::ptr_eq(member, other))
         };
         self.0.iter().filter(is_shared).map(|(key, _)| &**key).collect()
@@ -208,9 +280,23 @@ impl Members {
 
 /// Members that were shared when they were taken.
 #[derive(Default)]
-pub(super) struct Taken(BTreeMap<Arc<str>, Arc<Member>>);
+pub(super) struct Taken(Vec<(Key, Arc<Member>)>);
 
 /// Writing of JSON into memory does not fail.
 fn write<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
     let _ = serde_json::to_writer(text, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_keys_are_in_order_and_are_json_as_they_are() {
+        assert!(COMMON.is_sorted());
+        for key in COMMON {
+            assert_eq!(Key::from(key), Key::Common(key));
+            assert_eq!(serde_json::to_string(key).unwrap(), format!("\"{key}\""));
+        }
+    }
 }

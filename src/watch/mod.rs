@@ -9,14 +9,20 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::{StreamExt, pin_mut};
-use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::Api;
+use kube::api::{ListParams, WatchParams};
 use kube::core::Status;
-use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::retry::{CallError, CallTimeout, backoff, millis};
 use crate::version::Version;
+
+mod lines;
+#[cfg(test)]
+mod server_tests;
+
+use lines::Line;
+pub(crate) use lines::Told;
 
 /// How much earlier than it is given up for its silence the server is asked to end a watch, at most.
 const GRACE: Duration = Duration::from_secs(10);
@@ -95,7 +101,6 @@ impl Trouble {
     fn needs_list(&self) -> bool {
         match self {
             Self::Call(error) => error.code() == Some(410),
-            // The client takes every line that is no event for a status, also one that has nothing of a status.
             Self::Stream(kube::Error::Api(status)) => matches!(status.code, 0 | 410),
             Self::Told(status) => status.code == 410,
             // A server that was set back to a backup knows nothing of the versions that came after it.
@@ -127,7 +132,7 @@ impl<K> Source<K> {
 /// Watches objects for ever, and hands each event to `take`.
 pub(crate) async fn watch<K>(source: &Source<K>, mut take: impl FnMut(Event<K>))
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    K: Told + Debug + Send + 'static,
 {
     let kind = K::plural(&()).into_owned();
     let mut failures = Failures::default();
@@ -168,7 +173,7 @@ where
 /// Lists all objects, page by page, and returns the version of the list.
 async fn list<K>(source: &Source<K>, take: &mut impl FnMut(Event<K>)) -> Result<String, Trouble>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    K: Told + Debug,
 {
     take(Event::ListBegins);
     let mut params = ListParams {
@@ -199,14 +204,17 @@ async fn follow<K>(
     take: &mut impl FnMut(Event<K>),
 ) -> Result<(), Trouble>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    K: Told,
 {
     let params = WatchParams {
         label_selector: source.labels.clone(),
         timeout: Some(source.watch_seconds()),
         ..WatchParams::default()
     };
-    let stream = source.call.call(source.api.watch(&params, version)).await?;
+    let stream = source
+        .call
+        .call(lines::lines(&source.api, &params, version))
+        .await?;
     pin_mut!(stream);
     loop {
         let Ok(event) = timeout(source.silence, stream.next()).await else {
@@ -217,15 +225,15 @@ where
             None if heard.elapsed() >= source.silence.max(SILENCE) => return Err(Trouble::Mute),
             None => return Ok(()),
             Some(Err(error)) => return Err(Trouble::Stream(error)),
-            Some(Ok(WatchEvent::Error(status))) => return Err(Trouble::Told(status)),
-            Some(Ok(WatchEvent::Bookmark(mark))) => {
+            Some(Ok(Line::Error(status))) => return Err(Trouble::Told(status)),
+            Some(Ok(Line::Bookmark(new))) => {
                 *heard = Instant::now();
-                move_on(version, &mark.metadata.resource_version)?;
+                move_on(version, &new)?;
                 take(Event::Passed(Version::parse(version)));
                 continue;
             }
-            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => Event::Applied(object),
-            Some(Ok(WatchEvent::Deleted(object))) => Event::Deleted(object),
+            Some(Ok(Line::Applied(object))) => Event::Applied(object),
+            Some(Ok(Line::Deleted(object))) => Event::Deleted(object),
         };
         if let Event::Applied(object) | Event::Deleted(object) = &event
             && let Some(new) = &object.meta().resource_version

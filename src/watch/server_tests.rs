@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::retry::CallTimeout;
-use crate::watch::{SILENCE, Source, watch};
+use crate::watch::{SILENCE, Source, Told, watch};
+
+impl Told for ConfigMap {}
 
 /// What a server answers: a code, and lines with the seconds before each. So many seconds later the answer ends, if it does.
 #[derive(Clone)]

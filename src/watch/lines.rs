@@ -1,0 +1,217 @@
+//! The lines of a watch.
+//!
+//! Not kube's `Api::watch`: it takes every line for one value, so that an object which is none of its kind can be read
+//! but by way of a tree of all of it. Here an object is a text, which a kind reads as it likes.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::io;
+use std::iter::successors;
+
+use futures::{AsyncBufReadExt, Stream, StreamExt};
+use http::HeaderValue;
+use http::header::ACCEPT_ENCODING;
+use kube::api::{Request, WatchParams};
+use kube::core::Status;
+use kube::{Api, Resource};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _};
+use serde_json::Value;
+
+/// What is watched.
+pub(crate) trait Told: Resource<DynamicType = ()> + Clone + DeserializeOwned {
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// It is no JSON, or none of this kind.
+    fn read(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+}
+
+/// What a line says.
+pub(super) enum Line<K> {
+    /// An object is new or has changed.
+    Applied(K),
+    /// An object is gone.
+    Deleted(K),
+    /// Nothing more is to come up to this version.
+    Bookmark(String),
+    /// The watch cannot go on.
+    Error(Box<Status>),
+}
+
+/// The lines of a watch from this version on, until it ends.
+///
+/// # Errors
+/// What the server answers instead.
+pub(super) async fn lines<K: Told>(
+    api: &Api<K>,
+    params: &WatchParams,
+    version: &str,
+) -> kube::Result<impl Stream<Item = kube::Result<Line<K>>> + use<K>> {
+    let request = Request::new(api.resource_url()).watch(params, version);
+    let mut request = request.map_err(kube::Error::BuildRequest)?;
+    request.extensions_mut().insert("watch");
+    // Servers from 1.37 on compress each event by itself, which the client cannot read.
+    let identity = HeaderValue::from_static("identity");
+    request.headers_mut().insert(ACCEPT_ENCODING, identity);
+    let text = api.clone().into_client().request_stream(request).await?;
+    let lines = text.lines().filter_map(async |line| match line {
+        Ok(line) => read(&line).transpose(),
+        Err(error) if is_end(&error) => None,
+        Err(error) => Some(Err(kube::Error::ReadEvents(error))),
+    });
+    Ok(lines)
+}
+
+/// Whether the connection was closed where a server that stops closes it, as kube has it.
+fn is_end(error: &io::Error) -> bool {
+    let first = error.get_ref().map(|cause| cause as &(dyn Error + 'static));
+    // An error may name itself as its cause.
+    let mut causes = successors(first, |cause| (*cause).source()).take(16);
+    causes.any(|cause| {
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        kind == Some(io::ErrorKind::UnexpectedEof)
+            || cause.to_string().contains("unexpected EOF during chunk")
+    })
+}
+
+/// What a line says; nothing if the watch was cut within it.
+///
+/// # Errors
+/// It is no event, or its object none of the kind.
+fn read<K: Told>(line: &str) -> kube::Result<Option<Line<K>>> {
+    if let Some((word, object)) = parts(line)
+        && let Ok(Some(line)) = event(word, object)
+    {
+        return Ok(Some(line));
+    }
+    // Members have no order, and there may be more of them.
+    let line: Value = match serde_json::from_str(line) {
+        Ok(line) => line,
+        Err(error) if error.is_eof() => return Ok(None),
+        Err(error) => return Err(kube::Error::SerdeError(error)),
+    };
+    if line.get("kind").is_some_and(|kind| kind == "Status")
+        && let Ok(status) = Status::deserialize(&line)
+    {
+        return Err(kube::Error::Api(Box::new(status)));
+    }
+    let word = line.get("type").and_then(Value::as_str).unwrap_or_default();
+    let object = line.get("object").map(Value::to_string);
+    event(word, object.as_deref().unwrap_or_default())
+        .and_then(|line| {
+            line.ok_or_else(|| serde_json::Error::custom(format!("a watch tells of no {word:?}")))
+        })
+        .map(Some)
+        .map_err(kube::Error::SerdeError)
+}
+
+/// The type and the object of a line as servers write it.
+fn parts(line: &str) -> Option<(&str, &str)> {
+    let (word, object) = line.strip_prefix(r#"{"type":""#)?.split_once(r#"","object":"#)?;
+    Some((word, object.strip_suffix('}')?))
+}
+
+/// What an event of this type about this object says; nothing if there are no such events.
+fn event<K: Told>(word: &str, object: &str) -> serde_json::Result<Option<Line<K>>> {
+    Ok(Some(match word {
+        "ADDED" | "MODIFIED" => Line::Applied(K::read(object)?),
+        "DELETED" => Line::Deleted(K::read(object)?),
+        "BOOKMARK" => Line::Bookmark(version(object)?),
+        "ERROR" => Line::Error(serde_json::from_str(object)?),
+        _ => return Ok(None),
+    }))
+}
+
+/// The version that a bookmark has, which is all that can be relied on.
+fn version(bookmark: &str) -> serde_json::Result<String> {
+    #[derive(Deserialize)]
+    struct Bookmark<'a> {
+        #[serde(borrow)]
+        metadata: Meta<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Meta<'a> {
+        #[serde(borrow)]
+        resource_version: Cow<'a, str>,
+    }
+    let bookmark: Bookmark<'_> = serde_json::from_str(bookmark)?;
+    Ok(bookmark.metadata.resource_version.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn said(line: &str) -> String {
+        let name = |object: ConfigMap| object.metadata.name.unwrap_or_default();
+        match read::<ConfigMap>(line) {
+            Ok(None) => "nothing".to_owned(),
+            Ok(Some(Line::Applied(object))) => format!("applied {}", name(object)),
+            Ok(Some(Line::Deleted(object))) => format!("deleted {}", name(object)),
+            Ok(Some(Line::Bookmark(version))) => format!("up to {version}"),
+            Ok(Some(Line::Error(status))) => format!("error {}", status.code),
+            Err(kube::Error::Api(status)) => format!("refused with {}", status.code),
+            Err(error) => format!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_line_says_the_same_however_it_is_written() {
+        let map = r#"{"metadata":{"name":"m","annotations":{"a":"\",\"object\":{}"}}}"#;
+        for line in [
+            format!(r#"{{"type":"ADDED","object":{map}}}"#),
+            format!(r#"{{"type":"MODIFIED","object":{map}}}"#),
+            format!(r#"{{ "type": "ADDED", "object": {map} }} "#),
+            format!(r#"{{"object":{map},"type":"ADDED"}}"#),
+            format!(r#"{{"type":"ADDED","object":{map},"more":{{}}}}"#),
+            format!(r#"{{"type":"ADDE\u0044","object":{map}}}"#),
+        ] {
+            assert_eq!(said(&line), "applied m", "{line}");
+        }
+        assert_eq!(
+            said(&format!(r#"{{"type":"DELETED","object":{map}}}"#)),
+            "deleted m"
+        );
+    }
+
+    #[test]
+    fn what_is_no_event_is_an_error_and_what_was_cut_is_nothing() {
+        let bookmark =
+            r#"{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"7"}}}"#;
+        let cases = [
+            (bookmark, "up to 7"),
+            (&bookmark[..60], "nothing"),
+            ("", "nothing"),
+            (
+                r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#,
+                "error 410",
+            ),
+            (r#"{"kind":"Status","code":500}"#, "refused with 500"),
+            (r#"{"type":"NEWS","object":{}}"#, r#"a watch tells of no "NEWS""#),
+            ("{}", r#"a watch tells of no """#),
+            (
+                r#"{"type":"ADDED"}"#,
+                "EOF while parsing a value at line 1 column 0",
+            ),
+            (
+                r#"{"type":"ADDED","object":{"metadata":3}}"#,
+                "invalid type: integer `3`, expected ObjectMeta",
+            ),
+            (
+                r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#,
+                "missing field `resourceVersion`",
+            ),
+            ("gone", "expected value at line 1 column 1"),
+        ];
+        for (line, expected) in cases {
+            let said = said(line);
+            assert!(said.contains(expected), "{line}: {said}");
+        }
+    }
+}
