@@ -231,8 +231,8 @@ pub(super) fn read_body(request: &Request, target: &Target) -> Outcome<Document>
         ))
     };
     let unread = |why: String| refuse(format!("couldn't get version/kind; json parse error: {why}"));
-    let body: Value = serde_json::from_slice(&request.body).map_err(|error| unread(patch::words(&error)))?;
-    let body = Document::of(body).ok_or_else(|| unread("json: no object".to_owned()))?;
+    let body = Document::read(&request.body).map_err(|error| unread(patch::words(&error)))?;
+    let body = body.ok_or_else(|| unread("json: no object".to_owned()))?;
     let missing = |key: &str| body.text(key).is_empty();
     let missing = [("kind", "Kind"), ("apiVersion", "apiVersion")]
         .into_iter()
@@ -335,7 +335,7 @@ pub(super) fn settle(request: &Request, target: &Target, body: &mut Document) ->
             body.edit(definition::set_defaults);
             Ok(Vec::new())
         }
-        _ => body.edit(|body| settle_built_in(target, body)),
+        _ => settle_built_in(target, body),
     };
     settled.map_err(|why| undecodable(request, target, body, &why))
 }
@@ -351,32 +351,31 @@ fn settle_custom(target: &Target, body: &mut Document) -> Result<Vec<String>, St
     Ok(unknown)
 }
 
-fn settle_built_in(target: &Target, body: &mut Value) -> Result<Vec<String>, String> {
-    drop_nulls(body);
-    let unknown = shape::fit(target, body)?;
+fn settle_built_in(target: &Target, body: &mut Document) -> Result<Vec<String>, String> {
+    let mut unknown = Vec::new();
+    if !shape::fits(target, body) {
+        unknown = body.edit(|body| {
+            drop_nulls(body);
+            shape::fit(target, body)
+        })?;
+    }
     match target.kind.family {
         Family::Pod => pods::set_defaults(body),
-        Family::Event => {
-            if let Some(map) = body.as_object_mut() {
-                events::set_defaults(map);
-            }
-        }
-        Family::Secret => settle_secret(body),
+        Family::Event => events::set_defaults(body),
+        Family::Secret => body.edit(settle_secret),
         _ => {}
     }
     show_times(target, body);
     Ok(unknown)
 }
 
-fn show_times(target: &Target, body: &mut Value) {
-    let Some(status) = body.get_mut("status").and_then(Value::as_object_mut) else {
-        return;
+fn show_times(target: &Target, body: &mut Document) {
+    let show = match target.kind.family {
+        Family::Pod => pods::complete_status,
+        Family::Node => shape::show_node_times,
+        _ => return,
     };
-    match target.kind.family {
-        Family::Pod => pods::complete_status(status),
-        Family::Node => shape::show_times(status, ["lastHeartbeatTime", "lastTransitionTime"]),
-        _ => {}
-    }
+    body.change("status", |status| status.as_object_mut().map_or((), show));
 }
 
 /// An object that cannot be read as one of its kind.

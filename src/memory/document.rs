@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{members::Members, names};
+use super::{members::Members, names, patch};
 
 /// The key of the metadata.
 const METADATA: &str = "metadata";
@@ -39,12 +40,16 @@ fn split(members: &mut Map<String, Value>) -> Option<Map<String, Value>> {
 }
 
 impl Document {
-    /// A document of this JSON, if it is an object.
-    pub(super) fn of(value: Value) -> Option<Self> {
-        match value {
-            Value::Object(members) => Some(members.into()),
-            _ => None,
+    /// A document of this text, if it is an object.
+    ///
+    /// # Errors
+    ///
+    /// It is no JSON.
+    pub(super) fn read(text: &[u8]) -> serde_json::Result<Option<Self>> {
+        if text.trim_ascii_start().starts_with(b"{") {
+            return patch::json_of(text).map(Some);
         }
+        patch::json_of::<Value>(text).map(|_| None)
     }
 
     /// The metadata, if they are an object.
@@ -65,6 +70,11 @@ impl Document {
     /// The same, to be changed and no longer shared from now on.
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.members.get_mut(key)
+    }
+
+    /// Changes a member, which stays shared if it is as before.
+    pub(super) fn change(&mut self, key: &str, change: impl FnOnce(&mut Value)) {
+        self.members.change(key, change);
     }
 
     /// A text among the members.
@@ -182,18 +192,37 @@ impl Document {
     }
 }
 
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Members::deserialize(deserializer)?;
+        let metadata = members.remove(METADATA);
+        let mut document = Self {
+            members,
+            metadata: None,
+        };
+        if let Some(metadata) = metadata {
+            document.insert(METADATA, metadata);
+        }
+        Ok(document)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
+    fn read(text: &str) -> Option<Document> {
+        Document::read(text.as_bytes()).unwrap()
+    }
+
     fn pod() -> Document {
         let pod = json!({
             "kind": "Pod", "metadata": {"name": "p", "generation": 1, "labels": {"l": "x"}},
             "spec": {"containers": [{"name": "c", "env": [{"name": "E", "value": "\"ü\n"}]}]}, "status": {},
         });
-        Document::of(pod).unwrap()
+        read(&pod.to_string()).unwrap()
     }
 
     /// The members that two documents share.
@@ -271,6 +300,49 @@ mod tests {
         let bare = text(&document, |key| key == "kind" || key == "status");
         assert_eq!(bare, r#"{"kind":"Pod","status":{}}"#);
         assert_eq!(whole(&Document::default()), "{}");
-        assert_eq!(Document::of(json!([])), None);
+    }
+
+    #[test]
+    fn a_text_is_read_as_its_value_is() {
+        for text in [
+            r#" {"status": 1, "kind": "a", "metadata": {"b": {}, "a": 1}, "kind": "b"}"#,
+            r#"{"metadata": [], "data": {}}"#,
+            r#"{"metadata": 5, "metadata": {"a": 1}}"#,
+            r#"{"metadata": {"a": 1}, "metadata": null}"#,
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let Value::Object(members) = &value else {
+                unreachable!()
+            };
+            let document = read(text).unwrap();
+            assert_eq!(document, Document::from(members.clone()), "{text}");
+            assert_eq!(document.to_value(), value);
+        }
+        for text in ["[]", "5", "null", r#" "{""#] {
+            assert_eq!(read(text), None);
+        }
+        for text in ["", "{", "[", "{}{}", r#"{"a": 1,}"#] {
+            let (own, other) = (
+                Document::read(text.as_bytes()),
+                serde_json::from_str::<Value>(text),
+            );
+            assert_eq!(
+                own.unwrap_err().to_string(),
+                other.unwrap_err().to_string(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_changed_to_what_it_was_stays_shared() {
+        let before = pod();
+        let mut after = before.clone();
+        after.change("spec", |spec| spec["containers"][0]["name"] = json!("c"));
+        assert_eq!(shared(&before, &after), ["kind", "spec", "status"]);
+        after.change("spec", |spec| spec["containers"][0]["name"] = json!("d"));
+        assert_eq!(shared(&before, &after), ["kind", "status"]);
+        assert_eq!(before, pod());
+        after.change("data", |_| unreachable!());
     }
 }

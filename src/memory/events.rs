@@ -124,12 +124,17 @@ pub(super) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
 }
 
 /// The members that a `v1` event always shows.
-pub(super) fn set_defaults(event: &mut Map<String, Value>) {
+pub(super) fn set_defaults(event: &mut Document) {
+    let mut default = |key: &str, value: fn() -> Value| {
+        if !event.contains_key(key) {
+            event.insert(key, value());
+        }
+    };
     for key in ["reportingComponent", "reportingInstance"] {
-        event.entry(key).or_insert_with(|| Value::from(""));
+        default(key, || Value::from(""));
     }
     for key in ["eventTime", "firstTimestamp", "lastTimestamp"] {
-        event.entry(key).or_insert(Value::Null);
+        default(key, || Value::Null);
     }
-    event.entry("source").or_insert_with(|| Value::Object(Map::new()));
+    default("source", || Value::Object(Map::new()));
 }

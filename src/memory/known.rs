@@ -76,6 +76,22 @@ impl Known {
         }
     }
 
+    /// What a member of an object must be.
+    pub(super) fn member(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Object { members, .. } => members.get(key),
+            _ => None,
+        }
+    }
+
+    /// Whether an object has all that it must.
+    pub(super) fn has_all(&self, has: impl Fn(&str) -> bool) -> bool {
+        match self {
+            Self::Object { required, .. } => required.iter().all(|key| has(key)),
+            _ => false,
+        }
+    }
+
     /// Whether these members of an object, in order, are taken as they are, whether or not it has all that it must.
     pub(super) fn fits_all<'a>(&self, mut all: impl Iterator<Item = (&'a str, &'a Value)>) -> bool {
         let Self::Object { members, .. } = self else {

@@ -1,10 +1,16 @@
 //! Members of a JSON object, which the versions of an object share: a write of some leaves the others as they are.
 
 use std::{
+    borrow::Borrow,
+    fmt::{self, Formatter},
     ops::Deref,
     sync::{Arc, OnceLock},
 };
 
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
 use serde_json::{Map, Value};
 
 /// Members in the order of their keys. A copy costs as much as there are, whatever is in them.
@@ -12,7 +18,7 @@ use serde_json::{Map, Value};
 pub(super) struct Members(Vec<(Key, Arc<Member>)>);
 
 /// Keys that many objects have, in order. They are copied for nothing, and are JSON as they are.
-const COMMON: [&str; 27] = [
+const COMMON: [&str; 28] = [
     "annotations",
     "apiVersion",
     "count",
@@ -28,6 +34,7 @@ const COMMON: [&str; 27] = [
     "labels",
     "lastTimestamp",
     "message",
+    "metadata",
     "name",
     "namespace",
     "ownerReferences",
@@ -106,6 +113,54 @@ impl PartialEq for Member {
 /// Makes the comparison of what is shared one of pointers.
 impl Eq for Member {}
 
+impl Borrow<str> for Key {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Name;
+
+        impl Visitor<'_> for Name {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+                Ok(key.into())
+            }
+        }
+        deserializer.deserialize_str(Name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Members::default();
+                while let Some((key, value)) = map.next_entry::<Key, Value>()? {
+                    members.put(key, Member::new(value));
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
 impl From<Map<String, Value>> for Members {
     fn from(members: Map<String, Value>) -> Self {
         let member = |(key, value): (String, Value)| (Key::from(key.as_str()), Member::new(value));
@@ -132,6 +187,19 @@ impl Members {
         Some(&mut member.value)
     }
 
+    /// Changes a member, which stays shared if it is as before.
+    pub(super) fn change(&mut self, key: &str, change: impl FnOnce(&mut Value)) {
+        let Some(member) = self.find(key) else { return };
+        if Arc::strong_count(member) == 1 {
+            return self.get_mut(key).map_or((), change);
+        }
+        let mut value = member.value.clone();
+        change(&mut value);
+        if value != member.value {
+            self.insert(key, value);
+        }
+    }
+
     pub(super) fn contains_key(&self, key: &str) -> bool {
         self.find(key).is_some()
     }
@@ -149,8 +217,8 @@ impl Members {
         self.put(key, Member::new(value));
     }
 
-    fn put(&mut self, key: &str, member: Arc<Member>) {
-        match self.0.binary_search_by(|(name, _)| (**name).cmp(key)) {
+    fn put(&mut self, key: impl Into<Key> + Borrow<str>, member: Arc<Member>) {
+        match self.0.binary_search_by(|(name, _)| (**name).cmp(key.borrow())) {
             Ok(at) => self.0[at].1 = member,
             Err(at) => self.0.insert(at, (key.into(), member)),
         }

@@ -1,7 +1,7 @@
 //! The patch types: JSON patch, merge patch and strategic merge patch.
 
 use json_patch::PatchOperation;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::{
@@ -99,9 +99,17 @@ pub(super) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
     keys.iter().all(|key| part(one, key) == part(other, key))
 }
 
+/// The JSON of a body. A text is looked at once for being one, instead of each of its texts.
+pub(super) fn json_of<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+    match std::str::from_utf8(body) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(body),
+    }
+}
+
 /// Reads a body as JSON.
 pub(super) fn read(body: &[u8]) -> Outcome<Value> {
-    serde_json::from_slice(body).map_err(|error| Failure::bad_request(words(&error)))
+    json_of(body).map_err(|error| Failure::bad_request(words(&error)))
 }
 
 /// What is wrong with a text of JSON.
@@ -115,8 +123,8 @@ pub(super) fn words(error: &serde_json::Error) -> String {
 
 /// Applies a JSON patch; an operation that does not fit refuses the whole patch.
 pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
-    let patch: Value = serde_json::from_slice(body)
-        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    let patch: Value =
+        json_of(body).map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
     if !patch.is_array() {
         return Err(Failure::bad_request(
             "error decoding patch: json: no list of operations",

@@ -11,11 +11,15 @@ use super::{
     status::Cause,
 };
 
-pub(super) fn set_defaults(pod: &mut Value) {
-    let Some(map) = pod.as_object_mut() else { return };
-    let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) else {
-        return;
-    };
+pub(super) fn set_defaults(pod: &mut Document) {
+    pod.change("spec", |spec| {
+        if let Some(spec) = spec.as_object_mut() {
+            complete_spec(spec);
+        }
+    });
+}
+
+fn complete_spec(spec: &mut Map<String, Value>) {
     let mut default = |key: &str, value: Value| {
         spec.entry(key).or_insert(value);
     };

@@ -58,6 +58,18 @@ impl Decoder {
         }
     }
 
+    /// Whether a document is taken as it is.
+    fn takes(&self, body: &Document) -> bool {
+        let (known, metadata) = (&self.known, body.metadata());
+        known.fits_all(body.members())
+            && metadata.is_none_or(|all| {
+                known
+                    .member("metadata")
+                    .is_some_and(|known| known.fits_all(all.iter()))
+            })
+            && known.has_all(|key| body.contains_key(key) || (key == "metadata" && metadata.is_some()))
+    }
+
     /// Drops the unknown members of a value; names them, with `path` before them.
     fn fit(&self, value: &mut Value, path: &str) -> Result<Vec<String>, String> {
         let mut unknown = Vec::new();
@@ -76,13 +88,9 @@ macro_rules! decoder {
     }};
 }
 
-/// Drops the unknown members of a settled object of the stored version; names them.
-///
-/// # Errors
-///
-/// What the decoder says of a member of the wrong type.
-pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, String> {
-    let decoder = match (target.kind.family, target.kind.kind.as_str()) {
+/// How objects of this kind are read, if that is known.
+fn decoder(target: &Target) -> Option<&'static Decoder> {
+    Some(match (target.kind.family, target.kind.kind.as_str()) {
         (Family::Pod, _) => decoder!(Pod),
         (Family::Service, _) => decoder!(Service),
         (Family::Event, _) => decoder!(Event),
@@ -93,10 +101,53 @@ pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, Stri
         (Family::Quota, _) => decoder!(ResourceQuota),
         (Family::Plain, "ConfigMap") => decoder!(ConfigMap),
         (Family::Plain, "ServiceAccount") => decoder!(ServiceAccount),
-        _ => {
-            let metadata = body.get_mut("metadata");
-            return metadata.map_or_else(|| Ok(Vec::new()), fit_metadata);
+        _ => return None,
+    })
+}
+
+/// Whether [`fit`] would leave an object without nulls as it is. What is not sure is not so.
+pub(super) fn fits(target: &Target, body: &Document) -> bool {
+    let are_tidy = |mut members: Box<dyn Iterator<Item = (&str, &Value)> + '_>, of: &str| {
+        members.all(|(key, member)| is_tidy(key, member, of))
+    };
+    decoder(target).is_some_and(|decoder| decoder.takes(body))
+        && are_tidy(Box::new(body.members()), "")
+        && body
+            .metadata()
+            .is_none_or(|metadata| are_tidy(Box::new(metadata.iter()), "metadata"))
+}
+
+/// Whether [`tidy`] would leave a member of an object of this name as it is, and nothing in it is null.
+fn is_tidy(key: &str, member: &Value, of: &str) -> bool {
+    match member {
+        Value::Null => false,
+        Value::Number(_) => !QUANTITIES.contains(&of),
+        Value::String(text) => {
+            !FINE_TIMES.contains(&key) && !(text.is_empty() && of == "env" && key == "value")
         }
+        Value::Bool(_) => true,
+        Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_inside_tidy(item, key)),
+        Value::Object(members) => !(members.is_empty() && MAPS.contains(&key)) && is_inside_tidy(member, key),
+    }
+}
+
+fn is_inside_tidy(value: &Value, of: &str) -> bool {
+    match value {
+        Value::Object(members) => members.iter().all(|(key, member)| is_tidy(key, member, of)),
+        Value::Array(items) => items.iter().all(|item| is_inside_tidy(item, of)),
+        _ => true,
+    }
+}
+
+/// Drops the unknown members of a settled object of the stored version; names them.
+///
+/// # Errors
+///
+/// What the decoder says of a member of the wrong type.
+pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, String> {
+    let Some(decoder) = decoder(target) else {
+        let metadata = body.get_mut("metadata");
+        return metadata.map_or_else(|| Ok(Vec::new()), fit_metadata);
     };
     let unknown = decoder.fit(body, "")?;
     tidy(body, "")?;
@@ -191,6 +242,11 @@ fn fine(time: &Value) -> Result<(), String> {
     Err(format!("parsing time {text:?}: not to the microsecond"))
 }
 
+/// The times that the conditions of a node show.
+pub(super) fn show_node_times(status: &mut Map<String, Value>) {
+    show_times(status, ["lastHeartbeatTime", "lastTransitionTime"]);
+}
+
 /// The times that conditions show also when nobody said them.
 pub(super) fn show_times(status: &mut Map<String, Value>, keys: [&str; 2]) {
     for condition in status
@@ -202,6 +258,109 @@ pub(super) fn show_times(status: &mut Map<String, Value>, keys: [&str; 2]) {
     {
         for key in keys {
             condition.entry(key).or_insert(Value::Null);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::memory::kinds::{Registry, built_in};
+
+    use super::*;
+
+    /// Whether a body is said to fit, and whether it is left as it is.
+    fn fitted(plural: &str, body: &Value) -> (bool, bool) {
+        let mut registry = Registry::default();
+        for kind in built_in() {
+            registry.add(kind);
+        }
+        let target = registry.by_plural(plural).unwrap();
+        let document = Document::read(body.to_string().as_bytes()).unwrap().unwrap();
+        let mut after = body.clone();
+        let known = fit(&target, &mut after).is_ok_and(|unknown| unknown.is_empty());
+        (fits(&target, &document), known && after == *body)
+    }
+
+    #[test]
+    fn what_fits_is_left_as_it_is() {
+        let container = |more: Value| {
+            let mut container = json!({"name": "c", "image": "i"});
+            container
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            json!({"kind": "Pod", "metadata": {"name": "p", "labels": {"a": ""}}, "spec": {"containers": [container]}})
+        };
+        let with = |key: &str, value: Value| {
+            let mut pod = container(json!({}));
+            pod["metadata"][key] = value;
+            pod
+        };
+        let event = |more: Value| {
+            let mut event = json!({"metadata": {"name": "e"}, "involvedObject": {}});
+            event
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            event
+        };
+        let as_it_is = [
+            (
+                "pods",
+                container(json!({"env": [{"name": "A", "value": "b"}, {"name": "C"}]})),
+            ),
+            (
+                "pods",
+                container(json!({"resources": {"limits": {"cpu": "1"}}, "securityContext": {}})),
+            ),
+            (
+                "pods",
+                with(
+                    "ownerReferences",
+                    json!([{"apiVersion": "v", "kind": "k", "name": "n", "uid": "u"}]),
+                ),
+            ),
+            (
+                "events",
+                event(json!({"count": 1, "lastTimestamp": "2030-01-01T00:00:00Z"})),
+            ),
+            (
+                "services",
+                json!({"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"}, "clusterIP": "None"}}),
+            ),
+        ];
+        for (plural, body) in as_it_is {
+            assert_eq!(fitted(plural, &body), (true, true), "{body}");
+        }
+        let other = [
+            ("pods", container(json!({"env": [{"name": "A", "value": ""}]}))),
+            ("pods", container(json!({"env": []}))),
+            ("pods", container(json!({"resources": {"limits": {"cpu": 1}}}))),
+            ("pods", container(json!({"resources": {"limits": {}}}))),
+            ("pods", container(json!({"command": [null]}))),
+            ("pods", container(json!({"unheard": "of"}))),
+            ("pods", container(json!({"image": 5}))),
+            ("pods", with("labels", json!({}))),
+            ("pods", with("annotations", json!({"a": 1}))),
+            ("pods", with("unheard", json!("of"))),
+            ("pods", json!({"metadata": {"name": "p"}, "unheard": {}})),
+            ("events", event(json!({"eventTime": "2030-01-01T00:00:00Z"}))),
+            (
+                "services",
+                json!({"metadata": {"name": "s"}, "spec": {"selector": {}}}),
+            ),
+        ];
+        for (plural, body) in other {
+            assert_eq!(fitted(plural, &body), (false, false), "{body}");
+        }
+        // What lacks something is looked at, and so are nulls, which are dropped before.
+        for (plural, body) in [
+            ("events", json!({"metadata": {"name": "e"}})),
+            ("pods", container(json!({"image": null}))),
+        ] {
+            assert!(!fitted(plural, &body).0, "{body}");
         }
     }
 }

@@ -299,7 +299,7 @@ impl Server {
 
 /// Reads a patch that is an object.
 fn read_object(body: &[u8]) -> Outcome<Map<String, Value>> {
-    match serde_json::from_slice(body) {
+    match patch::json_of(body) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
         Err(error) => Err(Failure::bad_request(format!(
