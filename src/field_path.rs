@@ -33,17 +33,17 @@ impl<'a> FieldPath<'a> {
 
 impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::At(path) => f.write_str(path),
-            Self::Member(path, name) => write!(f, "{path}.{name}"),
-            Self::Key(path, key) => f.write_str(&field(&path.to_string(), key)),
-            Self::Item(path, index) => write!(f, "{path}[{index}]"),
-        }
+        f.write_str(&String::from(*self))
     }
 }
 
 impl From<FieldPath<'_>> for String {
     fn from(path: FieldPath<'_>) -> Self {
-        path.to_string()
+        match path {
+            FieldPath::At(path) => path.to_owned(),
+            FieldPath::Member(path, name) => Self::from(*path) + "." + name,
+            FieldPath::Key(path, key) => field(&Self::from(*path), key),
+            FieldPath::Item(path, index) => format!("{path}[{index}]"),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What happened in a run, line by line: the run's identity.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{Display, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
@@ -45,26 +45,43 @@ impl History {
 
     /// Adds a line.
     pub fn note(&self, text: impl Display) {
-        use std::fmt::Write;
+        // Writing into a string does not fail.
+        self.line(|line| {
+            let _ = write!(line, "{text}");
+        });
+    }
+
+    fn line(&self, add: impl FnOnce(&mut String)) {
         let now = self.now();
         let mut log = self.log();
-        // Writing into a string does not fail.
-        let _ = writeln!(log.text, "{:>4}.{:03} {text}", now / 1_000, now % 1_000);
+        let _ = write!(log.text, "{:>4}.{:03} ", now / 1_000, now % 1_000);
+        add(&mut log.text);
+        log.text.push('\n');
         log.lines += 1;
     }
 
     /// Adds a line for a change of what is stored, which this operator made, or others.
     pub fn change(&self, change: &Change, operator: Option<usize>) {
-        let (verb, kind, name) = (change.action().as_str(), change.kind(), change.name());
-        let version = change.resource_version();
         let gist = Gist {
             plural: change.plural(),
             object: change.object(),
         };
-        match operator {
-            Some(number) => self.note(format_args!("{version} {verb} {kind} {name} {gist}(op{number})")),
-            None => self.note(format_args!("{version} {verb} {kind} {name} {gist}(others)")),
-        }
+        // Most lines are these, and are put together without formatting.
+        self.line(|line| {
+            *line += &change.resource_version().to_string();
+            for word in [change.action().as_str(), change.kind(), change.name()] {
+                line.push(' ');
+                *line += word;
+            }
+            line.push(' ');
+            gist.write(line);
+            match operator {
+                Some(number) => {
+                    let _ = write!(line, "(op{number})");
+                }
+                None => *line += "(others)",
+            }
+        });
     }
 
     /// The whole log.
@@ -103,36 +120,40 @@ impl Gist<'_> {
         end.unwrap_or(uid)
     }
 
-    fn pod(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(self.uid())?;
+    fn pod(&self, line: &mut String) {
+        *line += self.uid();
         let annotations = Json::meta(self.object, "annotations");
         if let Some(attempt) = annotations["training.kubeflow.org/restart-attempt"].as_str() {
-            write!(f, "+{attempt}")?;
+            line.push('+');
+            *line += attempt;
         }
-        write!(f, " {} ", job::phase(self.object))
+        line.push(' ');
+        *line += job::phase(self.object);
+        line.push(' ');
     }
 
-    fn event(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let text = |key| self.object[key].as_str().unwrap_or_default();
-        write!(f, "{}: {} ", text("reason"), text("message"))
+    fn event(&self, line: &mut String) {
+        for (key, after) in [("reason", ": "), ("message", " ")] {
+            *line += self.object[key].as_str().unwrap_or_default();
+            *line += after;
+        }
     }
 
-    fn conditions(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    fn conditions(&self, line: &mut String) {
         for (index, condition) in job::conditions(self.object).enumerate() {
-            let before = if index > 0 { " " } else { "" };
-            match (condition["type"].as_str(), condition["status"].as_str()) {
-                (Some(kind), Some("True")) => write!(f, "{before}{kind}")?,
-                (kind, status) => {
-                    write!(f, "{before}{}={}", kind.unwrap_or("?"), status.unwrap_or("?"))?;
-                }
+            if index > 0 {
+                line.push(' ');
+            }
+            *line += condition["type"].as_str().unwrap_or("?");
+            let status = condition["status"].as_str();
+            if status != Some("True") || condition["type"].as_str().is_none() {
+                line.push('=');
+                *line += status.unwrap_or("?");
             }
         }
-        Ok(())
     }
-}
 
-impl Display for Gist<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    fn write(&self, line: &mut String) {
         let deleting = if job::is_deleting(self.object) {
             "deleting "
         } else {
@@ -140,17 +161,22 @@ impl Display for Gist<'_> {
         };
         match self.plural {
             "pods" => {
-                self.pod(f)?;
-                f.write_str(deleting)
+                self.pod(line);
+                *line += deleting;
             }
-            "events" => self.event(f),
-            "services" => write!(f, "{} {deleting}", self.uid()),
+            "events" => self.event(line),
             _ => {
-                write!(f, "{} {deleting}[", self.uid())?;
-                self.conditions(f)?;
-                match self.object["status"].get("recovery") {
-                    Some(recovery) => write!(f, "] {recovery} "),
-                    None => f.write_str("]  "),
+                *line += self.uid();
+                line.push(' ');
+                *line += deleting;
+                if self.plural != "services" {
+                    line.push('[');
+                    self.conditions(line);
+                    *line += "] ";
+                    if let Some(recovery) = self.object["status"].get("recovery") {
+                        *line += &recovery.to_string();
+                    }
+                    line.push(' ');
                 }
             }
         }

@@ -24,7 +24,7 @@ pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
         .body(if body.is_null() {
             Vec::new()
         } else {
-            body.to_string().into_bytes()
+            serde_json::to_vec(body).unwrap()
         })
         .unwrap()
 }

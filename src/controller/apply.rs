@@ -177,7 +177,9 @@ impl Applier<'_> {
 
     /// Like [`Api::create`], but of what comes back no more is read than of what a watch tells.
     async fn post<C: Tracked>(&self, api: &Api<Seen<C>>, object: &C::Object) -> kube::Result<Seen<C>> {
-        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        // Most pods fit in.
+        let mut body = Vec::with_capacity(2_048);
+        serde_json::to_writer(&mut body, object).map_err(kube::Error::SerdeError)?;
         let request = Request::new(api.resource_url())
             .create(&PostParams::default(), body)
             .map_err(kube::Error::BuildRequest)?;

@@ -317,12 +317,13 @@ impl Members {
             }
             text.push(b':');
             if &**key == "spec" || Arc::strong_count(member) > 1 {
-                let known = member.text.get_or_init(|| {
-                    let mut text = Vec::new();
-                    write(&mut text, &member.value);
-                    text.into()
-                });
-                text.extend_from_slice(known);
+                if let Some(known) = member.text.get() {
+                    text.extend_from_slice(known);
+                } else {
+                    let start = text.len();
+                    write(text, &member.value);
+                    member.text.get_or_init(|| text[start..].into());
+                }
             } else {
                 write(text, &member.value);
             }

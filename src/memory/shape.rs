@@ -123,7 +123,7 @@ fn is_tidy(key: &str, member: &Value, of: &str) -> bool {
         Value::Null => false,
         Value::Number(_) => !QUANTITIES.contains(&of),
         Value::String(text) => {
-            !FINE_TIMES.contains(&key) && !(text.is_empty() && of == "env" && key == "value")
+            !(FINE_TIMES.contains(&key) || text.is_empty() && of == "env" && key == "value")
         }
         Value::Bool(_) => true,
         Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_inside_tidy(item, key)),

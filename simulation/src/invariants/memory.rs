@@ -142,11 +142,13 @@ impl Memory {
         let gone = (change.action() == Action::Deleted).then_some(now);
         self.put(change.plural(), change.object(), gone, now);
         let object = change.object();
-        let edited = change
-            .previous()
-            .is_some_and(|previous| previous["status"] != object["status"]);
-        if edited
-            && !by_operator
+        let edited = || {
+            let previous = change.previous();
+            previous.is_some_and(|previous| previous["status"] != object["status"])
+        };
+        if !by_operator
+            && job::PLURALS.contains(&change.plural())
+            && edited()
             && let Some(uid) = object.meta("uid").and_then(Value::as_str)
             && let Some(life) = self.jobs.get_mut(uid)
         {
