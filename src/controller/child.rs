@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Pod, PodStatus, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -13,6 +12,8 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::observed::{Observed, Phase, PodRecord, ServiceRecord};
+
+use super::clock::Clock;
 
 /// A kind of child.
 pub(super) trait Child: Clone + Debug + Send + Sync + 'static {
@@ -29,7 +30,7 @@ pub(super) trait Child: Clone + Debug + Send + Sync + 'static {
     fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>>;
     /// Takes over from the record that is kept of the object's state before, if there is one, what
     /// only a witness can know.
-    fn follow(&mut self, before: Option<&Self>, now: Timestamp);
+    fn follow(&mut self, before: Option<&Self>, clock: &dyn Clock);
     /// The record leaves the cache; `ours` says whether this controller deleted the object.
     fn leave(&self, observed: &mut Observed, ours: bool);
 }
@@ -58,14 +59,14 @@ impl Child for PodRecord {
         &mut observed.pods
     }
 
-    fn follow(&mut self, before: Option<&Self>, now: Timestamp) {
+    fn follow(&mut self, before: Option<&Self>, clock: &dyn Clock) {
         let Some(before) = before.filter(|_| self.is_terminal()) else {
             return;
         };
         self.seen_to_end = if before.is_terminal() {
             before.seen_to_end
         } else {
-            Some(now)
+            Some(clock.now())
         };
     }
 
@@ -101,7 +102,7 @@ impl Child for ServiceRecord {
         &mut observed.services
     }
 
-    fn follow(&mut self, _: Option<&Self>, _: Timestamp) {}
+    fn follow(&mut self, _: Option<&Self>, _: &dyn Clock) {}
 
     fn leave(&self, _: &mut Observed, _: bool) {}
 }

@@ -273,7 +273,7 @@ impl Children {
             self.remove::<C>(&key, None);
             held = None;
         }
-        record.follow(held.as_deref(), self.clock.now());
+        record.follow(held.as_deref(), &*self.clock);
         C::tracker(self).entries.insert(
             key,
             Entry {
