@@ -67,6 +67,22 @@ impl<'a> Topology<'a> {
         [self.job, "-", &role.lower, "-", &index.to_string()].concat()
     }
 
+    /// Whether a replica's pod and service have this name.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        let rest = name
+            .strip_prefix(self.job)
+            .and_then(|rest| rest.strip_prefix('-'));
+        let is_of = |role: &Role<'_>| {
+            let index = rest.and_then(|rest| rest.strip_prefix(&role.lower)?.strip_prefix('-'));
+            index.is_some_and(|index| {
+                let number = index.parse::<u32>().ok().filter(|number| *number < role.replicas);
+                // Neither `01` nor `+1` is 1.
+                number.is_some_and(|number| number.to_string() == index)
+            })
+        };
+        self.roles.iter().any(is_of)
+    }
+
     /// All replicas, role by role.
     pub fn all(&self) -> impl Iterator<Item = Replica<'_>> {
         self.roles.iter().flat_map(|role| role.all())
@@ -100,5 +116,54 @@ impl Replica<'_> {
     /// `<role in lower case>-<index>`, by which the status remembers the replica.
     pub fn key(&self) -> String {
         format!("{}-{}", self.role.lower, self.index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_hosts_and_no_others() {
+        static KINDS: [RoleKind; 3] = [RoleKind::new("A"), RoleKind::new("A-1"), RoleKind::new("None")];
+        let spec = ReplicaSpec::default();
+        let role = |(kind, replicas): (&'static RoleKind, u32)| Role {
+            kind,
+            field: String::new(),
+            lower: kind.name.to_lowercase(),
+            replicas,
+            restart_policy: RestartPolicy::Never,
+            port: 1,
+            spec: &spec,
+        };
+        let topology = Topology {
+            job: "job-a",
+            namespace: "ns",
+            roles: KINDS.iter().zip([2, 11, 0]).map(role).collect(),
+        };
+        let hosts: Vec<String> = topology.all().map(|r| topology.host(r.role, r.index)).collect();
+        assert_eq!(hosts.len(), 13);
+        for host in &hosts {
+            assert!(topology.names(host), "{host}");
+        }
+        for other in [
+            "job-a-a-2",
+            "job-a-a-01",
+            "job-a-a-+1",
+            "job-a-a--1",
+            "job-a-a-",
+            "job-a-a",
+            "job-a-A-0",
+            "job-a-a-1-11",
+            "job-a-none-0",
+            "job-a-a-4294967296",
+            "job-a-a-0 ",
+            "job-b-a-0",
+            "job-aa-0",
+            "a-0",
+            "",
+        ] {
+            assert!(!topology.names(other), "{other}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::wire::{path, send};
 use crate::world::{SMALL, World, on_paused_clock, train};
 
 /// Jobs in one world.
-pub const TOGETHER: u64 = 20;
+pub const TOGETHER: u64 = 10;
 
 /// Lets so many jobs of four pods live at once in one world: they are made, run, end well and are deleted.
 ///

@@ -1,36 +1,33 @@
 //! Pods and services that an active job lacks, or has too many of.
 
-use std::collections::BTreeSet;
-
 use crate::api::RestartScope;
 use crate::job::TrainingJob;
 use crate::render;
-use crate::topology::{Replica, Topology};
+use crate::topology::Replica;
 
 use super::standing::{RoleStanding, Standing};
 use super::{ChildKind, Deletion, Draft, ledger};
 
 /// Plans what brings the job's children in line with its spec.
 pub(super) fn settle<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
-    let wanted = names(&draft.job.topology);
-    delete_surplus(draft, &wanted);
+    delete_surplus(draft);
     delete_outdated(draft, survey);
     create_services(draft);
-    create_pods(draft, survey, &wanted);
+    create_pods(draft, survey);
 }
 
 /// Children of ours that no replica has: after scaling down, or made by hand. Names decide, not
 /// labels, which anybody may edit.
-fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>, wanted: &BTreeSet<String>) {
-    let observed = draft.observed;
+fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let (topology, observed) = (&draft.job.topology, draft.observed);
     let pods = observed
         .pods
         .values()
-        .filter(|p| !p.deleting && !wanted.contains(&p.name));
+        .filter(|p| !p.deleting && !topology.names(&p.name));
     let services = observed
         .services
         .values()
-        .filter(|s| !s.deleting && !wanted.contains(&s.name));
+        .filter(|s| !s.deleting && !topology.names(&s.name));
     draft
         .plan
         .delete
@@ -69,14 +66,11 @@ fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 /// Pods of replicas that restart together are made together, once the last of the old ones is gone:
 /// one that came early would join a cluster that is about to die. If the whole job restarts, surplus
 /// pods must be gone as well: they would find the new ones under the old names.
-fn create_pods<J: TrainingJob>(
-    draft: &mut Draft<'_, J>,
-    survey: &[RoleStanding<'_>],
-    wanted: &BTreeSet<String>,
-) {
+fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
     let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping);
     let leaving = |r: &&RoleStanding<'_>| r.replicas.iter().any(is_leaving);
-    let surplus = draft.observed.pods.keys().any(|name| !wanted.contains(name));
+    let topology = &draft.job.topology;
+    let surplus = draft.observed.pods.keys().any(|name| !topology.names(name));
     let waits = |r: &RoleStanding<'_>| r.scope == RestartScope::Job && (surplus || leaving(&r));
     if survey.iter().any(waits) {
         return;
@@ -99,11 +93,6 @@ fn create_pods<J: TrainingJob>(
             }
         }
     }
-}
-
-/// The names of all replicas' pods and services.
-fn names(topology: &Topology<'_>) -> BTreeSet<String> {
-    topology.all().map(|r| topology.host(r.role, r.index)).collect()
 }
 
 pub(super) fn deletion(kind: ChildKind, name: &str, uid: &str) -> Deletion {

@@ -20,9 +20,6 @@ mod standing;
 mod suspension;
 mod verdict;
 
-#[cfg(test)]
-mod tests;
-
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
