@@ -195,9 +195,10 @@ impl Server {
         if target.kind.family == Family::Namespace {
             let name = body.meta_text("name").to_owned();
             body.insert("spec", json!({"finalizers": ["kubernetes"]}));
-            let mut labels = body.meta("labels").cloned().unwrap_or_else(|| json!({}));
-            labels["kubernetes.io/metadata.name"] = Value::from(name);
-            body.set_meta("labels", labels);
+            let labels = body.meta("labels").and_then(Value::as_object);
+            let mut labels = labels.cloned().unwrap_or_default();
+            labels.insert("kubernetes.io/metadata.name".to_owned(), Value::from(name));
+            body.set_meta("labels", Value::Object(labels));
         }
     }
 

@@ -9,8 +9,6 @@ use std::io;
 use std::iter::successors;
 
 use futures::{AsyncBufReadExt, Stream, StreamExt};
-use http::HeaderValue;
-use http::header::ACCEPT_ENCODING;
 use kube::api::{Request, WatchParams};
 use kube::core::Status;
 use kube::{Api, Resource};
@@ -54,8 +52,9 @@ pub(super) async fn lines<K: Told>(
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     request.extensions_mut().insert("watch");
     // Servers from 1.37 on compress each event by itself, which the client cannot read.
-    let identity = HeaderValue::from_static("identity");
-    request.headers_mut().insert(ACCEPT_ENCODING, identity);
+    if let Ok(identity) = "identity".parse() {
+        request.headers_mut().insert("accept-encoding", identity);
+    }
     let text = api.clone().into_client().request_stream(request).await?;
     let lines = text.lines().filter_map(async |line| match line {
         Ok(line) => read(&line).transpose(),
