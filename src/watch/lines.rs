@@ -3,7 +3,6 @@
 //! Not kube's `Api::watch`: it takes every line for one value, so that an object which is none of its kind can be read
 //! but by way of a tree of all of it. Here an object is a text, which a kind reads as it likes.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::iter::successors;
@@ -11,6 +10,7 @@ use std::iter::successors;
 use futures::{AsyncBufReadExt, Stream, StreamExt};
 use kube::api::{Request, WatchParams};
 use kube::core::Status;
+use kube::core::watch::Bookmark;
 use kube::{Api, Resource};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _};
@@ -118,27 +118,14 @@ fn event<K: Told>(word: &str, object: &str) -> serde_json::Result<Option<Line<K>
     Ok(Some(match word {
         "ADDED" | "MODIFIED" => Line::Applied(K::read(object)?),
         "DELETED" => Line::Deleted(K::read(object)?),
-        "BOOKMARK" => Line::Bookmark(version(object)?),
+        "BOOKMARK" => Line::Bookmark(
+            serde_json::from_str::<Bookmark>(object)?
+                .metadata
+                .resource_version,
+        ),
         "ERROR" => Line::Error(serde_json::from_str(object)?),
         _ => return Ok(None),
     }))
-}
-
-/// The version that a bookmark has, which is all that can be relied on.
-fn version(bookmark: &str) -> serde_json::Result<String> {
-    #[derive(Deserialize)]
-    struct Bookmark<'a> {
-        #[serde(borrow)]
-        metadata: Meta<'a>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Meta<'a> {
-        #[serde(borrow)]
-        resource_version: Cow<'a, str>,
-    }
-    let bookmark: Bookmark<'_> = serde_json::from_str(bookmark)?;
-    Ok(bookmark.metadata.resource_version.into_owned())
 }
 
 #[cfg(test)]
@@ -181,8 +168,7 @@ mod tests {
 
     #[test]
     fn what_is_no_event_is_an_error_and_what_was_cut_is_nothing() {
-        let bookmark =
-            r#"{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"7"}}}"#;
+        let bookmark = r#"{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"resourceVersion":"7"}}}"#;
         let cases = [
             (bookmark, "up to 7"),
             (&bookmark[..60], "nothing"),
@@ -203,8 +189,12 @@ mod tests {
                 "invalid type: integer `3`, expected ObjectMeta",
             ),
             (
-                r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#,
+                r#"{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}}"#,
                 "missing field `resourceVersion`",
+            ),
+            (
+                r#"{"object":{"kind":"Pod","metadata":{"resourceVersion":"7"}},"type":"BOOKMARK"}"#,
+                "missing field `apiVersion`",
             ),
             ("gone", "expected value at line 1 column 1"),
         ];
