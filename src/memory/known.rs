@@ -109,9 +109,9 @@ impl Known {
     /// object calls itself (`apiVersion`, `kind`) is not looked at.
     pub(super) fn fits(&self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Object { required, .. }, Value::Object(map)) => {
+            (Self::Object { .. }, Value::Object(map)) => {
                 self.fits_all(map.iter().map(|(key, member)| (key.as_str(), member)))
-                    && required.iter().all(|key| map.contains_key(key))
+                    && self.has_all(|key| map.contains_key(key))
             }
             (Self::Map(each), Value::Object(map)) => map.values().all(|member| each.fits(member)),
             (Self::List(each), Value::Array(items)) => items.iter().all(|item| each.fits(item)),

@@ -107,14 +107,11 @@ fn decoder(target: &Target) -> Option<&'static Decoder> {
 
 /// Whether [`fit`] would leave an object without nulls as it is. What is not sure is not so.
 pub(super) fn fits(target: &Target, body: &Document) -> bool {
-    let are_tidy = |mut members: Box<dyn Iterator<Item = (&str, &Value)> + '_>, of: &str| {
-        members.all(|(key, member)| is_tidy(key, member, of))
-    };
+    let mut members = body.members();
+    let mut metadata = body.metadata().into_iter().flat_map(Members::iter);
     decoder(target).is_some_and(|decoder| decoder.takes(body))
-        && are_tidy(Box::new(body.members()), "")
-        && body
-            .metadata()
-            .is_none_or(|metadata| are_tidy(Box::new(metadata.iter()), "metadata"))
+        && members.all(|(key, member)| is_tidy(key, member, ""))
+        && metadata.all(|(key, member)| is_tidy(key, member, "metadata"))
 }
 
 /// Whether [`tidy`] would leave a member of an object of this name as it is, and nothing in it is null.
@@ -122,12 +119,8 @@ fn is_tidy(key: &str, member: &Value, of: &str) -> bool {
     match member {
         Value::Null => false,
         Value::Number(_) => !QUANTITIES.contains(&of),
-        Value::String(text) => {
-            !(FINE_TIMES.contains(&key) || text.is_empty() && of == "env" && key == "value")
-        }
-        Value::Bool(_) => true,
-        Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_inside_tidy(item, key)),
-        Value::Object(members) => !(members.is_empty() && MAPS.contains(&key)) && is_inside_tidy(member, key),
+        Value::String(_) if FINE_TIMES.contains(&key) => false,
+        _ => stays(key, member, of) && is_inside_tidy(member, key),
     }
 }
 
@@ -135,6 +128,16 @@ fn is_inside_tidy(value: &Value, of: &str) -> bool {
     match value {
         Value::Object(members) => members.iter().all(|(key, member)| is_tidy(key, member, of)),
         Value::Array(items) => items.iter().all(|item| is_inside_tidy(item, of)),
+        _ => true,
+    }
+}
+
+/// Whether a member of an object of this name is not left out for being empty.
+fn stays(key: &str, member: &Value, of: &str) -> bool {
+    match member {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(inner) => !(inner.is_empty() && MAPS.contains(&key)),
+        Value::String(text) => !(text.is_empty() && of == "env" && key == "value"),
         _ => true,
     }
 }
@@ -216,12 +219,7 @@ fn tidy(value: &mut Value, of: &str) -> Result<(), String> {
                 }
                 tidy(member, key)?;
             }
-            members.retain(|key, member| match member {
-                Value::Array(items) => !items.is_empty(),
-                Value::Object(inner) => !(inner.is_empty() && MAPS.contains(&key.as_str())),
-                Value::String(text) => !(text.is_empty() && of == "env" && key == "value"),
-                _ => true,
-            });
+            members.retain(|key, member| stays(key, member, of));
         }
         // The elements of a list go by its name.
         Value::Array(items) => items.iter_mut().try_for_each(|item| tidy(item, of))?,
