@@ -184,6 +184,26 @@ impl Document {
         result
     }
 
+    /// Applies a merge patch (RFC 7396).
+    pub(super) fn merge(&mut self, mut patch: Map<String, Value>) {
+        match patch.remove(METADATA) {
+            None => {}
+            Some(Value::Null) => {
+                self.remove(METADATA);
+            }
+            Some(Value::Object(told)) if self.metadata.is_some() => {
+                let is_new = |(key, value): (&String, &Value)| self.meta(key) != Some(value);
+                if told.iter().any(is_new)
+                    && let Some(metadata) = self.metadata_mut()
+                {
+                    metadata.merge(told);
+                }
+            }
+            Some(other) => self.insert(METADATA, patch::merged(other)),
+        }
+        self.members.merge(patch);
+    }
+
     /// Writes the members that `is_shown` wants as a JSON object.
     pub(super) fn encode(&self, text: &mut Vec<u8>, is_shown: fn(&str) -> bool) {
         let metadata = self.metadata().filter(|_| is_shown(METADATA));

@@ -13,6 +13,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
+use super::patch;
+
 /// Members in the order of their keys. A copy costs as much as there are, whatever is in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Members(Vec<(Key, Arc<Member>)>);
@@ -238,6 +240,23 @@ impl Members {
     pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
         let at = self.0.iter().position(|(name, _)| **name == *key)?;
         Some(self.0.remove(at).1.owned())
+    }
+
+    /// Applies a merge patch (RFC 7396). A plain value that is there already stays shared.
+    pub(super) fn merge(&mut self, patch: Map<String, Value>) {
+        for (key, value) in patch {
+            if value.is_null() {
+                self.remove(&key);
+                continue;
+            }
+            if !value.is_object() && self.get(&key) == Some(&value) {
+                continue;
+            }
+            match self.get_mut(&key) {
+                Some(member) => patch::merge(member, value),
+                None => self.insert(&key, patch::merged(value)),
+            }
+        }
     }
 
     /// Keeps those that `is_kept` wants.

@@ -101,7 +101,7 @@ impl Server {
         let mut body = target.present(old.document()).into_owned();
         match kind {
             patch::JSON => edit(&mut body, |whole| patch::json(whole, &request.body))?,
-            patch::MERGE => merge(&mut body, read_object(&request.body)?),
+            patch::MERGE => body.merge(read_object(&request.body)?),
             _ => {
                 let patch = patch::read(&request.body)?;
                 edit(&mut body, |whole| {
@@ -309,44 +309,7 @@ fn read_object(body: &[u8]) -> Outcome<Map<String, Value>> {
     }
 }
 
-/// Applies a merge patch (RFC 7396).
-fn merge(body: &mut Document, patch: Map<String, Value>) {
-    for (key, value) in patch {
-        match value {
-            Value::Null => {
-                body.remove(&key);
-            }
-            Value::Object(patch) if key == "metadata" && body.metadata().is_some() => {
-                merge_metadata(body, patch);
-            }
-            value => match body.get_mut(&key) {
-                Some(member) => patch::merge(member, value),
-                None => body.insert(&key, patch::merged(value)),
-            },
-        }
-    }
-}
-
-fn merge_metadata(body: &mut Document, patch: Map<String, Value>) {
-    for (key, value) in patch {
-        // What is as it was stays shared.
-        if body.meta(&key) == Some(&value) {
-            continue;
-        }
-        let Some(metadata) = body.metadata_mut() else {
-            return;
-        };
-        if value.is_null() {
-            metadata.remove(&key);
-        } else if let Some(member) = metadata.get_mut(&key) {
-            patch::merge(member, value);
-        } else {
-            metadata.insert(&key, patch::merged(value));
-        }
-    }
-}
-
-/// Applies any other patch, which has to leave an object.
+/// Applies a patch, which has to leave an object.
 fn edit(body: &mut Document, change: impl FnOnce(&mut Value) -> Outcome<()>) -> Outcome<()> {
     body.edit(|whole| {
         change(whole)?;
