@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
-use std::marker::PhantomData;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
-use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::api::labels;
@@ -32,10 +31,10 @@ pub(super) struct Seen<C: Child> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
-    #[serde(default, deserialize_with = "one::<Attempt, _>")]
+    #[serde(default, deserialize_with = "attempt")]
     annotations: Option<BTreeMap<String, String>>,
     deletion_timestamp: Option<Time>,
-    #[serde(default, deserialize_with = "one::<Operator, _>")]
+    #[serde(default, deserialize_with = "operator")]
     labels: Option<BTreeMap<String, String>>,
     name: Option<String>,
     namespace: Option<String>,
@@ -44,77 +43,64 @@ struct Meta {
     uid: Option<String>,
 }
 
-/// The only key of a map that is read.
-trait Key {
-    const KEY: &str;
+fn attempt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error> {
+    deserializer.deserialize_any(One(labels::RESTART_ATTEMPT))
 }
 
-struct Attempt;
-
-impl Key for Attempt {
-    const KEY: &str = labels::RESTART_ATTEMPT;
-}
-
-struct Operator;
-
-impl Key for Operator {
-    const KEY: &str = labels::OPERATOR_NAME;
-}
-
-/// Whether a key is that one. It is not copied for that.
-struct Is<K>(bool, PhantomData<K>);
-
-impl<'de, K: Key> Deserialize<'de> for Is<K> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name<K>(PhantomData<K>);
-
-        impl<K: Key> Visitor<'_> for Name<K> {
-            type Value = Is<K>;
-
-            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-                Ok(Is(key == K::KEY, PhantomData))
-            }
-        }
-
-        deserializer.deserialize_identifier(Name(PhantomData))
-    }
-}
-
-/// What a map says under one key.
-fn one<'de, K: Key, D: Deserializer<'de>>(
+fn operator<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    struct One<K>(PhantomData<K>);
+    deserializer.deserialize_any(One(labels::OPERATOR_NAME))
+}
 
-    impl<'de, K: Key> Visitor<'de> for One<K> {
-        type Value = Option<BTreeMap<String, String>>;
+/// What a map says under this key.
+struct One(&'static str);
 
-        fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-            f.write_str("a map of texts")
-        }
+impl<'de> Visitor<'de> for One {
+    type Value = Option<BTreeMap<String, String>>;
 
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(None)
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut found = None;
-            while let Some(Is(wanted, _)) = map.next_key::<Is<K>>()? {
-                if wanted {
-                    found = Some(BTreeMap::from([(K::KEY.to_owned(), map.next_value()?)]));
-                } else {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-            Ok(found)
-        }
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of texts")
     }
 
-    deserializer.deserialize_any(One(PhantomData::<K>))
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(wanted) = map.next_key_seed(Is(self.0))? {
+            if wanted {
+                found = Some(BTreeMap::from([(self.0.to_owned(), map.next_value()?)]));
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a key is this one. It is not copied for that.
+struct Is(&'static str);
+
+impl<'de> DeserializeSeed<'de> for Is {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Is {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
+        Ok(key == self.0)
+    }
 }
 
 /// What is not of this kind, such as a status that is sent in its place, says nothing. In a list, no kind is named.
