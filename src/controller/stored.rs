@@ -55,10 +55,7 @@ impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
             object.insert("spec".to_owned(), Value::Object(Map::new()));
         }
         match J::deserialize(&value) {
-            Ok(job) => Ok(Self::Job {
-                job: Box::new(job),
-                valid: OnceLock::new(),
-            }),
+            Ok(job) => Ok(Self::of(job)),
             Err(error) => {
                 let part = |name| value.get(name).cloned().unwrap_or_default();
                 Ok(Self::Unreadable {
@@ -75,16 +72,21 @@ impl<J: TrainingJob> Told for Stored<J> {
     fn read(text: &str) -> serde_json::Result<Self> {
         // Nearly all are jobs, and are read without a tree of all that they say.
         match serde_json::from_str(text) {
-            Ok(job) if text.trim_start().starts_with('{') => Ok(Self::Job {
-                job: Box::new(job),
-                valid: OnceLock::new(),
-            }),
+            Ok(job) if text.trim_start().starts_with('{') => Ok(Self::of(job)),
             _ => serde_json::from_str(text),
         }
     }
 }
 
 impl<J: TrainingJob> Stored<J> {
+    /// A job of which it is not known whether it is valid.
+    fn of(job: J) -> Self {
+        Self::Job {
+            job: Box::new(job),
+            valid: OnceLock::new(),
+        }
+    }
+
     /// Its status.
     pub(super) fn status(&self) -> JobStatus {
         match self {
