@@ -7,6 +7,7 @@ use std::error::Error;
 use std::io;
 use std::iter::successors;
 
+use futures::future::ready;
 use futures::{AsyncBufReadExt, Stream, StreamExt};
 use kube::api::{Request, WatchParams};
 use kube::core::Status;
@@ -56,12 +57,26 @@ pub(super) async fn lines<K: Told>(
         request.headers_mut().insert("accept-encoding", identity);
     }
     let text = api.clone().into_client().request_stream(request).await?;
-    let lines = text.lines().filter_map(async |line| match line {
-        Ok(line) => read(&line).transpose(),
+    let lines = text.lines().scan(false, |cut, line| ready(Some(hear(cut, line))));
+    Ok(lines.filter_map(ready))
+}
+
+/// What is heard of a watch next. A line that was cut is as good as none if it was the last one: the next watch tells
+/// it again. If it was not, what it said is lost.
+fn hear<K: Told>(cut: &mut bool, line: io::Result<String>) -> Option<kube::Result<Line<K>>> {
+    match line {
+        Ok(_) if *cut => {
+            let error = serde_json::Error::custom("there are more lines after one that was cut");
+            Some(Err(kube::Error::SerdeError(error)))
+        }
+        Ok(line) => {
+            let said = read(&line).transpose();
+            *cut = said.is_none() && !line.is_empty();
+            said
+        }
         Err(error) if is_end(&error) => None,
         Err(error) => Some(Err(kube::Error::ReadEvents(error))),
-    });
-    Ok(lines)
+    }
 }
 
 /// Whether the connection was closed where a server that stops closes it, as kube has it.
@@ -135,16 +150,38 @@ mod tests {
     use super::*;
 
     fn said(line: &str) -> String {
+        let heard = hear::<ConfigMap>(&mut false, Ok(line.to_owned()));
+        heard.map_or_else(|| "nothing".to_owned(), in_words)
+    }
+
+    fn in_words(line: kube::Result<Line<ConfigMap>>) -> String {
         let name = |object: ConfigMap| object.metadata.name.unwrap_or_default();
-        match read::<ConfigMap>(line) {
-            Ok(None) => "nothing".to_owned(),
-            Ok(Some(Line::Applied(object))) => format!("applied {}", name(object)),
-            Ok(Some(Line::Deleted(object))) => format!("deleted {}", name(object)),
-            Ok(Some(Line::Bookmark(version))) => format!("up to {version}"),
-            Ok(Some(Line::Error(status))) => format!("error {}", status.code),
+        match line {
+            Ok(Line::Applied(object)) => format!("applied {}", name(object)),
+            Ok(Line::Deleted(object)) => format!("deleted {}", name(object)),
+            Ok(Line::Bookmark(version)) => format!("up to {version}"),
+            Ok(Line::Error(status)) => format!("error {}", status.code),
             Err(kube::Error::Api(status)) => format!("refused with {}", status.code),
             Err(error) => format!("{error}"),
         }
+    }
+
+    #[test]
+    fn nothing_is_believed_after_a_line_that_was_cut() {
+        let added = r#"{"type":"ADDED","object":{"metadata":{"name":"m"}}}"#;
+        let cut = &added[..added.len() - 1];
+        let heard = |lines: &[&str]| -> Vec<String> {
+            let mut is_cut = false;
+            let lines = lines
+                .iter()
+                .filter_map(|line| hear(&mut is_cut, Ok((*line).to_owned())));
+            lines.map(in_words).collect()
+        };
+        assert_eq!(heard(&[added, "", added, cut]), ["applied m", "applied m"]);
+        let after = heard(&[added, cut, added, added]);
+        assert_eq!(after[0], "applied m");
+        assert!(after[1].contains("after one that was cut"), "{after:?}");
+        assert!(!after[2..].contains(&"applied m".to_owned()), "{after:?}");
     }
 
     #[test]

@@ -177,8 +177,8 @@ impl<K: Object> Held<K> {
             };
             let event = match serde_json::from_str::<WatchEvent<K>>(line) {
                 Ok(event) => event,
-                // A line that was cut.
-                Err(error) if error.is_eof() => continue,
+                Err(_) if line.is_empty() => continue,
+                // What was cut is told again, and what comes after it is not believed.
                 Err(_) => break,
             };
             let version = match &event {
