@@ -15,7 +15,7 @@ use kube::core::watch::Bookmark;
 use kube::{Api, Resource};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// What is watched.
 pub(crate) trait Told: Resource<DynamicType = ()> + Clone + DeserializeOwned {
@@ -96,30 +96,45 @@ fn is_end(error: &io::Error) -> bool {
 /// # Errors
 /// It is no event, or its object none of the kind.
 fn read<K: Told>(line: &str) -> kube::Result<Option<Line<K>>> {
-    if let Some((word, object)) = parts(line)
-        && let Ok(Some(line)) = event(word, object)
-    {
-        return Ok(Some(line));
+    if let Some((word, object)) = parts(line) {
+        match event(word, object) {
+            Ok(Some(line)) => return Ok(Some(line)),
+            Err(error) if error.is_data() => return Err(kube::Error::SerdeError(error)),
+            // There is more in the line, or less.
+            Ok(None) | Err(_) => {}
+        }
     }
     // Members have no order, and there may be more of them.
-    let line: Value = match serde_json::from_str(line) {
-        Ok(line) => line,
+    let raw: Raw<'_> = match serde_json::from_str(line) {
+        Ok(raw) => raw,
         Err(error) if error.is_eof() => return Ok(None),
-        Err(error) => return Err(kube::Error::SerdeError(error)),
+        Err(error) => return Err(refusal(line).unwrap_or(kube::Error::SerdeError(error))),
     };
-    if line.get("kind").is_some_and(|kind| kind == "Status")
-        && let Ok(status) = Status::deserialize(&line)
-    {
-        return Err(kube::Error::Api(Box::new(status)));
+    let line = event(&raw.word, raw.object.get()).map_err(kube::Error::SerdeError)?;
+    line.map(Some).ok_or_else(|| {
+        let error = format!("a watch tells of no {:?}", raw.word);
+        kube::Error::SerdeError(serde_json::Error::custom(error))
+    })
+}
+
+/// An event of which the object is yet to be read.
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(rename = "type")]
+    word: String,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// What a server says that answers with a Status instead of events.
+fn refusal(line: &str) -> Option<kube::Error> {
+    #[derive(Deserialize)]
+    struct Kind {
+        kind: String,
     }
-    let word = line.get("type").and_then(Value::as_str).unwrap_or_default();
-    let object = line.get("object").map(Value::to_string);
-    event(word, object.as_deref().unwrap_or_default())
-        .and_then(|line| {
-            line.ok_or_else(|| serde_json::Error::custom(format!("a watch tells of no {word:?}")))
-        })
-        .map(Some)
-        .map_err(kube::Error::SerdeError)
+    let named: Kind = serde_json::from_str(line).ok()?;
+    let status = (named.kind == "Status").then(|| serde_json::from_str(line).ok())??;
+    Some(kube::Error::Api(status))
 }
 
 /// The type and the object of a line as servers write it.
@@ -215,12 +230,13 @@ mod tests {
                 "error 410",
             ),
             (r#"{"kind":"Status","code":500}"#, "refused with 500"),
-            (r#"{"type":"NEWS","object":{}}"#, r#"a watch tells of no "NEWS""#),
-            ("{}", r#"a watch tells of no """#),
             (
-                r#"{"type":"ADDED"}"#,
-                "EOF while parsing a value at line 1 column 0",
+                r#"{"type":"ADDED","object":{},"object":{"metadata":{"name":"m"}}}"#,
+                "duplicate field `object`",
             ),
+            (r#"{"type":"NEWS","object":{}}"#, r#"a watch tells of no "NEWS""#),
+            ("{}", "missing field `type`"),
+            (r#"{"type":"ADDED"}"#, "missing field `object`"),
             (
                 r#"{"type":"ADDED","object":{"metadata":3}}"#,
                 "invalid type: integer `3`, expected ObjectMeta",
