@@ -8,6 +8,7 @@
 
 pub mod call;
 pub mod calm;
+pub mod crowd;
 pub mod exhaustive;
 pub mod fault;
 pub mod history;

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
 use training_job_simulation::exhaustive::{self, Trial};
-use training_job_simulation::lives;
 use training_job_simulation::report::{Report, describe};
 use training_job_simulation::run::{Scenario, run};
 use training_job_simulation::settings::{Settings, VERSION};
 use training_job_simulation::shrink::shrink;
 use training_job_simulation::threads::parallel;
 use training_job_simulation::workloads;
+use training_job_simulation::{crowd, lives};
 
 /// How often it is told how far many seeds are.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -62,6 +62,11 @@ enum Command {
         /// How many.
         count: u64,
     },
+    /// Let very many jobs of four pods live in one cluster, with operators that are killed among them.
+    Crowd {
+        /// How many.
+        jobs: u64,
+    },
     /// Try every fault at every call of small workloads.
     Exhaustive {
         /// Only workloads whose name contains this.
@@ -83,6 +88,7 @@ fn main() -> ExitCode {
         Command::Seeds { count, from } => seeds(from, count, arguments.settings, threads),
         Command::Seed { seed, whole } => one(seed, arguments.settings, whole),
         Command::Lives { count } => lives(count, threads),
+        Command::Crowd { jobs } => crowd(jobs),
         Command::Exhaustive { only, pairs, history } => every(&only, pairs, history, threads),
     };
     if sound {
@@ -140,6 +146,24 @@ fn lives(count: u64, threads: u32) -> bool {
         "{count} lives of jobs of four pods in {seconds:.1} s on {threads} thread(s): {rate:.0} per second and thread"
     );
     true
+}
+
+fn crowd(jobs: u64) -> bool {
+    let mut begun = Instant::now();
+    let outcome = crowd::live(jobs, |phase| {
+        let took = begun.elapsed().as_secs_f64();
+        let time = phase.time.as_secs_f64();
+        println!("{}: {time:.1} s of simulated time, in {took:.1} s", phase.name);
+        for (kind, count) in &phase.calls {
+            println!("  {count:>8} {kind}");
+        }
+        begun = Instant::now();
+    });
+    println!("{} violations", outcome.violations.len());
+    for violation in &outcome.violations {
+        println!("  {violation}");
+    }
+    outcome.violations.is_empty()
 }
 
 fn one(seed: u64, version: u32, whole: bool) -> bool {

@@ -52,6 +52,8 @@ struct State {
     /// The calls of these ten seconds, and of the ten that had most.
     busy: (u64, u64),
     busiest: u64,
+    /// So many calls more are no storm.
+    expected: u64,
     operators: usize,
 }
 
@@ -93,6 +95,11 @@ impl Network {
     /// Lets `rule` decide about each call from now on; the first rule with an opinion counts.
     pub fn rule(&self, rule: impl FnMut(&Call) -> Option<Fault> + Send + 'static) {
         self.state().rules.push(Box::new(rule));
+    }
+
+    /// Takes so many calls more in ten seconds for no storm.
+    pub fn expect(&self, calls: u64) {
+        self.state().expected = calls;
     }
 
     /// Does this to the next `times` calls of this kind.
@@ -181,7 +188,7 @@ impl Network {
     fn judge(&self, call: &Call) -> Option<Fault> {
         let mut state = self.state();
         let mut fault = state.rules.iter_mut().find_map(|rule| rule(call));
-        if state.busy.1 > STORM {
+        if state.busy.1 > STORM + state.expected {
             fault = Some(Fault::Lost);
         }
         state.calls.push(call.clone());

@@ -1,6 +1,6 @@
 //! What must hold when all is calm: no faults, nobody does anything, and time has passed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 use training_job::memory::Cluster;
@@ -11,8 +11,45 @@ use crate::kubelet;
 /// What is stored.
 pub struct Rest {
     jobs: Vec<Value>,
-    pods: Vec<Value>,
-    services: Vec<Value>,
+    pods: Stock,
+    services: Stock,
+}
+
+/// All pods, or all services. They are found by their owners and names, since there may be very many.
+#[derive(Default)]
+struct Stock {
+    all: Vec<Value>,
+    /// By the owner's UID, their places.
+    owned: HashMap<String, Vec<usize>>,
+    named: HashMap<String, Vec<usize>>,
+}
+
+impl Stock {
+    fn of(all: Vec<Value>) -> Self {
+        let mut stock = Self::default();
+        for (at, child) in all.iter().enumerate() {
+            stock.named.entry(name(child).to_owned()).or_default().push(at);
+            if let Some(owner) = job::controller(child) {
+                stock.owned.entry(owner.to_owned()).or_default().push(at);
+            }
+        }
+        Self { all, ..stock }
+    }
+
+    fn at<'a>(&'a self, places: Option<&'a Vec<usize>>) -> impl Iterator<Item = &'a Value> {
+        places.into_iter().flatten().map(|at| &self.all[*at])
+    }
+
+    /// Those of this job, by name.
+    fn children(&self, job: &Value) -> Children<'_> {
+        let places = uid(job).and_then(|owner| self.owned.get(owner));
+        self.at(places).map(|child| (name(child), child)).collect()
+    }
+
+    /// Those of this name, in all namespaces.
+    fn named(&self, name: &str) -> impl Iterator<Item = &Value> {
+        self.at(self.named.get(name))
+    }
 }
 
 impl Rest {
@@ -24,8 +61,8 @@ impl Rest {
         };
         Self {
             jobs: job::PLURALS.iter().flat_map(|p| all(p)).collect(),
-            pods: all("pods"),
-            services: all("services"),
+            pods: Stock::of(all("pods")),
+            services: Stock::of(all("services")),
         }
     }
 
@@ -34,8 +71,8 @@ impl Rest {
     pub(super) fn with(jobs: Vec<Value>, pods: Vec<Value>) -> Self {
         Self {
             jobs,
-            pods,
-            services: Vec::new(),
+            pods: Stock::of(pods),
+            services: Stock::default(),
         }
     }
 
@@ -43,7 +80,7 @@ impl Rest {
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let uids: BTreeSet<&str> = self.jobs.iter().filter_map(uid).collect();
-        for child in self.pods.iter().chain(&self.services) {
+        for child in self.pods.all.iter().chain(&self.services.all) {
             if job::controller(child).is_some_and(|owner| !uids.contains(owner)) {
                 problems.push(("I5", format!("{} is left of a job that is gone", name(child))));
             }
@@ -76,20 +113,16 @@ impl Rest {
     }
 
     fn blocks(&self, job: &Value) -> bool {
-        let names = job::names(job);
-        let mut children = self.pods.iter().chain(&self.services);
-        children.any(|c| names.contains(name(c)) && job::controller(c) != uid(job))
-    }
-
-    fn children<'a>(&self, of: &'a [Value], job: &Value) -> BTreeMap<&'a str, &'a Value> {
-        let ours = of.iter().filter(|child| job::controller(child) == uid(job));
-        ours.map(|child| (name(child), child)).collect()
+        job::names(job).iter().any(|name| {
+            let mut holders = self.pods.named(name).chain(self.services.named(name));
+            holders.any(|holder| job::controller(holder) != uid(job))
+        })
     }
 
     /// I7: a job has what its spec asks for, by its state, and nothing else.
     fn desired(&self, job: &Value) -> Option<String> {
-        let mut pods = self.children(&self.pods, job);
-        let mut services = self.children(&self.services, job);
+        let mut pods = self.pods.children(job);
+        let mut services = self.services.children(job);
         if job::end(job).is_some() || job::is_suspended(job) {
             // A child whose label was edited is seen by no watch, and found only when its name is needed.
             pods.retain(|_, pod| job::is_labelled(pod));
@@ -138,7 +171,7 @@ impl Rest {
         {
             return None;
         }
-        let mut pods = self.children(&self.pods, job);
+        let mut pods = self.pods.children(job);
         let names = job::names(job);
         // A pod whose label was edited is seen by no watch, and found only when its name is needed.
         pods.retain(|name, pod| job::is_labelled(pod) || names.contains(*name));
@@ -164,7 +197,7 @@ impl Rest {
         if job["metadata"]["generation"].as_i64().unwrap_or(1) > 1 {
             return None;
         }
-        let pods = self.children(&self.pods, job);
+        let pods = self.pods.children(job);
         let mut maps = BTreeSet::new();
         let mut ranks = BTreeSet::new();
         for pod in pods.values().filter(|p| !job::has_ended(p)) {

@@ -1,6 +1,7 @@
 //! Sizes.
 
 use serde_json::json;
+use training_job_simulation::crowd;
 use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
 use training_job_simulation::world::{SMALL, World, train};
 
@@ -49,6 +50,36 @@ async fn i1_a_job_is_very_large() {
     );
     rest(&mut world).await;
     assert_eq!(world.status("large")["replicaStatuses"]["Worker"]["active"], 100);
+}
+
+/// 130 jobs here, which are more pods than a page of a list has, and ten thousand in `make sim CROWD=10000`. Operators are
+/// killed among them, one before half of the pods are there: the next lists what there is, once, makes nothing twice, and
+/// no job costs more than it does alone.
+// Matrix: A7
+#[test]
+fn i2_very_many_jobs_outlive_their_operators() {
+    let jobs = 130;
+    let crowd::Outcome { phases, violations } = crowd::live(jobs, |_| ());
+    assert!(violations.is_empty(), "{violations:#?}");
+    let [half, rest, known, ended, deleted] = &phases[..] else {
+        panic!("{phases:#?}")
+    };
+    let lists = |pages| [("list mxjobs", 1), ("list pods", pages), ("list services", pages)];
+    let counted = |kinds: &[(&str, u64)]| kinds.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
+    for kind in ["create pods", "create services"] {
+        // Calls that were under way when the operator was killed are made again.
+        let made = half.count(kind) + rest.count(kind);
+        assert!((4 * jobs..=4 * jobs + 64).contains(&made), "{kind}: {made}");
+    }
+    for (kind, count) in lists(1) {
+        assert_eq!(rest.count(kind), count, "{kind}");
+    }
+    assert_eq!(rest.count("patch mxjobs/status"), jobs);
+    assert_eq!(known.calls, counted(&lists(2)));
+    // The servers and workers, and then the schedulers.
+    let told = [("create events", jobs), ("patch mxjobs/status", 2 * jobs)];
+    assert_eq!(ended.calls, counted(&told));
+    assert_eq!(deleted.calls, counted(&[]));
 }
 
 /// None means no pod and no service of that role, and says nothing of success; what no cluster can have is refused,
