@@ -263,8 +263,9 @@ impl<J: TrainingJob> KindOf<J> {
         };
         let written = self.report(shared, stored, &old, &next, memory).await;
         self.tell(shared, stored, &applied, &next, &written, memory).await;
-        // What was found to be gone may be missed by now, and no watch tells of it any more.
-        let unfinished = acted && held_back.is_none() && next.changes_children();
+        // What was found to be gone may be missed by now, and no watch tells of it any more. The job's time to live may
+        // have ended meanwhile.
+        let unfinished = next.delete_job || acted && held_back.is_none() && next.changes_children();
         let wake = next.wake.map(|wake| instant(shared, wake.at));
         let wake = wake.into_iter().chain(held_back).min();
         let mut failures = applied.failures.iter();

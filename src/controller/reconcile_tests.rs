@@ -1,11 +1,19 @@
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
 use kube::client::Body;
 use kube::{Client, Resource};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::clock::Clock;
 use super::memory::Memory;
 use super::operator::{Operator, Options};
-use super::reconcile::KindOf;
+use super::reconcile::{Kind, KindOf};
 use super::toy::{ToyJob, job};
+use crate::observed::ServiceRecord;
 use crate::watch::Event;
 
 /// A kind of jobs, what it shares with others, and whether its first list is in.
@@ -19,9 +27,15 @@ impl Bench {
     /// None of its calls is answered.
     fn new() -> Self {
         let deaf = |_| std::future::pending::<Result<http::Response<Body>, std::io::Error>>();
-        let client = Client::new(tower::service_fn(deaf), "default");
+        Self::with(
+            Client::new(tower::service_fn(deaf), "default"),
+            Options::default(),
+        )
+    }
+
+    fn with(client: Client, options: Options) -> Self {
         Self {
-            operator: Operator::new(client, Options::default()).manage::<ToyJob>(),
+            operator: Operator::new(client, options).manage::<ToyJob>(),
             kind: KindOf::new(0),
             listed: watch::Sender::new(false),
         }
@@ -70,4 +84,85 @@ async fn a_job_without_a_name_is_none() {
         bench.take(event);
         assert_eq!(bench.kind.jobs().all().count(), 0);
     }
+}
+
+/// Seconds since 1970, as long as nobody sets them.
+struct Standing(AtomicI64);
+
+impl Clock for Standing {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.0.load(Ordering::Relaxed)).unwrap()
+    }
+}
+
+/// A server that has no services, and takes twenty seconds to say so. What it is asked to delete is written down.
+fn without_services(clock: Arc<Standing>, deleted: Arc<Mutex<Vec<String>>>) -> Client {
+    let answer = move |request: http::Request<Body>| {
+        let path = request.uri().path().to_owned();
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        let (code, body) = match request.method().as_str() {
+            "DELETE" if path.contains("/services/") => {
+                clock.0.fetch_add(20, Ordering::Relaxed);
+                let details = json!({"name": name, "kind": "services"});
+                let status = json!({"kind": "Status", "status": "Failure", "message": "", "reason": "NotFound",
+                    "code": 404, "details": details});
+                (404, status)
+            }
+            _ => (200, json!({"kind": "Status", "status": "Success"})),
+        };
+        if request.method() == "DELETE" {
+            deleted.lock().unwrap().push(name);
+        }
+        let answer = http::Response::builder()
+            .status(code)
+            .body(Body::from(body.to_string().into_bytes()))
+            .unwrap();
+        async move { Ok::<_, std::io::Error>(answer) }
+    };
+    Client::new(tower::service_fn(answer), "default")
+}
+
+/// Nothing else comes to remind of it: the watches tell of nothing.
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
+    let template = json!({"spec": {"containers": [{"name": "toy", "image": "i"}]}});
+    let ended: Value = json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
+        "spec": {
+            "specs": {"Worker": {"replicas": 1, "template": template}},
+            "runPolicy": {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 10},
+        },
+        "status": {
+            "conditions": [{"type": "Succeeded", "status": "True", "reason": "", "message": ""}],
+            "startTime": "2030-01-01T00:00:00Z", "completionTime": "2030-01-01T00:01:00Z",
+        },
+    });
+    let service = json!({
+        "metadata": {
+            "name": "job-worker-0", "namespace": "ns", "uid": "s", "resourceVersion": "4",
+            "ownerReferences":
+                [{"apiVersion": "example.com/v1", "kind": "ToyJob", "name": "job", "uid": "a", "controller": true}],
+        },
+    });
+    let end: Timestamp = "2030-01-01T00:01:00Z".parse().unwrap();
+    let clock = Arc::new(Standing(AtomicI64::new(end.as_second() + 1)));
+    let deleted = Arc::new(Mutex::new(Vec::new()));
+    let options = Options {
+        clock: clock.clone(),
+        ..Options::default()
+    };
+    let bench = Bench::with(without_services(clock, deleted.clone()), options);
+    bench.take(Event::Applied(serde_json::from_value(ended).unwrap()));
+    let shared = &bench.operator.shared;
+    let service = serde_json::from_value(service).unwrap();
+    shared.children().applied::<ServiceRecord>(&service);
+    for _ in 0..2 {
+        let (key, waited) = tokio::time::timeout(Duration::from_secs(3_600), shared.queue.next())
+            .await
+            .expect("it is looked at again");
+        bench.kind.reconcile(shared, &key, waited).await;
+        shared.queue.done(&key);
+    }
+    assert_eq!(*deleted.lock().unwrap(), ["job-worker-0", "job"]);
 }

@@ -19,9 +19,12 @@ use crate::{FieldErrors, Framework, Replica, RoleKind, Topology, TrainingJob};
     namespaced,
     status = "JobStatus"
 )]
+#[serde(rename_all = "camelCase")]
 pub(super) struct ToySpec {
     #[serde(default)]
     specs: ReplicaSpecs,
+    #[serde(default)]
+    run_policy: RunPolicy,
 }
 
 impl TrainingJob for ToyJob {
@@ -41,7 +44,7 @@ impl TrainingJob for ToyJob {
     }
 
     fn run_policy(&self) -> RunPolicy {
-        RunPolicy::default()
+        self.spec.run_policy.clone()
     }
 
     fn status(&self) -> Option<&JobStatus> {
