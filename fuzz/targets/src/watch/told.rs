@@ -1,11 +1,14 @@
 //! Pods and services as the model reads them: what else is in them must not matter.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::api::core::v1::{self as core, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use training_job::api::labels;
 use training_job::observed::{PodRecord, ServiceRecord};
 
 /// An object with a status.
@@ -48,8 +51,47 @@ struct Meta {
     resource_version: Option<String>,
     deletion_timestamp: Option<Time>,
     owner_references: Option<Vec<OwnerReference>>,
-    labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
+    labels: Option<Pairs>,
+    annotations: Option<Pairs>,
+}
+
+/// The members of an object in their order, also those of equal names.
+struct Pairs(Vec<(String, Value)>);
+
+impl Pairs {
+    /// The one that counts. It has to be a text wherever it stands; the others may be anything.
+    fn only(self, name: &str) -> Result<BTreeMap<String, String>, String> {
+        let counted = self.0.into_iter().filter(|(key, _)| key == name);
+        let read = |(key, value)| match value {
+            Value::String(text) => Ok((key, text)),
+            other => Err(format!("{key} is {other}")),
+        };
+        counted.map(read).collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
 }
 
 impl<S: Status> TryFrom<Read<S>> for Told<S> {
@@ -60,6 +102,7 @@ impl<S: Status> TryFrom<Read<S>> for Told<S> {
             return Err(kind);
         }
         let meta = read.metadata.unwrap_or_default();
+        let only = |pairs: Option<Pairs>, name| pairs.map(|pairs| pairs.only(name)).transpose();
         let metadata = ObjectMeta {
             name: meta.name,
             namespace: meta.namespace,
@@ -67,8 +110,8 @@ impl<S: Status> TryFrom<Read<S>> for Told<S> {
             resource_version: meta.resource_version,
             deletion_timestamp: meta.deletion_timestamp,
             owner_references: meta.owner_references,
-            labels: meta.labels,
-            annotations: meta.annotations,
+            labels: only(meta.labels, labels::OPERATOR_NAME)?,
+            annotations: only(meta.annotations, labels::RESTART_ATTEMPT)?,
             ..ObjectMeta::default()
         };
         Ok(Self {
