@@ -7,7 +7,7 @@ use crate::plan::{Plan, PlannedEvent};
 use super::apply::Applied;
 use super::doubt::Doubt;
 use super::events;
-use super::pace::{Pace, Writes};
+use super::pace::{Pace, Refused, Writes};
 use super::report::Written;
 
 /// What is remembered of a job.
@@ -19,6 +19,8 @@ pub(super) struct Memory {
     pub(super) left_alone_until: Option<Instant>,
     /// When children were made.
     pub(super) pace: Pace,
+    /// The children that could not be made.
+    pub(super) refused: Refused,
     /// When the status was written.
     pub(super) writes: Writes,
     /// When a change of counts was first seen that is not written yet.
@@ -34,6 +36,13 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// A pass has not failed. What it held back since earlier ones failed may fail yet.
+    pub(super) fn succeeded(&mut self) {
+        if !self.refused.is_waiting() {
+            self.errors = 0;
+        }
+    }
+
     /// What is to be told of a pass that was not told before: what failed and what is noticed first, then what the
     /// plan says. `written` is what became of the plan's status; nothing if it could not be written.
     pub(super) fn news(

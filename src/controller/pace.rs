@@ -4,15 +4,21 @@
 //! the job is going, of which its watch has not told yet) would be made again and again, each time with
 //! success, so that no back-off after errors slows it down.
 //!
+//! Children that the server refuses are tried again after a back-off. Until then whatever happens to the job would have
+//! them tried once more, at two calls for each name that is somebody else's.
+//!
 //! Statuses are written as soon as something is decided. Two operators that see different things (no election
 //! keeps them apart, and the watch of one is dead) would write theirs in turn, as fast as the server takes them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::plan::Plan;
+use crate::plan::{ChildKind, Plan};
 use crate::retry::backoff;
+
+use super::apply::{ApplyError, ApplyFailure};
 
 /// Passes in a row that may create without a pause: a job's first, and a few in which it loses some.
 const FREE: u32 = 5;
@@ -52,6 +58,59 @@ impl Pace {
     }
 }
 
+/// Children that could not be made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refused {
+    names: BTreeSet<(ChildKind, String)>,
+    /// The job's generation then: an edit may have mended it.
+    generation: Option<i64>,
+    /// When they may be tried again.
+    until: Option<Instant>,
+}
+
+impl Refused {
+    /// Takes the creates out of `plan` for which it is too early, and tells when it is not.
+    pub(super) fn hold_back(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
+        let until = self.until.filter(|until| *until > Instant::now());
+        if until.is_none() || self.generation != generation {
+            *self = Self {
+                generation,
+                ..Self::default()
+            };
+            return None;
+        }
+        let wanted = plan.create_pods.len() + plan.create_services.len();
+        let is_held = |kind, name: &Option<String>| {
+            name.clone()
+                .is_some_and(|name| self.names.contains(&(kind, name)))
+        };
+        plan.create_pods
+            .retain(|pod| !is_held(ChildKind::Pod, &pod.metadata.name));
+        plan.create_services
+            .retain(|service| !is_held(ChildKind::Service, &service.metadata.name));
+        let left = plan.create_pods.len() + plan.create_services.len();
+        until.filter(|_| left < wanted)
+    }
+
+    /// These could not be made. Of what is still there of a predecessor the watch tells when it is gone.
+    pub(super) fn add(&mut self, failures: &[ApplyFailure]) {
+        let refused = failures
+            .iter()
+            .filter(|f| f.creating && !matches!(f.problem, ApplyError::StillThere));
+        self.names.extend(refused.map(|f| (f.kind, f.name.clone())));
+    }
+
+    /// A pass has failed, and the next try is due then.
+    pub(super) fn until(&mut self, again: Instant) {
+        self.until = Some(again);
+    }
+
+    /// Whether some wait for their next try.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.names.is_empty()
+    }
+}
+
 /// Writes of a job's status that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
 const WRITES: u32 = 20;
 
@@ -87,6 +146,7 @@ impl Writes {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Service;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
     use super::*;
 
@@ -129,6 +189,49 @@ mod tests {
             }
         }
         assert_eq!(made, 6 * WRITES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_refused_waits_for_its_time_or_another_spec() {
+        let named = |name: &str| Service {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..Service::default()
+        };
+        let held = |refused: &mut Refused, generation| {
+            let mut plan = Plan {
+                create_services: vec![named("a"), named("b"), named("c")],
+                ..Plan::default()
+            };
+            let due = refused.hold_back(Some(generation), &mut plan);
+            (due, plan.create_services.len())
+        };
+        let failure = |name: &str, problem| ApplyFailure {
+            kind: ChildKind::Service,
+            creating: true,
+            name: name.to_owned(),
+            problem,
+        };
+        let mut refused = Refused::default();
+        assert_eq!(held(&mut refused, 1), (None, 3));
+        refused.add(&[
+            failure("a", ApplyError::NameTaken),
+            failure("b", ApplyError::StillThere),
+        ]);
+        let due = Instant::now() + Duration::from_secs(8);
+        refused.until(due);
+        assert_eq!(held(&mut refused, 1), (Some(due), 2));
+        assert!(refused.is_waiting());
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert_eq!(held(&mut refused, 1), (Some(due), 2));
+        let mut edited = refused.clone();
+        assert_eq!(held(&mut edited, 2), (None, 3));
+        assert!(!edited.is_waiting());
+        tokio::time::sleep_until(due).await;
+        assert_eq!(held(&mut refused, 1), (None, 3));
+        assert!(!refused.is_waiting());
     }
 
     #[test]

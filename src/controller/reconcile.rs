@@ -183,13 +183,13 @@ impl<J: TrainingJob> KindOf<J> {
             .passed(J::FRAMEWORK.name, waited, begun.elapsed(), failed);
         match end {
             End::Settled(wake) => {
-                memory.errors = 0;
+                memory.succeeded();
                 if let Some(at) = wake {
                     shared.queue.add_at(key.clone(), at);
                 }
             }
             End::Again => {
-                memory.errors = 0;
+                memory.succeeded();
                 shared.queue.add(key.clone());
             }
             End::Failed(problem, wake) => {
@@ -205,6 +205,7 @@ impl<J: TrainingJob> KindOf<J> {
                     "a pass failed"
                 );
                 let again = Instant::now() + wait;
+                memory.refused.until(again);
                 // Time limits are kept whatever else fails, unless the server is to be left alone.
                 shared
                     .queue
@@ -244,7 +245,9 @@ impl<J: TrainingJob> KindOf<J> {
             name: &name,
             controller: J::FRAMEWORK.controller,
         };
-        let held_back = memory.pace.hold_back(&mut plan);
+        let refused = memory.refused.hold_back(stored.meta().generation, &mut plan);
+        let paced = memory.pace.hold_back(&mut plan);
+        let held_back = refused.into_iter().chain(paced).min();
         let acted = plan.changes_children();
         let applied = if acted {
             applier.apply(&plan).await
@@ -254,6 +257,7 @@ impl<J: TrainingJob> KindOf<J> {
         if !(applied.created_pods.is_empty() && applied.created_services.is_empty()) {
             memory.pace.created();
         }
+        memory.refused.add(&applied.failures);
         // What is reported is what is true now, own writes included.
         let observed = shared.children().observe(&namespace, &uid);
         let next = if acted {

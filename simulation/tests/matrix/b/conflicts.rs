@@ -7,7 +7,7 @@ use training_job_simulation::job::{self, Kind};
 use training_job_simulation::kubelet::Fate::{Fails, NodeLost, Runs};
 use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
-use crate::stage::{edit, ends_well, everywhere, made, make, remove, rest, restart, told};
+use crate::stage::{edit, ends_well, everywhere, made, make, remove, rest, restart, told, worker};
 
 /// Somebody labels the job while each status is on its way, so that the API server refuses it.
 #[tokio::test(start_paused = true)]
@@ -166,6 +166,42 @@ async fn b3_a_strangers_object_has_the_name() {
             assert_eq!(world.conditions("job"), "Created Running", "{case}");
         }
     }
+}
+
+/// Whatever happens to the job meanwhile: each try costs two calls for each name. What was not refused is made at once,
+/// and an edit of the spec may be what mends it.
+#[tokio::test(start_paused = true)]
+async fn b3_a_name_that_is_taken_is_not_tried_at_each_event() {
+    let mut world = World::new(|_, _| Runs);
+    for replica in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
+        let name = format!("job-{replica}");
+        make(&world, "services", stranger("services", &name, &Value::Null)).await;
+    }
+    world.create(train("job", &SMALL)).await;
+    world.pass(100).await;
+    world.network.take();
+    for _ in 0..10 {
+        world.delete_pod("job-worker-0").await;
+        world.pass(10).await;
+    }
+    assert_eq!(
+        world.network.count("create", "pods"),
+        4 * 10,
+        "restarts do not wait"
+    );
+    let tries = world.network.count("create", "services");
+    assert!(tries <= 4 * 3, "{tries} tries");
+    // The wait is minutes long by now.
+    assert!(remove(&world, "services", "job-worker-0").await);
+    world.network.take();
+    edit(&world, "mxjobs", "job", worker(json!({"replicas": 3}))).await;
+    world.pass(10).await;
+    assert_eq!(world.network.count("create", "services"), 5);
+    for replica in ["scheduler-0", "server-0", "worker-1"] {
+        assert!(remove(&world, "services", &format!("job-{replica}")).await);
+    }
+    world.pass(400).await;
+    rest(&mut world).await;
 }
 
 /// Its pods take a minute to go, and it is made again at once.
