@@ -110,7 +110,7 @@ docs: toolchain ## Write the code, the matrix and the defects in docs/ anew, fro
 defects: toolchain ## Plant the Go operator's defects, PLANTS='04 22-' or all, and see that the tests notice
 	@nice cargo run --quiet --package training-job-testing --bin defects -- $(PLANTS)
 
-mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all
+mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all; SINCE=COMMIT for new lines
 	@nice tools/mutants.sh $(AREAS)
 
 .PHONY: public-api release-check

@@ -3,6 +3,7 @@
 #
 # Each mutant is built in a worktree of HEAD, first with the tests that most likely notice it. Those that live are
 # tried again with all tests that need neither a control plane nor MXNet. target/mutants/AREA has the reports.
+# With SINCE=COMMIT, only lines that were written after that commit are changed.
 set -eu
 cd "$(dirname "$0")/.."
 command -v cargo-mutants >/dev/null || { echo "make: cargo-mutants is missing; run: cargo install --locked cargo-mutants" >&2; exit 1; }
@@ -12,6 +13,11 @@ mkdir -p "$root"
 git worktree prune
 [ -d "$tree" ] || git worktree add --quiet --force --detach "$tree" HEAD
 git -C "$tree" checkout --quiet --force --detach "$(git rev-parse HEAD)"
+changed=
+if [ -n "${SINCE:-}" ]; then
+	git -C "$tree" diff "$SINCE" HEAD >"$root/since.diff"
+	changed="--in-diff=$root/since.diff"
+fi
 export CARGO_TARGET_DIR="$root/target" CARGO_INCREMENTAL=1 INSTA_UPDATE=no
 
 # mutants AREA GLOB PACKAGES -- TESTS: the tests as cargo has them, such as --test=life.
@@ -25,7 +31,7 @@ mutants() {
 	for test in "$@"; do arguments="$arguments --cargo-arg=$test"; done
 	# Survivors are the next pass's to find.
 	(cd "$tree" && cargo mutants --in-place --workspace --no-shuffle --baseline=skip --timeout=120 \
-		--file="$glob" --output="$root/$area" $again $only $arguments) || [ $? -eq 2 ]
+		--file="$glob" --output="$root/$area" $changed $again $only $arguments) || [ $? -eq 2 ]
 }
 
 both="-p training-job -p training-job-mxnet"
@@ -56,7 +62,7 @@ for area in ${*:-plan mxnet apply cache watch validate}; do
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	watch)
-		watch='src/{watch,retry,version,observed,controller/pace,controller/report,controller/child,controller/stored,controller/operator,controller/events}.rs'
+		watch='src/{watch/mod,watch/lines,retry,version,observed,controller/pace,controller/report,controller/child,controller/stored,controller/operator,controller/events,controller/shared}.rs'
 		mutants watch "$watch" '-p training-job' '' --lib
 		mutants watch "$watch" '-p training-job-mxnet' --iterate --test=life --test=controller
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice
@@ -66,7 +72,7 @@ for area in ${*:-plan mxnet apply cache watch validate}; do
 		mutants validate 'src/validate/**' "$both" --iterate --lib --test=invalid --test=snapshots --test=life
 		;;
 	*)
-		echo "make: there is no area $area; use plan, mxnet, apply, cache, validate" >&2
+		echo "make: there is no area $area; use plan, mxnet, apply, cache, watch, validate" >&2
 		exit 1
 		;;
 	esac
