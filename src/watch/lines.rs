@@ -96,13 +96,10 @@ fn is_end(error: &io::Error) -> bool {
 /// # Errors
 /// It is no event, or its object none of the kind.
 fn read<K: Told>(line: &str) -> kube::Result<Option<Line<K>>> {
-    if let Some((word, object)) = parts(line) {
-        match event(word, object) {
-            Ok(Some(line)) => return Ok(Some(line)),
-            Err(error) if error.is_data() => return Err(kube::Error::SerdeError(error)),
-            // There is more in the line, or less.
-            Ok(None) | Err(_) => {}
-        }
+    if let Some((word, object)) = parts(line)
+        && let Ok(Some(line)) = event(word, object)
+    {
+        return Ok(Some(line));
     }
     // Members have no order, and there may be more of them.
     let raw: Raw<'_> = match serde_json::from_str(line) {
