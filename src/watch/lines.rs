@@ -179,6 +179,23 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_was_closed_within_a_chunk_is_an_end_and_one_that_broke_an_error() {
+        let ends = [
+            io::Error::other(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            io::Error::other("unexpected EOF during chunk size line"),
+        ];
+        for error in ends {
+            let told = error.to_string();
+            assert!(hear::<ConfigMap>(&mut false, Err(error)).is_none(), "{told}");
+        }
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        for error in [io::Error::other(reset), io::Error::other("reset")] {
+            let heard = hear::<ConfigMap>(&mut false, Err(error));
+            assert!(matches!(heard, Some(Err(kube::Error::ReadEvents(_)))));
+        }
+    }
+
+    #[test]
     fn nothing_is_believed_after_a_line_that_was_cut() {
         let added = r#"{"type":"ADDED","object":{"metadata":{"name":"m"}}}"#;
         let cut = &added[..added.len() - 1];
