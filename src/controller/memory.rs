@@ -82,3 +82,30 @@ impl Memory {
         news
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::ChildKind;
+
+    use super::super::apply::{ApplyError, ApplyFailure};
+    use super::*;
+
+    #[test]
+    fn errors_are_forgotten_unless_some_of_what_failed_is_yet_to_be_tried() {
+        let mut memory = Memory {
+            errors: 3,
+            ..Memory::default()
+        };
+        memory.refused.add(&[ApplyFailure {
+            kind: ChildKind::Pod,
+            creating: true,
+            name: "a".to_owned(),
+            problem: ApplyError::NameTaken,
+        }]);
+        memory.succeeded();
+        assert_eq!(memory.errors, 3);
+        memory.refused = Refused::default();
+        memory.succeeded();
+        assert_eq!(memory.errors, 0);
+    }
+}

@@ -145,7 +145,7 @@ impl Writes {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Service;
+    use k8s_openapi::api::core::v1::{Pod, Service};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
     use super::*;
@@ -193,20 +193,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_refused_waits_for_its_time_or_another_spec() {
-        let named = |name: &str| Service {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            },
+        let named = |name: &str| ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        };
+        let service = |name| Service {
+            metadata: named(name),
             ..Service::default()
+        };
+        let pod = Pod {
+            metadata: named("a"),
+            ..Pod::default()
         };
         let held = |refused: &mut Refused, generation| {
             let mut plan = Plan {
-                create_services: vec![named("a"), named("b"), named("c")],
+                create_services: vec![service("a"), service("b"), service("c")],
+                create_pods: vec![pod.clone()],
                 ..Plan::default()
             };
             let due = refused.hold_back(Some(generation), &mut plan);
-            (due, plan.create_services.len())
+            let left = plan.create_services.into_iter().map(|s| s.metadata);
+            let left = left.chain(plan.create_pods.into_iter().map(|p| p.metadata));
+            (due, left.filter_map(|meta| meta.name).collect::<String>())
         };
         let failure = |name: &str, problem| ApplyFailure {
             kind: ChildKind::Service,
@@ -214,23 +222,33 @@ mod tests {
             name: name.to_owned(),
             problem,
         };
+        let all = || (None, "abca".to_owned());
         let mut refused = Refused::default();
-        assert_eq!(held(&mut refused, 1), (None, 3));
+        assert_eq!(held(&mut refused, 1), all());
         refused.add(&[
             failure("a", ApplyError::NameTaken),
             failure("b", ApplyError::StillThere),
         ]);
         let due = Instant::now() + Duration::from_secs(8);
         refused.until(due);
-        assert_eq!(held(&mut refused, 1), (Some(due), 2));
+        assert_eq!(held(&mut refused, 1), (Some(due), "bca".to_owned()));
+        let mut others = Plan {
+            create_services: vec![service("c")],
+            ..Plan::default()
+        };
+        assert_eq!(refused.hold_back(Some(1), &mut others), None);
         assert!(refused.is_waiting());
+        refused.add(&[ApplyFailure {
+            kind: ChildKind::Pod,
+            ..failure("a", ApplyError::NotTried)
+        }]);
         tokio::time::sleep(Duration::from_secs(4)).await;
-        assert_eq!(held(&mut refused, 1), (Some(due), 2));
+        assert_eq!(held(&mut refused, 1), (Some(due), "bc".to_owned()));
         let mut edited = refused.clone();
-        assert_eq!(held(&mut edited, 2), (None, 3));
+        assert_eq!(held(&mut edited, 2), all());
         assert!(!edited.is_waiting());
         tokio::time::sleep_until(due).await;
-        assert_eq!(held(&mut refused, 1), (None, 3));
+        assert_eq!(held(&mut refused, 1), all());
         assert!(!refused.is_waiting());
     }
 
