@@ -59,35 +59,46 @@ impl Addresses {
         }
     }
 
-    /// Takes over the address that the API already has for a pod, unless the pod's name has one here.
-    pub(super) fn adopt(&mut self, namespace: &str, name: &str, address: Ipv4Addr) {
-        self.taken.insert(address);
+    /// The address of the pod `name`, of which the API has `known`, as an earlier agent gave it. It is kept, unless its
+    /// block has become another agent's since.
+    ///
+    /// # Errors
+    /// As of [`of`](Self::of).
+    pub(super) fn adopt(&mut self, namespace: &str, name: &str, known: Ipv4Addr) -> io::Result<Ipv4Addr> {
+        let [_, high, low, _] = known.octets();
+        let is_of_a_block = known.is_loopback() && (FIRST_BLOCK..=LAST_BLOCK).contains(&high);
+        let is_own = self.claims.iter().any(|(block, _)| *block == (high, low));
+        if is_of_a_block && !is_own && self.claim_this((high, low)).is_err() {
+            return self.of(namespace, name);
+        }
+        self.taken.insert(known);
         self.given
             .entry((namespace.to_owned(), name.to_owned()))
-            .or_insert(address);
+            .or_insert(known);
+        Ok(known)
     }
 
     fn claim_block(&mut self) -> io::Result<()> {
         let own: BTreeSet<Block> = self.claims.iter().map(|(block, _)| *block).collect();
         let blocks = (FIRST_BLOCK..=LAST_BLOCK).flat_map(|high| (0..=u8::MAX).map(move |low| (high, low)));
         let mut last = io::Error::from(io::ErrorKind::AddrInUse);
-        for (high, low) in blocks.filter(|block| !own.contains(block)) {
-            match UdpSocket::bind((Ipv4Addr::new(127, high, low, 1), CLAIM_PORT)) {
-                Ok(socket) => {
-                    self.claims.push(((high, low), socket));
-                    // Taken from the end: the lowest first.
-                    self.free.extend(
-                        (FIRST_HOST..=LAST_HOST)
-                            .rev()
-                            .map(|host| Ipv4Addr::new(127, high, low, host)),
-                    );
-                    return Ok(());
-                }
+        for block in blocks.filter(|block| !own.contains(block)) {
+            match self.claim_this(block) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
-                Err(error) => return Err(error),
+                claimed => return claimed,
             }
         }
         Err(last)
+    }
+
+    fn claim_this(&mut self, (high, low): Block) -> io::Result<()> {
+        let socket = UdpSocket::bind((Ipv4Addr::new(127, high, low, 1), CLAIM_PORT))?;
+        self.claims.push(((high, low), socket));
+        // Taken from the end: the lowest first.
+        let hosts = (FIRST_HOST..=LAST_HOST).rev();
+        self.free
+            .extend(hosts.map(|host| Ipv4Addr::new(127, high, low, host)));
+        Ok(())
     }
 }
 
@@ -117,8 +128,30 @@ mod tests {
     fn an_address_that_the_api_knows_is_kept() {
         let mut addresses = Addresses::claim().unwrap();
         let free = *addresses.free.last().unwrap();
-        addresses.adopt("ns", "old", free);
+        assert_eq!(addresses.adopt("ns", "old", free).unwrap(), free);
         assert_eq!(addresses.of("ns", "old").unwrap(), free);
         assert_ne!(addresses.of("ns", "new").unwrap(), free);
+    }
+
+    #[test]
+    fn an_address_is_kept_in_a_block_that_is_free_and_left_in_one_that_is_not() {
+        let (mut one, mut two) = (Addresses::claim().unwrap(), Addresses::claim().unwrap());
+        let theirs = one.of("ns", "a").unwrap();
+        let other = two.adopt("ns", "a", theirs).unwrap();
+        assert_ne!(other, theirs);
+        assert_eq!(two.of("ns", "a").unwrap(), other);
+        assert_eq!(
+            two.adopt("ns", "a", theirs).unwrap(),
+            other,
+            "the API may not have it yet"
+        );
+        let free = Ipv4Addr::new(127, LAST_BLOCK, 200, 7);
+        assert_eq!(two.adopt("ns", "b", free).unwrap(), free);
+        assert_ne!(one.adopt("ns", "b", free).unwrap(), free, "it is claimed");
+        // A pod for which no address was left.
+        assert_eq!(
+            one.adopt("ns", "c", Ipv4Addr::LOCALHOST).unwrap(),
+            Ipv4Addr::LOCALHOST
+        );
     }
 }

@@ -68,7 +68,7 @@ impl Agent {
         })
     }
 
-    /// The pod's address: the one the API has for it, or the one of its name.
+    /// The pod's address: the one the API has for it if it can be kept, or the one of its name.
     pub(super) fn address(&self, pod: &Pod) -> Ipv4Addr {
         let at = PodRef::of(pod);
         let known = pod
@@ -76,22 +76,15 @@ impl Agent {
             .as_ref()
             .and_then(|status| status.pod_ip.as_deref())
             .and_then(|ip| ip.parse().ok());
-        if let Some(known) = known {
-            self.addresses
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .adopt(&at.namespace, &at.name, known);
-            return known;
-        }
-        self.address_of(&at.namespace, &at.name)
+        self.address_of(&at.namespace, &at.name, known)
     }
 
-    fn address_of(&self, namespace: &str, name: &str) -> Ipv4Addr {
-        let given = self
-            .addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .of(namespace, name);
+    fn address_of(&self, namespace: &str, name: &str, known: Option<Ipv4Addr>) -> Ipv4Addr {
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = match known {
+            Some(known) => addresses.adopt(namespace, name, known),
+            None => addresses.of(namespace, name),
+        };
         given.unwrap_or_else(|error| {
             tracing::error!(pod = name, %error, "no loopback address is left: the pod shares the node's");
             HOST_IP
@@ -161,7 +154,7 @@ impl Agent {
         let mut addresses: BTreeMap<String, Ipv4Addr> = names
             .into_iter()
             .map(|name| {
-                let address = self.address_of(&at.namespace, &name);
+                let address = self.address_of(&at.namespace, &name, None);
                 (name, address)
             })
             .collect();
