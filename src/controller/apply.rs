@@ -84,11 +84,19 @@ impl ApplyError {
         }
     }
 
+    /// Whether it is this object that is refused, and will be until somebody does something about it.
+    pub(super) fn is_of_object(&self) -> bool {
+        match self {
+            Self::NameTaken => true,
+            Self::Call(error) => matches!(error.code(), Some(400 | 409 | 413 | 422)),
+            Self::StillThere | Self::NotTried => false,
+        }
+    }
+
     /// Whether calls for other objects would fail as well: a quota that one exceeds, the next exceeds
     /// too, and a server that does not answer should not be asked a thousand times.
     fn concerns_all(&self) -> bool {
-        let of_object = |error: &CallError| matches!(error.code(), Some(400 | 409 | 413 | 422));
-        matches!(self, Self::Call(error) if !of_object(error))
+        matches!(self, Self::Call(_)) && !self.is_of_object()
     }
 }
 

@@ -4,8 +4,8 @@
 //! the job is going, of which its watch has not told yet) would be made again and again, each time with
 //! success, so that no back-off after errors slows it down.
 //!
-//! Children that the server refuses are tried again after a back-off. Until then whatever happens to the job would have
-//! them tried once more, at two calls for each name that is somebody else's.
+//! Children that are refused for what they are go into a back-off. Without it, whatever happens to the job would
+//! have them tried once more, at two calls for each name that is somebody else's.
 //!
 //! Statuses are written as soon as something is decided. Two operators that see different things (no election
 //! keeps them apart, and the watch of one is dead) would write theirs in turn, as fast as the server takes them.
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::plan::{ChildKind, Plan};
 use crate::retry::backoff;
 
-use super::apply::{ApplyError, ApplyFailure};
+use super::apply::ApplyFailure;
 
 /// Passes in a row that may create without a pause: a job's first, and a few in which it loses some.
 const FREE: u32 = 5;
@@ -92,11 +92,10 @@ impl Refused {
         until.filter(|_| left < wanted)
     }
 
-    /// These could not be made. Of what is still there of a predecessor the watch tells when it is gone.
+    /// These could not be made. What would fail with any object costs one call in each pass, and may be over at any
+    /// time; of what is still there of a predecessor the watch tells when it is gone.
     pub(super) fn add(&mut self, failures: &[ApplyFailure]) {
-        let refused = failures
-            .iter()
-            .filter(|f| f.creating && !matches!(f.problem, ApplyError::StillThere));
+        let refused = failures.iter().filter(|f| f.creating && f.problem.is_of_object());
         self.names.extend(refused.map(|f| (f.kind, f.name.clone())));
     }
 
@@ -148,6 +147,7 @@ mod tests {
     use k8s_openapi::api::core::v1::{Pod, Service};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+    use super::super::apply::ApplyError;
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -228,6 +228,7 @@ mod tests {
         refused.add(&[
             failure("a", ApplyError::NameTaken),
             failure("b", ApplyError::StillThere),
+            failure("c", ApplyError::NotTried),
         ]);
         let due = Instant::now() + Duration::from_secs(8);
         refused.until(due);
@@ -240,7 +241,7 @@ mod tests {
         assert!(refused.is_waiting());
         refused.add(&[ApplyFailure {
             kind: ChildKind::Pod,
-            ..failure("a", ApplyError::NotTried)
+            ..failure("a", ApplyError::NameTaken)
         }]);
         tokio::time::sleep(Duration::from_secs(4)).await;
         assert_eq!(held(&mut refused, 1), (Some(due), "bc".to_owned()));
