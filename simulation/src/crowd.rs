@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
-use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -13,7 +11,6 @@ use crate::calm::{Help, settle, stay};
 use crate::fault::Fault;
 use crate::invariants::{Violation, rest::Rest};
 use crate::kubelet::Fate;
-use crate::wire::{path, send};
 use crate::world::{SMALL, World, on_paused_clock, train};
 
 /// How long each call takes before it takes effect, and as long again for its answer, in milliseconds.
@@ -114,9 +111,7 @@ impl<F: FnMut(&Phase)> Crowd<F> {
 
     async fn make_half(&mut self) {
         for name in &self.names {
-            let job = train(name, &SMALL);
-            let (code, why) = send(&self.world.cluster, Method::POST, &path("mxjobs", ""), &job).await;
-            assert_eq!(code, 201, "{why}");
+            self.world.create(train(name, &SMALL)).await;
         }
         self.half.notified().await;
         self.world.kill().await;
@@ -156,11 +151,8 @@ impl<F: FnMut(&Phase)> Crowd<F> {
     }
 
     async fn delete(&mut self) {
-        let background = json!({"propagationPolicy": "Background"});
         for name in &self.names {
-            let path = path("mxjobs", name);
-            let (code, why) = send(&self.world.cluster, Method::DELETE, &path, &background).await;
-            assert_eq!(code, 200, "{why}");
+            self.world.delete(name).await;
         }
         let took = self.calm().await;
         self.over("all are deleted", took);
