@@ -56,7 +56,7 @@ test-tensorflow: build ## Train the examples of TensorFlow, also while a worker 
 .PHONY: sim
 sim: toolchain ## Simulate: SEEDS=100000 of them, SEED=123 one again and smaller, CROWD=10000 jobs at once, none of these: every fault at every call
 	@cargo build --quiet --release --package training-job-simulation
-	@target/release/sim $(if $(SEED),seed $(SEED),$(if $(SEEDS),seeds $(SEEDS) --from $(or $(FROM),1),$(if $(CROWD),crowd $(CROWD),exhaustive)))
+	@target/release/sim $(or $(if $(SEED),seed $(SEED)),$(if $(SEEDS),seeds $(SEEDS) --from $(or $(FROM),1)),$(if $(CROWD),crowd $(CROWD)),exhaustive)
 
 # The instrumented build lies beside the others. Without a sanitizer, which looks for what safe Rust has not,
 # the usual toolchain does.
