@@ -132,30 +132,21 @@
 pub mod admission;
 pub mod api;
 pub mod controller;
-mod field_path;
-mod job;
-pub mod observed;
+pub mod job;
 pub mod plan;
 pub mod render;
-mod replicas;
-mod retry;
-mod topology;
 pub mod validate;
-mod version;
-mod watch;
 
-#[cfg(feature = "local")]
-pub mod local;
-#[cfg(feature = "memory")]
-pub mod memory;
 #[cfg(feature = "process")]
 pub mod process;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 pub use controller::{Metrics, Operator, Options};
-pub use job::{Framework, Milestone, RoleKind, TrainingJob};
+#[doc(inline)]
+pub use job::{
+    FieldError, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, RoleKind,
+    RoleReplicas, Rule, Settings, Topology, TrainingJob, any_replica, roles_named,
+};
 pub use plan::{Plan, plan};
-pub use replicas::{Outcome, ReplicaState, Replicas, RoleReplicas};
-pub use topology::{Replica, Role, Topology};
-pub use validate::{FieldError, FieldErrors, Settings, ValidJob, validate};
+pub use validate::{ValidJob, validate};

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::job::TrainingJob;
+use crate::job::{Settings, TrainingJob};
 use crate::render::{self, text};
-use crate::validate::{Settings, validate};
+use crate::validate::validate;
 
 /// The owner's UID in renders of jobs that no API server has seen.
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";

@@ -62,8 +62,8 @@ for area in ${*:-plan mxnet apply cache watch validate}; do
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	watch)
-		watch='src/{watch/mod,watch/lines,retry,version,observed,controller/pace,controller/report,controller/child,controller/stored,controller/operator,controller/events,controller/shared}.rs'
-		mutants watch "$watch" '-p training-job' '' --lib
+		watch='{crates/kube-follow/src/{watch,watch/lines,retry,version},src/plan/observed,src/controller/{pace,report,child,stored,operator,events,shared}}.rs'
+		mutants watch "$watch" '-p training-job -p kube-follow' '' --lib
 		mutants watch "$watch" '-p training-job-mxnet' --iterate --test=life --test=controller
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice
 		;;

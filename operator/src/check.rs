@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use serde_json::Value;
+use training_job::FieldError;
 use training_job::validate::mend::{is_echo, mend};
-use training_job::validate::{FieldError, schema};
+use training_job::validate::schema;
 
 use crate::exit::Failure;
 use crate::finding::{Finding, Severity};

@@ -8,10 +8,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaPropsOrBool,
 };
 use kube::api::ApiResource;
+use local_node::{EnvAdjust, Jobs};
 use serde_json::Value;
-use training_job::local::{Environment, Jobs, LocalPod};
+use training_job::FieldErrors;
 use training_job::process::Kinds;
-use training_job::validate::{FieldErrors, warnings};
+use training_job::render::warnings;
 use training_job::{Framework, Settings, TrainingJob, admission, render, validate};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
@@ -41,11 +42,11 @@ pub(crate) struct Kind {
     /// Adds it to the kinds of an operator on a cluster.
     add: fn(Kinds) -> Kinds,
     /// Adds it to the kinds of a local run.
-    pub(crate) add_local: fn(Jobs) -> Jobs,
+    pub(crate) add_local: fn(Jobs, EnvAdjust) -> Jobs,
     /// Its names and roles.
     pub(crate) framework: Framework,
     /// What its replicas need to be told when they run as local processes.
-    pub(crate) adjust_local: fn(&LocalPod, &mut Environment),
+    pub(crate) adjust_local: EnvAdjust,
 }
 
 /// Why an object is no valid job.
@@ -64,11 +65,15 @@ pub(crate) fn for_clusters() -> Kinds {
 
 /// All kinds.
 pub(crate) fn kinds() -> Vec<Kind> {
-    vec![Kind::of::<MXJob>(), Kind::of::<TFJob>(), Kind::of::<XGBoostJob>()]
+    vec![
+        Kind::of::<MXJob>(training_job_mxnet::adjust_local),
+        Kind::of::<TFJob>(training_job_tensorflow::adjust_local),
+        Kind::of::<XGBoostJob>(|_, _| {}),
+    ]
 }
 
 impl Kind {
-    fn of<J: TrainingJob>() -> Self {
+    fn of<J: TrainingJob>(adjust_local: EnvAdjust) -> Self {
         Self {
             schemas: OnceLock::new(),
             definition: LazyLock::new(admission::definition::<J>),
@@ -77,9 +82,9 @@ impl Kind {
             render: render_all::<J>,
             explain: explain::life::<J>,
             add: Kinds::with::<J>,
-            add_local: Jobs::kind::<J>,
+            add_local: Jobs::kind_adjusted::<J>,
             framework: J::FRAMEWORK,
-            adjust_local: J::adjust_local,
+            adjust_local,
             resource: ApiResource::erase::<J>(&()),
         }
     }
@@ -230,7 +235,7 @@ mod tests {
         #[test]
         fn a_mended_object_is_readable(changes in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..4)) {
             static KIND: OnceLock<Kind> = OnceLock::new();
-            let kind = KIND.get_or_init(Kind::of::<MXJob>);
+            let kind = KIND.get_or_init(|| Kind::of::<MXJob>(|_, _| {}));
             let schema = kind.schema("kubeflow.org/v1").unwrap();
             let mut object = case();
             for (at, value) in changes {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use training_job::local::{LogLine, NodeConfig, Prepared};
+use local_node::{LogLine, NodeConfig, Prepared};
 
 use crate::kinds::Kind;
 

@@ -3,8 +3,8 @@
 use std::fmt::{Display, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kube_memory::{Change, Object};
 use tokio::time::Instant;
-use training_job::memory::{Change, Object};
 
 use crate::job::{self, Json};
 use crate::random::Hash;

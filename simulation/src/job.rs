@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube_memory::Object;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use training_job::api::labels;
-use training_job::memory::Object;
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;

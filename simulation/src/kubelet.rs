@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
+use kube_memory::{Action, Cluster, Object};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
-use training_job::memory::{Action, Cluster, Object};
 
 use crate::{job, wire};
 

@@ -14,11 +14,11 @@ use http::{Request, Response, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use kube::client::Body;
+use kube_memory::{Cluster, Endpoint};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use tower::Service;
-use training_job::memory::{Cluster, Endpoint};
 
 use crate::call::{Call, Cause};
 use crate::fault::Fault;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
+use kube_memory::Versions;
 use serde_json::Value;
 use tokio::time::Instant;
-use training_job::memory::Versions;
 
 use crate::calm::{Help, settle, stay};
 use crate::fault::{Fault, Site};

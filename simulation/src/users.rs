@@ -1,8 +1,8 @@
 //! Users, and whoever else does things to a cluster: what they do is data, so that it can be taken away.
 
 use http::Method;
+use kube_memory::Cluster;
 use serde_json::{Value, json};
-use training_job::memory::Cluster;
 
 use crate::job::{self, Kind};
 use crate::random::Random;

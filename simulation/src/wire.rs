@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
+use kube_memory::Cluster;
 use serde_json::Value;
 use tower::Service;
-use training_job::memory::Cluster;
 
 /// A request with this body, of which a patch is to be merged.
 ///

@@ -5,7 +5,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 
-use super::{Rule, add, cel};
+use super::add;
+use crate::job::Rule;
+use crate::job::rule as cel;
 
 /// Replaces the enumerations and bounds at and below `schema`, which is at `path`, but for those in pod
 /// templates.

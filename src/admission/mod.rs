@@ -13,19 +13,17 @@
 //! changes with each write of its status, by a look at the old one.
 
 mod bounds;
-mod cel;
 mod manifest;
 mod roles;
 mod template;
 
-pub use cel::Rule;
 pub use manifest::manifest;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 
-use crate::job::{Framework, TrainingJob};
+use crate::job::{Framework, Rule, TrainingJob};
 
 /// The most roles that a job can name. Less than this and a job with unknown roles would be told of their
 /// number, and not of their names.
@@ -83,16 +81,4 @@ fn add(schema: &mut JSONSchemaProps, rule: Rule) {
 
 fn role_names(framework: &Framework) -> Vec<&'static str> {
     framework.roles.iter().map(|role| role.name).collect()
-}
-
-/// In CEL, of the spec: whether any of these roles has a replica.
-pub fn any_replica(framework: &Framework, roles: &[&str]) -> String {
-    let (specs, known) = (framework.specs_field, cel::lower_list(roles));
-    format!("self.{specs}.exists(k, k.lowerAscii() in {known} && self.{specs}[k].?replicas.orValue(1) != 0)")
-}
-
-/// In CEL, of the spec: how many of these roles it names.
-pub fn roles_named(framework: &Framework, roles: &[&str]) -> String {
-    let (specs, known) = (framework.specs_field, cel::lower_list(roles));
-    format!("self.{specs}.filter(k, k.lowerAscii() in {known}).size()")
 }

@@ -3,9 +3,11 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use crate::job::Framework;
-use crate::validate::names::{DNS_1035, LABEL_MAX};
+use kube_syntax::names::{DNS_1035, LABEL_MAX};
 
-use super::{Rule, add, cel, role_names};
+use super::{add, role_names};
+use crate::job::Rule;
+use crate::job::rule as cel;
 
 /// The most characters of an object's name: the API server's own bound.
 const NAME_MAX: i64 = 253;

@@ -6,9 +6,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use crate::api::schema::MAX_CONTAINERS;
 use crate::job::Framework;
-use crate::validate::names::DNS_1123;
+use kube_syntax::names::DNS_1123;
 
-use super::{Rule, add, cel};
+use super::add;
+use crate::job::Rule;
+use crate::job::rule as cel;
 
 /// Longer names are refused in the API server's words.
 const LONGEST_NAME: i64 = 128;

@@ -7,16 +7,15 @@
 pub mod labels;
 mod policy;
 mod replica;
+mod run_policy;
 pub mod schema;
 mod status;
 mod variable;
 
-pub use policy::{CleanPodPolicy, RestartPolicy, RestartScope, SuccessPolicy};
-pub use replica::{ReplicaSpec, ReplicaSpecs};
+pub use policy::{CleanPodPolicy, RestartPolicy, RestartScope, SuccessPolicy, Word};
+pub use replica::{MAX_REPLICAS, ReplicaSpec, ReplicaSpecs};
 pub use run_policy::{RunPolicy, SchedulingPolicy};
 pub use status::{
     ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
 };
 pub use variable::variable;
-
-mod run_policy;

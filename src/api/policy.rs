@@ -5,7 +5,14 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::validate::FieldErrors;
+/// A policy: one of the words that the API knows, or any other word that a stored object may have.
+pub trait Word {
+    /// The words that the API knows.
+    const WORDS: &'static [&'static str];
+
+    /// The word, if the API does not know it. An empty one counts as unset.
+    fn unknown(&self) -> Option<&str>;
+}
 
 /// Declares an enum of known words plus `Other` for anything else a cluster may hold, so that a
 /// misspelt policy is a validation error with its path and not an object that cannot be read.
@@ -31,14 +38,16 @@ macro_rules! words {
                     Self::Other(word) => word,
                 }
             }
+        }
 
-            /// Adds an error if the word at `path` is one that the API does not know. Go clients send "" for an
-            /// unset one.
-            pub fn check(word: Option<&Self>, path: &str, errors: &mut FieldErrors) {
-                if let Some(Self::Other(unknown)) = word
-                    && !unknown.is_empty()
-                {
-                    errors.unknown_word(path, unknown, Self::WORDS);
+        impl Word for $name {
+            const WORDS: &'static [&'static str] = Self::WORDS;
+
+            fn unknown(&self) -> Option<&str> {
+                match self {
+                    // Go clients send "" for an unset policy.
+                    Self::Other(word) if !word.is_empty() => Some(word),
+                    _ => None,
                 }
             }
         }

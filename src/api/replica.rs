@@ -13,13 +13,16 @@ use super::schema;
 /// drops it), is kept so that it can be reported.
 pub type ReplicaSpecs = BTreeMap<String, Option<ReplicaSpec>>;
 
+/// The most replicas a role may have.
+pub const MAX_REPLICAS: i32 = 10_000;
+
 /// The replicas of one role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaSpec {
     /// How many; 1 if unset. 0 means that the role is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 10000))]
+    #[schemars(range(min = 0, max = MAX_REPLICAS))]
     pub replicas: Option<i32>,
 
     /// The pod that each replica gets.

@@ -12,9 +12,9 @@ use kube::{Api, Client, Resource};
 use tokio::sync::Semaphore;
 
 use crate::api::labels;
-use crate::observed::{PodRecord, ServiceRecord};
+use crate::plan::observed::{PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Deletion, Plan};
-use crate::retry::{CallError, CallTimeout};
+use kube_follow::{CallError, CallTimeout};
 
 use super::children::{Children, OwnerRef, Tracked, controller};
 use super::seen::Seen;

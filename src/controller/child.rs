@@ -11,7 +11,7 @@ use kube::Resource;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::observed::{Observed, Phase, PodRecord, ServiceRecord};
+use crate::plan::observed::{Observed, Phase, PodRecord, ServiceRecord};
 
 use super::clock::Clock;
 

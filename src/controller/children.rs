@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::observed::{Observed, PodRecord, ServiceRecord};
-use crate::version::Version;
+use crate::plan::observed::{Observed, PodRecord, ServiceRecord};
+use kube_follow::Version;
 
 use super::child::Child;
 use super::clock::Clock;

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::children::Children;
 use super::clock::SystemClock;
 use super::seen::Seen;
-use crate::observed::{Phase, PodRecord};
-use crate::version::Version;
+use crate::plan::observed::{Phase, PodRecord};
+use kube_follow::Version;
 
 type Pod = Seen<PodRecord>;
 
@@ -131,7 +131,7 @@ fn a_list_does_not_take_back_a_newer_answer() {
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
     names(&mut children, 20, &[in_phase("a", "1", "j", 15, "Running")]);
     let phase = children.observe("ns", "j").pods["a"].phase;
-    assert_eq!(phase, crate::observed::Phase::Succeeded);
+    assert_eq!(phase, crate::plan::observed::Phase::Succeeded);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
     names(&mut children, 1025, &[in_phase("a", "1", "j", 15, "Running")]);
     let phase = children.observe("ns", "j").pods["a"].phase;
-    assert_eq!(phase, crate::observed::Phase::Running);
+    assert_eq!(phase, crate::plan::observed::Phase::Running);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn older_events_are_passed_over() {
     assert!(children.applied::<PodRecord>(&pod("a", "1", "j", 11)).is_empty());
     assert_eq!(
         children.observe("ns", "j").pods["a"].phase,
-        crate::observed::Phase::Failed
+        crate::plan::observed::Phase::Failed
     );
 }
 

@@ -4,8 +4,8 @@ use kube::api::ListParams;
 use kube::{Api, Resource};
 
 use crate::job::TrainingJob;
-use crate::retry::CallError;
-use crate::version::Version;
+use kube_follow::CallError;
+use kube_follow::Version;
 
 use super::lists::ObjectName;
 use super::shared::Shared;

@@ -11,7 +11,7 @@ use kube::{Client, Resource};
 use crate::api::FailureRecord;
 use crate::job::TrainingJob;
 use crate::plan::{ChildKind, PlannedEvent};
-use crate::retry::{CallError, CallTimeout};
+use kube_follow::{CallError, CallTimeout};
 
 use super::apply::{Applied, ApplyError, noun};
 use super::stored::Stored;
@@ -200,7 +200,7 @@ pub(super) fn of_failures(applied: &Applied) -> Vec<PlannedEvent> {
 mod tests {
     use super::super::apply::ApplyFailure;
     use super::*;
-    use crate::retry::CallError;
+    use kube_follow::CallError;
 
     fn event(message: &str) -> PlannedEvent {
         PlannedEvent {

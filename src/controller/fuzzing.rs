@@ -9,10 +9,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::api::JobStatus;
+use crate::job::Settings;
 use crate::job::TrainingJob;
-use crate::observed::{Observed, PodRecord, ServiceRecord};
 use crate::plan::Plan;
-use crate::validate::Settings;
+use crate::plan::observed::{Observed, PodRecord, ServiceRecord};
 
 use super::operator::{Operator, Options};
 use super::reconcile::{Kind, KindOf};

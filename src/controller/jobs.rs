@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube::Resource;
 
 use crate::job::TrainingJob;
-use crate::version::Version;
+use kube_follow::Version;
 
 use super::lists::{Lists, ObjectName, Sent};
 use super::stored::Stored;

@@ -8,10 +8,9 @@ use super::jobs::{Found, Jobs};
 use super::lists::Sent;
 use super::stored::Stored;
 use super::toy::{ASKED, ToyJob, job};
-use crate::observed::Observed;
-use crate::validate::Settings;
-use crate::version::Version;
-use crate::watch::Told;
+use crate::job::Settings;
+use crate::plan::observed::Observed;
+use kube_follow::Version;
 
 fn listed(jobs: impl IntoIterator<Item = Stored<ToyJob>>) -> Jobs<ToyJob> {
     let mut all = Jobs::default();

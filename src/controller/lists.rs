@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::version::Version;
+use kube_follow::Version;
 
 /// An object's namespace and name.
 pub(super) type ObjectName = (String, String);

@@ -12,11 +12,11 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::api::labels;
+use crate::job::Settings;
 use crate::job::TrainingJob;
-use crate::observed::{PodRecord, ServiceRecord};
-use crate::retry::CallTimeout;
-use crate::validate::Settings;
-use crate::watch::{Event, SILENCE};
+use crate::plan::observed::{PodRecord, ServiceRecord};
+use kube_follow::CallTimeout;
+use kube_follow::{Event, SILENCE};
 
 use super::children::{Children, OwnerRef, Tracked};
 use super::clock::{Clock, SystemClock};
@@ -176,22 +176,22 @@ impl Operator {
         let take = |event: Event<Seen<C>>| {
             let mut children = self.shared.children();
             let concerned: Vec<OwnerRef> = match event {
-                Event::ListBegins => {
+                Event::ListStarted => {
                     children.list_begins::<C>();
                     Vec::new()
                 }
-                Event::Page(version) => {
+                Event::ListPage(version) => {
                     children.page::<C>(version);
                     Vec::new()
                 }
                 Event::Listed(object) => children.listed::<C>(&object),
-                Event::ListEnds => {
+                Event::ListDone => {
                     listed.send_replace(true);
                     children.list_ends::<C>()
                 }
                 Event::Applied(object) => children.applied::<C>(&object),
                 Event::Deleted(object) => children.deleted::<C>(&object).into_iter().collect(),
-                Event::Passed(version) => {
+                Event::Bookmark(version) => {
                     children.passed::<C>(version);
                     Vec::new()
                 }
@@ -210,7 +210,8 @@ impl Operator {
                 }
             }
         };
-        self.shared.watch(Some(selector), take).await;
+        let parse = |text: &str| serde_json::from_str(text);
+        self.shared.watch(Some(selector), parse, take).await;
     }
 
     async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::plan::{ChildKind, Plan};
-use crate::retry::backoff;
+use kube_follow::backoff;
 
 use super::apply::ApplyFailure;
 

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
-use crate::observed::Observed;
+use crate::plan::observed::Observed;
 use crate::plan::{Plan, PlannedEvent};
-use crate::retry::{CallError, backoff, millis};
-use crate::watch::Event;
+use kube_follow::Event;
+use kube_follow::{CallError, backoff, millis};
 
 use super::apply::{self, Applied, Applier, ApplyError};
 use super::doubt::{self, Doubt};
@@ -126,8 +126,8 @@ impl<J: TrainingJob> KindOf<J> {
     /// Takes what the watch tells.
     pub(super) fn take(&self, shared: &Shared, event: Event<Stored<J>>, listed: &watch::Sender<bool>) {
         match event {
-            Event::ListBegins => self.jobs().list_begins(),
-            Event::Page(version) => self.jobs().page(version),
+            Event::ListStarted => self.jobs().list_begins(),
+            Event::ListPage(version) => self.jobs().page(version),
             // The server names everything; an empty name in a path would mean all objects.
             Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
             Event::Listed(job) => {
@@ -138,7 +138,7 @@ impl<J: TrainingJob> KindOf<J> {
                     .for_each(|uid| self.forget(shared, &key.namespace, uid));
                 shared.queue.add(key);
             }
-            Event::ListEnds => {
+            Event::ListDone => {
                 let gone = self.jobs().list_ends();
                 gone.iter()
                     .for_each(|((namespace, _), uid)| self.forget(shared, namespace, uid));
@@ -156,7 +156,7 @@ impl<J: TrainingJob> KindOf<J> {
                 let uid = self.jobs().deleted(&job);
                 self.forget(shared, &super::jobs::name(&job).0, &uid);
             }
-            Event::Passed(version) => self.jobs().passed(version),
+            Event::Bookmark(version) => self.jobs().passed(version),
             Event::Failed => {}
         }
     }
@@ -435,7 +435,7 @@ impl<J: TrainingJob> Kind for KindOf<J> {
     fn watch<'a>(&'a self, shared: &'a Shared, listed: watch::Sender<bool>) -> Boxed<'a> {
         Box::pin(async move {
             shared
-                .watch(None, |event| self.take(shared, event, &listed))
+                .watch(None, Stored::read, |event| self.take(shared, event, &listed))
                 .await;
         })
     }

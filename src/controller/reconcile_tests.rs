@@ -13,8 +13,8 @@ use super::memory::Memory;
 use super::operator::{Operator, Options};
 use super::reconcile::{Kind, KindOf};
 use super::toy::{ToyJob, job};
-use crate::observed::ServiceRecord;
-use crate::watch::Event;
+use crate::plan::observed::ServiceRecord;
+use kube_follow::Event;
 
 /// A kind of jobs, what it shares with others, and whether its first list is in.
 struct Bench {
@@ -53,12 +53,12 @@ impl Bench {
 
 #[tokio::test]
 async fn what_is_remembered_of_a_job_goes_with_it() {
-    let lists = |job| vec![Event::ListBegins, Event::Listed(job), Event::ListEnds];
+    let lists = |job| vec![Event::ListStarted, Event::Listed(job), Event::ListDone];
     let ends = [
         vec![Event::Deleted(job("a", 7))],
         vec![Event::Applied(job("b", 7))],
         lists(job("b", 7)),
-        vec![Event::ListBegins, Event::ListEnds],
+        vec![Event::ListStarted, Event::ListDone],
     ];
     for (number, end) in ends.into_iter().enumerate() {
         let bench = Bench::new();

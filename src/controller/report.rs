@@ -8,8 +8,7 @@ use tokio::time::Instant;
 
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
-use crate::retry::{CallError, CallTimeout};
-use crate::watch::Told;
+use kube_follow::{CallError, CallTimeout};
 
 use super::stored::Stored;
 

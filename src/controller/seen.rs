@@ -11,7 +11,6 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::api::labels;
-use crate::watch::Told;
 
 use super::child::Child;
 
@@ -139,8 +138,6 @@ impl<C: Child> Seen<C> {
     }
 }
 
-impl<C: Child> Told for Seen<C> {}
-
 impl<C: Child> Resource for Seen<C> {
     type DynamicType = ();
     type Scope = NamespaceResourceScope;
@@ -175,7 +172,7 @@ mod tests {
     use kube::Resource;
 
     use crate::api::labels;
-    use crate::observed::{Phase, PodRecord, ServiceRecord};
+    use crate::plan::observed::{Phase, PodRecord, ServiceRecord};
 
     use super::Seen;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use kube::{Api, Client, Resource};
 use tokio::sync::Semaphore;
 
-use crate::retry::CallTimeout;
-use crate::validate::Settings;
-use crate::watch::{self as watching, Event, Source, Told};
+use crate::job::Settings;
+use kube_follow::CallTimeout;
+use kube_follow::{Event, Parse, Watch};
 
 use super::children::Children;
 use super::clock::Clock;
@@ -32,35 +32,39 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Watches the objects of a kind for ever, and counts what becomes of the watch.
-    pub(super) async fn watch<K>(&self, labels: Option<String>, mut take: impl FnMut(Event<K>))
-    where
-        K: Told
-            + Resource<Scope = k8s_openapi::NamespaceResourceScope>
+    /// Lists and watches the objects of a kind for ever, and counts what becomes of the watch.
+    pub(super) async fn watch<K>(
+        &self,
+        labels: Option<String>,
+        parse: Parse<K>,
+        mut handle: impl FnMut(Event<K>),
+    ) where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
             + Clone
             + std::fmt::Debug
-            + Send
-            + 'static,
+            + serde::de::DeserializeOwned,
     {
         let resource = K::plural(&());
-        let source = Source {
-            api: self.api::<K>(),
+        let watch = Watch {
             labels,
-            call: self.timeout,
-            silence: self.watch_timeout,
+            call_timeout: self.timeout,
+            silence_timeout: self.watch_timeout,
+            parse,
+            ..Watch::new(self.api::<K>())
         };
-        watching::watch(&source, |event| {
-            match event {
-                Event::Failed => self.metrics.watch_failed(&resource),
-                Event::ListEnds => self.metrics.listed(&resource),
-                _ => {}
-            }
-            if !matches!(event, Event::Failed | Event::ListBegins) {
-                self.metrics.heard(&resource, self.clock.now());
-            }
-            take(event);
-        })
-        .await;
+        watch
+            .run(|event| {
+                match event {
+                    Event::Failed => self.metrics.watch_failed(&resource),
+                    Event::ListDone => self.metrics.listed(&resource),
+                    _ => {}
+                }
+                if !matches!(event, Event::Failed | Event::ListStarted) {
+                    self.metrics.heard(&resource, self.clock.now());
+                }
+                handle(event);
+            })
+            .await;
     }
 
     pub(super) fn children(&self) -> MutexGuard<'_, Children> {

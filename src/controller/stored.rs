@@ -15,11 +15,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
-use crate::job::TrainingJob;
-use crate::observed::Observed;
+use crate::job::{Settings, TrainingJob};
+use crate::plan::observed::Observed;
 use crate::plan::{self, Plan};
-use crate::validate::{Settings, schema, validate, validate_again};
-use crate::watch::Told;
+use crate::validate::{schema, validate, validate_again};
 
 /// A job, or what can be said of an object of its kind that does not decode. One such object must
 /// not hide the others in a list.
@@ -68,17 +67,19 @@ impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
     }
 }
 
-impl<J: TrainingJob> Told for Stored<J> {
-    fn read(text: &str) -> serde_json::Result<Self> {
-        // Nearly all are jobs, and are read without a tree of all that they say.
+impl<J: TrainingJob> Stored<J> {
+    /// Decodes a job from its text.
+    ///
+    /// # Errors
+    /// It is not JSON, or has no metadata that could be decoded.
+    pub(super) fn read(text: &str) -> serde_json::Result<Self> {
+        // Nearly all are jobs, and are decoded without a tree of all their fields first.
         match serde_json::from_str(text) {
             Ok(job) if text.trim_start().starts_with('{') => Ok(Self::of(job)),
             _ => serde_json::from_str(text),
         }
     }
-}
 
-impl<J: TrainingJob> Stored<J> {
     /// A job of which it is not known whether it is valid.
     fn of(job: J) -> Self {
         Self::Job {

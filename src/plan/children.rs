@@ -1,9 +1,9 @@
 //! Pods and services that an active job lacks, or has too many of.
 
 use crate::api::RestartScope;
+use crate::job::Replica;
 use crate::job::TrainingJob;
 use crate::render;
-use crate::topology::Replica;
 
 use super::standing::{RoleStanding, Standing};
 use super::{ChildKind, Deletion, Draft, ledger};

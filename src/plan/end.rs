@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, TrainingJob};
-use crate::observed::{MAX_MESSAGE, PodRecord, last_words};
+use crate::plan::observed::{MAX_MESSAGE, PodRecord, last_words};
 
 use super::children::deletion;
 use super::{ChildKind, Draft, Plan};
@@ -132,7 +132,7 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             let lower = name.to_lowercase();
             let prefix = format!("{}-{lower}-", draft.job.topology.job);
             let runs = |p: &&Arc<PodRecord>| {
-                p.phase == crate::observed::Phase::Running && !p.deleting && p.name.starts_with(&prefix)
+                p.phase == crate::plan::observed::Phase::Running && !p.deleting && p.name.starts_with(&prefix)
             };
             let active = observed.pods.values().filter(runs).count();
             // A pod in which a container was restarted runs, and its replica may be counted as failed.

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{FailureRecord, RestartPolicy};
+use crate::job::Replica;
 use crate::job::TrainingJob;
-use crate::observed::{ContainerRecord, PodRecord, Termination};
-use crate::topology::Replica;
+use crate::plan::observed::{ContainerRecord, PodRecord, Termination};
 
 /// A replica's failure.
 #[derive(Clone, Debug, PartialEq)]

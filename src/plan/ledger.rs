@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::{JobStatus, Recovery, RestartScope};
-use crate::topology::{Replica, Role};
+use crate::job::{Replica, Role};
 
 /// The attempt that a replica's pod must have been made for.
 pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {

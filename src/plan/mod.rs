@@ -16,6 +16,7 @@ mod failure;
 mod invalid;
 mod ledger;
 mod notices;
+pub mod observed;
 mod standing;
 mod suspension;
 mod verdict;
@@ -26,8 +27,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, ReplicaStatus};
 use crate::job::{Milestone, TrainingJob};
-use crate::observed::Observed;
-use crate::replicas::{ReplicaState, Replicas};
+use crate::job::{ReplicaState, Replicas};
+use crate::plan::observed::Observed;
 use crate::validate::ValidJob;
 
 pub use invalid::invalid;

@@ -1,8 +1,8 @@
 //! What the job's author is to know as long as replicas do not run.
 
+use crate::job::Role;
 use crate::job::TrainingJob;
-use crate::observed::{Phase, PodRecord};
-use crate::topology::Role;
+use crate::plan::observed::{Phase, PodRecord};
 
 use super::{Draft, PlannedEvent};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::api::{JobStatus, RestartScope};
 use crate::job::TrainingJob;
-use crate::observed::{Observed, Phase, PodRecord};
-use crate::replicas::{ReplicaState, Replicas};
-use crate::topology::{Replica, Role, Topology};
+use crate::job::{Replica, Role, Topology};
+use crate::job::{ReplicaState, Replicas};
+use crate::plan::observed::{Observed, Phase, PodRecord};
 use crate::validate::ValidJob;
 
 use super::failure::{Cause, Failure};

@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, RestartScope};
+use crate::job::Replica;
 use crate::job::{Milestone, TrainingJob};
-use crate::observed::{MAX_MESSAGE, Phase, last_words};
-use crate::replicas::{Outcome, ReplicaState};
-use crate::topology::Replica;
+use crate::job::{Outcome, ReplicaState};
+use crate::plan::observed::{MAX_MESSAGE, Phase, last_words};
 
 use super::failure::{Failure, Verdict};
 use super::standing::{self, RoleStanding, Standing};

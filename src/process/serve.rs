@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
 use crate::controller::{Metrics, Operator, Options};
-use crate::validate::Settings;
+use crate::job::Settings;
 
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};

@@ -6,6 +6,7 @@
 mod pod;
 mod service;
 pub mod text;
+mod warnings;
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 pub use pod::pod;
 pub use service::service;
+pub use warnings::warnings;
 
 use crate::api::labels;
+use crate::job::Replica;
 use crate::job::TrainingJob;
-use crate::topology::Replica;
 use crate::validate::ValidJob;
 
 /// Everything that a job gets at its start: the services of all replicas, then their pods, in the

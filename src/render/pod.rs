@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, Pod, PodSpec}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{RestartPolicy, labels};
+use crate::job::Replica;
 use crate::job::TrainingJob;
-use crate::topology::Replica;
 use crate::validate::{ValidJob, framework_port};
 
 /// The pod of `replica` in its given attempt (0 for the first).

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::job::Replica;
 use crate::job::TrainingJob;
-use crate::topology::Replica;
 use crate::validate::{ValidJob, framework_port};
 
 /// The headless service of `replica`, with the ports of its framework's container.

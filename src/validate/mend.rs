@@ -3,9 +3,9 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::Value;
 
-use super::errors::{field, item};
 use super::schema::{fits, of_any_key, of_items};
 use crate::api::schema::object_meta;
+use kube_syntax::{field, item};
 
 /// Removes from an object what would keep it from being decoded, and returns the paths of that.
 ///

@@ -3,56 +3,26 @@
 //! [`validate`] is pure and total: any object that decodes gives one of the two. What comes out,
 //! [`ValidJob`], is all that render and plan take, so nothing after this step looks at raw specs.
 
-mod errors;
 pub mod mend;
-pub(crate) mod names;
-mod quantity;
 mod roles;
 pub mod schema;
 mod template;
 mod texts;
-mod warnings;
-mod words;
 
-pub use errors::{FieldError, FieldErrors, field, item};
-pub use quantity::amount;
+use kube_syntax::names;
+pub use kube_syntax::quantity::amount;
+pub use kube_syntax::{field, item};
 pub(crate) use template::framework_port;
-pub use warnings::warnings;
-pub use words::nearest;
 
 use std::time::Duration;
 
 use crate::api::{CleanPodPolicy, RestartScope};
-use crate::field_path::FieldPath;
-use crate::job::TrainingJob;
-use crate::topology::{Replica, Role, Topology};
-
-/// The most replicas a role may have.
-pub const MAX_REPLICAS: i32 = 10_000;
+use crate::job::{FieldErrors, Replica, Role, Settings, Topology, TrainingJob};
+use kube_syntax::FieldPath;
 
 /// The most bytes of `NAME=VALUE` and its final zero that Linux takes for one environment variable.
 /// A container with a longer one can never start.
 pub const MAX_ENV_BYTES: usize = 131_072;
-
-/// The operator's own settings that bear on every job.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What restarts together with a failed replica where the job does not say; the kind of job
-    /// decides if unset.
-    pub restart_scope: Option<RestartScope>,
-    /// How long a success is held while replicas that do not decide still run: the processes of a
-    /// cluster that has done its work end within a moment of each other. Default: one second.
-    pub linger: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            restart_scope: None,
-            linger: Duration::from_secs(1),
-        }
-    }
-}
 
 /// A job that can be rendered and planned.
 #[derive(Clone, Debug)]
@@ -119,7 +89,7 @@ fn check<'a, J: TrainingJob>(
     let mut errors = FieldErrors::default();
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
-    if !names::is_dns1035_label(name) {
+    if names::label_1035(name).is_some() {
         match name {
             "" => errors.push("metadata.name", "it is missing", texts::JOB_NAMES),
             name => errors.bad_job_name("metadata.name", name),

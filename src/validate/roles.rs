@@ -1,11 +1,10 @@
 //! Replica specs → roles.
 
-use crate::api::{ReplicaSpec, RestartPolicy};
-use crate::field_path::FieldPath;
-use crate::job::{RoleKind, TrainingJob};
-use crate::topology::Role;
+use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
+use crate::job::{FieldErrors, Role, RoleKind, TrainingJob};
+use kube_syntax::FieldPath;
 
-use super::{FieldErrors, MAX_REPLICAS, template};
+use super::template;
 
 /// The roles that a job names, in the framework's order, and what is wrong with them.
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {

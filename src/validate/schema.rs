@@ -11,9 +11,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-use super::errors::{FieldErrors, field, item};
-use super::words::nearest;
 use crate::api::schema::object_meta;
+use crate::job::{FieldErrors, nearest};
+use kube_syntax::{field, item};
 
 /// With more known fields than this, naming them all helps nobody.
 const MAX_NAMED: usize = 12;

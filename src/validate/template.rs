@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::field_path::FieldPath;
 use crate::job::TrainingJob;
+use kube_syntax::{FieldPath, names};
 
-use super::quantity::is_quantity;
-use super::{FieldErrors, names};
+use crate::job::FieldErrors;
+use kube_syntax::quantity::is_quantity;
 
 /// Checks a template, and returns the number of the framework's port in it.
 pub(super) fn check<J: TrainingJob>(
@@ -74,13 +74,13 @@ pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &
         let field = path.member(field);
         for (key, value) in map.iter().flatten() {
             let at = field.key(key);
-            if !names::is_qualified_name(key) {
+            if !names::qualified(key).is_empty() {
                 errors.push(
                     at,
                     format!("{key:?} is not a valid key"),
                     "use letters, digits, '-', '_' and '.', at most 63, perhaps behind a DNS name and '/'",
                 );
-            } else if is_label && !names::is_label_value(value) {
+            } else if is_label && names::label_value(value).is_some() {
                 errors.push(
                     at,
                     format!("{value:?} is not a valid label value"),
@@ -92,7 +92,7 @@ pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &
 }
 
 fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut FieldErrors) {
-    if !names::is_dns1123_label(&container.name) {
+    if names::label_1123(&container.name).is_some() {
         errors.bad_container_name(path.member("name"), &container.name);
     }
     if container.image.as_deref().unwrap_or_default().trim().is_empty() {
@@ -100,7 +100,7 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
     }
     let env = path.member("env");
     for (n, variable) in container.env.iter().flatten().enumerate() {
-        if !names::is_env_name(&variable.name) {
+        if names::env_name(&variable.name).is_some() {
             errors.push(
                 env.item(n).member("name"),
                 format!("{:?} is not a valid variable name", variable.name),
@@ -123,7 +123,7 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
         let Some(name) = port.name.as_deref().filter(|name| !name.is_empty()) else {
             continue;
         };
-        if !names::is_port_name(name) {
+        if names::port_name(name).is_some() {
             errors.push(
                 at.member("name"),
                 format!("{name:?} is not a valid port name"),

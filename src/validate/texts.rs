@@ -5,18 +5,10 @@
 
 use std::fmt::Display;
 
-use super::{FieldErrors, nearest};
+use crate::job::FieldErrors;
+use crate::job::errors::one_of;
 
 impl FieldErrors {
-    /// Adds that `word` is none of the `known` ones that the field at `path` may have.
-    pub fn unknown_word(&mut self, path: impl Into<String>, word: &str, known: &[&str]) {
-        let remedy = match known {
-            [only] => format!("use {only}, or leave it out"),
-            _ => one_of(word, known),
-        };
-        self.push(path, format!("{word:?} is not known"), remedy);
-    }
-
     pub(crate) fn too_small(&mut self, path: impl Into<String>, value: impl Display, min: f64) {
         let what = if min == 0.0 { "negative" } else { "too small" };
         self.push(path, format!("{value} is {what}"), format!("use {min} or more"));
@@ -110,11 +102,3 @@ impl FieldErrors {
 /// What a job's name must be.
 pub(super) const JOB_NAMES: &str =
     "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'";
-
-fn one_of(word: &str, known: &[&str]) -> String {
-    let use_one = format!("use one of {}", known.join(", "));
-    match nearest(word, known.iter().copied()) {
-        Some(meant) => format!("did you mean {meant}? {use_one}"),
-        None => use_one,
-    }
-}

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use training_job::api::{ConditionStatus, JobStatus, RestartScope};
-use training_job::observed::{Observed, PodRecord};
+use training_job::plan::observed::{Observed, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, Plan, PlannedEvent};
 use training_job::{Settings, TrainingJob, plan as plan_for, validate};
 
@@ -248,7 +248,7 @@ impl<J: TrainingJob> World<J> {
     /// A pod that runs on a node takes its time to go; any other is gone at once.
     pub fn delete_pod(&mut self, name: &str) {
         let pod = self.pods.get_mut(name).expect("the pod is there");
-        if PodRecord::from(&*pod).phase == training_job::observed::Phase::Running {
+        if PodRecord::from(&*pod).phase == training_job::plan::observed::Phase::Running {
             pod.metadata.deletion_timestamp = Some(Time(self.now));
         } else {
             self.remove_pod(name);
@@ -260,7 +260,7 @@ impl<J: TrainingJob> World<J> {
         let pod = self.pods.remove(name).expect("the pod is there");
         let record = PodRecord::from(&pod);
         let ours = self.deleted_here.remove(&record.uid);
-        if record.phase == training_job::observed::Phase::Succeeded && !ours {
+        if record.phase == training_job::plan::observed::Phase::Succeeded && !ours {
             self.completed.insert(name.to_owned(), record.attempt);
         }
     }

@@ -3,14 +3,14 @@
 // region: names
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
+use local_node::{Environment, LocalPod};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::admission::{Rule, any_replica};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, variable};
-use training_job::local::{Environment, LocalPod};
 use training_job::{
     FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
 };
+use training_job::{Rule, any_replica};
 
 const HEAD: &str = "Head";
 const WORKER: &str = "Worker";
@@ -113,20 +113,20 @@ impl TrainingJob for FarmJob {
         vec![Rule::new(has_head, format!("{}; {}", NO_HEAD.0, NO_HEAD.1)).at("replicaSpecs")]
     }
     // endregion: validation
-
-    // region: local
-    /// On one machine many pods share a port: each listens at its own address.
-    fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
-        environment.set(
-            "FARM_BIND",
-            pod.address.to_string(),
-            "pods share one network here",
-        );
-    }
-    // endregion: local
 }
 
 // region: no-head
 /// What is wrong, and what to do.
 const NO_HEAD: (&str, &str) = ("nobody hands out tasks", "add a Head with 1 replica");
 // endregion: no-head
+
+// region: local
+/// On one machine many pods share a port: each listens at its own address.
+pub(crate) fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
+    environment.set(
+        "FARM_BIND",
+        pod.address.to_string(),
+        "pods share one network here",
+    );
+}
+// endregion: local

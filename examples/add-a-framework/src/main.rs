@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use local_node::Jobs;
 use training_job::admission;
-use training_job::local::{self, Jobs};
 use training_job::process::{self, Flags, Kinds};
 
 use job::FarmJob;
@@ -26,7 +26,9 @@ enum Command {
 fn main() -> ExitCode {
     match Command::parse() {
         Command::Run(flags) => process::main(&flags, Kinds::default().with::<FarmJob>()),
-        Command::Local { file } => local::main(&file, Jobs::default().kind::<FarmJob>()),
+        Command::Local { file } => {
+            local_node::main(&file, Jobs::default().kind_adjusted::<FarmJob>(job::adjust_local))
+        }
         Command::Crd => match admission::manifest(&admission::definition::<FarmJob>()) {
             Ok(manifest) => {
                 print!("{manifest}");

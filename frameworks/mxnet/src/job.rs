@@ -2,13 +2,11 @@
 
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use training_job::admission::{Rule, any_replica};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy};
-#[cfg(feature = "local")]
-use training_job::local::{Environment, LocalPod};
 use training_job::{
     FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
 };
+use training_job::{Rule, any_replica};
 
 use crate::{JobMode, MXJob, definition, environment};
 
@@ -56,7 +54,7 @@ impl TrainingJob for MXJob {
     }
 
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        SuccessPolicy::check(self.spec.success_policy.as_ref(), "spec.successPolicy", errors);
+        errors.check_word("spec.successPolicy", self.spec.success_policy.as_ref());
         let (mode, deciding) = match self.spec.mode() {
             None => {
                 return errors.unknown_word("spec.jobMode", &self.spec.job_mode, &JobMode::WORDS);
@@ -146,27 +144,6 @@ impl TrainingJob for MXJob {
     fn customize(&self, _: &Topology<'_>, _: &Replica<'_>, pod: &mut PodSpec) {
         let named = pod.scheduler_name.take().filter(|name| !name.is_empty());
         pod.scheduler_name = named.or_else(|| self.spec.scheduler_name.clone());
-    }
-
-    /// With `DMLC_USE_KUBERNETES=1` the scheduler listens on every address, and two jobs with one port
-    /// break each other; with 0 it listens on its own. Servers and workers would pick the machine's
-    /// first network, or fail where there is none.
-    #[cfg(feature = "local")]
-    fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
-        if environment.in_pod("DMLC_USE_KUBERNETES") == Some("1") {
-            environment.set(
-                "DMLC_USE_KUBERNETES",
-                "0",
-                "so that the scheduler listens on its own address only",
-            );
-        }
-        if environment.get("DMLC_NODE_HOST").is_none() && environment.get("DMLC_INTERFACE").is_none() {
-            environment.set(
-                "DMLC_NODE_HOST",
-                pod.address.to_string(),
-                "so that others find it at its own address",
-            );
-        }
     }
 
     fn definition() -> CustomResourceDefinition {

@@ -5,6 +5,10 @@
 mod definition;
 mod environment;
 mod job;
+#[cfg(feature = "local")]
+mod local;
 mod spec;
 
+#[cfg(feature = "local")]
+pub use local::adjust_local;
 pub use spec::{JobMode, MXJob, MXJobSpec};

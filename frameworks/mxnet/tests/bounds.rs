@@ -3,8 +3,9 @@
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use training_job::api::MAX_REPLICAS;
 use training_job::api::{CleanPodPolicy, RestartPolicy};
-use training_job::validate::{MAX_ENV_BYTES, MAX_REPLICAS};
+use training_job::validate::MAX_ENV_BYTES;
 use training_job::{Settings, render, validate};
 use training_job_mxnet::MXJob;
 

@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use training_job::validate::warnings;
+use training_job::render::warnings;
 use training_job::{Settings, validate};
 use training_job_mxnet::MXJob;
 

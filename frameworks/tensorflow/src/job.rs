@@ -4,14 +4,12 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::admission::{Rule, any_replica, roles_named};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy};
-#[cfg(feature = "local")]
-use training_job::local::{Environment, LocalPod};
 use training_job::{
     FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, RoleKind, Topology,
     TrainingJob,
 };
+use training_job::{Rule, any_replica, roles_named};
 
 use crate::environment;
 
@@ -113,7 +111,7 @@ impl TrainingJob for TFJob {
     }
 
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        SuccessPolicy::check(self.spec.success_policy.as_ref(), "spec.successPolicy", errors);
+        errors.check_word("spec.successPolicy", self.spec.success_policy.as_ref());
         let is_chief = |role: &&Role<'_>| CHIEFS.contains(&role.name());
         if topology.roles.iter().filter(is_chief).count() > 1 {
             errors.push("spec.tfReplicaSpecs", TWO_CHIEFS[0], TWO_CHIEFS[1]);
@@ -174,12 +172,6 @@ impl TrainingJob for TFJob {
         } else {
             replica.role.name() == WORKER && replica.index == 0
         }
-    }
-
-    /// TensorFlow listens at all addresses of the machine.
-    #[cfg(feature = "local")]
-    fn adjust_local(_: &LocalPod, environment: &mut Environment) {
-        environment.give_own_ports("TF_CONFIG");
     }
 
     /// The Go operator's words for a TFJob, which differ from those for all others.

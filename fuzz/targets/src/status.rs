@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 use training_job::api::JobStatus;
 use training_job::controller::fuzzing::{self, Object};
-use training_job::observed::{Observed, PodRecord, ServiceRecord};
+use training_job::plan::observed::{Observed, PodRecord, ServiceRecord};
 use training_job::plan::{ChildKind, Plan};
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mxnet::MXJob;

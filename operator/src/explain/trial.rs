@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus};
-use training_job::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
+use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
 use training_job::{Plan, Settings, TrainingJob, validate};
 
@@ -160,7 +160,7 @@ impl<J: TrainingJob> Trial<J> {
             self.status = change.status;
         }
         for service in &plan.create_services {
-            let record = training_job::observed::ServiceRecord::from(service);
+            let record = training_job::plan::observed::ServiceRecord::from(service);
             self.made.push((ChildKind::Service, record.name.clone()));
             self.observed
                 .services

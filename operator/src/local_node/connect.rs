@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use kube::Client;
+use local_node::{Unclaimed, claim};
 use tokio::time::sleep;
-use training_job::local::{Unclaimed, claim};
 
 use crate::signals::Signals;
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use futures::pin_mut;
 use kube::Client;
+use local_node::{Bind, Node, NodeConfig, NodeEvent, default_name};
 use tokio::sync::mpsc;
-use training_job::local::{Bind, Node, NodeConfig, NodeEvent, default_name};
 
 use crate::cluster;
 use crate::kinds::kinds;

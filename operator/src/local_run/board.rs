@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
+use local_node::{Run, RunEvent};
 use training_job::api::labels;
-use training_job::local::{Run, RunEvent};
 
 use crate::kinds::Kind;
 

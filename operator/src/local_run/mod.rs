@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::FutureExt;
+use local_node::{Jobs, NodeConfig, Run, RunEvent};
 use tokio::time::{Instant, Interval, sleep_until};
-use training_job::local::{Jobs, NodeConfig, Run, RunEvent};
 
 use crate::kinds::kinds;
 use crate::machine::Machine;
@@ -113,9 +113,9 @@ pub(crate) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
 
 /// Jobs of all kinds, none yet.
 pub(crate) fn jobs() -> Jobs {
-    kinds()
-        .iter()
-        .fold(Jobs::default(), |jobs, kind| (kind.add_local)(jobs))
+    kinds().iter().fold(Jobs::default(), |jobs, kind| {
+        (kind.add_local)(jobs, kind.adjust_local)
+    })
 }
 
 fn workdir(args: &Args) -> PathBuf {

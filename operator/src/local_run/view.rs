@@ -1,7 +1,7 @@
 //! What is shown while jobs run: on a terminal a table that changes below the replicas' lines,
 //! elsewhere plain lines.
 
-use training_job::local::{NodeEvent, Prepared};
+use local_node::{NodeEvent, Prepared};
 
 use crate::machine;
 

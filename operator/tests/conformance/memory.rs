@@ -1,7 +1,7 @@
 //! The in-memory API as the scripts see it.
 
 use kube::Client;
-use training_job::memory::Cluster;
+use kube_memory::Cluster;
 
 use crate::real;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use kube_memory::{Action, Object};
 use serde_json::Value;
-use training_job::memory::{Action, Object};
 
 use super::memory::{JobLife, Version};
 use super::{Check, Moment};

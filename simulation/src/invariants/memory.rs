@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use kube_memory::{Action, Change, Cluster, Object};
 use serde_json::Value;
-use training_job::memory::{Action, Change, Cluster, Object};
 
 use crate::job::{self, Json};
 use crate::kubelet;

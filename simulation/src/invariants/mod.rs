@@ -10,7 +10,7 @@ mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use training_job::memory::{Change, Cluster, View};
+use kube_memory::{Change, Cluster, View};
 
 use crate::call::Cause;
 use crate::history::History;

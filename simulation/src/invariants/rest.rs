@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use kube_memory::Cluster;
 use serde_json::Value;
-use training_job::memory::Cluster;
 
 use crate::job;
 use crate::kubelet;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use kube_memory::{Cluster, Description};
 use serde_json::{Value, json};
-use training_job::memory::{Cluster, Description};
 
 use super::rest::Rest;
 use super::{Monitor, Patience};

@@ -5,7 +5,7 @@ use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
 use training_job_simulation::world::{SMALL, Setup, World, train, with};
 
 use crate::stage::{edit, ends_well, everywhere, made, rest, restart, success, told, worker, writes};
-use training_job::memory::Versions;
+use kube_memory::Versions;
 use training_job_simulation::invariants::Patience;
 
 /// All connections break, and for seconds there is nobody to connect to; with its history the server has lost what

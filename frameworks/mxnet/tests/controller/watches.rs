@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use training_job::memory::Versions;
+use kube_memory::Versions;
 use training_job_simulation::fault::Fault::{Lost, Refused, Slow};
 use training_job_simulation::kubelet::Fate::{self, Runs, Succeeds};
 use training_job_simulation::world::{SMALL, World, train, with};

@@ -1,6 +1,6 @@
 //! The root cause of a failure, in the status.
 
-use training_job::observed::MAX_MESSAGE;
+use training_job::plan::observed::MAX_MESSAGE;
 
 use crate::world::{Stories, World};
 

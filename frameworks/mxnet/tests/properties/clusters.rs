@@ -9,7 +9,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::{of, weighted};
 use proptest::prelude::*;
 use training_job::api::{ConditionStatus, FailureRecord, JobCondition, JobStatus, Recovery};
-use training_job::observed::{ContainerRecord, Observed, Phase, PodRecord, ServiceRecord, Termination};
+use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, ServiceRecord, Termination};
 
 const ROLES: [&str; 6] = [
     "Scheduler",

@@ -17,7 +17,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
 use training_job::api::JobStatus;
-use training_job::observed::{Observed, Phase, PodRecord, ServiceRecord};
+use training_job::plan::observed::{Observed, Phase, PodRecord, ServiceRecord};
 use training_job::plan::{self, ChildKind, Plan};
 use training_job::{Settings, TrainingJob, plan as plan_for, render, validate};
 use training_job_mxnet::MXJob;

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use training_job::controller::fuzzing::Key;
-use training_job::observed::{Observed, Phase, PodRecord};
+use training_job::plan::observed::{Observed, Phase, PodRecord};
 
 use super::script::{Answer, Ending, Question};
 use super::told::{Pod, Service};

@@ -9,7 +9,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use training_job::api::labels;
-use training_job::observed::{PodRecord, ServiceRecord};
+use training_job::plan::observed::{PodRecord, ServiceRecord};
 
 /// An object with a status.
 #[derive(Clone, Debug, Deserialize)]

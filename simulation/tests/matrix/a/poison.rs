@@ -8,9 +8,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use kube::{CustomResourceExt, Resource};
+use kube_memory::Description;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
-use training_job::memory::Description;
 use training_job::{Framework, Operator, Outcome, Replica, Replicas, RoleKind, Topology, TrainingJob};
 use training_job_mxnet::MXJob;
 use training_job_simulation::kubelet::Fate::Succeeds;

@@ -1,0 +1,213 @@
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::client::Body;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::retry::CallTimeout;
+use crate::watch::{SILENCE, Watch};
+
+/// What a server answers: a code, and lines with the seconds before each. So many seconds later the answer ends, if it does.
+#[derive(Clone)]
+struct Reply {
+    code: u16,
+    lines: Vec<(u64, String)>,
+    ends: Option<u64>,
+}
+
+impl Reply {
+    fn once(code: u16, body: &Value) -> Self {
+        let lines = vec![(0, body.to_string())];
+        Self {
+            code,
+            lines,
+            ends: Some(0),
+        }
+    }
+
+    fn list(version: &str, more: &str) -> Self {
+        let metadata = json!({"resourceVersion": version, "continue": more});
+        Self::once(
+            200,
+            &json!({"kind": "ConfigMapList", "metadata": metadata, "items": []}),
+        )
+    }
+
+    fn refusal(code: u16, details: &Value) -> Self {
+        Self::once(code, &status(code, details))
+    }
+
+    fn watch(lines: Vec<(u64, Value)>, ends: Option<u64>) -> Self {
+        let lines = lines.into_iter().map(|(wait, line)| (wait, format!("{line}\n")));
+        Self {
+            code: 200,
+            lines: lines.collect(),
+            ends,
+        }
+    }
+}
+
+fn status(code: u16, details: &Value) -> Value {
+    json!({"kind": "Status", "status": "Failure", "code": code, "reason": "", "message": "", "details": details})
+}
+
+fn bookmark(version: &str) -> Value {
+    json!({"type": "BOOKMARK", "object": {"kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": {"resourceVersion": version}}})
+}
+
+/// Watches what a server tells that answers so, and nothing after that, for half a day. Returns the requests, each with the
+/// seconds that had passed.
+async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) -> Vec<(u64, String)> {
+    let begun = Instant::now();
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let (log, replies) = (made.clone(), Mutex::new(VecDeque::from(replies)));
+    let server = tower::service_fn(move |request: Request<Body>| {
+        let asked = (begun.elapsed().as_secs(), request.uri().to_string());
+        log.lock().unwrap().push(asked);
+        let reply = replies.lock().unwrap().pop_front();
+        async move {
+            let Some(reply) = reply else {
+                return std::future::pending().await;
+            };
+            let frames = stream::iter(reply.lines).then(|(wait, line)| async move {
+                sleep(Duration::from_secs(wait)).await;
+                Ok::<_, io::Error>(Frame::data(Bytes::from(line)))
+            });
+            let end = stream::once(async move {
+                match reply.ends {
+                    Some(seconds) => sleep(Duration::from_secs(seconds)).await,
+                    None => std::future::pending().await,
+                }
+                Ok(Frame::data(Bytes::new()))
+            });
+            let body = StreamBody::new(frames.chain(end).boxed());
+            Ok::<_, io::Error>(Response::builder().status(reply.code).body(body).unwrap())
+        }
+    });
+    let watch = Watch {
+        labels: labels.map(str::to_owned),
+        call_timeout: CallTimeout(Duration::from_secs(100_000)),
+        silence_timeout: silence,
+        ..Watch::new(Api::<ConfigMap>::namespaced(Client::new(server, "ns"), "ns"))
+    };
+    let _ = timeout(Duration::from_secs(43_200), watch.run(|_| {})).await;
+    made.lock().unwrap().clone()
+}
+
+/// The verbs alone, with the seconds.
+async fn verbs(replies: Vec<Reply>) -> Vec<(u64, &'static str)> {
+    let made = requests(None, SILENCE, replies).await;
+    let verb = |uri: String| {
+        if uri.contains("watch=true") {
+            "watch"
+        } else {
+            "list"
+        }
+    };
+    made.into_iter().map(|(at, uri)| (at, verb(uri))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_asks_for_pages_then_for_what_comes_after_them() {
+    let replies = vec![
+        Reply::list("7", "next"),
+        Reply::list("8", ""),
+        Reply::watch(vec![(5, bookmark("9"))], Some(0)),
+    ];
+    for (silence, seconds) in [(130_000, 120), (8_000, 6), (500, 1)] {
+        let made = requests(Some("a in (b)"), Duration::from_millis(silence), replies.clone()).await;
+        let path = "/api/v1/namespaces/ns/configmaps?";
+        let expected = [
+            (0, format!("{path}&labelSelector=a+in+%28b%29&limit=500")),
+            (
+                0,
+                format!("{path}&labelSelector=a+in+%28b%29&limit=500&continue=next"),
+            ),
+            (
+                0,
+                format!(
+                    "{path}&watch=true&timeoutSeconds={seconds}&labelSelector=a+in+%28b%29\
+                     &allowWatchBookmarks=true&resourceVersion=8"
+                ),
+            ),
+        ];
+        assert_eq!(made[..3], expected);
+        if seconds == 120 {
+            assert!(made[3].1.ends_with("resourceVersion=9"), "{made:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_it_is_left_alone() {
+    let busy = Reply::refusal(429, &json!({"retryAfterSeconds": 60}));
+    let replies = vec![
+        busy.clone(),
+        Reply::list("7", ""),
+        busy,
+        Reply::watch(vec![], None),
+    ];
+    let made = verbs(replies).await;
+    assert_eq!(
+        made[..4],
+        [(0, "list"), (60, "list"), (60, "watch"), (120, "watch")]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_too_old_is_one_however_it_is_told() {
+    let error = |code| json!({"type": "ERROR", "object": status(code, &Value::Null)});
+    let told = |line| Reply::watch(vec![(5, line)], Some(0));
+    let as_answer = |code| Reply::refusal(code, &Value::Null);
+    // As a line that is a status and no event.
+    let bare = |code| told(status(code, &Value::Null));
+    for (at, gone, other) in [
+        (5, told(error(410)), told(error(500))),
+        (5, bare(410), bare(500)),
+        (0, as_answer(410), as_answer(500)),
+    ] {
+        let made = verbs(vec![Reply::list("7", ""), gone]).await;
+        assert_eq!(made, [(0, "list"), (0, "watch"), (at, "list")]);
+        let made = verbs(vec![Reply::list("7", ""), Reply::watch(vec![], Some(5)), other]).await;
+        assert_eq!(made[2..], [(5, "watch"), (5 + at, "watch")]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_event_that_cannot_be_read_only_a_list_helps() {
+    let event = json!({"type": "ADDED", "object": {"kind": "ConfigMap", "metadata": {"name": 3}}});
+    for line in [event, json!("no event at all")] {
+        let made = verbs(vec![Reply::list("7", ""), Reply::watch(vec![(5, line)], None)]).await;
+        assert_eq!(made, [(0, "list"), (0, "watch"), (5, "list")]);
+    }
+}
+
+/// Its watches end in time and tell nothing: the version that is asked for may be one that is yet to come.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_says_a_word_is_asked_anew() {
+    let watched = |lines: Vec<(u64, Value)>| {
+        let mut replies = vec![Reply::list("7", "")];
+        let left = 120 - lines.iter().map(|(wait, _)| wait).sum::<u64>();
+        replies.extend(vec![Reply::watch(lines, Some(left)); 4]);
+        replies
+    };
+    let mute = verbs(watched(Vec::new())).await;
+    assert_eq!(
+        mute[..4],
+        [(0, "list"), (0, "watch"), (120, "watch"), (240, "list")]
+    );
+    let speaks = verbs(watched(vec![(60, bookmark("7"))])).await;
+    assert!(speaks[1..].iter().all(|(_, verb)| *verb == "watch"), "{speaks:?}");
+    assert_eq!(speaks.len(), 6);
+}

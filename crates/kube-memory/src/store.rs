@@ -1,0 +1,436 @@
+//! Objects, their versions and their history: every write of any kind goes through here.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ops::Bound,
+    sync::Arc,
+    task::Waker,
+};
+
+use serde_json::Value;
+
+use super::{
+    document::Document,
+    kinds::{Registry, Target},
+    metadata,
+    object::{Action, Applied, Change, Object},
+    watch::Watch,
+};
+
+type Names = BTreeMap<String, Arc<Object>>;
+
+/// Where an object is: the kind's number, its namespace (empty outside namespaces) and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) kind: usize,
+    pub(super) namespace: Arc<str>,
+    pub(super) name: Arc<str>,
+}
+
+/// All objects of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    objects: BTreeMap<String, Names>,
+    history: VecDeque<Arc<Change>>,
+    /// Changes up to and including this version are forgotten.
+    compacted: u64,
+    pub(super) watches: BTreeMap<u64, Watch>,
+}
+
+/// A function told of every change as it is stored.
+pub(super) type Observer = Box<dyn FnMut(&Store, &Change) + Send>;
+
+/// Everything that is stored.
+#[derive(Default)]
+pub(super) struct Store {
+    pub(super) registry: Registry,
+    tables: Vec<Table>,
+    version: u64,
+    /// Changes remembered for each kind.
+    history_limit: usize,
+    uids: BTreeMap<String, Place>,
+    /// Objects by the UID of an owner.
+    dependents: BTreeMap<String, BTreeSet<Place>>,
+    /// Objects the collector has to look at, oldest first.
+    pub(super) garbage: VecDeque<Place>,
+    observers: Vec<Observer>,
+    /// Tasks to wake when the store is no longer locked.
+    pub(super) wakers: Vec<Waker>,
+}
+
+impl Store {
+    pub(super) fn new(first_version: u64, history_limit: usize) -> Self {
+        Self {
+            version: first_version,
+            history_limit,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn observe(&mut self, observer: Observer) {
+        self.observers.push(observer);
+    }
+
+    pub(super) fn table(&self, id: usize) -> Option<&Table> {
+        self.tables.get(id)
+    }
+
+    pub(super) fn table_mut(&mut self, id: usize) -> Option<&mut Table> {
+        if self.tables.len() <= id {
+            self.tables.resize_with(id + 1, Table::default);
+        }
+        self.tables.get_mut(id)
+    }
+
+    pub(super) fn tables_mut(&mut self) -> impl Iterator<Item = (usize, &mut Table)> {
+        self.tables.iter_mut().enumerate()
+    }
+
+    pub(super) fn get(&self, id: usize, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+        self.tables.get(id)?.objects.get(namespace)?.get(name)
+    }
+
+    pub(super) fn at(&self, place: &Place) -> Option<&Arc<Object>> {
+        self.get(place.kind, &place.namespace, &place.name)
+    }
+
+    /// Where the object with this UID is, if it still is.
+    pub(super) fn place_of(&self, uid: &str) -> Option<&Place> {
+        self.uids.get(uid)
+    }
+
+    /// Objects that name this UID as an owner, in order.
+    pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Place> {
+        self.dependents.get(uid).into_iter().flatten()
+    }
+
+    /// Objects of a kind in order of namespace and name, of one namespace or all, after a position.
+    pub(super) fn iter<'a>(
+        &'a self,
+        id: usize,
+        namespace: Option<&str>,
+        after: Option<&(String, String)>,
+    ) -> Box<dyn Iterator<Item = &'a Arc<Object>> + 'a> {
+        let Some(table) = self.tables.get(id) else {
+            return Box::new(std::iter::empty());
+        };
+        let start = match (namespace, after) {
+            (Some(namespace), _) => Bound::Included(namespace),
+            (None, Some((namespace, _))) => Bound::Included(namespace.as_str()),
+            (None, None) => Bound::Unbounded,
+        };
+        let end = namespace.map_or(Bound::Unbounded, Bound::Included);
+        let after = after.cloned();
+        let spaces = table.objects.range::<str, _>((start, end));
+        Box::new(spaces.flat_map(move |(space, names)| {
+            let from = match &after {
+                Some((namespace, name)) if namespace == space => Bound::Excluded(name.as_str()),
+                _ => Bound::Unbounded,
+            };
+            names
+                .range::<str, _>((from, Bound::Unbounded))
+                .map(|(_, object)| object)
+        }))
+    }
+
+    /// Objects of a kind as they were at an older version; `None` if that is forgotten.
+    pub(super) fn at_version(
+        &self,
+        id: usize,
+        version: u64,
+    ) -> Option<BTreeMap<(String, String), Arc<Object>>> {
+        let table = self.tables.get(id)?;
+        if version < table.compacted {
+            return None;
+        }
+        let mut objects: BTreeMap<(String, String), Arc<Object>> = self
+            .iter(id, None, None)
+            .map(|object| {
+                (
+                    (object.namespace().to_owned(), object.name().to_owned()),
+                    object.clone(),
+                )
+            })
+            .collect();
+        for change in table
+            .history
+            .iter()
+            .rev()
+            .take_while(|change| change.resource_version() > version)
+        {
+            let key = (change.namespace().to_owned(), change.name().to_owned());
+            match &change.previous {
+                Some(previous) => objects.insert(key, previous.clone()),
+                None => objects.remove(&key),
+            };
+        }
+        Some(objects)
+    }
+
+    /// Holds nothing any more, as after a crash; all watches end.
+    pub(super) fn clear(&mut self) {
+        let mut wakers = std::mem::take(&mut self.wakers);
+        for table in &mut self.tables {
+            table.objects.clear();
+            for watch in table.watches.values_mut() {
+                watch.cut(&mut wakers);
+            }
+        }
+        self.wakers = wakers;
+        self.uids.clear();
+        self.dependents.clear();
+        self.garbage.clear();
+    }
+
+    /// Holds an object of an earlier time as it was.
+    pub(super) fn hold(&mut self, target: &Target, object: Arc<Object>) {
+        let place = place(target, &object);
+        self.uids.insert(object.uid().to_owned(), place.clone());
+        self.link(&object, &place);
+        self.put(&object, &place);
+        if object.is_deleting() {
+            self.garbage.push_back(place);
+        }
+    }
+
+    /// Counts versions from here on, without a history.
+    pub(super) fn begin_at(&mut self, version: u64) {
+        self.version = version;
+        self.compact();
+    }
+
+    pub(super) fn add(
+        &mut self,
+        target: &Target,
+        document: Document,
+        applied: Option<Arc<Applied>>,
+    ) -> Arc<Object> {
+        self.version += 1;
+        let object = Object::new(document, self.version, applied).made_by(Action::Added);
+        let object = Arc::new(object);
+        let place = place(target, &object);
+        self.uids.insert(object.uid().to_owned(), place.clone());
+        self.link(&object, &place);
+        self.put(&object, &place);
+        self.record(target, object.clone(), None);
+        object
+    }
+
+    /// Stores a new state of `old`; nothing happens if it is the same.
+    pub(super) fn replace(
+        &mut self,
+        target: &Target,
+        old: &Arc<Object>,
+        mut document: Document,
+        applied: Option<Arc<Applied>>,
+    ) -> Arc<Object> {
+        if document.meta("resourceVersion") != old.meta("resourceVersion")
+            && let (Some(meta), Some(known)) = (document.metadata_mut(), old.document().metadata())
+        {
+            meta.share("resourceVersion", known);
+        }
+        let place = place(target, old);
+        // Who applied what is part of the object, although it is not shown.
+        if document == *old.document() && applied == old.applied {
+            return old.clone();
+        }
+        self.version += 1;
+        let object = Arc::new(Object::new(document, self.version, applied));
+        if object.meta("ownerReferences") != old.meta("ownerReferences") {
+            self.unlink(old, &place);
+            self.link(&object, &place);
+        }
+        self.put(&object, &place);
+        if object.is_deleting() {
+            self.garbage.push_back(place);
+        }
+        self.record(target, object.clone(), Some(old.clone()));
+        object
+    }
+
+    /// Removes an object; what is returned is its last state with the deletion's version.
+    pub(super) fn remove(&mut self, target: &Target, old: &Arc<Object>) -> Arc<Object> {
+        self.version += 1;
+        let object = Object::new(old.document().clone(), self.version, None).made_by(Action::Deleted);
+        let object = Arc::new(object);
+        let place = place(target, old);
+        if let Some(table) = self.table_mut(target.id)
+            && let Some(names) = table.objects.get_mut(old.namespace())
+        {
+            names.remove(old.name());
+            if names.is_empty() {
+                table.objects.remove(old.namespace());
+            }
+        }
+        self.unlink(old, &place);
+        self.uids.remove(old.uid());
+        if let Some(places) = self.dependents.get(old.uid()) {
+            self.garbage.extend(places.iter().cloned());
+        }
+        self.queue_container(target, old);
+        self.record(target, object.clone(), Some(old.clone()));
+        object
+    }
+
+    /// A namespace or a definition may be waiting for the object that just went.
+    fn queue_container(&mut self, target: &Target, gone: &Object) {
+        let definition = format!("{}.{}", target.kind.plural, target.group());
+        for (kind, name) in [
+            ("namespaces", gone.namespace()),
+            ("customresourcedefinitions", definition.as_str()),
+        ] {
+            let found = self
+                .registry
+                .by_plural(kind)
+                .and_then(|container| Some((container.id, self.get(container.id, "", name)?)))
+                .filter(|(_, container)| container.is_deleting());
+            if let Some((id, _)) = found {
+                self.garbage.push_back(Place {
+                    kind: id,
+                    namespace: "".into(),
+                    name: name.into(),
+                });
+            }
+        }
+    }
+
+    fn put(&mut self, object: &Arc<Object>, place: &Place) {
+        let Some(table) = self.table_mut(place.kind) else {
+            return;
+        };
+        if let Some(slot) = table
+            .objects
+            .get_mut(&*place.namespace)
+            .and_then(|names| names.get_mut(&*place.name))
+        {
+            *slot = object.clone();
+            return;
+        }
+        let names = table.objects.entry(place.namespace.to_string()).or_default();
+        names.insert(place.name.to_string(), object.clone());
+    }
+
+    fn link(&mut self, object: &Object, place: &Place) {
+        for uid in owner_uids(object) {
+            self.dependents
+                .entry(uid.to_owned())
+                .or_default()
+                .insert(place.clone());
+        }
+        if object.meta("ownerReferences").is_some() {
+            self.garbage.push_back(place.clone());
+        }
+    }
+
+    fn unlink(&mut self, object: &Object, place: &Place) {
+        for uid in owner_uids(object) {
+            if let Some(places) = self.dependents.get_mut(uid) {
+                places.remove(place);
+                if places.is_empty() {
+                    self.dependents.remove(uid);
+                }
+            }
+            // An owner may be waiting for this dependent.
+            if let Some(owner) = self.uids.get(uid)
+                && self.at(owner).is_some_and(|owner| owner.is_deleting())
+            {
+                let owner = owner.clone();
+                self.garbage.push_back(owner);
+            }
+        }
+    }
+
+    fn record(&mut self, target: &Target, object: Arc<Object>, previous: Option<Arc<Object>>) {
+        let change = Arc::new(Change::new(target.kind.clone(), object, previous));
+        let limit = self.history_limit;
+        let mut wakers = std::mem::take(&mut self.wakers);
+        if let Some(table) = self.table_mut(target.id) {
+            for watch in table.watches.values_mut() {
+                watch.offer(&change, &mut wakers);
+            }
+            table.history.push_back(change.clone());
+            while table.history.len() > limit {
+                if let Some(oldest) = table.history.pop_front() {
+                    table.compacted = oldest.resource_version();
+                }
+            }
+        }
+        self.wakers = wakers;
+        let mut observers = std::mem::take(&mut self.observers);
+        for observer in &mut observers {
+            observer(self, &change);
+        }
+        self.observers = observers;
+    }
+
+    /// Changes of a kind after a version, oldest first; the error is the oldest version that is known.
+    pub(super) fn changes_since(
+        &self,
+        id: usize,
+        version: u64,
+    ) -> Result<impl Iterator<Item = &Arc<Change>>, u64> {
+        let table = self.tables.get(id).ok_or(self.version)?;
+        if version < table.compacted {
+            return Err(table.compacted);
+        }
+        let start = table
+            .history
+            .partition_point(|change| change.resource_version() <= version);
+        Ok(table.history.iter().skip(start))
+    }
+
+    /// All remembered changes after a version, of all kinds, oldest first.
+    pub(super) fn log(&self, version: u64) -> Vec<Arc<Change>> {
+        let mut changes: Vec<Arc<Change>> = self
+            .tables
+            .iter()
+            .flat_map(|table| {
+                table
+                    .history
+                    .iter()
+                    .filter(|change| change.resource_version() > version)
+            })
+            .cloned()
+            .collect();
+        changes.sort_by_key(|change| change.resource_version());
+        changes
+    }
+
+    /// Forgets the history of all kinds.
+    pub(super) fn compact(&mut self) {
+        let version = self.version;
+        for table in &mut self.tables {
+            table.history.clear();
+            table.compacted = version;
+        }
+    }
+
+    /// Forgets a kind with its history; its watches end.
+    pub(super) fn drop_kind(&mut self, id: usize) {
+        self.registry.remove(id);
+        let mut wakers = std::mem::take(&mut self.wakers);
+        if let Some(table) = self.table_mut(id) {
+            for watch in table.watches.values_mut() {
+                watch.end(&mut wakers);
+            }
+        }
+        self.wakers = wakers;
+    }
+}
+
+fn place(target: &Target, object: &Object) -> Place {
+    Place {
+        kind: target.id,
+        namespace: object.namespace().into(),
+        name: object.name().into(),
+    }
+}
+
+fn owner_uids(object: &Object) -> impl Iterator<Item = &str> {
+    metadata::array(object.meta("ownerReferences"))
+        .filter_map(|reference| reference.get("uid").and_then(Value::as_str))
+}

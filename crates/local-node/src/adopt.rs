@@ -1,0 +1,148 @@
+//! Pods of this node that the agent finds when it starts (pure).
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+use super::lifecycle::{ContainerRecord, Ended, State};
+
+/// What a pod has behind it that this agent did not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Past {
+    /// It has not been started.
+    None,
+    /// It was started by an agent that is gone, and its processes with it.
+    Lost,
+    /// It has ended.
+    Final,
+}
+
+/// Judges a pod by its status.
+pub(super) fn judge(pod: &Pod) -> Past {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let ran = |status: &ContainerStatus| {
+        let running = |state: &k8s_openapi::api::core::v1::ContainerState| {
+            state.running.is_some() || state.terminated.is_some()
+        };
+        status.state.as_ref().is_some_and(running) || status.last_state.as_ref().is_some_and(running)
+    };
+    match phase {
+        Some("Succeeded" | "Failed") => Past::Final,
+        Some("Running") => Past::Lost,
+        _ if statuses(pod).any(ran) => Past::Lost,
+        _ => Past::None,
+    }
+}
+
+/// Ends every container that was not known to have ended.
+pub(super) fn mark_lost(pod: &Pod, containers: &mut [ContainerRecord], now: Timestamp) {
+    for record in containers {
+        let known = statuses(pod).find(|status| status.name == record.name);
+        record.restarts = known.map_or(0, |status| status.restart_count);
+        let ended = known
+            .and_then(|status| status.state.as_ref())
+            .and_then(|state| state.terminated.as_ref());
+        record.state = State::Ended(match ended {
+            Some(ended) => Ended {
+                exit_code: ended.exit_code,
+                signal: ended.signal,
+                reason: ended.reason.clone().unwrap_or_default(),
+                message: ended.message.clone(),
+                started: ended.started_at.as_ref().map(|time| time.0),
+                finished: ended.finished_at.as_ref().map_or(now, |time| time.0),
+                pid: ended
+                    .container_id
+                    .as_deref()
+                    .and_then(|id| id.strip_prefix("local://")?.parse().ok()),
+            },
+            None => Ended {
+                exit_code: 137,
+                signal: None,
+                reason: "ContainerStatusUnknown".to_owned(),
+                message: Some(
+                    "the node agent that ran the container is gone, and its processes with it".to_owned(),
+                ),
+                started: None,
+                finished: now,
+                pid: None,
+            },
+        });
+    }
+}
+
+fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    pod.status.iter().flat_map(|status| {
+        status
+            .init_container_statuses
+            .iter()
+            .flatten()
+            .chain(status.container_statuses.iter().flatten())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::containers;
+    use serde_json::{Value, json};
+
+    fn pod(status: Value) -> Pod {
+        serde_json::from_value(json!({
+            "spec": {"containers": [{"name": "a"}, {"name": "b"}]},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_pod_is_judged_by_what_it_has_behind_it() {
+        let waiting = json!([{"name": "a", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+            "state": {"waiting": {"reason": "x"}}}]);
+        let ran = json!([{"name": "a", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+            "state": {"running": {}}}]);
+        for (status, expected) in [
+            (json!({}), Past::None),
+            (json!({"phase": "Pending"}), Past::None),
+            (
+                json!({"phase": "Pending", "containerStatuses": waiting}),
+                Past::None,
+            ),
+            (
+                json!({"phase": "Pending", "initContainerStatuses": ran}),
+                Past::Lost,
+            ),
+            (json!({"phase": "Running"}), Past::Lost),
+            (
+                json!({"phase": "Succeeded", "containerStatuses": ran}),
+                Past::Final,
+            ),
+            (json!({"phase": "Failed"}), Past::Final),
+        ] {
+            assert_eq!(judge(&pod(status.clone())), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn what_had_ended_before_keeps_its_end() {
+        let pod = pod(json!({"phase": "Running", "containerStatuses": [
+            {"name": "a", "ready": false, "restartCount": 2, "image": "", "imageID": "",
+                "state": {"terminated": {"exitCode": 0, "reason": "Completed", "containerID": "local://7"}}},
+            {"name": "b", "ready": true, "restartCount": 1, "image": "", "imageID": "", "state": {"running": {}}},
+        ]}));
+        let mut records = containers(&pod);
+        mark_lost(&pod, &mut records, Timestamp::UNIX_EPOCH);
+        let ends: Vec<_> = records
+            .iter()
+            .map(|record| match &record.state {
+                State::Ended(ended) => (record.restarts, ended.exit_code, ended.reason.as_str(), ended.pid),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            ends,
+            [
+                (2, 0, "Completed", Some(7)),
+                (1, 137, "ContainerStatusUnknown", None)
+            ]
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! From watch events to the tasks of pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
+
+use super::agent::Agent;
+use super::api::{ApiError, PodRef};
+use super::config::Bind;
+use super::pod_task::{Command, PodTask};
+use super::report::retries;
+use super::stop::sweep_pod;
+use kube_follow::Event;
+
+/// The scheduler whose pods the agent binds: the others' are not for everybody.
+pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
+/// What orderly ends may take beyond their grace.
+const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
+
+/// Events of the watch.
+pub(super) type Events = mpsc::UnboundedReceiver<Event<Pod>>;
+
+/// All pods that the agent knows.
+pub(super) struct Dispatch {
+    agent: Arc<Agent>,
+    pods: BTreeMap<(String, String), Known>,
+    /// The pods that the list under way has named.
+    listing: Vec<Pod>,
+    /// Whether a list has been complete: what was this node's before is what another agent left.
+    listed: bool,
+    tasks: JoinSet<()>,
+    /// Which pod each task is for.
+    owners: BTreeMap<Id, PodRef>,
+    binds: JoinSet<()>,
+}
+
+struct Known {
+    pod: Pod,
+    uid: String,
+    /// Whether this agent has asked for it.
+    wanted: bool,
+    /// Set once it is this node's.
+    task: Option<Task>,
+}
+
+struct Task {
+    commands: mpsc::UnboundedSender<Command>,
+    /// Ends when the pod's processes have.
+    ended: oneshot::Receiver<()>,
+}
+
+impl Task {
+    /// A task that has ended needs no telling.
+    fn tell(&self, command: Command) {
+        let _ = self.commands.send(command);
+    }
+
+    fn give_up(self) -> oneshot::Receiver<()> {
+        self.tell(Command::Gone);
+        self.ended
+    }
+}
+
+impl Dispatch {
+    pub(super) fn new(agent: Arc<Agent>) -> Self {
+        Self {
+            agent,
+            pods: BTreeMap::new(),
+            listing: Vec::new(),
+            listed: false,
+            tasks: JoinSet::new(),
+            owners: BTreeMap::new(),
+            binds: JoinSet::new(),
+        }
+    }
+
+    /// Runs until asked to stop; then ends the pods within the given grace.
+    pub(super) async fn run(mut self, mut watch: Events, mut stop: oneshot::Receiver<Duration>) {
+        let grace = loop {
+            tokio::select! {
+                grace = &mut stop => match grace {
+                    Ok(grace) => break grace,
+                    Err(_) => return,
+                },
+                event = watch.recv() => match event {
+                    Some(event) => self.take(event),
+                    // A watch has no end of its own.
+                    None => break stop.await.unwrap_or_default(),
+                },
+                Some(ended) = self.tasks.join_next_with_id() => self.task_ended(ended),
+                Some(_) = self.binds.join_next() => {}
+            }
+        };
+        for task in self.pods.values().filter_map(|known| known.task.as_ref()) {
+            task.tell(Command::Shutdown(grace));
+        }
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace + SHUTDOWN_SLACK, all).await.is_err() {
+            tracing::warn!("some pods did not end in time and are killed");
+        }
+    }
+
+    fn take(&mut self, event: Event<Pod>) {
+        match event {
+            Event::Applied(pod) => self.apply(pod),
+            Event::Deleted(pod) => self.forget(&PodRef::of(&pod)),
+            Event::ListStarted => self.listing.clear(),
+            Event::Listed(pod) => self.listing.push(pod),
+            Event::ListDone => self.list_ends(),
+            Event::ListPage(_) | Event::Bookmark(_) | Event::Failed => {}
+        }
+    }
+
+    fn list_ends(&mut self) {
+        let listing = std::mem::take(&mut self.listing);
+        // Deletions that happened while nobody watched have no events.
+        let there: BTreeSet<_> = listing.iter().filter_map(ResourceExt::uid).collect();
+        let vanished = self.pods.values().filter(|known| !there.contains(&known.uid));
+        let vanished: Vec<PodRef> = vanished.map(|known| PodRef::of(&known.pod)).collect();
+        for pod in vanished {
+            self.forget(&pod);
+        }
+        // Before the first pod asks where the others are.
+        for pod in listing.iter().filter(|pod| self.is_mine(pod)) {
+            self.agent.address(pod);
+        }
+        for pod in listing {
+            self.apply(pod);
+        }
+        self.listed = true;
+    }
+
+    fn apply(&mut self, pod: Pod) {
+        let at = PodRef::of(&pod);
+        let key = (at.namespace.clone(), at.name.clone());
+        self.agent.note(&pod, true);
+        let mut before = None;
+        let (mut wanted, mut task) = (false, None);
+        match self.pods.remove(&key) {
+            Some(known) if known.uid == at.uid => (wanted, task) = (known.wanted, known.task),
+            // Another pod of the name: it waits for the end of the one before, which had the same address and ports.
+            Some(known) => before = known.task.map(Task::give_up),
+            None => {}
+        }
+        match &task {
+            Some(task) => task.tell(Command::Changed(Box::new(pod.clone()))),
+            None if self.is_mine(&pod) => task = Some(self.spawn(pod.clone(), before)),
+            None if !wanted && to_be_bound(&pod, self.agent.config.bind) => {
+                wanted = true;
+                self.binds.spawn(bind(Arc::clone(&self.agent), at.clone()));
+            }
+            None => {}
+        }
+        self.pods.insert(
+            key,
+            Known {
+                pod,
+                uid: at.uid,
+                wanted,
+                task,
+            },
+        );
+    }
+
+    fn is_mine(&self, pod: &Pod) -> bool {
+        node_of(pod) == Some(self.agent.config.name.as_str())
+    }
+
+    fn spawn(&mut self, pod: Pod, before: Option<oneshot::Receiver<()>>) -> Task {
+        let (commands, received) = mpsc::unbounded_channel();
+        let (end, ended) = oneshot::channel::<()>();
+        let agent = Arc::clone(&self.agent);
+        let owner = PodRef::of(&pod);
+        let left = (!self.listed).then(|| owner.uid.clone());
+        let handle = self.tasks.spawn(async move {
+            // Dropped when the task ends, however it does: that is the signal.
+            let _end = end;
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            if let Some(uid) = left {
+                // The guard of an agent that was killed may not be done yet, or was killed with it.
+                let _ = spawn_blocking(move || sweep_pod(&uid)).await;
+            }
+            PodTask::new(agent, pod, received).run().await;
+        });
+        self.owners.insert(handle.id(), owner);
+        Task { commands, ended }
+    }
+
+    fn forget(&mut self, at: &PodRef) {
+        let key = (at.namespace.clone(), at.name.clone());
+        // A deletion of an earlier pod of that name says nothing of this one.
+        if self.pods.get(&key).is_none_or(|known| known.uid != at.uid) {
+            return;
+        }
+        if let Some(known) = self.pods.remove(&key) {
+            self.agent.note(&known.pod, false);
+            if let Some(task) = known.task {
+                task.tell(Command::Gone);
+            }
+        }
+    }
+
+    fn task_ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = match &ended {
+            Ok((id, ())) => *id,
+            Err(error) => error.id(),
+        };
+        let owner = self.owners.remove(&id);
+        let (Err(error), Some(at)) = (ended, owner) else {
+            return;
+        };
+        tracing::error!(pod = at.name, %error, "the task of a pod ended by itself");
+        let key = (at.namespace, at.name);
+        let Some(known) = self.pods.get(&key).filter(|known| known.uid == at.uid) else {
+            return;
+        };
+        // Its processes died with it, and the pod must not look alive.
+        let mut lost = known.pod.clone();
+        lost.status.get_or_insert_default().phase = Some("Running".to_owned());
+        let task = self.spawn(lost, None);
+        if let Some(known) = self.pods.get_mut(&key) {
+            known.task = Some(task);
+        }
+    }
+}
+
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec
+        .as_ref()?
+        .node_name
+        .as_deref()
+        .filter(|node| !node.is_empty())
+}
+
+/// Whether the pod waits for somebody like this agent to take it.
+fn to_be_bound(pod: &Pod, bind: Bind) -> bool {
+    let Some(spec) = &pod.spec else { return false };
+    let scheduler = spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
+    let ours = match bind {
+        Bind::None => false,
+        Bind::DefaultScheduler => scheduler == DEFAULT_SCHEDULER,
+        Bind::Any => true,
+    };
+    let gated = spec
+        .scheduling_gates
+        .as_ref()
+        .is_some_and(|gates| !gates.is_empty());
+    ours && node_of(pod).is_none() && !gated && pod.metadata.deletion_timestamp.is_none()
+}
+
+async fn bind(agent: Arc<Agent>, pod: PodRef) {
+    for delay in retries() {
+        match agent.api.bind(&pod, &agent.config.name).await {
+            // A conflict: it is bound already, or deleted.
+            Ok(()) | Err(ApiError::Gone | ApiError::Conflict(_)) => return,
+            Err(ApiError::Failed(error)) => {
+                tracing::warn!(pod = pod.name, error, "the pod cannot be bound, trying again");
+                tokio::time::sleep(delay).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a run has to tell.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::NodeEvent;
+use training_job::api::JobCondition;
+
+/// Something that happened to jobs on this machine.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// A condition of a job that holds from now on.
+    Condition {
+        /// The job's name.
+        job: String,
+        /// The condition.
+        condition: JobCondition,
+    },
+    /// A pod has changed, or is gone: for tables of all replicas. The pods that are left when all is over
+    /// come once more.
+    Pod {
+        /// The pod.
+        pod: Box<Pod>,
+        /// Whether it was deleted.
+        gone: bool,
+        /// Why it cannot start on this machine, ever, if it cannot.
+        dead_end: Option<String>,
+    },
+    /// What the node tells: a line of output, a pod's phase.
+    Node(NodeEvent),
+}
+
+impl RunEvent {
+    /// The event as a line for people, if it is worth one: `POD | OUTPUT`, `POD * PHASE`, `JOB * CONDITION`.
+    pub fn line(&self) -> Option<String> {
+        match self {
+            Self::Condition { job, condition } => {
+                Some(format!("{job} * {}: {}", condition.type_, condition.message))
+            }
+            Self::Node(NodeEvent::Log(log)) => Some(match &log.container {
+                Some(container) => format!("{}/{container} | {}", log.pod, log.text),
+                None => format!("{} | {}", log.pod, log.text),
+            }),
+            Self::Node(NodeEvent::Phase(phase)) => Some(format!("{} * {phase}", phase.pod)),
+            Self::Node(NodeEvent::Prepared(_)) | Self::Pod { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What is known of jobs and replicas: enough to tell when all is over.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde::Deserialize;
+
+use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
+
+use super::RunEvent;
+
+/// Why a container waits for what can no more come: there are no images, and all objects are there already.
+const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
+
+/// Namespace and name.
+type Name = (String, String);
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    jobs: BTreeMap<Name, JobStatus>,
+    /// The pods that are there.
+    replicas: BTreeMap<Name, Replica>,
+}
+
+#[derive(Debug)]
+struct Replica {
+    job: Name,
+    /// Whether it has ended, and is not about to go.
+    rests: bool,
+    /// Why it cannot start, here, ever.
+    dead_end: Option<String>,
+}
+
+impl Ledger {
+    /// A job that is to be seen to its end.
+    pub(super) fn expect(&mut self, job: &DynamicObject) {
+        let name = (super::namespace_of(job), job.name_any());
+        self.jobs.insert(name, JobStatus::default());
+    }
+
+    /// Takes in a job; returns its conditions that hold from now on.
+    pub(super) fn job(&mut self, job: &DynamicObject) -> Vec<RunEvent> {
+        let status = job.data.get("status").map(JobStatus::deserialize);
+        let status = status.and_then(Result::ok).unwrap_or_default();
+        let name = (super::namespace_of(job), job.name_any());
+        let known = self.jobs.insert(name, status.clone()).unwrap_or_default();
+        let holds = status.conditions.into_iter();
+        holds
+            .filter(|c| c.status == ConditionStatus::True && !known.conditions.contains(c))
+            .map(|condition| RunEvent::Condition {
+                job: job.name_any(),
+                condition,
+            })
+            .collect()
+    }
+
+    /// Takes in a pod; returns why it cannot start, here, ever.
+    pub(super) fn pod(&mut self, pod: &Pod, gone: bool) -> Option<String> {
+        let namespace = super::namespace_of(pod);
+        let name = (namespace.clone(), pod.name_any());
+        if gone {
+            self.replicas.remove(&name);
+            return None;
+        }
+        let job = pod.labels().get(labels::JOB_NAME).cloned().unwrap_or_default();
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let replica = Replica {
+            job: (namespace, job),
+            rests: matches!(phase, Some("Succeeded" | "Failed")) && pod.metadata.deletion_timestamp.is_none(),
+            dead_end: dead_end(pod),
+        };
+        let dead_end = replica.dead_end.clone();
+        self.replicas.insert(name, replica);
+        dead_end
+    }
+
+    /// Whether every job has ended or will never go on.
+    pub(super) fn all_settled(&self) -> bool {
+        self.jobs.iter().all(|(name, status)| {
+            let is_stuck = || self.stuck(name).next().is_some();
+            status.is_finished() || status.is(ConditionType::Suspended) || is_stuck()
+        })
+    }
+
+    /// Whether no replica of a finished job runs any more.
+    pub(super) fn is_quiet(&self) -> bool {
+        let finished = |replica: &Replica| self.jobs.get(&replica.job).is_some_and(JobStatus::is_finished);
+        self.replicas
+            .values()
+            .all(|replica| replica.rests || !finished(replica))
+    }
+
+    pub(super) fn all_succeeded(&self) -> bool {
+        self.jobs
+            .values()
+            .all(|status| status.is(ConditionType::Succeeded))
+    }
+
+    pub(super) fn statuses(&self) -> impl Iterator<Item = (&str, &JobStatus)> {
+        self.jobs
+            .iter()
+            .map(|((_, name), status)| (name.as_str(), status))
+    }
+
+    /// Why jobs that have not ended never will.
+    pub(super) fn dead_ends(&self) -> Vec<String> {
+        let unfinished = self.jobs.iter().filter(|(_, status)| !status.is_finished());
+        let why = unfinished.flat_map(|(job, status)| {
+            let suspended = status.is(ConditionType::Suspended).then(|| {
+                let name = &job.1;
+                format!("{name} is suspended, and here is nobody to resume it: set `suspend: false`")
+            });
+            suspended.into_iter().chain(self.stuck(job))
+        });
+        why.collect()
+    }
+
+    fn stuck<'a>(&'a self, job: &'a Name) -> impl Iterator<Item = String> + 'a {
+        let of_job = self
+            .replicas
+            .iter()
+            .filter(move |(_, replica)| replica.job == *job);
+        of_job.filter_map(|((_, pod), replica)| {
+            Some(format!("{pod} cannot start: {}", replica.dead_end.as_ref()?))
+        })
+    }
+}
+
+fn dead_end(pod: &Pod) -> Option<String> {
+    let containers = pod.status.as_ref()?.container_statuses.iter().flatten();
+    let mut waiting = containers.filter_map(|c| c.state.as_ref()?.waiting.as_ref());
+    let dead = waiting.find(|w| DEAD_ENDS.iter().any(|end| w.reason.as_deref() == Some(end)))?;
+    Some(dead.message.clone().unwrap_or_default())
+}

@@ -1,0 +1,83 @@
+//! A program's `local` command.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{NodeConfig, NodeError};
+
+use super::{Jobs, Run, RunError};
+
+/// Runs the jobs of a manifest on this machine, and prints what happens, line by line ([`RunEvent::line`]): the rest
+/// of a program's `main`. Processes start in the manifest's folder.
+///
+/// Exit codes: 0 if all jobs succeeded, 1 if not or if the machine lacks something, 2 for a bad manifest, 130 after
+/// Ctrl-C, 143 after SIGTERM, 129 after SIGHUP. No process is left behind; a second signal does not wait for them.
+///
+/// [`RunEvent::line`]: super::RunEvent::line
+pub fn main(file: &Path, jobs: Jobs) -> ExitCode {
+    let fail = |code: u8, why: &dyn std::fmt::Display| {
+        eprintln!("{}: {why}", file.display());
+        ExitCode::from(code)
+    };
+    let manifest = match fs::read_to_string(file) {
+        Ok(manifest) => manifest,
+        Err(error) => return fail(2, &error),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(1, &error),
+    };
+    let config = NodeConfig {
+        // The folder of a mere file name is empty.
+        workdir: Path::new(".").join(file.parent().unwrap_or(Path::new(""))),
+        ..NodeConfig::default()
+    };
+    let ended = runtime.block_on(async {
+        let run = jobs.yaml(&manifest)?.start(config).await?;
+        play(run)
+            .await
+            .map_err(|error| RunError::Node(NodeError::Machine(error)))
+    });
+    match ended {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(if error.is_bad_input() { 2 } else { 1 }, &error),
+    }
+}
+
+async fn play(mut run: Run) -> io::Result<u8> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut stopped = None;
+    loop {
+        let code = tokio::select! {
+            biased;
+            Some(()) = interrupt.recv() => 130,
+            Some(()) = terminate.recv() => 143,
+            Some(()) = hangup.recv() => 129,
+            event = run.next() => match event {
+                Some(event) => {
+                    if let Some(line) = event.line() {
+                        // Who reads no more wants the jobs all the same.
+                        let _ = writeln!(io::stdout(), "{line}");
+                    }
+                    continue;
+                }
+                None => break,
+            }
+        };
+        if stopped.is_some() {
+            break;
+        }
+        run.stop();
+        stopped = Some(code);
+    }
+    for why in run.dead_ends() {
+        eprintln!("{why}");
+    }
+    Ok(stopped.unwrap_or(if run.succeeded() { 0 } else { 1 }))
+}

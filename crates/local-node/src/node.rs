@@ -1,0 +1,155 @@
+//! The node: watches pods, binds them, and hands each to a task of its own.
+
+use std::fmt;
+use std::io;
+use std::path::absolute;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use kube_follow::Watch;
+
+use super::agent::Agent;
+use super::api::{KubeApi, PodApi};
+use super::config::NodeConfig;
+use super::dispatch::{Dispatch, Events};
+use super::event::NodeEvent;
+use super::guard::Guard;
+use super::register;
+
+/// Why a node could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The working directory is not there.
+    #[error("the working directory {0} does not exist")]
+    Workdir(std::path::PathBuf),
+    /// Something that the node needs of this machine: loopback addresses, `/bin/sh`, the directory for logs.
+    #[error("the node cannot be started: {0}")]
+    Machine(#[from] io::Error),
+}
+
+/// A running node agent.
+///
+/// It ends, and all processes of its pods with it, by [`shutdown`](Self::shutdown), by [`kill`](Self::kill), or by being
+/// dropped. If the agent's own process is killed, a guard process ends them within some milliseconds.
+pub struct Node {
+    guard: Arc<Guard>,
+    /// Asks for an orderly end within the given time.
+    stop: Option<oneshot::Sender<Duration>>,
+    /// The dispatcher first.
+    tasks: Vec<JoinHandle<()>>,
+    /// The Node object's name, if there is to be one.
+    registered: Option<(Arc<dyn PodApi>, String)>,
+}
+
+impl Node {
+    /// Starts a node agent on the API behind `client`. Must be called within a tokio runtime that has I/O and time
+    /// enabled.
+    ///
+    /// What it has to tell comes through `events`. The receiver should be read all the time: lines of output wait for
+    /// it, so that processes that write faster than it reads are slowed down, as by a pipe.
+    ///
+    /// # Errors
+    /// The machine lacks something that the node needs: see [`NodeError`]. An API that cannot be reached is no error:
+    /// it is tried again for ever.
+    pub fn start(
+        client: Client,
+        config: NodeConfig,
+        events: mpsc::Sender<NodeEvent>,
+    ) -> Result<Self, NodeError> {
+        let pods: Api<Pod> = match &config.namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
+        };
+        let (told, told_of) = mpsc::unbounded_channel();
+        let mut node = Self::start_on(Arc::new(KubeApi::new(client)), told_of, config, events)?;
+        let watch = Watch::new(pods);
+        node.tasks.push(tokio::spawn(async move {
+            let tell = |event| {
+                // A dispatcher that has ended wants to know nothing.
+                let _ = told.send(event);
+            };
+            watch.run(tell).await;
+        }));
+        Ok(node)
+    }
+
+    pub(super) fn start_on(
+        api: Arc<dyn PodApi>,
+        watch: Events,
+        mut config: NodeConfig,
+        events: mpsc::Sender<NodeEvent>,
+    ) -> Result<Self, NodeError> {
+        config.workdir = absolute(&config.workdir)?;
+        if !config.workdir.is_dir() {
+            return Err(NodeError::Workdir(config.workdir));
+        }
+        config.venv = config.venv.map(absolute).transpose()?;
+        config.path = config.path.iter().map(absolute).collect::<io::Result<_>>()?;
+        config.logs = config.logs.map(absolute).transpose()?;
+
+        let registered = config.register.then(|| (Arc::clone(&api), config.name.clone()));
+        let agent = Arc::new(Agent::new(config, api, events)?);
+        let guard = Arc::clone(&agent.guard);
+        let (stop, stopped) = oneshot::channel();
+        let mut tasks = vec![tokio::spawn(Dispatch::new(agent).run(watch, stopped))];
+        tasks.extend(
+            registered
+                .clone()
+                .map(|(api, name)| tokio::spawn(register::keep(api, name))),
+        );
+        Ok(Self {
+            guard,
+            stop: Some(stop),
+            tasks,
+            registered,
+        })
+    }
+
+    /// Ends all pods' processes in order: SIGTERM, `grace` (or the configured cap, if that is shorter), SIGKILL; and
+    /// reports their ends. A Node object that was registered is removed. Takes at most `grace` and some seconds.
+    /// Dropping the future kills at once.
+    pub async fn shutdown(mut self, grace: Duration) {
+        if let Some(stop) = self.stop.take() {
+            // Without a receiver the dispatcher has ended, and there is nothing to stop.
+            let _ = stop.send(grace);
+        }
+        if let Some(dispatcher) = self.tasks.first_mut() {
+            let _ = dispatcher.await;
+        }
+        for task in &self.tasks {
+            // The heartbeat would bring the Node object back.
+            task.abort();
+        }
+        if let Some((api, name)) = &self.registered {
+            register::remove(api.as_ref(), name).await;
+        }
+    }
+
+    /// Kills all pods' processes at once. Their ends are not reported. Blocks for some milliseconds.
+    pub fn kill(self) {
+        drop(self);
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.guard.close();
+    }
+}

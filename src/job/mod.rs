@@ -1,0 +1,237 @@
+//! The contract: what a framework author implements, and what the hooks are given.
+//!
+//! Read it from top to bottom: this file has the trait; [`Framework`] names a kind's parts, [`Topology`] says who is in
+//! a job, [`Replicas`] what its replicas are doing, [`FieldErrors`] and [`Rule`] say what is wrong with it, and
+//! [`Milestone`] what conditions and events say.
+
+pub(crate) mod errors;
+mod framework;
+mod milestone;
+mod nearest;
+mod replicas;
+pub(crate) mod rule;
+mod settings;
+mod topology;
+
+pub use errors::{FieldError, FieldErrors};
+pub use framework::{Framework, RoleKind};
+pub use milestone::Milestone;
+pub use nearest::nearest;
+pub use replicas::{Outcome, ReplicaState, Replicas, RoleReplicas};
+pub use rule::{Rule, any_replica, roles_named};
+pub use settings::Settings;
+pub use topology::{Replica, Role, Topology};
+
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResourceExt, Resource};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::api::schema::tidy_definition;
+use crate::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
+
+/// A kind of training job.
+///
+/// Five items are required; they say what the job is made of. Everything else has a default, stated
+/// at each hook, that suits a job whose replicas are equal and end by themselves.
+///
+/// # What a hook may rely on
+///
+/// * **Pure.** A hook is called again and again, for the same job, by the operator, by reviews without a
+///   cluster, and in tests. It must give the same answer for the same arguments: no clock, no
+///   randomness, no files, no state of its own. It is called between two calls to the API, so it must not
+///   block.
+/// * **Never on raw specs.** Hooks that take a [`Topology`] are called for jobs that passed the checks that all
+///   kinds share: roles are known and within their bounds, each replica has the framework's container,
+///   names fit, policies are words of the API. All but [`env`](Self::env) and [`validate`](Self::validate) are called
+///   only for jobs that passed `validate` too.
+/// * **No panics.** The operator survives a hook that panics, and tries the job again later, again and again: the
+///   job stands still. What cannot be is an empty answer, or an error in [`validate`](Self::validate).
+/// * **No errors.** The only hook that refuses is [`validate`](Self::validate); a job that passed can be rendered and
+///   planned.
+///
+/// # When they are called
+///
+/// | when | hooks |
+/// |---|---|
+/// | the definition is made | [`definition`](Self::definition), [`rules`](Self::rules) |
+/// | a job is checked: in each pass over it, and offline | [`replica_specs`](Self::replica_specs), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`validate`](Self::validate) |
+/// | a review looks for what is not meant | [`warn`](Self::warn) |
+/// | a replica's pod is made | [`env`](Self::env), [`gets_env`](Self::gets_env), [`is_master`](Self::is_master), [`customize`](Self::customize) |
+/// | a pass takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`is_expendable`](Self::is_expendable), [`is_retryable`](Self::is_retryable), [`message`](Self::message) |
+///
+/// A running pod is never changed: what a hook says differently in a new version of the operator holds for
+/// pods that are made from then on.
+pub trait TrainingJob:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + CustomResourceExt
+    + Clone
+    + Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// Names and numbers that are the same for all jobs of the kind.
+    const FRAMEWORK: Framework;
+
+    /// The replica specs by role, from wherever the kind keeps them. Required.
+    ///
+    /// Called on jobs as they are stored, valid or not. Keys are matched with [`Framework::roles`] without
+    /// regard to case; one that matches none, or matches one twice, is a field error, as is a role over its
+    /// bound. A spec without a number of replicas has one.
+    fn replica_specs(&self) -> &ReplicaSpecs;
+
+    /// The run policy, from wherever the kind keeps it. Required.
+    ///
+    /// Called on jobs as they are stored, valid or not. Defaults of [`RunPolicy`] apply to what is unset; negative
+    /// numbers and unknown words are field errors.
+    fn run_policy(&self) -> RunPolicy;
+
+    /// Where the job has `field` of its run policy, such as `backoffLimit`, for messages. Default: below
+    /// `spec.runPolicy`.
+    fn run_policy_field(&self, field: &str) -> String {
+        format!("spec.runPolicy.{field}")
+    }
+
+    /// The status, if the job has one. Required.
+    ///
+    /// It must be what the API server has below `/status`, unchanged: the operator remembers there what must
+    /// outlive it, and writes what differs.
+    fn status(&self) -> Option<&JobStatus>;
+
+    /// The environment that `replica` gets, in order, in every container of its pod that
+    /// [`gets_env`](Self::gets_env). Required; it may be empty.
+    ///
+    /// Names of other replicas are made by [`Topology::host`]; a headless service of that name leads to the pod,
+    /// from before the pod is there. `replica` is one of `topology`'s. Roles that a valid job must have may still be
+    /// missing: the length is checked before [`validate`](Self::validate) is asked.
+    ///
+    /// # Bounds
+    /// A job in which the last replica of a role would get a variable of more than
+    /// [`MAX_ENV_BYTES`](crate::validate::MAX_ENV_BYTES) is refused, as Linux starts no process with it. It is called once for
+    /// each pod, so with a list of all replicas in it a job costs the square of its size.
+    ///
+    /// A variable that the user sets under one of these names is replaced: what the framework needs
+    /// to form its cluster is the operator's to say. All other variables of the user stay as they are.
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
+
+    /// Whether the container of this name gets the environment. Default: every container does; init
+    /// containers never do.
+    fn gets_env(&self, container: &str) -> bool {
+        let _ = container;
+        true
+    }
+
+    /// Adds what is wrong with the job beyond the checks that every kind gets. Default: nothing.
+    ///
+    /// Called only if the shared checks found nothing wrong, so `topology` is complete. A job with an error gets the
+    /// condition Failed and one event with all of them, and no pods, until its spec changes; a job that already
+    /// runs keeps its pods. An error names the field, what is wrong with it, and what to do.
+    /// [`rules`](Self::rules) lets the API server say the same at once. A controller asks again once the spec, the labels
+    /// or the annotations have changed; nothing else may count.
+    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
+        let _ = (topology, errors);
+    }
+
+    /// Adds what is legal in the job, and certainly not what its author wants: nothing that may be
+    /// meant. Nobody is kept from running such a job. Default: nothing.
+    ///
+    /// Called by [`render::warnings`](crate::render::warnings()) alone, never by the operator.
+    fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
+        let _ = (topology, warnings);
+    }
+
+    /// What the replicas' states mean for the job. Default: it runs when any replica runs, and has
+    /// succeeded when all have.
+    ///
+    /// Failures need no answer here: a failed replica is restarted or fails the job by its restart
+    /// policy, whatever this says; a failure that is final outweighs success.
+    ///
+    /// Called in each pass over a job that has not ended. All replicas of `topology` are there, in the
+    /// state of their current attempt; one that failed and is to be restarted is
+    /// [`Absent`](crate::ReplicaState::Absent). A success is final, once it has been held for
+    /// [`Settings::linger`](crate::Settings::linger) for replicas that still run. [`Replicas::decided_by`] is the answer for
+    /// most kinds in which some roles only serve.
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        replicas.all()
+    }
+
+    /// What restarts together with a failed replica of `role`, unless the job
+    /// ([`RunPolicy::restart_scope`]) or the operator ([`Settings::restart_scope`](crate::Settings::restart_scope)) says
+    /// otherwise. Default: the replica alone.
+    ///
+    /// With another scope than [`Replica`](RestartScope::Replica), a pod that is deleted and a container that the kubelet
+    /// restarts by itself are failures too: processes that train together do not take one back. The answer may not
+    /// depend on the job's status.
+    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+        let _ = (topology, role);
+        RestartScope::Replica
+    }
+
+    /// Whether the job goes on without a replica of `role` that has failed for good, as long as the role
+    /// has others. [`outcome`](Self::outcome) then sees the replica as failed. Default: no.
+    ///
+    /// Asked only about failures that are final by the restart policy; when no other replica of the role is
+    /// left that has not failed, the job fails.
+    fn is_expendable(&self, role: &Role<'_>) -> bool {
+        let _ = role;
+        false
+    }
+
+    /// Whether a replica with restart policy `ExitCode` that ended with `exit_code` (1–255) is
+    /// restarted. Default: from 128 on, which is what a signal leaves.
+    ///
+    /// Not asked about pods that failed without an exit code, such as evicted ones: they are restarted.
+    fn is_retryable(&self, exit_code: i32) -> bool {
+        exit_code >= 128
+    }
+
+    /// Whether the replica's pod is labelled `training.kubeflow.org/job-role: master`, by which the
+    /// Python SDK picks the pods whose logs stand for the job's. Default: none is.
+    fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        let _ = (topology, replica);
+        false
+    }
+
+    /// Changes the replica's pod after everything else has been rendered. Default: nothing.
+    ///
+    /// The pod's name, labels and owner are not to be changed, and are out of reach. The pod must stay one that an API
+    /// server takes: nothing is checked after this. Called once for each pod, never on pods that are there.
+    fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
+        let _ = (topology, replica, pod);
+    }
+
+    /// The sentence for a milestone, in conditions and events. Default: the Go operator's words
+    /// ([`Milestone::describe`]).
+    ///
+    /// Asked when a pass reaches the milestone; a condition keeps the sentence that it was first given.
+    fn message(&self, milestone: &Milestone<'_>) -> String {
+        milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
+    }
+
+    /// Rules in CEL on the spec, by which an API server refuses what [`validate`](Self::validate) would, in
+    /// the same words. Default: none.
+    ///
+    /// They apply to jobs of which a role has a replica. What every kind is checked for has its rules
+    /// already. [`any_replica`](any_replica) and [`roles_named`](roles_named) make expressions
+    /// that are cheap enough.
+    ///
+    /// # Bounds
+    /// An API server estimates what a rule costs at worst, and refuses the definition if that is too much. A rule that
+    /// refuses what `validate` takes keeps users from what would run; one that is missing only tells them later.
+    fn rules() -> Vec<Rule> {
+        Vec::new()
+    }
+
+    /// The shape of the custom resource; [`admission::definition`](crate::admission::definition) makes
+    /// of it what is to be installed. Default: what `#[derive(CustomResource)]` says, made
+    /// [tidy](crate::api::schema::tidy_definition), with the field of the replica specs required.
+    fn definition() -> CustomResourceDefinition {
+        tidy_definition(Self::crd(), &[Self::FRAMEWORK.specs_field])
+    }
+}

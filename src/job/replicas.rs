@@ -1,0 +1,118 @@
+//! What a job's replicas are doing, as a framework's success rule sees it.
+
+use super::topology::{Replica, Role, Topology};
+
+/// The state of one replica in its current attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaState {
+    /// It has no pod, or only one of an earlier attempt or one that is to be restarted.
+    Absent,
+    /// Its pod has not started.
+    Pending,
+    /// Its pod runs.
+    Running,
+    /// Its pod is being deleted.
+    Stopping,
+    /// It has ended well, and stays so even if its pod is gone.
+    Succeeded,
+    /// It has ended badly, and the job goes on without it.
+    Failed,
+}
+
+/// The states of all replicas of a job.
+#[derive(Debug)]
+pub struct Replicas<'a> {
+    roles: Vec<RoleReplicas<'a>>,
+}
+
+/// The states of a role's replicas.
+#[derive(Debug)]
+pub struct RoleReplicas<'a> {
+    /// The role.
+    pub role: &'a Role<'a>,
+    /// A state for each replica, by index.
+    pub states: Vec<ReplicaState>,
+}
+
+/// What the replicas' states mean for their job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The replicas that decide do not run yet.
+    Waiting,
+    /// They run.
+    Running,
+    /// The job has succeeded.
+    Succeeded,
+}
+
+impl<'a> Replicas<'a> {
+    /// The replicas of `topology`, each in the state that `state` gives for its role and index.
+    pub fn new(topology: &'a Topology<'a>, state: impl Fn(&Role<'a>, u32) -> ReplicaState) -> Self {
+        let roles = topology
+            .roles
+            .iter()
+            .map(|role| RoleReplicas {
+                role,
+                states: (0..role.replicas).map(|i| state(role, i)).collect(),
+            })
+            .collect();
+        Self { roles }
+    }
+
+    /// Sets the state of a replica.
+    pub(crate) fn set(&mut self, replica: Replica<'_>, state: ReplicaState) {
+        let role = self.roles.iter_mut().find(|r| r.role.kind == replica.role.kind);
+        let index = usize::try_from(replica.index).unwrap_or(usize::MAX);
+        if let Some(place) = role.and_then(|r| r.states.get_mut(index)) {
+            *place = state;
+        }
+    }
+
+    /// The roles, in the framework's order.
+    pub fn roles(&self) -> &[RoleReplicas<'a>] {
+        &self.roles
+    }
+
+    /// The replicas of a role, if the job has any.
+    pub fn role(&self, name: &str) -> Option<&RoleReplicas<'a>> {
+        self.roles
+            .iter()
+            .find(|r| r.role.name() == name && !r.states.is_empty())
+    }
+
+    /// The outcome if all replicas decide.
+    pub fn all(&self) -> Outcome {
+        Self::outcome(self.roles.iter())
+    }
+
+    /// The outcome if the replicas of these roles decide: it runs when any of them does, and has
+    /// succeeded when all have. Roles that the job does not have do not count.
+    pub fn decided_by(&self, roles: &[&str]) -> Outcome {
+        Self::outcome(self.roles.iter().filter(|r| roles.contains(&r.role.name())))
+    }
+
+    fn outcome<'r>(deciding: impl Iterator<Item = &'r RoleReplicas<'a>>) -> Outcome
+    where
+        'a: 'r,
+    {
+        let (mut total, mut running, mut succeeded) = (0, 0, 0);
+        for role in deciding {
+            total += role.states.len();
+            running += role.count(ReplicaState::Running);
+            succeeded += role.count(ReplicaState::Succeeded);
+        }
+        // A job is never done because nobody had to do anything.
+        match (total, running) {
+            (1.., _) if succeeded == total => Outcome::Succeeded,
+            (_, 1..) => Outcome::Running,
+            _ => Outcome::Waiting,
+        }
+    }
+}
+
+impl RoleReplicas<'_> {
+    /// How many replicas of the role are in this state.
+    pub fn count(&self, state: ReplicaState) -> usize {
+        self.states.iter().filter(|&&s| s == state).count()
+    }
+}

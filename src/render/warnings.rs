@@ -1,0 +1,203 @@
+//! What is legal in a job and certainly not meant.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod, Probe};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::api::CleanPodPolicy;
+use crate::job::TrainingJob;
+use crate::job::{Replica, Role};
+
+use kube_syntax::item;
+
+use crate::job::FieldErrors;
+use crate::validate::ValidJob;
+
+/// What its author should know of a valid job before running it: only what is certain.
+pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
+    let mut warnings = FieldErrors::default();
+    check_policy(job, &mut warnings);
+    for role in job.topology.roles.iter().filter(|role| role.replicas > 0) {
+        let replica = Replica { role, index: 0 };
+        let pod = super::pod(job, &replica, 0);
+        check_ports(role, &pod, &mut warnings);
+        check_mounts(role, &pod, &mut warnings);
+        check_environment(job, &replica, &mut warnings);
+        check_restart_policy(role, &pod, &mut warnings);
+    }
+    job.job.warn(&job.topology, &mut warnings);
+    warnings
+}
+
+fn check_policy<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors) {
+    let policy = &job.policy;
+    if policy.active_deadline_seconds == Some(0) {
+        warnings.push(
+            job.job.run_policy_field("activeDeadlineSeconds"),
+            "with 0 seconds the job fails as soon as it is seen",
+            "give it the seconds that it may take, or leave it out for no limit",
+        );
+    }
+    if let (Some(ttl @ 1..), CleanPodPolicy::All) = (policy.ttl_seconds, &policy.clean_pods) {
+        warnings.push(
+            job.job.run_policy_field("ttlSecondsAfterFinished"),
+            format!(
+                "the job is kept for {ttl} s after its end, but cleanPodPolicy All deletes its pods and their logs at once"
+            ),
+            "set cleanPodPolicy to Running to keep the logs of what has ended, or to None to keep all pods",
+        );
+    }
+}
+
+/// A name in a probe or hook is looked up among the ports of its own container.
+fn check_ports(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
+    let Some(spec) = &pod.spec else { return };
+    let inits = spec.init_containers.as_deref().unwrap_or_default();
+    for (list, containers) in [("containers", &spec.containers[..]), ("initContainers", inits)] {
+        for (n, container) in containers.iter().enumerate() {
+            let ports = container.ports.iter().flatten();
+            let known: BTreeSet<&str> = ports.filter_map(|p| p.name.as_deref()).collect();
+            for (field, port) in references(container) {
+                let IntOrString::String(name) = port else { continue };
+                // The kubelet reads digits as a number.
+                if known.contains(name.as_str()) || name.parse::<u16>().is_ok() {
+                    continue;
+                }
+                let at = item(&format!("{}.template.spec.{list}", role.field), n);
+                let there_are = known.iter().copied().collect::<Vec<_>>().join(", ");
+                warnings.push(
+                    format!("{at}.{field}.port"),
+                    format!("container {:?} has no port named {name:?}", container.name),
+                    match there_are.as_str() {
+                        "" => "use the port's number, or name the port in the container's ports".to_owned(),
+                        names => format!("use one of {names}, or the port's number"),
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// The API server refuses such a pod, unless a webhook has added the volume by then.
+fn check_mounts(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
+    let Some(spec) = &pod.spec else { return };
+    let volumes = spec.volumes.iter().flatten().map(|v| v.name.as_str());
+    let volumes: BTreeSet<&str> = volumes.collect();
+    let inits = spec.init_containers.as_deref().unwrap_or_default();
+    for (list, containers) in [("containers", &spec.containers[..]), ("initContainers", inits)] {
+        for (n, container) in containers.iter().enumerate() {
+            for (m, mount) in container.volume_mounts.iter().flatten().enumerate() {
+                if volumes.contains(mount.name.as_str()) {
+                    continue;
+                }
+                let at = item(&format!("{}.template.spec.{list}", role.field), n);
+                let there_are = volumes.iter().copied().collect::<Vec<_>>().join(", ");
+                warnings.push(
+                    format!("{}.name", item(&format!("{at}.volumeMounts"), m)),
+                    format!("the pod has no volume {:?}", mount.name),
+                    match there_are.as_str() {
+                        "" => format!("add it to {}.template.spec.volumes", role.field),
+                        names => format!(
+                            "use one of {names}, or add it to {}.template.spec.volumes",
+                            role.field
+                        ),
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// The ports that a container's probes and hooks name, with their fields.
+fn references(container: &Container) -> Vec<(String, &IntOrString)> {
+    let mut found = Vec::new();
+    let probes = [
+        ("livenessProbe", &container.liveness_probe),
+        ("readinessProbe", &container.readiness_probe),
+        ("startupProbe", &container.startup_probe),
+    ];
+    for (field, probe) in probes {
+        let Some(Probe {
+            http_get, tcp_socket, ..
+        }) = probe
+        else {
+            continue;
+        };
+        found.extend(
+            http_get
+                .iter()
+                .map(|http| (format!("{field}.httpGet"), &http.port)),
+        );
+        found.extend(
+            tcp_socket
+                .iter()
+                .map(|tcp| (format!("{field}.tcpSocket"), &tcp.port)),
+        );
+    }
+    let Some(lifecycle) = &container.lifecycle else {
+        return found;
+    };
+    for (field, handler) in [
+        ("postStart", &lifecycle.post_start),
+        ("preStop", &lifecycle.pre_stop),
+    ] {
+        let Some(LifecycleHandler {
+            http_get: Some(http), ..
+        }) = handler
+        else {
+            continue;
+        };
+        found.push((format!("lifecycle.{field}.httpGet"), &http.port));
+    }
+    found
+}
+
+fn check_environment<J: TrainingJob>(
+    job: &ValidJob<'_, J>,
+    replica: &Replica<'_>,
+    warnings: &mut FieldErrors,
+) {
+    let ours = job.job.env(&job.topology, replica);
+    let spec = replica.role.template().spec.as_ref();
+    for (n, container) in spec.iter().flat_map(|s| &s.containers).enumerate() {
+        for (m, variable) in container.env.iter().flatten().enumerate() {
+            let Some(replaced) = ours.iter().find(|v| v.name == variable.name) else {
+                continue;
+            };
+            if replaced == variable {
+                continue;
+            }
+            let list = item(&format!("{}.template.spec.containers", replica.role.field), n);
+            warnings.push(
+                item(&format!("{list}.env"), m),
+                format!(
+                    "{} is the operator's to set: this value is replaced",
+                    variable.name
+                ),
+                "remove it, or use another name",
+            );
+        }
+    }
+}
+
+fn check_restart_policy(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
+    let own = role
+        .template()
+        .spec
+        .as_ref()
+        .and_then(|s| s.restart_policy.as_deref());
+    let made = pod.spec.as_ref().and_then(|s| s.restart_policy.as_deref());
+    if let (Some(own), Some(made)) = (own.filter(|own| !own.is_empty()), made)
+        && own != made
+    {
+        warnings.push(
+            format!("{}.template.spec.restartPolicy", role.field),
+            format!("{own} has no effect: the role's restartPolicy makes it {made}"),
+            format!(
+                "say what you mean in {}.restartPolicy, and remove this",
+                role.field
+            ),
+        );
+    }
+}
