@@ -21,7 +21,7 @@
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy, variable};
-//! use training_job::{Framework, Replica, RoleKind, Settings, Topology, TrainingJob};
+//! use training_job::{Framework, Replica, RoleDefinition, RoleSpecs, Settings, Topology, TrainingJob};
 //!
 //! #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 //! #[kube(group = "example.com", version = "v1", kind = "ToyJob", namespaced, status = "JobStatus")]
@@ -34,23 +34,17 @@
 //! }
 //!
 //! impl TrainingJob for ToyJob {
-//!     const FRAMEWORK: Framework = Framework {
-//!         name: "toy",
-//!         controller: "toyjob-controller",
-//!         container: "toy",
-//!         port_name: "toy-port",
-//!         port: 4000,
-//!         restart_policy: RestartPolicy::OnFailure,
-//!         specs_field: "replicaSpecs",
-//!         roles: &[RoleKind::new("Worker")],
-//!     };
+//!     const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
+//!         .port("toy-port", 4000)
+//!         .restart_policy(RestartPolicy::OnFailure)
+//!         .roles("replicaSpecs", &[RoleDefinition::new("Worker")]);
 //!
-//!     fn replica_specs(&self) -> &ReplicaSpecs { &self.spec.replica_specs }
+//!     fn replica_specs(&self) -> RoleSpecs<'_> { RoleSpecs::map(&self.spec.replica_specs) }
 //!     fn run_policy(&self) -> RunPolicy { self.spec.run_policy.clone() }
 //!     fn status(&self) -> Option<&JobStatus> { self.status.as_ref() }
 //!
 //!     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-//!         let hosts: Vec<_> = topology.all().map(|r| topology.host(r.role, r.index)).collect();
+//!         let hosts: Vec<_> = topology.all().map(|r| r.host()).collect();
 //!         vec![variable("TOY", format!("{} of {}", replica.index, hosts.join(",")))]
 //!     }
 //! }
@@ -145,8 +139,9 @@ pub mod testing;
 pub use controller::{Metrics, Operator, Options};
 #[doc(inline)]
 pub use job::{
-    FieldError, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, RoleKind,
-    RoleReplicas, Rule, Settings, Topology, TrainingJob, any_replica, roles_named,
+    FailureTolerance, FieldError, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaNames,
+    ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
+    SettingDefinition, Settings, Topology, TrainingJob, any_replica, roles_named,
 };
 pub use plan::{Plan, plan};
 pub use validate::{ValidJob, validate};

@@ -76,7 +76,13 @@ impl Kind {
     fn of<J: TrainingJob>(adjust_local: EnvAdjust) -> Self {
         Self {
             schemas: OnceLock::new(),
-            definition: LazyLock::new(admission::definition::<J>),
+            definition: LazyLock::new(|| {
+                #[allow(
+                    clippy::expect_used,
+                    reason = "crds/ has the definition of each kind that is here, and a test makes it"
+                )]
+                admission::definition::<J>().expect("a kind of this program is defined as it should be")
+            }),
             shape: J::definition,
             check: check::<J>,
             render: render_all::<J>,

@@ -13,63 +13,96 @@
 //! changes with each write of its status, by a look at the old one.
 
 mod bounds;
+mod check;
 mod manifest;
 mod roles;
 mod template;
 
+pub use check::DefinitionError;
 pub use manifest::manifest;
 
+use check::Shape;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-use crate::job::{Framework, Rule, TrainingJob};
+use crate::job::{Rule, TrainingJob};
 
 /// The most roles that a job can name. Less than this and a job with unknown roles would be told of their
 /// number, and not of their names.
 const MAX_ROLES: i64 = 16;
 
 /// The custom resource definition to install: the shape of the kind, with rules.
-pub fn definition<J: TrainingJob>() -> CustomResourceDefinition {
+///
+/// # Errors
+/// What the kind declares does not fit together, or does not fit its resource: [`DefinitionError`] says what.
+pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, DefinitionError> {
     let mut definition = J::definition();
+    check::framework::<J>()?;
     for version in &mut definition.spec.versions {
         let schema = version
             .schema
             .as_mut()
             .and_then(|s| s.open_api_v3_schema.as_mut());
         if let Some(root) = schema {
-            rule_version::<J>(root);
+            add_rules::<J>(root)?;
         }
     }
-    definition
+    Ok(definition)
 }
 
-fn rule_version<J: TrainingJob>(root: &mut JSONSchemaProps) {
+fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), DefinitionError> {
     let framework = J::FRAMEWORK;
+    let shape = check::shape::<J>(root)?;
     roles::on_object(root, &framework);
-    let Some(spec) = root.properties.as_mut().and_then(|p| p.get_mut("spec")) else {
-        return;
+    if matches!(shape, Shape::Map) && !framework.names_replicas {
+        roles::on_name_lengths(root, &framework);
+    }
+    let Some(spec) = property(root, "spec") else {
+        return Ok(());
     };
     bounds::to_rules(spec, "spec");
-    let specs = framework.specs_field;
-    let no_replica =
-        format!("!has(self.{specs}) || !self.{specs}.exists(k, self.{specs}[k].?replicas.orValue(1) != 0)");
-    for rule in J::rules() {
-        // As the hook of the validation, which is asked only about roles that are in order.
+    let field = framework.roles_field;
+    let replicas = framework.replicas_of(&format!("self.{field}"), "k");
+    let no_replica = format!("!has(self.{field}) || !self.{field}.exists(k, {replicas} != 0)");
+    let requirements = J::requirements();
+    let requirements = requirements.iter().map(|r| r.rule(&framework));
+    for rule in J::rules().into_iter().chain(requirements) {
+        // As the hooks of the validation, which are asked only about roles that are in order.
         add(spec, rule.unless(&no_replica));
     }
-    let Some(specs) = spec.properties.as_mut().and_then(|p| p.get_mut(specs)) else {
-        return;
+    let Some(specs) = property(spec, field) else {
+        return Ok(());
     };
-    specs.max_properties = Some(MAX_ROLES);
     roles::on_specs(specs, &J::kind(&()), &framework);
-    let Some(JSONSchemaPropsOrBool::Schema(role)) = &mut specs.additional_properties else {
-        return;
+    let role = match shape {
+        Shape::Map => {
+            specs.max_properties = Some(MAX_ROLES);
+            match &mut specs.additional_properties {
+                Some(JSONSchemaPropsOrBool::Schema(role)) => Some(role),
+                _ => None,
+            }
+        }
+        Shape::List => {
+            specs.max_items = Some(MAX_ROLES);
+            match &mut specs.items {
+                Some(JSONSchemaPropsOrArray::Schema(role)) => Some(role),
+                _ => None,
+            }
+        }
     };
-    roles::on_role(role, &framework);
-    if let Some(template) = role.properties.as_mut().and_then(|p| p.get_mut("template")) {
-        template::tighten(template, &framework);
+    if let Some(role) = role {
+        roles::on_role(role, &framework);
+        if let Some(template) = property(role, "template") {
+            template::tighten(template, &framework);
+        }
     }
+    Ok(())
+}
+
+fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut JSONSchemaProps> {
+    schema.properties.as_mut()?.get_mut(name)
 }
 
 fn add(schema: &mut JSONSchemaProps, rule: Rule) {
@@ -77,8 +110,4 @@ fn add(schema: &mut JSONSchemaProps, rule: Rule) {
         .x_kubernetes_validations
         .get_or_insert_default()
         .push(rule.into());
-}
-
-fn role_names(framework: &Framework) -> Vec<&'static str> {
-    framework.roles.iter().map(|role| role.name).collect()
 }

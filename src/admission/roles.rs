@@ -2,21 +2,18 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
+use crate::api::MAX_REPLICAS;
 use crate::job::Framework;
 use kube_syntax::names::{DNS_1035, LABEL_MAX};
 
-use super::{add, role_names};
+use super::add;
 use crate::job::Rule;
 use crate::job::rule as cel;
 
 /// The most characters of an object's name: the API server's own bound.
 const NAME_MAX: i64 = 253;
 
-/// The number of replicas of role `k`, in the roles' own rules.
-const REPLICAS: &str = "self[k].?replicas.orValue(1)";
-
 pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
-    let specs = framework.specs_field;
     let name = JSONSchemaProps {
         type_: Some("string".to_owned()),
         max_length: Some(NAME_MAX),
@@ -38,10 +35,14 @@ pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
         .insert("metadata".to_owned(), metadata);
 
     let rule = Rule::saying("has(self.spec) || oldSelf.hasValue()", |e| {
-        e.no_role("", &role_names(framework));
+        e.no_role("", &framework.role_names());
     });
     add(root, rule.at("spec").since_creation());
+}
 
+/// The names of services follow from the keys of the map of replica specs.
+pub(super) fn on_name_lengths(root: &mut JSONSchemaProps, framework: &Framework) {
+    let specs = framework.roles_field;
     // A role that was there before with as many replicas may stay, or the status of its job could never
     // be written.
     let replicas = format!("self.spec.{specs}[k].?replicas");
@@ -61,30 +62,53 @@ pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
 }
 
 pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
-    let names = role_names(framework);
+    let names = framework.role_names();
+    let (role, replicas) = (framework.role_of("k"), framework.replicas_of("self", "k"));
     add(specs, Rule::saying("self.size() > 0", |e| e.no_role("", &names)));
 
-    let known = format!("k.lowerAscii() in {}", cel::lower_list(&names));
+    let known = format!("{role}.lowerAscii() in {}", cel::lower_list(&names));
     let rule = Rule::saying(format!("self.all(k, {known})"), |e| {
         e.unknown_role("", kind, "%s", &names);
     });
-    add(specs, rule.with(&cel::first_key(&format!("!({known})"))));
+    add(specs, rule.with(&framework.first_role(&format!("!({known})"))));
 
-    let once = "self.exists_one(j, j.lowerAscii() == k.lowerAscii())";
+    let once = format!(
+        "self.exists_one(j, {}.lowerAscii() == {role}.lowerAscii())",
+        framework.role_of("j")
+    );
     let rule = Rule::saying(format!("self.all(k, {once})"), |e| e.role_twice("", "%s"));
-    add(specs, rule.with(&cel::first_key(&format!("!{once}"))));
+    add(specs, rule.with(&framework.first_role(&format!("!{once}"))));
 
-    let some = format!("self.size() == 0 || self.exists(k, {REPLICAS} != 0)");
-    add(specs, Rule::saying(some, |e| e.no_replica("")));
-
-    for role in framework.roles {
-        let Some(max) = role.max else { continue };
-        let is_role = format!("k.lowerAscii() == {}", cel::literal(&role.name.to_lowercase()));
-        let rule = Rule::saying(format!("self.all(k, !({is_role}) || {REPLICAS} <= {max})"), |e| {
-            e.too_big("", "%d", max.into())
-        });
-        let value = format!("self.map(k, {is_role}, {REPLICAS}).max()");
-        add(specs, rule.with(&value).at(&format!("{}.replicas", role.name)));
+    if !framework.needs_some_role() {
+        let some = format!("self.size() == 0 || self.exists(k, {replicas} != 0)");
+        add(specs, Rule::saying(some, |e| e.no_replica("")));
+    }
+    for definition in framework.roles {
+        let is_role = format!("{role}.lowerAscii() == {}", cel::literal(&definition.slug()));
+        if definition.min > 0 {
+            let enough = format!(
+                "self.size() == 0 || self.exists(k, {is_role} && {replicas} >= {})",
+                definition.min
+            );
+            add(
+                specs,
+                Rule::saying(enough, |e| e.too_few_replicas("", kind, definition)),
+            );
+        }
+        let max = definition.max;
+        if max < MAX_REPLICAS.unsigned_abs() {
+            let rule = Rule::saying(format!("self.all(k, !({is_role}) || {replicas} <= {max})"), |e| {
+                e.too_big("", "%d", max.into())
+            });
+            let rule = rule.with(&format!("self.map(k, {is_role}, {replicas}).max()"));
+            add(
+                specs,
+                match framework.role_key {
+                    None => rule.at(&format!("{}.replicas", definition.name)),
+                    Some(_) => rule,
+                },
+            );
+        }
     }
 }
 

@@ -270,7 +270,7 @@ impl<J: TrainingJob> KindOf<J> {
         // What was found to be gone may be missed by now, and no watch tells of it any more. The job's time to live may
         // have ended meanwhile.
         let unfinished = next.delete_job || acted && held_back.is_none() && next.changes_children();
-        let wake = next.wake.map(|wake| instant(shared, wake.at));
+        let wake = next.requeue.map(|requeue| instant(shared, requeue.at));
         let wake = wake.into_iter().chain(held_back).min();
         let mut failures = applied.failures.iter();
         let retry_after = failures.clone().filter_map(|f| f.problem.retry_after()).max();

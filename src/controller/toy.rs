@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::stored::Stored;
-use crate::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
-use crate::{FieldErrors, Framework, Replica, RoleKind, Topology, TrainingJob};
+use crate::api::{JobStatus, ReplicaSpecs, RunPolicy};
+use crate::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -28,19 +28,12 @@ pub(super) struct ToySpec {
 }
 
 impl TrainingJob for ToyJob {
-    const FRAMEWORK: Framework = Framework {
-        name: "toy",
-        controller: "toyjob-controller",
-        container: "toy",
-        port_name: "toy-port",
-        port: 1,
-        restart_policy: RestartPolicy::Never,
-        specs_field: "specs",
-        roles: &[RoleKind::new("Worker")],
-    };
+    const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
+        .port("toy-port", 1)
+        .roles("specs", &[RoleDefinition::new("Worker")]);
 
-    fn replica_specs(&self) -> &ReplicaSpecs {
-        &self.spec.specs
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.specs)
     }
 
     fn run_policy(&self) -> RunPolicy {

@@ -1,13 +1,29 @@
 //! What is the same for all jobs of a kind: its names, numbers and roles.
 
-use crate::api::RestartPolicy;
+use crate::api::{MAX_REPLICAS, RestartPolicy};
 
 /// Names and numbers of a kind of training job.
+///
+/// ```
+/// use training_job::api::RestartPolicy;
+/// use training_job::{Framework, RoleDefinition};
+///
+/// const FARM: Framework = Framework::new("farm", "farmjob-controller")
+///     .port("farm-port", 7000)
+///     .restart_policy(RestartPolicy::ExitCode)
+///     .roles("replicaSpecs", &[
+///         RoleDefinition::new("Head").exactly(1),
+///         RoleDefinition::new("Worker"),
+///     ]);
+/// assert_eq!((FARM.container, FARM.port), ("farm", 7000));
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Framework {
     /// The framework in metrics, such as `tensorflow`.
     pub name: &'static str,
-    /// The controller: the value of label `training.kubeflow.org/operator-name` and the source of events.
+    /// The controller: the value of label `training.kubeflow.org/operator-name` and the source of events. Each kind
+    /// needs its own.
     pub controller: &'static str,
     /// The container that every replica must have, and whose ports the replica's service exposes.
     pub container: &'static str,
@@ -17,29 +33,214 @@ pub struct Framework {
     pub port: i32,
     /// The restart policy of a replica spec that has none.
     pub restart_policy: RestartPolicy,
-    /// The field below `spec` that holds the replica specs, for messages.
-    pub specs_field: &'static str,
+    /// The field below `spec` that holds the replica specs.
+    pub roles_field: &'static str,
+    /// If that field is a list: the field of an entry that names its role.
+    pub role_key: Option<&'static str>,
     /// The roles in the order in which their pods are made.
-    pub roles: &'static [RoleKind],
+    pub roles: &'static [RoleDefinition],
+    /// Whether a template may leave out images, because the kind's replica specs fill them in.
+    pub fills_in_images: bool,
+    /// Whether pods and services follow another pattern than `<job>-<role>-<index>`.
+    pub names_replicas: bool,
+    /// The operator's settings that this kind reads, for `--setting`.
+    pub settings: &'static [SettingDefinition],
 }
 
-/// A role that replicas of a kind of job may have.
+/// A setting of the operator that a kind reads, by [`Settings::get`](super::Settings::get).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoleKind {
-    /// Its name, as in the replica specs.
+pub struct SettingDefinition {
+    /// Its name, such as `farm-monitor-image`.
     pub name: &'static str,
-    /// The most replicas it may have; no bound if unset but [`MAX_REPLICAS`](crate::api::MAX_REPLICAS).
-    pub max: Option<u32>,
+    /// What it has when nobody sets it.
+    pub default: &'static str,
+    /// What it is for, in a sentence.
+    pub help: &'static str,
 }
 
-impl RoleKind {
-    /// A role with any number of replicas.
-    pub const fn new(name: &'static str) -> Self {
-        Self { name, max: None }
+impl Framework {
+    /// A framework of this name, under this [`controller`](Self::controller). Its container has the same name, its
+    /// port is `port` 80, its restart policy `Never`.
+    pub const fn new(name: &'static str, controller: &'static str) -> Self {
+        Self {
+            name,
+            controller,
+            container: name,
+            port_name: "port",
+            port: 80,
+            restart_policy: RestartPolicy::Never,
+            roles_field: "",
+            role_key: None,
+            roles: &[],
+            fills_in_images: false,
+            names_replicas: false,
+            settings: &[],
+        }
     }
 
-    /// A role with at most one replica.
-    pub const fn single(name: &'static str) -> Self {
-        Self { name, max: Some(1) }
+    /// The [`container`](Self::container) that every replica must have.
+    #[must_use]
+    pub const fn container(mut self, name: &'static str) -> Self {
+        self.container = name;
+        self
+    }
+
+    /// The name (at most 15 characters) and number of the framework's port.
+    #[must_use]
+    pub const fn port(mut self, name: &'static str, number: i32) -> Self {
+        self.port_name = name;
+        self.port = number;
+        self
+    }
+
+    /// The restart policy of a replica spec that has none.
+    #[must_use]
+    pub const fn restart_policy(self, policy: RestartPolicy) -> Self {
+        let Self {
+            name,
+            controller,
+            container,
+            port_name,
+            port,
+            roles_field,
+            role_key,
+            roles,
+            fills_in_images,
+            names_replicas,
+            settings,
+            ..
+        } = self;
+        // A destructor cannot run in a constant; the policies that a constant can hold need none.
+        std::mem::forget(self);
+        Self {
+            name,
+            controller,
+            container,
+            port_name,
+            port,
+            restart_policy: policy,
+            roles_field,
+            role_key,
+            roles,
+            fills_in_images,
+            names_replicas,
+            settings,
+        }
+    }
+
+    /// The field below `spec` that holds the replica specs, a map by role, and the roles in the order in which their
+    /// pods are made.
+    #[must_use]
+    pub const fn roles(mut self, field: &'static str, roles: &'static [RoleDefinition]) -> Self {
+        self.roles_field = field;
+        self.roles = roles;
+        self
+    }
+
+    /// The same where the field is a list of entries: `key` is the field of an entry that names its role.
+    #[must_use]
+    pub const fn roles_in_list(
+        self,
+        field: &'static str,
+        key: &'static str,
+        roles: &'static [RoleDefinition],
+    ) -> Self {
+        let mut framework = self.roles(field, roles);
+        framework.role_key = Some(key);
+        framework
+    }
+
+    /// Lets templates leave out images, because [`replica_specs`](super::TrainingJob::replica_specs) fills them in: the
+    /// API server then does not ask for them. Validation looks at what was filled in.
+    #[must_use]
+    pub const fn fills_in_images(mut self) -> Self {
+        self.fills_in_images = true;
+        self
+    }
+
+    /// Says that [`replica_names`](super::TrainingJob::replica_names) makes other names than `<job>-<role>-<index>`: the
+    /// API server then does not check their length. Validation does.
+    #[must_use]
+    pub const fn names_replicas(mut self) -> Self {
+        self.names_replicas = true;
+        self
+    }
+
+    /// The operator's settings that this kind reads.
+    #[must_use]
+    pub const fn settings(mut self, settings: &'static [SettingDefinition]) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// The path of the replica specs in a job, for errors: `spec.replicaSpecs`.
+    pub fn roles_path(&self) -> String {
+        format!("spec.{}", self.roles_field)
+    }
+
+    /// Whether some role must have replicas in every job.
+    pub(crate) fn needs_some_role(&self) -> bool {
+        self.roles.iter().any(|role| role.min > 0)
+    }
+
+    pub(crate) fn role_names(&self) -> Vec<&'static str> {
+        self.roles.iter().map(|role| role.name).collect()
+    }
+}
+
+/// A role that replicas of a kind of job may have, and how many of them.
+///
+/// A bound is declared here once: validation and the API server refuse a job beyond it, in the same words.
+///
+/// ```
+/// use training_job::RoleDefinition;
+///
+/// const HEAD: RoleDefinition = RoleDefinition::new("Head").exactly(1);
+/// assert_eq!((HEAD.min, HEAD.max), (1, 1));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RoleDefinition {
+    /// Its name, as in the replica specs.
+    pub name: &'static str,
+    /// The fewest replicas that a job must have of it; 0: a job can do without the role.
+    pub min: u32,
+    /// The most replicas that a job may have of it, at most [`MAX_REPLICAS`].
+    pub max: u32,
+}
+
+impl RoleDefinition {
+    /// A role that a job may leave out, with up to [`MAX_REPLICAS`] replicas.
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            min: 0,
+            max: MAX_REPLICAS.unsigned_abs(),
+        }
+    }
+
+    /// A job must have this many replicas of the role, or more.
+    #[must_use]
+    pub const fn at_least(mut self, replicas: u32) -> Self {
+        self.min = replicas;
+        self
+    }
+
+    /// A job may have this many replicas of the role, or fewer.
+    #[must_use]
+    pub const fn at_most(mut self, replicas: u32) -> Self {
+        self.max = replicas;
+        self
+    }
+
+    /// A job must have just this many replicas of the role.
+    #[must_use]
+    pub const fn exactly(self, replicas: u32) -> Self {
+        self.at_least(replicas).at_most(replicas)
+    }
+
+    /// The name in lower case, as in names of pods and values of labels.
+    pub fn slug(&self) -> String {
+        self.name.to_lowercase()
     }
 }

@@ -1,27 +1,41 @@
 //! The contract: what a framework author implements, and what the hooks are given.
 //!
-//! Read it from top to bottom: this file has the trait; [`Framework`] names a kind's parts, [`Topology`] says who is in
-//! a job, [`Replicas`] what its replicas are doing, [`FieldErrors`] and [`Rule`] say what is wrong with it, and
-//! [`Milestone`] what conditions and events say.
+//! Read it in this order:
+//!
+//! | file | has |
+//! |---|---|
+//! | `mod.rs` | [`TrainingJob`], the trait |
+//! | `framework.rs` | [`Framework`] and [`RoleDefinition`]: names, numbers and roles of a kind |
+//! | `role_specs.rs` | [`RoleSpecs`]: what a job says of its roles |
+//! | `topology.rs` | [`Topology`], [`Role`], [`Replica`]: who is in a job |
+//! | `replicas.rs` | [`Replicas`], [`ReplicaState`], [`Outcome`]: what they are doing, and what that means |
+//! | `requirement.rs`, `rule.rs`, `errors.rs` | [`Requirement`], [`Rule`], [`FieldErrors`]: what is refused, and in which words |
+//! | `milestone.rs` | [`Milestone`]: the sentences of conditions and events |
+//! | `settings.rs` | [`Settings`]: what the operator was started with |
 
 pub(crate) mod errors;
 mod framework;
 mod milestone;
 mod nearest;
 mod replicas;
+mod requirement;
+mod role_specs;
 pub(crate) mod rule;
 mod settings;
 mod topology;
 
 pub use errors::{FieldError, FieldErrors};
-pub use framework::{Framework, RoleKind};
+pub use framework::{Framework, RoleDefinition, SettingDefinition};
 pub use milestone::Milestone;
 pub use nearest::nearest;
-pub use replicas::{Outcome, ReplicaState, Replicas, RoleReplicas};
+pub use replicas::{FailureTolerance, Outcome, ReplicaState, Replicas, RoleReplicas};
+pub use requirement::Requirement;
+pub use role_specs::RoleSpecs;
 pub use rule::{Rule, any_replica, roles_named};
 pub use settings::Settings;
-pub use topology::{Replica, Role, Topology};
+pub use topology::{Replica, ReplicaNames, Role, Topology};
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
@@ -29,9 +43,10 @@ use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResourceExt, Resource};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 use crate::api::schema::tidy_definition;
-use crate::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
+use crate::api::{JobStatus, RestartScope, RunPolicy};
 
 /// A kind of training job.
 ///
@@ -57,11 +72,12 @@ use crate::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
 ///
 /// | when | hooks |
 /// |---|---|
-/// | the definition is made | [`definition`](Self::definition), [`rules`](Self::rules) |
-/// | a job is checked: in each pass over it, and offline | [`replica_specs`](Self::replica_specs), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`validate`](Self::validate) |
-/// | a review looks for what is not meant | [`warn`](Self::warn) |
-/// | a replica's pod is made | [`env`](Self::env), [`gets_env`](Self::gets_env), [`is_master`](Self::is_master), [`customize`](Self::customize) |
-/// | a pass takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`is_expendable`](Self::is_expendable), [`is_retryable`](Self::is_retryable), [`message`](Self::message) |
+/// | the definition is made | [`definition`](Self::definition), [`requirements`](Self::requirements), [`rules`](Self::rules) |
+/// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate) |
+/// | a review looks for what is surely not meant | [`warn`](Self::warn) |
+/// | a replica's pod is rendered | [`env`](Self::env), [`gets_env`](Self::gets_env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
+/// | the plan takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`message`](Self::message) |
+/// | the status is written | [`encode_status`](Self::encode_status) |
 ///
 /// A running pod is never changed: what a hook says differently in a new version of the operator holds for
 /// pods that are made from then on.
@@ -81,10 +97,13 @@ pub trait TrainingJob:
 
     /// The replica specs by role, from wherever the kind keeps them. Required.
     ///
-    /// Called on jobs as they are stored, valid or not. Keys are matched with [`Framework::roles`] without
-    /// regard to case; one that matches none, or matches one twice, is a field error, as is a role over its
-    /// bound. A spec without a number of replicas has one.
-    fn replica_specs(&self) -> &ReplicaSpecs;
+    /// [`RoleSpecs::map`] takes a map by role, [`RoleSpecs::list`] a list of entries; defaults that are to hold before
+    /// the job is validated are filled in by [`RoleSpecs::filled_in`].
+    ///
+    /// Called on jobs as they are stored, valid or not. Roles are matched with [`Framework::roles`] without
+    /// regard to case; one that matches none, or matches one twice, is a field error, as is a role beyond its
+    /// bounds. A spec without a number of replicas has one.
+    fn replica_specs(&self) -> RoleSpecs<'_>;
 
     /// The run policy, from wherever the kind keeps it. Required.
     ///
@@ -104,10 +123,21 @@ pub trait TrainingJob:
     /// outlive it, and writes what differs.
     fn status(&self) -> Option<&JobStatus>;
 
+    /// The status as it is written to the API server. Default: `status` as it is.
+    ///
+    /// For a kind whose status has other fields, or more. What [`status`](Self::status) reads back from it must be equal
+    /// to `status`: the operator remembers in it what must outlive it.
+    ///
+    /// # Errors
+    /// It is no JSON.
+    fn encode_status(&self, status: &JobStatus) -> serde_json::Result<Value> {
+        serde_json::to_value(status)
+    }
+
     /// The environment that `replica` gets, in order, in every container of its pod that
     /// [`gets_env`](Self::gets_env). Required; it may be empty.
     ///
-    /// Names of other replicas are made by [`Topology::host`]; a headless service of that name leads to the pod,
+    /// Names of other replicas are made by [`Role::host`]; a headless service of that name leads to the pod,
     /// from before the pod is there. `replica` is one of `topology`'s. Roles that a valid job must have may still be
     /// missing: the length is checked before [`validate`](Self::validate) is asked.
     ///
@@ -125,6 +155,11 @@ pub trait TrainingJob:
     fn gets_env(&self, container: &str) -> bool {
         let _ = container;
         true
+    }
+
+    /// Roles of which one must have a replica. Default: none. Checked by the operator and, as rules, by the API server.
+    fn requirements() -> Vec<Requirement<Self>> {
+        Vec::new()
     }
 
     /// Adds what is wrong with the job beyond the checks that every kind gets. Default: nothing.
@@ -158,7 +193,7 @@ pub trait TrainingJob:
     /// [`Settings::linger`](crate::Settings::linger) for replicas that still run. [`Replicas::decided_by`] is the answer for
     /// most kinds in which some roles only serve.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
-        replicas.all()
+        replicas.when_all_succeed()
     }
 
     /// What restarts together with a failed replica of `role`, unless the job
@@ -173,22 +208,41 @@ pub trait TrainingJob:
         RestartScope::Replica
     }
 
-    /// Whether the job goes on without a replica of `role` that has failed for good, as long as the role
-    /// has others. [`outcome`](Self::outcome) then sees the replica as failed. Default: no.
+    /// Whether the job goes on without a replica of `role` that has failed for good.
+    /// [`outcome`](Self::outcome) then sees the replica as failed. Default: it fails.
     ///
-    /// Asked only about failures that are final by the restart policy; when no other replica of the role is
-    /// left that has not failed, the job fails.
-    fn is_expendable(&self, role: &Role<'_>) -> bool {
+    /// Asked about failures that are final by the restart policy and, of a role whose failures never matter, about
+    /// those that exceed the backoff limit.
+    fn tolerance(&self, role: &Role<'_>) -> FailureTolerance {
         let _ = role;
-        false
+        FailureTolerance::None
     }
 
-    /// Whether a replica with restart policy `ExitCode` that ended with `exit_code` (1–255) is
+    /// Whether a replica of `role` with restart policy `ExitCode` that ended with `exit_code` (1–255) is
     /// restarted. Default: from 128 on, which is what a signal leaves.
     ///
     /// Not asked about pods that failed without an exit code, such as evicted ones: they are restarted.
-    fn is_retryable(&self, exit_code: i32) -> bool {
+    fn is_retryable(&self, role: &Role<'_>, exit_code: i32) -> bool {
+        let _ = role;
         exit_code >= 128
+    }
+
+    /// How the replicas of a role are called: the names of their pods and services. Default:
+    /// `<job>-<role in lower case>-<index>`.
+    ///
+    /// Names must be DNS-1035 labels, and no two replicas may share one. They must not change as long as the job lives:
+    /// the operator finds a replica's pod by its name. A kind with other names says so by
+    /// [`Framework::names_replicas`].
+    fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
+        let job = self.meta().name.as_deref().unwrap_or_default();
+        ReplicaNames::Indexed(format!("{job}-{}", role.slug()))
+    }
+
+    /// Further labels of a replica's pod and service. Default: none. They select nothing, and cannot replace the labels
+    /// that every kind has ([`labels`](crate::api::labels)).
+    fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+        let _ = (topology, replica);
+        BTreeMap::new()
     }
 
     /// Whether the replica's pod is labelled `training.kubeflow.org/job-role: master`, by which the
@@ -232,6 +286,6 @@ pub trait TrainingJob:
     /// of it what is to be installed. Default: what `#[derive(CustomResource)]` says, made
     /// [tidy](crate::api::schema::tidy_definition), with the field of the replica specs required.
     fn definition() -> CustomResourceDefinition {
-        tidy_definition(Self::crd(), &[Self::FRAMEWORK.specs_field])
+        tidy_definition(Self::crd(), &[Self::FRAMEWORK.roles_field])
     }
 }

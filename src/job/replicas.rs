@@ -19,6 +19,17 @@ pub enum ReplicaState {
     Failed,
 }
 
+/// Whether a job goes on without a replica that has failed for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureTolerance {
+    /// The job fails.
+    None,
+    /// It goes on as long as the role has another replica that has not failed.
+    WhileOthersRemain,
+    /// It goes on: failures of the role never matter.
+    Always,
+}
+
 /// The states of all replicas of a job.
 #[derive(Debug)]
 pub struct Replicas<'a> {
@@ -61,7 +72,10 @@ impl<'a> Replicas<'a> {
 
     /// Sets the state of a replica.
     pub(crate) fn set(&mut self, replica: Replica<'_>, state: ReplicaState) {
-        let role = self.roles.iter_mut().find(|r| r.role.kind == replica.role.kind);
+        let role = self
+            .roles
+            .iter_mut()
+            .find(|r| r.role.definition == replica.role.definition);
         let index = usize::try_from(replica.index).unwrap_or(usize::MAX);
         if let Some(place) = role.and_then(|r| r.states.get_mut(index)) {
             *place = state;
@@ -80,8 +94,8 @@ impl<'a> Replicas<'a> {
             .find(|r| r.role.name() == name && !r.states.is_empty())
     }
 
-    /// The outcome if all replicas decide.
-    pub fn all(&self) -> Outcome {
+    /// The outcome if all replicas decide: the job has succeeded when all have.
+    pub fn when_all_succeed(&self) -> Outcome {
         Self::outcome(self.roles.iter())
     }
 

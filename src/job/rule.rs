@@ -111,20 +111,55 @@ pub(crate) fn lower_list(words: &[&str]) -> String {
 
 /// The first, in the order of the alphabet, of the keys `k` of a map of which `condition` is true. A
 /// map's own order is another each time.
-pub(crate) fn first_key(condition: &str) -> String {
+fn first_key(condition: &str) -> String {
     format!("[self.filter(k, {condition})].map(u, u.filter(k, u.all(j, k <= j))[0])[0]")
 }
 
 /// In CEL, of the spec: whether any of these roles has a replica.
 pub fn any_replica(framework: &Framework, roles: &[&str]) -> String {
-    let (specs, known) = (framework.specs_field, lower_list(roles));
-    format!("self.{specs}.exists(k, k.lowerAscii() in {known} && self.{specs}[k].?replicas.orValue(1) != 0)")
+    let specs = format!("self.{}", framework.roles_field);
+    let (role, replicas) = (framework.role_of("k"), framework.replicas_of(&specs, "k"));
+    format!(
+        "{specs}.exists(k, {role}.lowerAscii() in {} && {replicas} != 0)",
+        lower_list(roles)
+    )
 }
 
 /// In CEL, of the spec: how many of these roles it names.
 pub fn roles_named(framework: &Framework, roles: &[&str]) -> String {
-    let (specs, known) = (framework.specs_field, lower_list(roles));
-    format!("self.{specs}.filter(k, k.lowerAscii() in {known}).size()")
+    let specs = format!("self.{}", framework.roles_field);
+    let role = framework.role_of("k");
+    format!(
+        "{specs}.filter(k, {role}.lowerAscii() in {}).size()",
+        lower_list(roles)
+    )
+}
+
+/// What stands for an entry of the replica specs in a macro such as `specs.exists(k, ...)`: a map's key, or a list's item.
+impl Framework {
+    /// In CEL: the role of the entry `k`.
+    pub(crate) fn role_of(&self, k: &str) -> String {
+        match self.role_key {
+            None => k.to_owned(),
+            Some(key) => format!("{k}.?{key}.orValue(\"\")"),
+        }
+    }
+
+    /// In CEL: the number of replicas of the entry `k` of `specs`.
+    pub(crate) fn replicas_of(&self, specs: &str, k: &str) -> String {
+        match self.role_key {
+            None => format!("{specs}[{k}].?replicas.orValue(1)"),
+            Some(_) => format!("{k}.?replicas.orValue(1)"),
+        }
+    }
+
+    /// In CEL, of the replica specs: the role of the first entry `k` of which `condition` is true.
+    pub(crate) fn first_role(&self, condition: &str) -> String {
+        match self.role_key {
+            None => first_key(condition),
+            Some(_) => self.role_of(&format!("self.filter(k, {condition})[0]")),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 //! Settings of the operator that bear on every job.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::RestartScope;
 
-/// The operator's own settings that bear on every job.
+use super::SettingDefinition;
+
+/// The operator's own settings that bear on every job. Hooks read them from
+/// [`Topology::settings`](super::Topology::settings).
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What restarts together with a failed replica where the job does not say; the kind of job
@@ -13,6 +18,8 @@ pub struct Settings {
     /// How long a success is held while replicas that do not decide still run: the processes of a
     /// cluster that has done its work end within a moment of each other. Default: one second.
     pub linger: Duration,
+    /// Settings of single kinds, by name: those that their [`Framework::settings`](super::Framework::settings) declare.
+    pub values: Arc<BTreeMap<String, String>>,
 }
 
 impl Default for Settings {
@@ -20,6 +27,16 @@ impl Default for Settings {
         Self {
             restart_scope: None,
             linger: Duration::from_secs(1),
+            values: Arc::default(),
         }
+    }
+}
+
+impl Settings {
+    /// The value of a setting: what the operator was started with, else the default.
+    pub fn get<'a>(&'a self, setting: &'a SettingDefinition) -> &'a str {
+        self.values
+            .get(setting.name)
+            .map_or(setting.default, String::as_str)
     }
 }

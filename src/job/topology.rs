@@ -1,40 +1,60 @@
-//! Who is in a job: roles, replicas, their names and ports.
+//! Who is in a job: its roles and replicas, their host names and ports.
+
+use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 
 use crate::api::{ReplicaSpec, RestartPolicy};
 
-use super::framework::RoleKind;
+use super::framework::RoleDefinition;
+use super::settings::Settings;
 
 /// The roles of a valid job.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Topology<'a> {
     /// The job's name.
     pub job: &'a str,
     /// The job's namespace.
     pub namespace: &'a str,
+    /// The job's UID; empty for one that no API server has seen.
+    pub uid: &'a str,
     /// The roles that the job names, in the order of [`Framework::roles`](crate::Framework::roles).
     /// A role with 0 replicas is among them.
     pub roles: Vec<Role<'a>>,
+    /// The operator's settings.
+    pub settings: Settings,
 }
 
 /// A role of a valid job.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Role<'a> {
-    /// The kind of role.
-    pub kind: &'static RoleKind,
-    /// The field that describes it, such as `spec.replicaSpecs.worker`: spelt as the job spells it.
+    /// What the kind says of the role.
+    pub definition: &'static RoleDefinition,
+    /// The path of its spec, such as `spec.replicaSpecs.worker`: spelt as the job spells it.
     pub field: String,
     /// Its name in lower case, as in names, labels and environment.
-    pub lower: String,
+    pub slug: String,
+    /// How its replicas are called.
+    pub names: ReplicaNames,
     /// How many replicas; may be 0.
     pub replicas: u32,
     /// What happens when one fails, defaults applied; never `Other`.
     pub restart_policy: RestartPolicy,
     /// The number of the framework's port in this role's pods.
     pub port: i32,
-    /// What the job says of the role.
-    pub spec: &'a ReplicaSpec,
+    /// What the job says of the role, with what the kind fills in.
+    pub spec: Cow<'a, ReplicaSpec>,
+}
+
+/// How the replicas of a role are called: the names of their pods and services, which are their host names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplicaNames {
+    /// A prefix, then `-` and the replica's index: `primes-worker-0`.
+    Indexed(String),
+    /// Just this, for a role that never has more than one replica: `primes-launcher`.
+    Bare(String),
 }
 
 /// One replica of a role.
@@ -49,7 +69,7 @@ pub struct Replica<'a> {
 impl<'a> Topology<'a> {
     /// The role of this name, if the job names it and it has replicas.
     pub fn role(&self, name: &str) -> Option<&Role<'a>> {
-        self.roles.iter().find(|r| r.kind.name == name && r.replicas > 0)
+        self.roles.iter().find(|r| r.name() == name && r.replicas > 0)
     }
 
     /// The number of replicas of the role of this name; 0 if the job does not name it.
@@ -62,38 +82,30 @@ impl<'a> Topology<'a> {
         self.roles.iter().map(|r| r.replicas).sum()
     }
 
-    /// The name of a replica's pod and service, which is also its host name.
-    pub fn host(&self, role: &Role<'_>, index: u32) -> String {
-        // Put together by hand: each pass asks for the name of each replica several times.
-        [self.job, "-", &role.lower, "-", &index.to_string()].concat()
-    }
-
-    /// Whether a replica's pod and service have this name.
-    pub(crate) fn names(&self, name: &str) -> bool {
-        let rest = name
-            .strip_prefix(self.job)
-            .and_then(|rest| rest.strip_prefix('-'));
-        let is_of = |role: &Role<'_>| {
-            let index = rest.and_then(|rest| rest.strip_prefix(&role.lower)?.strip_prefix('-'));
-            index.is_some_and(|index| {
-                let number = index.parse::<u32>().ok().filter(|number| *number < role.replicas);
-                // Neither `01` nor `+1` is 1.
-                number.is_some_and(|number| number.to_string() == index)
-            })
-        };
-        self.roles.iter().any(is_of)
-    }
-
     /// All replicas, role by role.
     pub fn all(&self) -> impl Iterator<Item = Replica<'_>> {
         self.roles.iter().flat_map(|role| role.all())
+    }
+
+    /// Whether a replica's pod and service have this name.
+    pub(crate) fn has_replica_named(&self, name: &str) -> bool {
+        self.roles.iter().any(|role| role.has_replica_named(name))
     }
 }
 
 impl Role<'_> {
     /// The role's name, as in the replica specs.
     pub fn name(&self) -> &'static str {
-        self.kind.name
+        self.definition.name
+    }
+
+    /// The host name of a replica of the role: the name of its pod and service.
+    pub fn host(&self, index: u32) -> String {
+        match &self.names {
+            // Put together by hand: each reconcile asks for the name of each replica several times.
+            ReplicaNames::Indexed(prefix) => [prefix, "-", &index.to_string()].concat(),
+            ReplicaNames::Bare(name) => name.clone(),
+        }
     }
 
     /// The role's pod template.
@@ -111,12 +123,33 @@ impl Role<'_> {
     pub fn all(&self) -> impl Iterator<Item = Replica<'_>> {
         (0..self.replicas).map(move |index| Replica { role: self, index })
     }
+
+    fn has_replica_named(&self, name: &str) -> bool {
+        match &self.names {
+            ReplicaNames::Indexed(prefix) => {
+                let index = name
+                    .strip_prefix(&**prefix)
+                    .and_then(|rest| rest.strip_prefix('-'));
+                index.is_some_and(|index| {
+                    let number = index.parse::<u32>().ok().filter(|number| *number < self.replicas);
+                    // Neither `01` nor `+1` is 1.
+                    number.is_some_and(|number| number.to_string() == index)
+                })
+            }
+            ReplicaNames::Bare(own) => self.replicas > 0 && own == name,
+        }
+    }
 }
 
 impl Replica<'_> {
+    /// Its host name: the name of its pod and service.
+    pub fn host(&self) -> String {
+        self.role.host(self.index)
+    }
+
     /// `<role in lower case>-<index>`, by which the status remembers the replica.
     pub fn key(&self) -> String {
-        format!("{}-{}", self.role.lower, self.index)
+        format!("{}-{}", self.role.slug, self.index)
     }
 }
 
@@ -126,26 +159,37 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_hosts_and_no_others() {
-        static KINDS: [RoleKind; 3] = [RoleKind::new("A"), RoleKind::new("A-1"), RoleKind::new("None")];
-        let spec = ReplicaSpec::default();
-        let role = |(kind, replicas): (&'static RoleKind, u32)| Role {
-            kind,
+        static ROLES: [RoleDefinition; 5] = [
+            RoleDefinition::new("A"),
+            RoleDefinition::new("A-1"),
+            RoleDefinition::new("None"),
+            RoleDefinition::new("Launcher"),
+            RoleDefinition::new("Gone"),
+        ];
+        let role = |(definition, replicas): (&'static RoleDefinition, u32)| Role {
+            definition,
             field: String::new(),
-            lower: kind.name.to_lowercase(),
+            slug: definition.slug(),
+            names: match definition.name {
+                "Launcher" | "Gone" => ReplicaNames::Bare(format!("job-a-{}", definition.slug())),
+                _ => ReplicaNames::Indexed(format!("job-a-{}", definition.slug())),
+            },
             replicas,
             restart_policy: RestartPolicy::Never,
             port: 1,
-            spec: &spec,
+            spec: Cow::Owned(ReplicaSpec::default()),
         };
         let topology = Topology {
             job: "job-a",
             namespace: "ns",
-            roles: KINDS.iter().zip([2, 11, 0]).map(role).collect(),
+            uid: "",
+            roles: ROLES.iter().zip([2, 11, 0, 1, 0]).map(role).collect(),
+            settings: Settings::default(),
         };
-        let hosts: Vec<String> = topology.all().map(|r| topology.host(r.role, r.index)).collect();
-        assert_eq!(hosts.len(), 13);
+        let hosts: Vec<String> = topology.all().map(|replica| replica.host()).collect();
+        assert_eq!(hosts.len(), 14);
         for host in &hosts {
-            assert!(topology.names(host), "{host}");
+            assert!(topology.has_replica_named(host), "{host}");
         }
         for other in [
             "job-a-a-2",
@@ -162,9 +206,11 @@ mod tests {
             "job-b-a-0",
             "job-aa-0",
             "a-0",
+            "job-a-launcher-0",
+            "job-a-gone",
             "",
         ] {
-            assert!(!topology.names(other), "{other}");
+            assert!(!topology.has_replica_named(other), "{other}");
         }
     }
 }

@@ -23,11 +23,11 @@ fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let pods = observed
         .pods
         .values()
-        .filter(|p| !p.deleting && !topology.names(&p.name));
+        .filter(|p| !p.deleting && !topology.has_replica_named(&p.name));
     let services = observed
         .services
         .values()
-        .filter(|s| !s.deleting && !topology.names(&s.name));
+        .filter(|s| !s.deleting && !topology.has_replica_named(&s.name));
     draft
         .plan
         .delete
@@ -54,7 +54,7 @@ fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStand
 fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let (job, observed) = (draft.job, draft.observed);
     let missing = job.topology.all().filter(|r| {
-        let name = job.topology.host(r.role, r.index);
+        let name = r.host();
         !observed.services.contains_key(&name)
     });
     draft
@@ -70,7 +70,11 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
     let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping);
     let leaving = |r: &&RoleStanding<'_>| r.replicas.iter().any(is_leaving);
     let topology = &draft.job.topology;
-    let surplus = draft.observed.pods.keys().any(|name| !topology.names(name));
+    let surplus = draft
+        .observed
+        .pods
+        .keys()
+        .any(|name| !topology.has_replica_named(name));
     let waits = |r: &RoleStanding<'_>| r.scope == RestartScope::Job && (surplus || leaving(&r));
     if survey.iter().any(waits) {
         return;

@@ -94,7 +94,7 @@ pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now:
     };
     match completed.0.checked_add(SignedDuration::from_secs(ttl)) {
         Ok(at) if at <= now => plan.delete_job = true,
-        Ok(at) => plan.wake_at(at, "ttlSecondsAfterFinished"),
+        Ok(at) => plan.requeue_at(at, "ttlSecondsAfterFinished"),
         // A time beyond the end of time never comes.
         Err(_) => {}
     }

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{FailureRecord, RestartPolicy};
-use crate::job::Replica;
 use crate::job::TrainingJob;
+use crate::job::{Replica, Role};
 use crate::plan::observed::{ContainerRecord, PodRecord, Termination};
 
 /// A replica's failure.
@@ -106,14 +106,14 @@ impl Failure {
         })
     }
 
-    /// What the failure means under `policy`.
-    pub(super) fn verdict<J: TrainingJob>(&self, job: &J, policy: &RestartPolicy) -> Verdict {
-        match (self.cause, policy) {
+    /// What the failure means under the restart policy of its role.
+    pub(super) fn verdict<J: TrainingJob>(&self, job: &J, role: &Role<'_>) -> Verdict {
+        match (self.cause, &role.restart_policy) {
             // Nothing in the replica failed: somebody deleted its pod, or its kubelet restarted it.
             (Cause::Lost | Cause::RestartedInPlace, _) => Verdict::Restart,
             (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Verdict::Final,
             (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Verdict::Restart,
-            (Cause::Exit(code), RestartPolicy::ExitCode) if !job.is_retryable(code) => {
+            (Cause::Exit(code), RestartPolicy::ExitCode) if !job.is_retryable(role, code) => {
                 Verdict::FinalByExitCode
             }
             (_, RestartPolicy::ExitCode) => Verdict::Restart,

@@ -52,7 +52,7 @@ pub struct Plan {
     /// after none held.
     pub notices: Vec<PlannedEvent>,
     /// When to look again even if nothing happens.
-    pub wake: Option<Wake>,
+    pub requeue: Option<Requeue>,
     /// Whether the job cannot be run as it is.
     pub refused: bool,
 }
@@ -100,7 +100,7 @@ pub struct PlannedEvent {
 
 /// A time to look again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wake {
+pub struct Requeue {
     /// When.
     pub at: Timestamp,
     /// Why.
@@ -119,8 +119,8 @@ impl Plan {
     }
 
     /// There is one reason at most: a verdict waits for one thing.
-    fn wake_at(&mut self, at: Timestamp, why: &'static str) {
-        self.wake = Some(Wake { at, why });
+    fn requeue_at(&mut self, at: Timestamp, why: &'static str) {
+        self.requeue = Some(Requeue { at, why });
     }
 }
 

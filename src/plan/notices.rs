@@ -12,7 +12,7 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let topology = &draft.job.topology;
     let mut notices: Vec<(PlannedEvent, usize)> = Vec::new();
     for replica in topology.all() {
-        let name = topology.host(replica.role, replica.index);
+        let name = replica.host();
         let pod = draft.observed.pods.get(&name);
         let Some((reason, message)) = pod.filter(|p| !p.deleting).and_then(|p| waits(p)) else {
             continue;
@@ -64,7 +64,7 @@ fn sets_restart_policy(role: &Role<'_>) -> bool {
 /// Whether any pod is still to run.
 fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     let topology = &draft.job.topology;
-    let mut names = topology.all().map(|r| topology.host(r.role, r.index));
+    let mut names = topology.all().map(|r| r.host());
     names.any(|name| {
         draft
             .observed

@@ -54,7 +54,7 @@ pub(super) fn survey<'a, J: TrainingJob>(
             .all()
             .map(|replica| {
                 let lost = scope != RestartScope::Replica && replica.index < started;
-                standing(job, &replica, status, observed, &scope, &completed, lost)
+                standing::<J>(&replica, status, observed, &scope, &completed, lost)
             })
             .collect();
         RoleStanding {
@@ -67,7 +67,6 @@ pub(super) fn survey<'a, J: TrainingJob>(
 }
 
 fn standing<J: TrainingJob>(
-    job: &ValidJob<'_, J>,
     replica: &Replica<'_>,
     status: &JobStatus,
     observed: &Observed,
@@ -75,7 +74,7 @@ fn standing<J: TrainingJob>(
     completed: &BTreeSet<u32>,
     lost: bool,
 ) -> Standing {
-    let name = job.topology.host(replica.role, replica.index);
+    let name = replica.host();
     let attempt = ledger::attempt(&status.recovery, replica.role, replica.index);
     let is_complete = completed.contains(&replica.index);
     let Some(pod) = observed.pods.get(&name) else {

@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, RestartScope};
 use crate::job::Replica;
+use crate::job::{FailureTolerance, Outcome, ReplicaState};
 use crate::job::{Milestone, TrainingJob};
-use crate::job::{Outcome, ReplicaState};
 use crate::plan::observed::{MAX_MESSAGE, Phase, last_words};
 
 use super::failure::{Failure, Verdict};
@@ -60,7 +60,7 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         end::fail(draft, warning, &milestone, record);
     } else if outcome == Outcome::Succeeded {
         match held_until(draft, &survey) {
-            Some(at) => draft.plan.wake_at(at, "replicas are about to end"),
+            Some(at) => draft.plan.requeue_at(at, "replicas are about to end"),
             None => end::succeed(draft),
         }
     } else if deadline.is_some_and(|at| at <= draft.now) {
@@ -73,7 +73,7 @@ pub(super) fn advance<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         end::fail(draft, true, &Milestone::BackoffLimit, record.unwrap_or_default());
     } else {
         if let Some(at) = deadline {
-            draft.plan.wake_at(at, "activeDeadlineSeconds");
+            draft.plan.requeue_at(at, "activeDeadlineSeconds");
         }
         notices::add(draft);
         if failed.is_empty() {
@@ -120,10 +120,11 @@ fn count_restarts_in_place<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     let mut seen = BTreeMap::new();
     let mut fresh = 0_i32;
     for replica in job.topology.all() {
-        if job.restart_scope(replica.role) != RestartScope::Replica {
+        let never_matters = job.job.tolerance(replica.role) == FailureTolerance::Always;
+        if never_matters || job.restart_scope(replica.role) != RestartScope::Replica {
             continue;
         }
-        let name = job.topology.host(replica.role, replica.index);
+        let name = replica.host();
         let Some(pod) = draft.observed.pods.get(&name) else {
             continue;
         };
@@ -201,14 +202,21 @@ fn failures<'s, 'a, J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &'s [RoleStanding<'a>],
 ) -> Vec<Failed<'s, 'a>> {
+    let limit = draft.job.policy.backoff_limit;
+    let no_restarts_left = limit.is_some_and(|limit| draft.status.restart_count >= limit);
     let mut failed = Vec::new();
     for of_role in survey {
-        let has_others = of_role.replicas.iter().any(|s| !matches!(s, Standing::Failed(_)));
-        let is_expendable = has_others && draft.job.job.is_expendable(of_role.role);
+        let tolerance = draft.job.job.tolerance(of_role.role);
+        let others_remain = of_role.replicas.iter().any(|s| !matches!(s, Standing::Failed(_)));
         for (index, standing) in (0..).zip(&of_role.replicas) {
             if let Standing::Failed(failure) = standing {
-                let verdict = failure.verdict(draft.job.job, &of_role.role.restart_policy);
-                if is_expendable && verdict != Verdict::Restart {
+                let verdict = failure.verdict(draft.job.job, of_role.role);
+                let tolerated = match tolerance {
+                    FailureTolerance::None => false,
+                    FailureTolerance::WhileOthersRemain => others_remain && verdict != Verdict::Restart,
+                    FailureTolerance::Always => no_restarts_left || verdict != Verdict::Restart,
+                };
+                if tolerated {
                     continue;
                 }
                 let replica = Replica {
@@ -300,10 +308,7 @@ fn step<J: TrainingJob>(draft: &Draft<'_, J>, failed: &Failed<'_, '_>) -> i32 {
         _ => replica.key() == failed.replica.key(),
     };
     let ahead = topology.all().filter(concerned).filter_map(|replica| {
-        let pod = draft
-            .observed
-            .pods
-            .get(&topology.host(replica.role, replica.index))?;
+        let pod = draft.observed.pods.get(&replica.host())?;
         let attempt = ledger::attempt(&draft.status.recovery, replica.role, replica.index);
         let is_outdated = ledger::is_outdated(pod.attempt, attempt);
         i32::try_from(pod.attempt.checked_sub(attempt)?)
@@ -324,7 +329,7 @@ fn deadline<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
 /// there is one: that is what most such jobs wait for.
 fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
     let job = draft.job;
-    let names = job.topology.all().map(|r| job.topology.host(r.role, r.index));
+    let names = job.topology.all().map(|r| r.host());
     let mut pods = names.filter_map(|name| draft.observed.pods.get(&name));
     let pending = pods.find(|pod| pod.phase == Phase::Pending && !pod.deleting);
     let mut message = format!(
@@ -354,10 +359,7 @@ fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
 fn latest_restart<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<FailureRecord> {
     let job = draft.job;
     let failures = job.topology.all().filter_map(|replica| {
-        let pod = draft
-            .observed
-            .pods
-            .get(&job.topology.host(replica.role, replica.index))?;
+        let pod = draft.observed.pods.get(&replica.host())?;
         Failure::of_restart(&replica, pod, pod.containers.iter(), J::FRAMEWORK.container)
     });
     let known = failures.filter(|f| f.record.time.is_some());

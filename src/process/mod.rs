@@ -47,6 +47,7 @@ mod stop;
 use std::io;
 use std::process::ExitCode;
 
+use crate::admission::{self, DefinitionError};
 use crate::controller::Operator;
 use crate::job::TrainingJob;
 
@@ -61,6 +62,7 @@ pub struct Kinds(Vec<Kind>);
 struct Kind {
     name: String,
     manage: fn(Operator) -> Operator,
+    check: fn() -> Result<(), DefinitionError>,
 }
 
 impl Kinds {
@@ -70,6 +72,7 @@ impl Kinds {
         self.0.push(Kind {
             name: J::kind(&()).into_owned(),
             manage: Operator::manage::<J>,
+            check: || admission::definition::<J>().map(drop),
         });
         self
     }
@@ -91,6 +94,23 @@ impl Kinds {
     }
 }
 
+/// Prints the definition of the kind `J`, to be installed in a cluster: the rest of a program's `crd` command.
+///
+/// Exit codes: 0, or 1 if what the kind declares does not fit together; the reason is printed to standard error.
+pub fn print_definition<J: TrainingJob>() -> ExitCode {
+    let definition = admission::definition::<J>().map_err(|error| error.to_string());
+    match definition.and_then(|definition| admission::manifest(&definition)) {
+        Ok(manifest) => {
+            print!("{manifest}");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Why an operator cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -103,6 +123,9 @@ pub enum ProcessError {
         /// The kinds that are here.
         known: String,
     },
+    /// What a kind declares does not fit together.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     /// Times that do not fit together.
     #[error("{0}")]
     Election(&'static str),

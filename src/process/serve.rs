@@ -24,6 +24,7 @@ use super::{Kind, Kinds, ProcessError, http};
 /// Runs until a signal comes.
 pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError> {
     let kinds = kinds.enabled(&flags.enable_scheme)?;
+    kinds.iter().try_for_each(|kind| (kind.check)())?;
     check_election(flags)?;
     warn(flags);
     let stop = Stop::on_signals()?;

@@ -36,7 +36,7 @@ fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
         api_version: J::api_version(&()).into_owned(),
         kind: J::kind(&()).into_owned(),
         name: job.topology.job.to_owned(),
-        uid: job.uid.to_owned(),
+        uid: job.topology.uid.to_owned(),
         controller: Some(true),
         block_owner_deletion: Some(true),
     }
@@ -44,12 +44,14 @@ fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
 
 /// The labels that a replica's pod and service carry, and by which the service finds the pod.
 fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    [
+    let own = [
         (labels::OPERATOR_NAME, J::FRAMEWORK.controller.to_owned()),
         (labels::JOB_NAME, job.topology.job.to_owned()),
-        (labels::REPLICA_TYPE, replica.role.lower.clone()),
+        (labels::REPLICA_TYPE, replica.role.slug.clone()),
         (labels::REPLICA_INDEX, replica.index.to_string()),
     ]
-    .map(|(key, value)| (key.to_owned(), value))
-    .into()
+    .map(|(key, value)| (key.to_owned(), value));
+    let mut all = job.job.labels(&job.topology, replica);
+    all.extend(own);
+    all
 }

@@ -46,7 +46,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
 
     Pod {
         metadata: ObjectMeta {
-            name: Some(job.topology.host(replica.role, replica.index)),
+            name: Some(replica.host()),
             namespace: Some(job.topology.namespace.to_owned()),
             labels: Some(all_labels),
             annotations: Some(annotations).filter(|a| !a.is_empty()),

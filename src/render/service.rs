@@ -18,7 +18,7 @@ pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> 
     let labels = super::replica_labels(job, replica);
     Service {
         metadata: ObjectMeta {
-            name: Some(job.topology.host(replica.role, replica.index)),
+            name: Some(replica.host()),
             namespace: Some(job.topology.namespace.to_owned()),
             labels: Some(labels.clone()),
             owner_references: Some(vec![super::owner(job)]),

@@ -29,8 +29,6 @@ pub const MAX_ENV_BYTES: usize = 131_072;
 pub struct ValidJob<'a, J> {
     /// The job.
     pub job: &'a J,
-    /// Its UID; empty for one that no API server has seen.
-    pub uid: &'a str,
     /// Its roles and names.
     pub topology: Topology<'a>,
     /// Its run policy, defaults applied.
@@ -78,6 +76,11 @@ type CheckWhole<J> = fn(&J, &Topology<'_>, &mut FieldErrors);
 
 fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
     check_environment(job, topology, errors);
+    for requirement in J::requirements() {
+        if let Some((problem, remedy)) = requirement.violation(job, topology) {
+            errors.push(J::FRAMEWORK.roles_path(), problem, remedy);
+        }
+    }
     job.validate(topology, errors);
 }
 
@@ -101,7 +104,9 @@ fn check<'a, J: TrainingJob>(
     let topology = Topology {
         job: name,
         namespace: meta.namespace.as_deref().unwrap_or("default"),
+        uid: meta.uid.as_deref().unwrap_or_default(),
         roles,
+        settings: settings.clone(),
     };
     check_host_names(&topology, &mut errors);
     if errors.is_empty() {
@@ -112,7 +117,6 @@ fn check<'a, J: TrainingJob>(
     }
     Ok(ValidJob {
         job,
-        uid: meta.uid.as_deref().unwrap_or_default(),
         topology,
         policy,
     })
@@ -173,7 +177,7 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
 
 /// Host names are service names, so the longest must be a label.
 fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
-    let last = |role: &Role<'_>| Some(topology.host(role, role.replicas.checked_sub(1)?).len());
+    let last = |role: &Role<'_>| Some(role.host(role.replicas.checked_sub(1)?).len());
     let longest = topology.roles.iter().filter_map(last).max().unwrap_or(0);
     let excess = longest.saturating_sub(names::LABEL_MAX);
     if excess > 0 {
@@ -191,10 +195,10 @@ fn check_environment<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &
             let bytes = variable.name.len() + variable.value.as_ref().map_or(0, String::len) + 2;
             if bytes > MAX_ENV_BYTES {
                 errors.push(
-                    format!("spec.{}", J::FRAMEWORK.specs_field),
+                    J::FRAMEWORK.roles_path(),
                     format!(
                         "with {} replicas, {} of {} would have {bytes} bytes, and Linux starts no process with more than {MAX_ENV_BYTES} in one variable",
-                        topology.total(), variable.name, topology.host(role, index),
+                        topology.total(), variable.name, role.host(index),
                     ),
                     "use fewer replicas or a shorter job name",
                 );

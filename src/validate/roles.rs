@@ -1,8 +1,11 @@
 //! Replica specs → roles.
 
-use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
-use crate::job::{FieldErrors, Role, RoleKind, TrainingJob};
+use std::borrow::Cow;
+
 use kube_syntax::FieldPath;
+
+use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
+use crate::job::{FieldErrors, Role, RoleDefinition, TrainingJob};
 
 use super::template;
 
@@ -10,55 +13,69 @@ use super::template;
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
     let framework = J::FRAMEWORK;
     let spec = FieldPath::At("spec");
-    let field = spec.member(framework.specs_field);
+    let field = spec.member(framework.roles_field);
     let specs = job.replica_specs();
-    let known: Vec<&str> = framework.roles.iter().map(|r| r.name).collect();
-    for key in specs.keys() {
-        if !known.iter().any(|name| name.eq_ignore_ascii_case(key)) {
-            errors.unknown_role(field.key(key), &J::kind(&()), key, &known);
+    let known = framework.role_names();
+    for entry in specs.entries() {
+        if !known.iter().any(|name| name.eq_ignore_ascii_case(&entry.role)) {
+            errors.unknown_role(entry.path(&field), &J::kind(&()), &entry.role, &known);
         }
     }
     let mut roles = Vec::new();
-    for kind in framework.roles {
+    for definition in framework.roles {
         let mut named = specs
+            .entries()
             .iter()
-            .filter(|(key, _)| key.eq_ignore_ascii_case(kind.name));
-        let Some((key, spec)) = named.next() else { continue };
-        for (other, _) in named {
-            errors.role_twice(field.key(other), key);
+            .filter(|entry| entry.role.eq_ignore_ascii_case(definition.name));
+        let Some(first) = named.next() else { continue };
+        for other in named {
+            errors.role_twice(other.path(&field), &first.role);
         }
-        let path = field.member(key);
-        match spec {
+        let path = first.path(&field);
+        match &first.spec {
             None => errors.push(
                 path,
                 "it is null",
                 "give the role replicas and a template, or leave it out",
             ),
-            Some(spec) => roles.push(role::<J>(path, kind, spec, errors)),
+            Some(spec) => roles.push(role(job, path, definition, spec.clone(), errors)),
         }
     }
-    if specs.is_empty() {
+    if specs.entries().is_empty() {
         errors.no_role(field, &known);
-    } else if errors.is_empty() && roles.iter().all(|r| r.replicas == 0) {
-        errors.no_replica(field);
+    } else if errors.is_empty() {
+        check_minimums::<J>(field, &roles, errors);
     }
     roles
 }
 
+/// Whether each role has the replicas that a job must have of it, and any role one.
+fn check_minimums<J: TrainingJob>(field: FieldPath<'_>, roles: &[Role<'_>], errors: &mut FieldErrors) {
+    let replicas = |name: &str| roles.iter().find(|r| r.name() == name).map_or(0, |r| r.replicas);
+    let framework = J::FRAMEWORK;
+    if !framework.needs_some_role() && roles.iter().all(|r| r.replicas == 0) {
+        errors.no_replica(field);
+    }
+    for definition in framework.roles {
+        if replicas(definition.name) < definition.min {
+            errors.too_few_replicas(field, &J::kind(&()), definition);
+        }
+    }
+}
+
 fn role<'a, J: TrainingJob>(
+    job: &'a J,
     path: FieldPath<'_>,
-    kind: &'static RoleKind,
-    spec: &'a ReplicaSpec,
+    definition: &'static RoleDefinition,
+    spec: Cow<'a, ReplicaSpec>,
     errors: &mut FieldErrors,
 ) -> Role<'a> {
     let replicas = spec.replicas.unwrap_or(1);
-    let max = kind
-        .max
-        .map_or(MAX_REPLICAS, |max| max.try_into().unwrap_or(MAX_REPLICAS));
+    let max = definition.max.min(MAX_REPLICAS.unsigned_abs());
     let at = path.member("replicas");
     if replicas < 0 {
         errors.too_small(at, replicas, 0.0);
-    } else if replicas > max {
+    } else if replicas.unsigned_abs() > max {
         errors.too_big(at, replicas, max.into());
     }
     let restart_policy = match &spec.restart_policy {
@@ -71,13 +88,13 @@ fn role<'a, J: TrainingJob>(
         Some(known) => known.clone(),
     };
     let port = template::check::<J>(path.member("template"), &spec.template, errors);
-    // Bad counts are reported above; nobody sees the role unless there are none.
-    let replicas = u32::try_from(replicas.clamp(0, max)).unwrap_or(0);
     Role {
-        kind,
+        definition,
         field: path.to_string(),
-        lower: kind.name.to_lowercase(),
-        replicas,
+        slug: definition.slug(),
+        names: job.replica_names(definition),
+        // Bad counts are reported above; nobody sees the role unless there are none.
+        replicas: u32::try_from(replicas).unwrap_or(0).min(max),
         restart_policy,
         port,
         spec,

@@ -5,8 +5,8 @@
 
 use std::fmt::Display;
 
-use crate::job::FieldErrors;
 use crate::job::errors::one_of;
+use crate::job::{FieldErrors, RoleDefinition};
 
 impl FieldErrors {
     pub(crate) fn too_small(&mut self, path: impl Into<String>, value: impl Display, min: f64) {
@@ -47,6 +47,23 @@ impl FieldErrors {
 
     pub(crate) fn no_replica(&mut self, path: impl Into<String>) {
         self.push(path, "no role has a replica", "give at least one role replicas");
+    }
+
+    pub(crate) fn too_few_replicas(&mut self, path: impl Into<String>, kind: &str, role: &RoleDefinition) {
+        let (name, min) = (role.name, role.min);
+        let (needed, remedy) = match (min, role.max) {
+            (1, 1) => (format!("its {name}"), format!("add {name} with 1 replica")),
+            (1, _) => (format!("a {name}"), format!("give {name} at least 1 replica")),
+            (_, max) if min == max => (
+                format!("{min} replicas of {name}"),
+                format!("give {name} {min} replicas"),
+            ),
+            _ => (
+                format!("at least {min} replicas of {name}"),
+                format!("give {name} at least {min} replicas"),
+            ),
+        };
+        self.push(path, format!("{kind} needs {needed}"), remedy);
     }
 
     pub(crate) fn bad_job_name(&mut self, path: impl Into<String>, name: &str) {

@@ -122,7 +122,7 @@ impl<J: TrainingJob> World<J> {
 
     /// The user asks for so many replicas of a role.
     pub fn scale(&mut self, role: &str, replicas: i32) -> &mut Self {
-        self.set_spec(&[J::FRAMEWORK.specs_field, role, "replicas"], replicas.into())
+        self.set_spec(&[J::FRAMEWORK.roles_field, role, "replicas"], replicas.into())
     }
 
     /// The user suspends the job or lets it go on.
@@ -427,8 +427,8 @@ impl<J: TrainingJob> World<J> {
     /// The names of all replicas' pods.
     fn wanted(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        for (role, spec) in self.job.replica_specs() {
-            let replicas = spec.as_ref().and_then(|s| s.replicas).unwrap_or(1);
+        for (role, spec) in self.job.replica_specs().iter() {
+            let replicas = spec.and_then(|s| s.replicas).unwrap_or(1);
             names.extend((0..replicas).map(|i| format!("job-{}-{i}", role.to_lowercase())));
         }
         names
@@ -479,7 +479,7 @@ fn is_leaving(pod: &Pod) -> bool {
 /// A job's YAML. `roles` are such as `Master=1 Worker=2:OnFailure`, `fields` lines of the spec.
 fn yaml<J: TrainingJob>(roles: &str, fields: &str) -> String {
     let (version, kind) = (J::api_version(&()), J::kind(&()));
-    let (field, container) = (J::FRAMEWORK.specs_field, J::FRAMEWORK.container);
+    let (field, container) = (J::FRAMEWORK.roles_field, J::FRAMEWORK.container);
     let mut text =
         format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: job, namespace: team}}\nspec:\n");
     for line in fields.lines() {

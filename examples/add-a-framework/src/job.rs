@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, variable};
 use training_job::{
-    FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
+    FailureTolerance, Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs,
+    Topology, TrainingJob,
 };
-use training_job::{Rule, any_replica};
 
 const HEAD: &str = "Head";
 const WORKER: &str = "Worker";
@@ -42,19 +42,16 @@ pub struct FarmJobSpec {
 
 // region: framework
 impl TrainingJob for FarmJob {
-    const FRAMEWORK: Framework = Framework {
-        name: "farm",
-        controller: "farmjob-controller",
-        container: "farm",
-        port_name: "farm-port",
-        port: 7000,
-        restart_policy: RestartPolicy::ExitCode,
-        specs_field: "replicaSpecs",
-        roles: &[RoleKind::single(HEAD), RoleKind::new(WORKER)],
-    };
+    const FRAMEWORK: Framework = Framework::new("farm", "farmjob-controller")
+        .port("farm-port", 7000)
+        .restart_policy(RestartPolicy::ExitCode)
+        .roles(
+            "replicaSpecs",
+            &[RoleDefinition::new(HEAD).at_most(1), RoleDefinition::new(WORKER)],
+        );
 
-    fn replica_specs(&self) -> &ReplicaSpecs {
-        &self.spec.replica_specs
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.replica_specs)
     }
 
     fn run_policy(&self) -> RunPolicy {
@@ -71,9 +68,9 @@ impl TrainingJob for FarmJob {
             return Vec::new();
         };
         vec![
-            variable("FARM_HEAD", topology.host(head, 0)),
+            variable("FARM_HEAD", head.host(0)),
             variable("FARM_PORT", head.port.to_string()),
-            variable("FARM_ROLE", &replica.role.lower),
+            variable("FARM_ROLE", &replica.role.slug),
         ]
     }
     // endregion: framework
@@ -95,30 +92,22 @@ impl TrainingJob for FarmJob {
     }
 
     /// Fewer workers take longer; the last one is needed.
-    fn is_expendable(&self, role: &Role<'_>) -> bool {
-        role.name() == WORKER
+    fn tolerance(&self, role: &Role<'_>) -> FailureTolerance {
+        match role.name() {
+            WORKER => FailureTolerance::WhileOthersRemain,
+            _ => FailureTolerance::None,
+        }
     }
     // endregion: restarts
 
     // region: validation
-    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        if topology.replicas(HEAD) == 0 {
-            errors.push("spec.replicaSpecs", NO_HEAD.0, NO_HEAD.1);
-        }
-    }
-
-    /// The same for the API server, which refuses such a job at once.
-    fn rules() -> Vec<Rule> {
-        let has_head = any_replica(&Self::FRAMEWORK, &[HEAD]);
-        vec![Rule::new(has_head, format!("{}; {}", NO_HEAD.0, NO_HEAD.1)).at("replicaSpecs")]
+    /// Said once, for the operator and for the API server, which refuses such a job at once.
+    fn requirements() -> Vec<Requirement<Self>> {
+        let (problem, remedy) = ("nobody hands out tasks", "add a Head with 1 replica");
+        vec![Requirement::any_of(&[HEAD], problem, remedy)]
     }
     // endregion: validation
 }
-
-// region: no-head
-/// What is wrong, and what to do.
-const NO_HEAD: (&str, &str) = ("nobody hands out tasks", "add a Head with 1 replica");
-// endregion: no-head
 
 // region: local
 /// On one machine many pods share a port: each listens at its own address.

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use local_node::Jobs;
-use training_job::admission;
 use training_job::process::{self, Flags, Kinds};
 
 use job::FarmJob;
@@ -29,12 +28,6 @@ fn main() -> ExitCode {
         Command::Local { file } => {
             local_node::main(&file, Jobs::default().kind_adjusted::<FarmJob>(job::adjust_local))
         }
-        Command::Crd => match admission::manifest(&admission::definition::<FarmJob>()) {
-            Ok(manifest) => {
-                print!("{manifest}");
-                ExitCode::SUCCESS
-            }
-            Err(_) => ExitCode::FAILURE,
-        },
+        Command::Crd => process::print_definition::<FarmJob>(),
     }
 }

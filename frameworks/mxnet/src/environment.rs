@@ -38,11 +38,11 @@ pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> 
         variable("DMLC_PS_ROOT_PORT", scheduler.map_or(0, |s| s.port).to_string()),
         variable(
             "DMLC_PS_ROOT_URI",
-            scheduler.map(|s| topology.host(s, 0)).unwrap_or_default(),
+            scheduler.map(|s| s.host(0)).unwrap_or_default(),
         ),
         variable("DMLC_NUM_SERVER", topology.replicas("Server").to_string()),
         variable("DMLC_NUM_WORKER", topology.replicas("Worker").to_string()),
-        variable("DMLC_ROLE", replica.role.lower.clone()),
+        variable("DMLC_ROLE", replica.role.slug.clone()),
         variable("DMLC_USE_KUBERNETES", "1".to_owned()),
     ];
     if replica.role.name() == "Worker" {
@@ -64,7 +64,7 @@ fn config(topology: &Topology<'_>, replica: &Replica<'_>) -> String {
     let addresses = |role: &Role<'_>| {
         role.all()
             .map(|r| Address {
-                url: topology.host(role, r.index),
+                url: r.host(),
                 port: role.port,
             })
             .collect()
@@ -73,15 +73,15 @@ fn config(topology: &Topology<'_>, replica: &Replica<'_>) -> String {
         cluster: topology
             .roles
             .iter()
-            .map(|r| (r.lower.as_str(), addresses(r)))
+            .map(|r| (r.slug.as_str(), addresses(r)))
             .collect(),
         labels: topology
             .roles
             .iter()
-            .map(|r| (r.lower.as_str(), tuner_server_key(r)))
+            .map(|r| (r.slug.as_str(), tuner_server_key(r)))
             .collect(),
         task: Task {
-            role: &replica.role.lower,
+            role: &replica.role.slug,
             index: replica.index,
         },
     };

@@ -2,35 +2,31 @@
 
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy};
+use training_job::api::{JobStatus, RestartScope, RunPolicy, SuccessPolicy};
 use training_job::{
-    FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
+    FieldErrors, Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs,
+    Topology, TrainingJob,
 };
-use training_job::{Rule, any_replica};
 
 use crate::{JobMode, MXJob, definition, environment};
 
 impl TrainingJob for MXJob {
-    const FRAMEWORK: Framework = Framework {
-        name: "mxnet",
-        controller: "mxjob-controller",
-        container: "mxnet",
-        port_name: "mxjob-port",
-        port: 9091,
-        restart_policy: RestartPolicy::Never,
-        specs_field: "mxReplicaSpecs",
-        roles: &[
-            RoleKind::single("Scheduler"),
-            RoleKind::new("Server"),
-            RoleKind::new("Worker"),
-            RoleKind::single("TunerTracker"),
-            RoleKind::new("TunerServer"),
-            RoleKind::new("Tuner"),
-        ],
-    };
+    const FRAMEWORK: Framework = Framework::new("mxnet", "mxjob-controller")
+        .port("mxjob-port", 9091)
+        .roles(
+            "mxReplicaSpecs",
+            &[
+                RoleDefinition::new("Scheduler").at_most(1),
+                RoleDefinition::new("Server"),
+                RoleDefinition::new("Worker"),
+                RoleDefinition::new("TunerTracker").at_most(1),
+                RoleDefinition::new("TunerServer"),
+                RoleDefinition::new("Tuner"),
+            ],
+        );
 
-    fn replica_specs(&self) -> &ReplicaSpecs {
-        &self.spec.mx_replica_specs
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.mx_replica_specs)
     }
 
     fn run_policy(&self) -> RunPolicy {
@@ -53,39 +49,35 @@ impl TrainingJob for MXJob {
         environment::of(topology, replica)
     }
 
-    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        errors.check_word("spec.successPolicy", self.spec.success_policy.as_ref());
-        let (mode, deciding) = match self.spec.mode() {
-            None => {
-                return errors.unknown_word("spec.jobMode", &self.spec.job_mode, &JobMode::WORDS);
-            }
-            Some(mode) => (mode.word(), mode.deciding()),
-        };
-        if deciding.iter().all(|role| topology.replicas(role) == 0) {
-            let (problem, remedy) = endless(mode, deciding[0]);
-            errors.push("spec.mxReplicaSpecs", problem, remedy);
-        }
-    }
-
-    fn rules() -> Vec<Rule> {
+    fn requirements() -> Vec<Requirement<Self>> {
         [
-            (JobMode::Train, r#"["", "MXTrain"]"#),
-            (JobMode::Tune, r#"["MXTune"]"#),
+            (
+                JobMode::Train,
+                r#"["", "MXTrain"]"#,
+                is_training as fn(&Self) -> bool,
+            ),
+            (JobMode::Tune, r#"["MXTune"]"#, is_tuning),
         ]
-        .map(|(mode, words)| {
-            let (problem, remedy) = endless(mode.word(), mode.deciding()[0]);
-            let decided = any_replica(&Self::FRAMEWORK, mode.deciding());
-            let expression = format!("!(self.?jobMode.orValue(\"\") in {words}) || {decided}");
-            Rule::new(expression, format!("{problem}; {remedy}")).at("mxReplicaSpecs")
+        .map(|(mode, words, applies)| {
+            let (word, usual) = (mode.word(), mode.deciding()[0]);
+            let problem = format!("an {word} job without a {usual} would never end");
+            Requirement::any_of(mode.deciding(), problem, format!("add a {usual}"))
+                .when(applies, format!("self.?jobMode.orValue(\"\") in {words}"))
         })
         .into()
     }
 
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+        errors.check_word("spec.successPolicy", self.spec.success_policy.as_ref());
+        if self.spec.mode().is_none() {
+            errors.unknown_word("spec.jobMode", &self.spec.job_mode, &JobMode::WORDS);
+        }
+    }
+
     /// A training's servers wait for the scheduler's address, and without one it is empty.
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
-        let is_training = self.spec.mode() == Some(JobMode::Train);
-        if let (true, Some(server), None) = (is_training, topology.role("Server"), topology.role("Scheduler"))
-        {
+        let roles = (topology.role("Server"), topology.role("Scheduler"));
+        if let (true, (Some(server), None)) = (is_training(self), roles) {
             warnings.push(
                 server.field.as_str(),
                 "servers find no workers without a scheduler",
@@ -98,7 +90,7 @@ impl TrainingJob for MXJob {
     /// scheduler, or by `successPolicy: AllWorkers`, the workers decide. A tuning job is done when
     /// its tuner is: tracker and servers never end by themselves.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
-        if self.spec.mode() == Some(JobMode::Tune) {
+        if is_tuning(self) {
             return replicas.decided_by(&["Tuner"]);
         }
         let workers = replicas.decided_by(&["Worker"]);
@@ -128,7 +120,7 @@ impl TrainingJob for MXJob {
 
     /// In the nested shape, as the training operator: from 128 on. In the inline shape, as the
     /// stand-alone operator documents: interrupted, killed, terminated, and 138 for the user's own use.
-    fn is_retryable(&self, exit_code: i32) -> bool {
+    fn is_retryable(&self, _: &Role<'_>, exit_code: i32) -> bool {
         if self.spec.is_inline() {
             matches!(exit_code, 130 | 137 | 138 | 143)
         } else {
@@ -169,9 +161,10 @@ impl JobMode {
     }
 }
 
-fn endless(mode: &str, role: &str) -> (String, String) {
-    (
-        format!("an {mode} job without a {role} would never end"),
-        format!("add a {role}"),
-    )
+fn is_training(job: &MXJob) -> bool {
+    job.spec.mode() == Some(JobMode::Train)
+}
+
+fn is_tuning(job: &MXJob) -> bool {
+    job.spec.mode() == Some(JobMode::Tune)
 }

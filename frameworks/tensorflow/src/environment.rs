@@ -45,14 +45,10 @@ pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>, dynamic_workers
     let config = Config {
         cluster: match dynamic_workers {
             true => sparse(topology, replica),
-            false => Cluster::Whole(
-                roles
-                    .map(|r| (r.lower.as_str(), endpoints(topology, r)))
-                    .collect(),
-            ),
+            false => Cluster::Whole(roles.map(|r| (r.slug.as_str(), endpoints(topology, r))).collect()),
         },
         task: Task {
-            role: &replica.role.lower,
+            role: &replica.role.slug,
             index: replica.index,
         },
         environment: (!dynamic_workers).then_some("cloud"),
@@ -84,6 +80,6 @@ fn endpoints(topology: &Topology<'_>, role: &Role<'_>) -> Vec<String> {
 }
 
 fn endpoint(topology: &Topology<'_>, role: &Role<'_>, index: u32) -> String {
-    let (host, namespace, port) = (topology.host(role, index), topology.namespace, role.port);
+    let (host, namespace, port) = (role.host(index), topology.namespace, role.port);
     format!("{host}.{namespace}.svc:{port}")
 }

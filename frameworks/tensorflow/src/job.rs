@@ -4,12 +4,12 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy, SuccessPolicy};
 use training_job::{
-    FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, RoleKind, Topology,
-    TrainingJob,
+    FailureTolerance, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas,
+    Requirement, Role, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
-use training_job::{Rule, any_replica, roles_named};
+use training_job::{Rule, roles_named};
 
 use crate::environment;
 
@@ -24,10 +24,6 @@ const DECIDING: [&str; 3] = [CHIEFS[0], CHIEFS[1], WORKER];
 const TWO_CHIEFS: [&str; 2] = [
     "Chief and Master are two names of one role",
     "leave one of them out",
-];
-const ENDLESS: [&str; 2] = [
-    "a TFJob without a Chief, Master or Worker would never end",
-    "add a Worker",
 ];
 
 /// A distributed job of TensorFlow.
@@ -72,25 +68,21 @@ impl TFJob {
 }
 
 impl TrainingJob for TFJob {
-    const FRAMEWORK: Framework = Framework {
-        name: "tensorflow",
-        controller: "tfjob-controller",
-        container: "tensorflow",
-        port_name: "tfjob-port",
-        port: 2222,
-        restart_policy: RestartPolicy::Never,
-        specs_field: "tfReplicaSpecs",
-        roles: &[
-            RoleKind::new(PS),
-            RoleKind::new(WORKER),
-            RoleKind::single(CHIEFS[0]),
-            RoleKind::single(CHIEFS[1]),
-            RoleKind::new(EVALUATOR),
-        ],
-    };
+    const FRAMEWORK: Framework = Framework::new("tensorflow", "tfjob-controller")
+        .port("tfjob-port", 2222)
+        .roles(
+            "tfReplicaSpecs",
+            &[
+                RoleDefinition::new(PS),
+                RoleDefinition::new(WORKER),
+                RoleDefinition::new(CHIEFS[0]).at_most(1),
+                RoleDefinition::new(CHIEFS[1]).at_most(1),
+                RoleDefinition::new(EVALUATOR),
+            ],
+        );
 
-    fn replica_specs(&self) -> &ReplicaSpecs {
-        &self.spec.tf_replica_specs
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.tf_replica_specs)
     }
 
     fn run_policy(&self) -> RunPolicy {
@@ -114,19 +106,21 @@ impl TrainingJob for TFJob {
         errors.check_word("spec.successPolicy", self.spec.success_policy.as_ref());
         let is_chief = |role: &&Role<'_>| CHIEFS.contains(&role.name());
         if topology.roles.iter().filter(is_chief).count() > 1 {
-            errors.push("spec.tfReplicaSpecs", TWO_CHIEFS[0], TWO_CHIEFS[1]);
-        }
-        if DECIDING.iter().all(|role| topology.replicas(role) == 0) {
-            errors.push("spec.tfReplicaSpecs", ENDLESS[0], ENDLESS[1]);
+            errors.push(Self::FRAMEWORK.roles_path(), TWO_CHIEFS[0], TWO_CHIEFS[1]);
         }
     }
 
     fn rules() -> Vec<Rule> {
         let one_chief = format!("{} < 2", roles_named(&Self::FRAMEWORK, &CHIEFS));
-        let decided = any_replica(&Self::FRAMEWORK, &DECIDING);
-        [(one_chief, TWO_CHIEFS), (decided, ENDLESS)]
-            .map(|(expression, words)| Rule::new(expression, words.join("; ")).at("tfReplicaSpecs"))
-            .into()
+        vec![Rule::new(one_chief, TWO_CHIEFS.join("; ")).at(Self::FRAMEWORK.roles_field)]
+    }
+
+    fn requirements() -> Vec<Requirement<Self>> {
+        vec![Requirement::any_of(
+            &DECIDING,
+            "a TFJob without a Chief, Master or Worker would never end",
+            "add a Worker",
+        )]
     }
 
     /// The chief decides, if there is one. Without it worker 0 does, whose work is the chief's, or by
@@ -161,8 +155,11 @@ impl TrainingJob for TFJob {
     }
 
     /// Dynamic workers may go.
-    fn is_expendable(&self, role: &Role<'_>) -> bool {
-        self.has_dynamic_workers() && role.name() == WORKER
+    fn tolerance(&self, role: &Role<'_>) -> FailureTolerance {
+        match self.has_dynamic_workers() && role.name() == WORKER {
+            true => FailureTolerance::WhileOthersRemain,
+            false => FailureTolerance::None,
+        }
     }
 
     /// The chief, or without one worker 0.

@@ -17,14 +17,14 @@ pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> 
     };
     let mut environment = vec![
         variable("MASTER_PORT", master.port.to_string()),
-        variable("MASTER_ADDR", topology.host(master, 0)),
+        variable("MASTER_ADDR", master.host(0)),
         variable("WORLD_SIZE", topology.total().to_string()),
         variable("RANK", rank.to_string()),
         // What a process prints is seen at once.
         variable("PYTHONUNBUFFERED", "1"),
     ];
     if let Some(worker) = topology.role(WORKER) {
-        let hosts: Vec<_> = worker.all().map(|w| topology.host(worker, w.index)).collect();
+        let hosts: Vec<_> = worker.all().map(|w| w.host()).collect();
         environment.push(variable("WORKER_PORT", worker.port.to_string()));
         environment.push(variable("WORKER_ADDRS", hosts.join(",")));
     }

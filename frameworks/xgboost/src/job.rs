@@ -4,21 +4,16 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
 use training_job::{
-    FieldErrors, Framework, Outcome, Replica, Replicas, Role, RoleKind, Topology, TrainingJob,
+    Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs, Topology,
+    TrainingJob,
 };
-use training_job::{Rule, any_replica};
 
 use crate::environment;
 
 pub(crate) const MASTER: &str = "Master";
 pub(crate) const WORKER: &str = "Worker";
-
-const NO_MASTER: [&str; 2] = [
-    "an XGBoostJob needs its Master: it is rank 0, and the workers meet at its address",
-    "add a Master with 1 replica",
-];
 
 /// A distributed job of XGBoost or LightGBM.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,19 +42,18 @@ pub struct XGBoostJobSpec {
 }
 
 impl TrainingJob for XGBoostJob {
-    const FRAMEWORK: Framework = Framework {
-        name: "xgboost",
-        controller: "xgboostjob-controller",
-        container: "xgboost",
-        port_name: "xgboostjob-port",
-        port: 9999,
-        restart_policy: RestartPolicy::Never,
-        specs_field: "xgbReplicaSpecs",
-        roles: &[RoleKind::single(MASTER), RoleKind::new(WORKER)],
-    };
+    const FRAMEWORK: Framework = Framework::new("xgboost", "xgboostjob-controller")
+        .port("xgboostjob-port", 9999)
+        .roles(
+            "xgbReplicaSpecs",
+            &[
+                RoleDefinition::new(MASTER).at_most(1),
+                RoleDefinition::new(WORKER),
+            ],
+        );
 
-    fn replica_specs(&self) -> &ReplicaSpecs {
-        &self.spec.xgb_replica_specs
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.xgb_replica_specs)
     }
 
     fn run_policy(&self) -> RunPolicy {
@@ -74,15 +68,12 @@ impl TrainingJob for XGBoostJob {
         environment::of(topology, replica)
     }
 
-    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
-        if topology.replicas(MASTER) == 0 {
-            errors.push("spec.xgbReplicaSpecs", NO_MASTER[0], NO_MASTER[1]);
-        }
-    }
-
-    fn rules() -> Vec<Rule> {
-        let has_master = any_replica(&Self::FRAMEWORK, &[MASTER]);
-        vec![Rule::new(has_master, NO_MASTER.join("; ")).at("xgbReplicaSpecs")]
+    fn requirements() -> Vec<Requirement<Self>> {
+        vec![Requirement::any_of(
+            &[MASTER],
+            "an XGBoostJob needs its Master: it is rank 0, and the workers meet at its address",
+            "add a Master with 1 replica",
+        )]
     }
 
     /// The master's end is the end of the job: it takes part in the collective to the last round.

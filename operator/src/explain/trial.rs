@@ -53,7 +53,7 @@ pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, Refusal> {
         .iter()
         .filter(|r| r.replicas > 0 && !valid.policy.suspend)
     {
-        let pods: Vec<String> = role.all().map(|r| valid.topology.host(r.role, r.index)).collect();
+        let pods: Vec<String> = role.all().map(|r| r.host()).collect();
         let mut ended = trial.clone();
         pods.iter().for_each(|pod| ended.end(pod, 0));
         ended.settle()?;
@@ -62,7 +62,7 @@ pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, Refusal> {
             events.push((event, trial.after(event, &pods[0], valid.policy.backoff_limit)?));
         }
         roles.push(RoleLife {
-            name: role.lower.clone(),
+            name: role.slug.clone(),
             replicas: role.replicas,
             decides: ended.status.is(ConditionType::Succeeded),
             events,
@@ -130,7 +130,7 @@ impl<J: TrainingJob> Trial<J> {
         let job: J = read(&object)?;
         let valid = validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
         let plan = plan(&valid, &self.observed, self.now);
-        let (idle, wake) = (plan.is_idle(), plan.wake.clone());
+        let (idle, wake) = (plan.is_idle(), plan.requeue.clone());
         self.carry_out(plan);
         match wake {
             // The plan wants to look again in a moment; a limit is not waited for.

@@ -194,7 +194,7 @@ fn a_success_is_held_for_a_moment_while_others_run() {
     w.pod("scheduler-0").succeeds();
     w.watches("scheduler-0").settle();
     assert_eq!(w.state(), RUNNING);
-    let wake = w.plan().wake.unwrap();
+    let wake = w.plan().requeue.unwrap();
     assert_eq!((wake.at - w.now).get_seconds(), 1, "{}", wake.why);
     for name in ["server-0", "worker-0", "worker-1"] {
         assert_eq!(w.state(), RUNNING);

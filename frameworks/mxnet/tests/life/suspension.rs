@@ -19,7 +19,7 @@ fn a_job_may_be_born_suspended() {
         (0, 0, None)
     );
     assert!(w.status().replica_statuses.is_empty(), "nothing is counted yet");
-    assert_eq!(w.plan().wake, None, "its clock stands");
+    assert_eq!(w.plan().requeue, None, "its clock stands");
     w.after(1_000).suspend(false).settle();
     assert_eq!(
         w.conditions(),

@@ -12,7 +12,7 @@ fn the_deadline_falls_at_its_time_and_says_so_before() {
     )
     .started();
     let due = w.status().start_time.unwrap().0 + SignedDuration::from_secs(60);
-    let wake = w.plan().wake.expect("a timer");
+    let wake = w.plan().requeue.expect("a timer");
     assert_eq!((wake.at, wake.why), (due, "activeDeadlineSeconds"));
     w.now = due - SignedDuration::from_secs(1);
     assert_eq!(w.settle().state(), ["Created", "Running"]);
@@ -47,17 +47,17 @@ fn fractions_of_a_second_move_no_deadline() {
     let mut w = World::train("Worker=1", "activeDeadlineSeconds: 5");
     w.now += SignedDuration::from_millis(900);
     let mut w = w.started();
-    w.now = w.plan().wake.unwrap().at;
+    w.now = w.plan().requeue.unwrap().at;
     assert_eq!(w.settle().state(), ["Created", "Failed"]);
 }
 
 #[test]
 fn a_restart_buys_no_time() {
     let mut w = World::train("Worker=1:OnFailure", "activeDeadlineSeconds: 60").started();
-    let due = w.plan().wake.unwrap();
+    let due = w.plan().requeue.unwrap();
     w.after(30).pod("worker-0").exits(1);
     w.settle();
-    assert_eq!(w.plan().wake, Some(due));
+    assert_eq!(w.plan().requeue, Some(due));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_deadline_of_zero_is_at_once() {
 #[test]
 fn a_deadline_beyond_the_end_of_time_never_comes() {
     let mut w = World::train("Worker=1", "activeDeadlineSeconds: 9223372036854775807").started();
-    assert_eq!((w.state().len(), w.plan().wake), (2, None));
+    assert_eq!((w.state().len(), w.plan().requeue), (2, None));
     w.after(100_000_000).settle();
     assert_eq!(w.state(), ["Created", "Running"]);
 }
@@ -86,7 +86,7 @@ fn a_deadline_beyond_the_end_of_time_never_comes() {
 fn the_time_to_live_begins_at_the_end() {
     for (roles, end) in [("Worker=1", 0), ("Worker=1", 1), ("Worker=1:ExitCode", 1)] {
         let mut w = World::train(roles, "ttlSecondsAfterFinished: 10").started();
-        assert_eq!(w.plan().wake, None);
+        assert_eq!(w.plan().requeue, None);
         w.after(100);
         if end == 0 {
             w.pod("worker-0").succeeds();
@@ -94,7 +94,7 @@ fn the_time_to_live_begins_at_the_end() {
             w.pod("worker-0").exits(end);
         }
         w.settle();
-        let wake = w.plan().wake.expect("a timer");
+        let wake = w.plan().requeue.expect("a timer");
         assert_eq!(
             (wake.at, wake.why),
             (w.now + SignedDuration::from_secs(10), "ttlSecondsAfterFinished")

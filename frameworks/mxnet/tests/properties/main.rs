@@ -133,11 +133,7 @@ fn check(job: &MXJob, observed: &Observed, plan: &Plan) -> Result<(), TestCaseEr
             job.metadata.deletion_timestamp.is_none(),
             "a dying job creates nothing"
         );
-        let names: Vec<String> = valid
-            .topology
-            .all()
-            .map(|r| valid.topology.host(r.role, r.index))
-            .collect();
+        let names: Vec<String> = valid.topology.all().map(|r| r.host()).collect();
         for (name, there) in creates {
             prop_assert!(names.contains(&name), "{name} is no replica's");
             prop_assert!(!there, "{name} is there");

@@ -10,8 +10,10 @@ use kube::core::ApiResource;
 use kube::{CustomResourceExt, Resource};
 use kube_memory::Description;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
-use training_job::{Framework, Operator, Outcome, Replica, Replicas, RoleKind, Topology, TrainingJob};
+use training_job::api::{JobStatus, RunPolicy};
+use training_job::{
+    Framework, Operator, Outcome, Replica, Replicas, RoleDefinition, RoleSpecs, Topology, TrainingJob,
+};
 use training_job_mxnet::MXJob;
 use training_job_simulation::kubelet::Fate::Succeeds;
 use training_job_simulation::world::{SMALL, World, train};
@@ -71,22 +73,19 @@ impl CustomResourceExt for Poisoned {
 }
 
 impl TrainingJob for Poisoned {
-    const FRAMEWORK: Framework = Framework {
-        name: "poison",
-        controller: "poisonedjob-controller",
-        container: "mxnet",
-        port_name: "mxjob-port",
-        port: 9091,
-        restart_policy: RestartPolicy::Never,
-        specs_field: "mxReplicaSpecs",
-        roles: &[
-            RoleKind::single("Scheduler"),
-            RoleKind::new("Server"),
-            RoleKind::new("Worker"),
-        ],
-    };
+    const FRAMEWORK: Framework = Framework::new("poison", "poisonedjob-controller")
+        .container("mxnet")
+        .port("mxjob-port", 9091)
+        .roles(
+            "mxReplicaSpecs",
+            &[
+                RoleDefinition::new("Scheduler").at_most(1),
+                RoleDefinition::new("Server"),
+                RoleDefinition::new("Worker"),
+            ],
+        );
 
-    fn replica_specs(&self) -> &ReplicaSpecs {
+    fn replica_specs(&self) -> RoleSpecs<'_> {
         self.0.replica_specs()
     }
 

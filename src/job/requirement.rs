@@ -1,0 +1,76 @@
+//! Roles of which a job needs at least one: declared once, checked here and by the API server.
+
+use super::rule::any_replica;
+use super::{Framework, Rule, Topology};
+
+/// One of these roles must have a replica.
+///
+/// For "a job must have N of this one role" a bound of the [`RoleDefinition`](super::RoleDefinition) is enough.
+///
+/// ```
+/// # struct FarmJob { spec: FarmSpec }
+/// # struct FarmSpec { detached: bool }
+/// use training_job::Requirement;
+///
+/// let requirements: Vec<Requirement<FarmJob>> = vec![
+///     Requirement::any_of(&["Head", "Client"], "nobody hands out tasks", "add a Head with 1 replica")
+///         .when(|job| !job.spec.detached, "!self.?detached.orValue(false)"),
+/// ];
+/// ```
+#[derive(Debug)]
+pub struct Requirement<J> {
+    roles: &'static [&'static str],
+    problem: String,
+    remedy: String,
+    condition: Option<Condition<J>>,
+}
+
+#[derive(Debug)]
+struct Condition<J> {
+    applies: fn(&J) -> bool,
+    cel: String,
+}
+
+impl<J> Requirement<J> {
+    /// Any of `roles` must have a replica. `problem` says what is wrong if none has, `remedy` what to do about it.
+    pub fn any_of(
+        roles: &'static [&'static str],
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            roles,
+            problem: problem.into(),
+            remedy: remedy.into(),
+            condition: None,
+        }
+    }
+
+    /// The same, of those jobs alone that `applies` is true of. `cel` says the same of the spec in CEL, as `self`.
+    #[must_use]
+    pub fn when(mut self, applies: fn(&J) -> bool, cel: impl Into<String>) -> Self {
+        self.condition = Some(Condition {
+            applies,
+            cel: cel.into(),
+        });
+        self
+    }
+
+    /// What is wrong with a job, and what to do, if it does not meet the requirement.
+    pub(crate) fn violation(&self, job: &J, topology: &Topology<'_>) -> Option<(&str, &str)> {
+        let applies = self.condition.as_ref().is_none_or(|c| (c.applies)(job));
+        let is_met = self.roles.iter().any(|role| topology.replicas(role) > 0);
+        (applies && !is_met).then_some((&*self.problem, &*self.remedy))
+    }
+
+    /// The same as a rule on the spec.
+    pub(crate) fn rule(&self, framework: &Framework) -> Rule {
+        let is_met = any_replica(framework, self.roles);
+        let expression = match &self.condition {
+            Some(condition) => format!("!({}) || {is_met}", condition.cel),
+            None => is_met,
+        };
+        let message = format!("{}; {}", self.problem, self.remedy);
+        Rule::new(expression, message).at(framework.roles_field)
+    }
+}
