@@ -210,6 +210,17 @@ impl JobStatus {
             .is_some_and(|c| c.status == ConditionStatus::True)
     }
 
+    /// The status with the counts of `other`: what differs between the two then is urgent news, to be written at once.
+    /// Changes of counts may wait a little, so that what changes together costs one write. A new field is urgent unless
+    /// it is copied here.
+    pub(crate) fn with_counts_of(&self, other: &Self) -> Self {
+        let mut status = self.clone();
+        status.replica_statuses.clone_from(&other.replica_statuses);
+        status.recovery.completed.clone_from(&other.recovery.completed);
+        status.recovery.started.clone_from(&other.recovery.started);
+        status
+    }
+
     /// Whether the job has ended, well or badly.
     pub fn is_finished(&self) -> bool {
         self.is(ConditionType::Succeeded) || self.is(ConditionType::Failed)

@@ -1,42 +1,41 @@
-//! Carries out the part of a plan that makes and deletes objects.
+//! Step 4: carries out the creates and deletes of a plan.
 
 use std::future::Future;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream;
 use futures::{FutureExt, StreamExt};
 use kube::api::{DeleteParams, PostParams, Preconditions, Request};
-use kube::{Api, Client, Resource};
-use tokio::sync::Semaphore;
+use kube::{Api, Resource};
 
 use crate::api::labels;
+use crate::job::TrainingJob;
 use crate::plan::observed::{PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Deletion, Plan};
-use kube_follow::{CallError, CallTimeout};
+use kube_follow::CallError;
 
-use super::children::{Children, OwnerRef, Tracked, controller};
-use super::seen::Seen;
+use super::answers::Answer;
+use super::cache::children::{Children, OwnerRef, Tracked, controller};
+use super::cache::partial_child::PartialChild;
+use super::cache::stored_job::StoredJob;
+use super::context::Context;
 
 /// Calls of one job under way at once; further ones wait, so that others get their turn at the
 /// limit for all jobs.
 const PER_JOB: usize = 32;
 
-/// What applying a plan needs.
+/// Carries out the creates and deletes of one job.
 pub(super) struct Applier<'a> {
-    pub(super) client: &'a Client,
-    pub(super) timeout: CallTimeout,
-    pub(super) children: &'a Mutex<Children>,
-    /// Calls of all jobs under way at once.
-    pub(super) limit: &'a Semaphore,
-    pub(super) namespace: &'a str,
+    context: &'a Context,
+    namespace: String,
     /// The job's UID, its kind and name.
-    pub(super) owner: &'a str,
-    pub(super) kind: &'a str,
-    pub(super) name: &'a str,
+    owner: String,
+    kind: String,
+    name: String,
     /// The value of the label by which its children are watched.
-    pub(super) controller: &'a str,
+    controller: &'static str,
 }
 
 /// What was done, by name, and what could not be.
@@ -84,23 +83,35 @@ impl ApplyError {
         }
     }
 
-    /// Whether it is this object that is refused, and will be until somebody does something about it.
-    pub(super) fn is_of_object(&self) -> bool {
+    /// Whether the child is refused for its own name or content, and will be until somebody does something about it.
+    pub(super) fn refuses_child(&self) -> bool {
         match self {
             Self::NameTaken => true,
-            Self::Call(error) => matches!(error.code(), Some(400 | 409 | 413 | 422)),
+            Self::Call(error) => Answer::from(error).refuses_child(),
             Self::StillThere | Self::NotTried => false,
         }
     }
 
-    /// Whether calls for other objects would fail as well: a quota that one exceeds, the next exceeds
-    /// too, and a server that does not answer should not be asked a thousand times.
-    fn concerns_all(&self) -> bool {
-        matches!(self, Self::Call(_)) && !self.is_of_object()
+    /// Whether calls for other children would fail as well.
+    fn fails_all(&self) -> bool {
+        matches!(self, Self::Call(error) if Answer::from(error).fails_all())
     }
 }
 
-impl Applier<'_> {
+impl<'a> Applier<'a> {
+    /// For the children of `job`.
+    pub(super) fn new<J: TrainingJob>(context: &'a Context, job: &StoredJob<J>) -> Self {
+        let meta = job.meta();
+        Self {
+            context,
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            owner: meta.uid.clone().unwrap_or_default(),
+            kind: J::kind(&()).into_owned(),
+            name: meta.name.clone().unwrap_or_default(),
+            controller: J::FRAMEWORK.controller,
+        }
+    }
+
     /// Creates services, then pods (a replica's host name is there before the replica), and deletes.
     /// One object's failure does not stop the others.
     pub(super) async fn apply(&self, plan: &Plan) -> Applied {
@@ -108,19 +119,19 @@ impl Applier<'_> {
         let services = self
             .create::<ServiceRecord>(ChildKind::Service, &plan.create_services)
             .await;
-        sort(services, &mut applied.created_services, &mut applied.failures);
+        collect(services, &mut applied.created_services, &mut applied.failures);
         let pods = self.create::<PodRecord>(ChildKind::Pod, &plan.create_pods).await;
-        sort(pods, &mut applied.created_pods, &mut applied.failures);
+        collect(pods, &mut applied.created_pods, &mut applied.failures);
         for kind in [ChildKind::Pod, ChildKind::Service] {
             let wanted: Vec<&Deletion> = plan.delete.iter().filter(|d| d.kind == kind).collect();
             match kind {
                 ChildKind::Pod => {
                     let pods = self.delete::<PodRecord>(kind, &wanted).await;
-                    sort(pods, &mut applied.deleted_pods, &mut applied.failures);
+                    collect(pods, &mut applied.deleted_pods, &mut applied.failures);
                 }
                 ChildKind::Service => {
                     let services = self.delete::<ServiceRecord>(kind, &wanted).await;
-                    sort(services, &mut applied.deleted_services, &mut applied.failures);
+                    collect(services, &mut applied.deleted_services, &mut applied.failures);
                 }
             }
         }
@@ -132,7 +143,7 @@ impl Applier<'_> {
         kind: ChildKind,
         objects: &[C::Object],
     ) -> Vec<Result<String, ApplyFailure>> {
-        let api = Api::<Seen<C>>::namespaced(self.client.clone(), self.namespace);
+        let api = Api::<PartialChild<C>>::namespaced(self.context.client.clone(), &self.namespace);
         let failed = AtomicBool::new(false);
         let (api, failed) = (&api, &failed);
         let calls: Vec<_> = objects
@@ -160,48 +171,52 @@ impl Applier<'_> {
 
     async fn create_one<C: Tracked>(
         &self,
-        api: &Api<Seen<C>>,
+        api: &Api<PartialChild<C>>,
         kind: ChildKind,
         object: &C::Object,
         name: &str,
     ) -> Result<(), ApplyError> {
-        let holder = self.children().owner::<C>(self.namespace, name);
+        let holder = self.children().owner::<C>(&self.namespace, name);
         if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
             // The watch tells when it is gone.
             return Err(ApplyError::StillThere);
         }
-        let _permit = self.limit.acquire().await;
-        let sent = self.children().sent::<C>();
-        match self.timeout.call(self.post(api, object)).await {
+        let _permit = self.context.limit.acquire().await;
+        let epoch = self.children().epoch::<C>();
+        match self.context.timeout.call(self.post(api, object)).await {
             Ok(created) => {
-                self.children().answered::<C>(&created, sent);
+                self.children().answered::<C>(&created, epoch);
                 self.log("created", kind, name);
                 Ok(())
             }
-            Err(error) if error.is_already_there() => self.take_over::<C>(api, name).await,
+            Err(error) if Answer::from(&error) == Answer::AlreadyExists => self.adopt::<C>(api, name).await,
             Err(error) => Err(error.into()),
         }
     }
 
     /// Like [`Api::create`], but of what comes back no more is read than of what a watch tells.
-    async fn post<C: Tracked>(&self, api: &Api<Seen<C>>, object: &C::Object) -> kube::Result<Seen<C>> {
+    async fn post<C: Tracked>(
+        &self,
+        api: &Api<PartialChild<C>>,
+        object: &C::Object,
+    ) -> kube::Result<PartialChild<C>> {
         // Most pods fit in.
         let mut body = Vec::with_capacity(2_048);
         serde_json::to_writer(&mut body, object).map_err(kube::Error::SerdeError)?;
         let request = Request::new(api.resource_url())
             .create(&PostParams::default(), body)
             .map_err(kube::Error::BuildRequest)?;
-        self.client.request(request).await
+        self.context.client.request(request).await
     }
 
     /// Finds out whose the object is that has the name already: ours, by an earlier call whose answer
     /// was lost; a predecessor's; or somebody else's.
-    async fn take_over<C: Tracked>(&self, api: &Api<Seen<C>>, name: &str) -> Result<(), ApplyError> {
-        let sent = self.children().sent::<C>();
-        let there = match self.timeout.call(api.get(name)).await {
+    async fn adopt<C: Tracked>(&self, api: &Api<PartialChild<C>>, name: &str) -> Result<(), ApplyError> {
+        let epoch = self.children().epoch::<C>();
+        let there = match self.context.timeout.call(api.get(name)).await {
             Ok(there) => there,
             // It has gone since.
-            Err(error) if error.code() == Some(404) => return Err(ApplyError::StillThere),
+            Err(error) if Answer::from(&error) == Answer::NotFound => return Err(ApplyError::StillThere),
             Err(error) => return Err(error.into()),
         };
         let meta = there.meta();
@@ -226,7 +241,7 @@ impl Applier<'_> {
             }
             return Err(ApplyError::StillThere);
         }
-        self.children().answered::<C>(&there, sent);
+        self.children().answered::<C>(&there, epoch);
         if deleting {
             Err(ApplyError::StillThere)
         } else {
@@ -245,7 +260,7 @@ impl Applier<'_> {
         kind: ChildKind,
         wanted: &[&Deletion],
     ) -> Vec<Result<String, ApplyFailure>> {
-        let api = Api::<Seen<C>>::namespaced(self.client.clone(), self.namespace);
+        let api = Api::<PartialChild<C>>::namespaced(self.context.client.clone(), &self.namespace);
         let failed = AtomicBool::new(false);
         let (api, failed) = (&api, &failed);
         let calls: Vec<_> = wanted
@@ -268,52 +283,60 @@ impl Applier<'_> {
 
     async fn delete_one<C: Tracked>(
         &self,
-        api: &Api<Seen<C>>,
+        api: &Api<PartialChild<C>>,
         kind: ChildKind,
         name: &str,
         uid: &str,
     ) -> Result<(), ApplyError> {
-        let _permit = self.limit.acquire().await;
-        let sent = self.children().sent::<C>();
+        let _permit = self.context.limit.acquire().await;
+        let epoch = self.children().epoch::<C>();
         // The watch may tell of the deletion before the server answers.
         self.children()
-            .deleting_here::<C>(self.namespace, self.owner, name, uid);
+            .mark_deleting::<C>(&self.namespace, &self.owner, name, uid);
         let deleted = self.call_delete::<C>(api, name, Some(uid), None).await;
         match deleted {
-            Ok(Deleted::Now) => self.log("deleted", kind, name),
-            Ok(Deleted::Before) => self.children().absent::<C>(self.namespace, name, uid, sent),
+            Ok(DeleteAnswer::Deleted) => self.log("deleted", kind, name),
+            Ok(DeleteAnswer::AlreadyGone) => {
+                self.children()
+                    .confirm_gone::<C>(&self.namespace, name, uid, epoch)
+            }
             Err(_) => self
                 .children()
-                .not_deleting::<C>(self.namespace, self.owner, name, uid),
+                .unmark_deleting::<C>(&self.namespace, &self.owner, name, uid),
         }
         deleted.map(|_| ()).map_err(ApplyError::from)
     }
 
     async fn call_delete<C: Tracked>(
         &self,
-        api: &Api<Seen<C>>,
+        api: &Api<PartialChild<C>>,
         name: &str,
         uid: Option<&str>,
         version: Option<&str>,
-    ) -> Result<Deleted, CallError> {
-        let error = match self.timeout.call(api.delete(name, &only(uid, version))).await {
+    ) -> Result<DeleteAnswer, CallError> {
+        let error = match self
+            .context
+            .timeout
+            .call(api.delete(name, &only(uid, version)))
+            .await
+        {
             Ok(answer) => match answer.right() {
                 // A refusal is one whatever code it comes with.
                 Some(status) if status.is_failure() => {
                     return Err(kube::Error::Api(Box::new(status)).into());
                 }
-                _ => return Ok(Deleted::Now),
+                _ => return Ok(DeleteAnswer::Deleted),
             },
-            Err(error) if error.says_gone(name) => return Ok(Deleted::Before),
-            Err(error) if error.code() == Some(409) => error,
+            Err(error) if error.says_gone(name) => return Ok(DeleteAnswer::AlreadyGone),
+            Err(error) if matches!(Answer::from(&error), Answer::Conflict | Answer::AlreadyExists) => error,
             Err(error) => return Err(error),
         };
         // Another object may have the name now. But servers have other conflicts, and one that is taken
         // for this would leave the object there for ever.
-        match self.timeout.call(api.get(name)).await {
+        match self.context.timeout.call(api.get(name)).await {
             Ok(there) if there.meta().uid.as_deref() == uid => Err(error),
-            Ok(_) => Ok(Deleted::Before),
-            Err(error) if error.says_gone(name) => Ok(Deleted::Before),
+            Ok(_) => Ok(DeleteAnswer::AlreadyGone),
+            Err(error) if error.says_gone(name) => Ok(DeleteAnswer::AlreadyGone),
             Err(error) => Err(error),
         }
     }
@@ -321,7 +344,7 @@ impl Applier<'_> {
     /// One line for each decision that was carried out.
     fn log(&self, done: &str, kind: ChildKind, name: &str) {
         let replica = name
-            .strip_prefix(self.name)
+            .strip_prefix(&*self.name)
             .and_then(|rest| rest.strip_prefix('-'));
         let (role, index) = replica.and_then(|r| r.rsplit_once('-')).unzip();
         tracing::info!(
@@ -335,9 +358,8 @@ impl Applier<'_> {
         );
     }
 
-    fn children(&self) -> std::sync::MutexGuard<'_, Children> {
-        // No code that holds the lock can leave the cache half-changed.
-        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    fn children(&self) -> MutexGuard<'_, Children> {
+        self.context.children()
     }
 }
 
@@ -354,11 +376,11 @@ pub(super) fn only(uid: Option<&str>, version: Option<&str>) -> DeleteParams {
 }
 
 /// What became of an object that was to be deleted.
-enum Deleted {
+enum DeleteAnswer {
     /// It is gone, or going.
-    Now,
+    Deleted,
     /// It was gone already.
-    Before,
+    AlreadyGone,
 }
 
 /// Makes a call, unless one before it failed in a way that concerns all.
@@ -370,13 +392,13 @@ async fn unless_failed<T>(
         return Err(ApplyError::NotTried);
     }
     let result = call.await;
-    if result.as_ref().is_err_and(ApplyError::concerns_all) {
+    if result.as_ref().is_err_and(ApplyError::fails_all) {
         failed.store(true, Ordering::Relaxed);
     }
     result
 }
 
-fn sort(
+fn collect(
     results: Vec<Result<String, ApplyFailure>>,
     done: &mut Vec<String>,
     failures: &mut Vec<ApplyFailure>,

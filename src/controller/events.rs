@@ -14,7 +14,7 @@ use crate::plan::{ChildKind, PlannedEvent};
 use kube_follow::{CallError, CallTimeout};
 
 use super::apply::{Applied, ApplyError, noun};
-use super::stored::Stored;
+use super::cache::stored_job::StoredJob;
 
 /// The most names that one event lists.
 const MAX_NAMES: usize = 10;
@@ -36,7 +36,12 @@ impl Recorder {
         Self { client, timeout }
     }
 
-    pub(super) async fn send<J: TrainingJob>(&self, job: &Stored<J>, event: &PlannedEvent, now: Timestamp) {
+    pub(super) async fn send<J: TrainingJob>(
+        &self,
+        job: &StoredJob<J>,
+        event: &PlannedEvent,
+        now: Timestamp,
+    ) {
         let meta = job.meta();
         let namespace = meta.namespace.clone().unwrap_or_default();
         let name = meta.name.clone().unwrap_or_default();
@@ -125,7 +130,7 @@ fn cut(text: &str, bytes: usize) -> &str {
 }
 
 /// The events that tell what was done: one for all objects of a kind, however many they are.
-pub(super) fn of_applied(applied: &Applied) -> Vec<PlannedEvent> {
+pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
     let done = [
         (
             "SuccessfulCreateService",
@@ -162,7 +167,7 @@ pub(super) fn of_applied(applied: &Applied) -> Vec<PlannedEvent> {
 }
 
 /// The events that tell what could not be done: one for each kind and cause.
-pub(super) fn of_failures(applied: &Applied) -> Vec<PlannedEvent> {
+pub(super) fn for_failures(applied: &Applied) -> Vec<PlannedEvent> {
     let mut events: Vec<PlannedEvent> = Vec::new();
     for failure in &applied.failures {
         // Waiting for a predecessor to go is no failure.
@@ -234,7 +239,7 @@ mod tests {
                 deleted_services: (0..count).map(|n| format!("s{n}")).collect(),
                 ..Applied::default()
             };
-            of_applied(&applied)
+            for_applied(&applied)
                 .into_iter()
                 .map(|e| e.message)
                 .collect::<Vec<_>>()
@@ -271,7 +276,7 @@ mod tests {
             ],
             ..Applied::default()
         };
-        let told: Vec<_> = of_failures(&applied)
+        let told: Vec<_> = for_failures(&applied)
             .into_iter()
             .map(|e| (e.warning, format!("{}: {}", e.reason, e.message)))
             .collect();

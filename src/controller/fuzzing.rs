@@ -14,10 +14,11 @@ use crate::job::TrainingJob;
 use crate::plan::Plan;
 use crate::plan::observed::{Observed, PodRecord, ServiceRecord};
 
+use super::cache::jobs;
+use super::cache::stored_job::StoredJob;
 use super::operator::{Operator, Options};
-use super::reconcile::{Kind, KindOf};
-use super::stored::Stored;
-use super::{jobs, report};
+use super::reconcile::{JobReconciler, Reconciler};
+use super::report;
 
 /// A namespace and a name or UID.
 pub type Key = (String, String);
@@ -25,7 +26,7 @@ pub type Key = (String, String);
 /// An operator that keeps its caches, and does nothing with what they hold.
 pub struct Caches<J> {
     operator: Operator,
-    kind: KindOf<J>,
+    kind: JobReconciler<J>,
 }
 
 impl<J: TrainingJob> Caches<J> {
@@ -33,7 +34,7 @@ impl<J: TrainingJob> Caches<J> {
     pub fn new(client: Client, options: Options) -> Self {
         Self {
             operator: Operator::new(client, options).manage::<J>(),
-            kind: KindOf::new(0),
+            kind: JobReconciler::new(0),
         }
     }
 
@@ -41,7 +42,7 @@ impl<J: TrainingJob> Caches<J> {
     pub async fn keep(&self) {
         let listed = || watch::Sender::new(false);
         tokio::join!(
-            self.kind.watch(&self.operator.shared, listed()),
+            self.kind.watch(&self.operator.context, listed()),
             self.operator.watch_children::<PodRecord>(listed()),
             self.operator.watch_children::<ServiceRecord>(listed()),
         );
@@ -58,12 +59,12 @@ impl<J: TrainingJob> Caches<J> {
 
     /// What is held of each job's children, by the job's namespace and UID.
     pub fn children(&self) -> BTreeMap<Key, Arc<Observed>> {
-        self.operator.shared.children().all()
+        self.operator.context.children().all()
     }
 }
 
 /// An object as the API server holds it under a kind of job.
-pub struct Object<J>(Stored<J>);
+pub struct Object<J>(StoredJob<J>);
 
 impl<J: TrainingJob> Object<J> {
     /// Reads it.
@@ -81,14 +82,19 @@ impl<J: TrainingJob> Object<J> {
 
     /// What the operator would do for it.
     pub fn plan(&self, observed: &Observed, now: Timestamp) -> Plan {
-        self.0.plan(&Settings::default(), &self.status(), observed, now)
+        self.0
+            .validate(&Settings::default())
+            .plan(&self.status(), observed, now)
     }
 }
 
-/// The merge patch that the operator sends to make `next` of a status that reads as `old`.
+/// The merge patch that makes `next` of a status that reads as `old`, for a kind whose status is a [`JobStatus`].
 ///
 /// # Errors
 /// A status is no JSON.
 pub fn change(old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
-    report::change(old, next)
+    Ok(report::difference(
+        &serde_json::to_value(old)?,
+        serde_json::to_value(next)?,
+    ))
 }

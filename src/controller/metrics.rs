@@ -49,7 +49,7 @@ struct Families {
     failed: Family<JobLabels, Counter>,
     restarted: Family<JobLabels, Counter>,
     queued: Family<FrameworkLabel, Histogram>,
-    passes: Family<ResultLabels, Histogram>,
+    reconciles: Family<ResultLabels, Histogram>,
     startup: Family<FrameworkLabel, Histogram>,
     duration: Family<ResultLabels, Histogram>,
     lists: Family<ResourceLabel, Counter>,
@@ -88,7 +88,7 @@ impl Default for Metrics {
             failed: Family::default(),
             restarted: Family::default(),
             queued: Family::new_with_constructor(|| Histogram::new(MOMENTS)),
-            passes: Family::new_with_constructor(|| Histogram::new(MOMENTS)),
+            reconciles: Family::new_with_constructor(|| Histogram::new(MOMENTS)),
             startup: Family::new_with_constructor(|| Histogram::new(STARTS)),
             duration: Family::new_with_constructor(|| Histogram::new(LIVES)),
             lists: Family::default(),
@@ -124,7 +124,7 @@ impl Metrics {
         registry.register(
             "training_operator_reconcile_seconds",
             "How long one look at a job took, its calls included",
-            all.passes.clone(),
+            all.reconciles.clone(),
         );
         registry.register(
             "training_operator_job_startup_seconds",
@@ -154,7 +154,7 @@ impl Metrics {
     }
 
     /// A status has been stored over another.
-    pub(super) fn stored(
+    pub(super) fn status_stored(
         &self,
         framework: &'static str,
         namespace: &str,
@@ -210,12 +210,15 @@ impl Metrics {
     }
 
     /// A job was looked at.
-    pub(super) fn passed(&self, framework: &'static str, waited: Duration, took: Duration, failed: bool) {
+    pub(super) fn reconciled(&self, framework: &'static str, waited: Duration, took: Duration, failed: bool) {
         let label = FrameworkLabel { framework };
         self.0.queued.get_or_create(&label).observe(waited.as_secs_f64());
         let result = if failed { "error" } else { "success" };
         let labels = ResultLabels { framework, result };
-        self.0.passes.get_or_create(&labels).observe(took.as_secs_f64());
+        self.0
+            .reconciles
+            .get_or_create(&labels)
+            .observe(took.as_secs_f64());
     }
 
     /// A list of `resource` is complete.
@@ -227,7 +230,7 @@ impl Metrics {
     }
 
     /// The server was heard on the watch of `resource`.
-    pub(super) fn heard(&self, resource: &str, now: Timestamp) {
+    pub(super) fn event_received(&self, resource: &str, now: Timestamp) {
         let label = ResourceLabel {
             resource: resource.to_owned(),
         };
@@ -290,7 +293,7 @@ mod tests {
             reason: "BackoffLimitExceeded".to_owned(),
             ..FailureRecord::default()
         });
-        metrics.stored("any", "team", None, &status(&["Created", "Running"], 1), &failed);
+        metrics.status_stored("any", "team", None, &status(&["Created", "Running"], 1), &failed);
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         let mut text = String::new();
@@ -313,7 +316,7 @@ mod tests {
             status(&["Created", "Succeeded"], 2),
         ];
         for pair in life.windows(2) {
-            metrics.stored("any", "team", created, &pair[0], &pair[1]);
+            metrics.status_stored("any", "team", created, &pair[0], &pair[1]);
         }
         metrics.deleted("any", "team");
         let mut registry = Registry::default();

@@ -1,4 +1,4 @@
-//! The run loop: watches, then passes.
+//! The run loop: watches first, then workers that reconcile what is in the queue.
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
@@ -9,30 +9,24 @@ use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use kube::Client;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-use crate::api::labels;
 use crate::job::Settings;
 use crate::job::TrainingJob;
 use crate::plan::observed::{PodRecord, ServiceRecord};
 use kube_follow::CallTimeout;
-use kube_follow::{Event, SILENCE};
+use kube_follow::SILENCE;
 
-use super::children::{Children, OwnerRef, Tracked};
+use super::cache::children::Children;
 use super::clock::{Clock, SystemClock};
+use super::context::Context;
 use super::events::Recorder;
 use super::metrics::Metrics;
-use super::queue::{Key, Queue};
-use super::reconcile::{Boxed, Kind, KindOf};
-use super::seen::Seen;
-use super::shared::Shared;
-
-/// How long changes of a job's children are collected before the job is looked at: many change
-/// together.
-const COLLECT: Duration = Duration::from_millis(10);
+use super::queue::Queue;
+use super::reconcile::{Boxed, JobReconciler, Reconciler};
 
 /// How long what is under way may take when the operator is to stop.
-const PARTING: Duration = Duration::from_secs(10);
+const SHUTDOWN: Duration = Duration::from_secs(10);
 
 /// How the operator runs.
 #[derive(Clone)]
@@ -46,7 +40,7 @@ pub struct Options {
     /// Creates and deletes under way at once, for all jobs together, at least 1; default 64.
     pub calls: usize,
     /// How long one API call may take; default 30 s. A call that takes longer is given up, and what became of
-    /// it is found out by the next pass.
+    /// it is found out by the next reconcile.
     pub call_timeout: Duration,
     /// How long a watch may be silent until it is taken for dead and begun anew; default 130 s. The server is
     /// asked to end it a little earlier by itself. A real one says something each minute: less than that
@@ -78,8 +72,8 @@ impl Default for Options {
 /// The client should not repeat calls by itself (`kube::Config::default_retry = false`): every retry
 /// is the operator's, per job and bounded.
 pub struct Operator {
-    pub(super) shared: Shared,
-    kinds: Vec<Box<dyn Kind>>,
+    pub(super) context: Context,
+    pub(super) kinds: Vec<Box<dyn Reconciler>>,
     concurrency: usize,
     ready: watch::Sender<bool>,
 }
@@ -88,7 +82,7 @@ impl Operator {
     /// An operator without kinds.
     pub fn new(client: Client, options: Options) -> Self {
         let timeout = CallTimeout(options.call_timeout);
-        let shared = Shared {
+        let context = Context {
             recorder: Recorder::new(client.clone(), timeout),
             client,
             timeout,
@@ -103,7 +97,7 @@ impl Operator {
         };
         let concurrency = options.concurrency.max(1);
         Self {
-            shared,
+            context,
             kinds: Vec::new(),
             concurrency,
             ready: watch::Sender::new(false),
@@ -114,7 +108,7 @@ impl Operator {
     #[must_use]
     pub fn manage<J: TrainingJob>(mut self) -> Self {
         let number = self.kinds.len();
-        self.kinds.push(Box::new(KindOf::<J>::new(number)));
+        self.kinds.push(Box::new(JobReconciler::<J>::new(number)));
         self
     }
 
@@ -132,13 +126,13 @@ impl Operator {
     /// Runs until `stop` is done; then finishes what is under way, but begins nothing. Calls that take
     /// longer than 10 s are abandoned.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send) {
-        let shared = &self.shared;
+        let context = &self.context;
         let mut listed = Vec::new();
         let mut watches: Vec<Boxed<'_>> = Vec::new();
         for kind in &self.kinds {
             let done = watch::Sender::new(false);
             listed.push(done.subscribe());
-            watches.push(kind.watch(shared, done));
+            watches.push(kind.watch(context, done));
         }
         let done = watch::Sender::new(false);
         listed.push(done.subscribe());
@@ -162,7 +156,7 @@ impl Operator {
             self.ready.send_replace(true);
             self.work(stop).await;
         };
-        // In this order, so that a pass knows all that has come: in the same order for the same run.
+        // In this order, so that a reconcile knows all that has come: in the same order for the same run.
         tokio::select! {
             biased;
             _ = join_all(watches) => {},
@@ -170,69 +164,25 @@ impl Operator {
         }
     }
 
-    pub(super) async fn watch_children<C: Tracked>(&self, listed: watch::Sender<bool>) {
-        let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
-        let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
-        let take = |event: Event<Seen<C>>| {
-            let mut children = self.shared.children();
-            let concerned: Vec<OwnerRef> = match event {
-                Event::ListStarted => {
-                    children.list_begins::<C>();
-                    Vec::new()
-                }
-                Event::ListPage(version) => {
-                    children.page::<C>(version);
-                    Vec::new()
-                }
-                Event::Listed(object) => children.listed::<C>(&object),
-                Event::ListDone => {
-                    listed.send_replace(true);
-                    children.list_ends::<C>()
-                }
-                Event::Applied(object) => children.applied::<C>(&object),
-                Event::Deleted(object) => children.deleted::<C>(&object).into_iter().collect(),
-                Event::Bookmark(version) => {
-                    children.passed::<C>(version);
-                    Vec::new()
-                }
-                Event::Failed => Vec::new(),
-            };
-            drop(children);
-            for owner in concerned {
-                let kind = self.kinds.iter().position(|k| k.name() == owner.kind);
-                if let Some(kind) = kind {
-                    let key = Key {
-                        kind,
-                        namespace: owner.namespace,
-                        name: owner.name,
-                    };
-                    self.shared.queue.add_at(key, Instant::now() + COLLECT);
-                }
-            }
-        };
-        let parse = |text: &str| serde_json::from_str(text);
-        self.shared.watch(Some(selector), parse, take).await;
-    }
-
     async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) {
-        let mut passes = FuturesUnordered::new();
+        let mut reconciles = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => break,
-                Some(key) = passes.next() => self.shared.queue.done(&key),
-                (key, waited) = self.shared.queue.next(), if passes.len() < self.concurrency => {
-                    passes.push(async move {
+                Some(key) = reconciles.next() => self.context.queue.done(&key),
+                (key, waited) = self.context.queue.next(), if reconciles.len() < self.concurrency => {
+                    reconciles.push(async move {
                         if let Some(kind) = self.kinds.get(key.kind) {
-                            kind.reconcile(&self.shared, &key, waited).await;
+                            kind.reconcile(&self.context, &key, waited).await;
                         }
                         key
                     });
                 }
             }
         }
-        let rest = async { while passes.next().await.is_some() {} };
-        if timeout(PARTING, rest).await.is_err() {
+        let rest = async { while reconciles.next().await.is_some() {} };
+        if timeout(SHUTDOWN, rest).await.is_err() {
             tracing::warn!("calls under way are abandoned; the next operator finds out what became of them");
         }
     }

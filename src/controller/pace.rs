@@ -1,14 +1,14 @@
-//! How often a job's children may be made, and its status written.
+//! How often a job's children may be created, and its status written.
 //!
-//! Children that go as soon as they are made (somebody deletes them, or the garbage collector does since
-//! the job is going, of which its watch has not told yet) would be made again and again, each time with
-//! success, so that no back-off after errors slows it down.
+//! Children that are gone as soon as they are created (somebody deletes them, or the garbage collector does since
+//! the job is being deleted and its watch has not said so yet) would be created again and again, each time with
+//! success, so that no backoff after errors slows it down.
 //!
-//! Children that are refused for what they are go into a back-off. Without it, whatever happens to the job would
-//! have them tried once more, at two calls for each name that is somebody else's.
+//! Children that are refused for their name or content wait for a backoff. Without it, every event of the job would
+//! try them once more, at two calls for each name that somebody else's object has.
 //!
 //! Statuses are written as soon as something is decided. Two operators that see different things (no election
-//! keeps them apart, and the watch of one is dead) would write theirs in turn, as fast as the server takes them.
+//! keeps them apart, and the watch of one is dead) would overwrite each other as fast as the server answers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,27 +20,27 @@ use kube_follow::backoff;
 
 use super::apply::ApplyFailure;
 
-/// Passes in a row that may create without a pause: a job's first, and a few in which it loses some.
-const FREE: u32 = 5;
+/// Reconciles in a row that may create without a pause: a job's first, and a few in which it loses some children.
+const BURST: u32 = 5;
 
-/// Passes that are further apart than this are not in a row.
+/// Reconciles that are further apart than this are not in a row.
 const ROW: Duration = Duration::from_secs(60);
 
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The passes over one job that created something.
+/// How often reconciles of one job have created something.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
-    row: u32,
+pub(super) struct CreateRate {
+    in_row: u32,
     last: Option<Instant>,
 }
 
-impl Pace {
-    /// Takes the creates out of `plan` if it is too early for them, and tells when it is not.
-    pub(super) fn hold_back(&self, plan: &mut Plan) -> Option<Instant> {
+impl CreateRate {
+    /// Takes the creates out of `plan` if it is too early for them, and says when it is not.
+    pub(super) fn defer_creates(&self, plan: &mut Plan) -> Option<Instant> {
         let nothing = plan.create_pods.is_empty() && plan.create_services.is_empty();
-        let over = self.row.checked_sub(FREE).filter(|_| !nothing)?;
+        let over = self.in_row.checked_sub(BURST).filter(|_| !nothing)?;
         let due = self.last? + backoff(over + 1, "").min(LONGEST);
         if Instant::now() >= due {
             return None;
@@ -50,27 +50,31 @@ impl Pace {
         Some(due)
     }
 
-    /// Something was created.
-    pub(super) fn created(&mut self) {
-        let in_row = self.last.is_some_and(|last| last.elapsed() < ROW);
-        self.row = if in_row { self.row.saturating_add(1) } else { 1 };
+    /// Records that something was created.
+    pub(super) fn record(&mut self) {
+        let continues = self.last.is_some_and(|last| last.elapsed() < ROW);
+        self.in_row = if continues {
+            self.in_row.saturating_add(1)
+        } else {
+            1
+        };
         self.last = Some(Instant::now());
     }
 }
 
-/// Children that could not be made.
+/// Children that the server refused for their name or content.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refused {
+pub(super) struct RefusedChildren {
     names: BTreeSet<(ChildKind, String)>,
-    /// The job's generation then: an edit may have mended it.
+    /// The job's generation then: an edit of the spec may mend it.
     generation: Option<i64>,
     /// When they may be tried again.
     until: Option<Instant>,
 }
 
-impl Refused {
-    /// Takes the creates out of `plan` for which it is too early, and tells when it is not.
-    pub(super) fn hold_back(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
+impl RefusedChildren {
+    /// Takes the creates out of `plan` for which it is too early, and says when it is not.
+    pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
         let until = self.until.filter(|until| *until > Instant::now());
         if until.is_none() || self.generation != generation {
             *self = Self {
@@ -92,25 +96,27 @@ impl Refused {
         until.filter(|_| left < wanted)
     }
 
-    /// These could not be made. What would fail with any object costs one call in each pass, and may be over at any
-    /// time; of what is still there of a predecessor the watch tells when it is gone.
+    /// Records those among `failures` that were refused. What fails for all children costs one call in each reconcile, and
+    /// may be over at any time; the watch says when a predecessor's child is gone.
     pub(super) fn add(&mut self, failures: &[ApplyFailure]) {
-        let refused = failures.iter().filter(|f| f.creating && f.problem.is_of_object());
+        let refused = failures
+            .iter()
+            .filter(|f| f.creating && f.problem.refuses_child());
         self.names.extend(refused.map(|f| (f.kind, f.name.clone())));
     }
 
-    /// A pass has failed, and the next try is due then.
+    /// Sets when they may be tried again.
     pub(super) fn until(&mut self, again: Instant) {
         self.until = Some(again);
     }
 
-    /// Whether some wait for their next try.
+    /// Whether any child waits for its next try.
     pub(super) fn is_waiting(&self) -> bool {
         !self.names.is_empty()
     }
 }
 
-/// Writes of a job's status that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
+/// StatusWriteRate of a job's status that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
 const WRITES: u32 = 20;
 
 /// The time in which they are counted.
@@ -118,20 +124,20 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// The writes of one job's status.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Writes {
+pub(super) struct StatusWriteRate {
     count: u32,
     since: Option<Instant>,
 }
 
-impl Writes {
-    /// When the next may be made, if it is too early now.
+impl StatusWriteRate {
+    /// When the next write may be made, if it is too early now.
     pub(super) fn due(&self) -> Option<Instant> {
         let end = self.since? + WINDOW;
         (self.count >= WRITES && Instant::now() < end).then_some(end)
     }
 
-    /// One was made.
-    pub(super) fn written(&mut self) {
+    /// Records a write.
+    pub(super) fn record(&mut self) {
         if self.since.is_none_or(|since| since.elapsed() >= WINDOW) {
             *self = Self {
                 count: 0,
@@ -152,7 +158,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_made_again_and_again_is_made_less_often() {
-        let mut pace = Pace::default();
+        let mut pace = CreateRate::default();
         let mut made = 0;
         let end = Instant::now() + Duration::from_secs(300);
         while Instant::now() < end {
@@ -160,30 +166,30 @@ mod tests {
                 create_services: vec![Service::default()],
                 ..Plan::default()
             };
-            match pace.hold_back(&mut plan) {
+            match pace.defer_creates(&mut plan) {
                 Some(due) => tokio::time::sleep_until(due).await,
                 None => {
-                    pace.created();
+                    pace.record();
                     made += 1;
                 }
             }
         }
         assert!((30..=45).contains(&made), "{made}");
         tokio::time::sleep(ROW).await;
-        pace.created();
-        assert_eq!(pace.row, 1, "calm makes it forget");
+        pace.record();
+        assert_eq!(pace.in_row, 1, "calm makes it forget");
     }
 
     #[tokio::test(start_paused = true)]
     async fn statuses_are_written_at_once_but_not_without_end() {
-        let mut writes = Writes::default();
+        let mut writes = StatusWriteRate::default();
         let end = Instant::now() + Duration::from_secs(60);
         let mut made = 0;
         while Instant::now() < end {
             match writes.due() {
                 Some(due) => tokio::time::sleep_until(due).await,
                 None => {
-                    writes.written();
+                    writes.record();
                     made += 1;
                 }
             }
@@ -205,13 +211,13 @@ mod tests {
             metadata: named("a"),
             ..Pod::default()
         };
-        let held = |refused: &mut Refused, generation| {
+        let held = |refused: &mut RefusedChildren, generation| {
             let mut plan = Plan {
                 create_services: vec![service("a"), service("b"), service("c")],
                 create_pods: vec![pod.clone()],
                 ..Plan::default()
             };
-            let due = refused.hold_back(Some(generation), &mut plan);
+            let due = refused.defer_creates(Some(generation), &mut plan);
             let left = plan.create_services.into_iter().map(|s| s.metadata);
             let left = left.chain(plan.create_pods.into_iter().map(|p| p.metadata));
             (due, left.filter_map(|meta| meta.name).collect::<String>())
@@ -223,7 +229,7 @@ mod tests {
             problem,
         };
         let all = || (None, "abca".to_owned());
-        let mut refused = Refused::default();
+        let mut refused = RefusedChildren::default();
         assert_eq!(held(&mut refused, 1), all());
         refused.add(&[
             failure("a", ApplyError::NameTaken),
@@ -237,7 +243,7 @@ mod tests {
             create_services: vec![service("c")],
             ..Plan::default()
         };
-        assert_eq!(refused.hold_back(Some(1), &mut others), None);
+        assert_eq!(refused.defer_creates(Some(1), &mut others), None);
         assert!(refused.is_waiting());
         refused.add(&[ApplyFailure {
             kind: ChildKind::Pod,
@@ -255,10 +261,10 @@ mod tests {
 
     #[test]
     fn deletions_wait_for_nothing() {
-        let mut pace = Pace::default();
-        assert!(pace.hold_back(&mut Plan::default()).is_none());
-        pace.row = 100;
+        let mut pace = CreateRate::default();
+        assert!(pace.defer_creates(&mut Plan::default()).is_none());
+        pace.in_row = 100;
         pace.last = None;
-        assert!(pace.hold_back(&mut Plan::default()).is_none());
+        assert!(pace.defer_creates(&mut Plan::default()).is_none());
     }
 }

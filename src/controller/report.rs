@@ -1,29 +1,146 @@
-//! Writes a job's status.
+//! Step 5: the status, as one merge patch of what changed, and the events.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use kube::Resource;
 use kube::api::{Patch, PatchParams, Request};
-use kube::{Client, Resource};
+use kube_follow::CallError;
 use serde::de::Error as _;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::api::JobStatus;
 use crate::job::TrainingJob;
-use kube_follow::{CallError, CallTimeout};
+use crate::plan::Plan;
 
-use super::stored::Stored;
+use super::answers::Answer;
+use super::apply::Applied;
+use super::cache::stored_job::StoredJob;
+use super::context::Context;
+use super::events;
+use super::job_state::JobState;
+use super::observe::Uncertain;
+use super::reconcile::{JobReconciler, Reconciler};
 
-/// What became of a status.
+/// How long changes of mere counts are collected before they are written.
+const COLLECT_COUNTS: Duration = Duration::from_secs(1);
+
+/// What became of the plan's status.
 pub(super) enum Written {
-    /// There was none to write.
+    /// It has not changed.
     Nothing,
     /// It is stored.
     Now,
     /// The server took it and stored what it had.
     Unchanged,
-    /// The server takes no status of a job like this.
+    /// The server refuses every status of a job like this.
     Refused,
-    /// It is to be written then.
+    /// It will be written then.
     Later(Instant),
+}
+
+impl<J: TrainingJob> JobReconciler<J> {
+    /// Writes the plan's status if it changed and it is time to.
+    ///
+    /// # Errors
+    /// The call failed. If nobody knows what the server has now, the job is uncertain.
+    pub(super) async fn write_status(
+        &self,
+        context: &Context,
+        job: &Arc<StoredJob<J>>,
+        old: &JobStatus,
+        plan: &Plan,
+        state: &mut JobState,
+    ) -> Result<Written, CallError> {
+        let Some(change) = &plan.status else {
+            state.counts_changed_at = None;
+            return Ok(Written::Nothing);
+        };
+        if !change.urgent {
+            let due = *state.counts_changed_at.get_or_insert_with(Instant::now) + COLLECT_COUNTS;
+            if Instant::now() < due {
+                return Ok(Written::Later(due));
+            }
+        }
+        if let Some(due) = state.status_writes.due() {
+            return Ok(Written::Later(due));
+        }
+        state.status_writes.record();
+        let epoch = self.jobs().epoch();
+        let answer = match patch_status(context, job, old, &change.status).await {
+            Ok(answer) => answer,
+            // What is wrong with the job is wrong with every write of it, until it is edited.
+            Err(error) if plan.refused && Answer::from(&error) == Answer::Invalid => {
+                let (namespace, name) = (&job.meta().namespace, &job.meta().name);
+                let problem = error.message();
+                tracing::warn!(
+                    kind = self.kind(),
+                    namespace,
+                    job = name,
+                    problem,
+                    "the status cannot be written"
+                );
+                return Ok(Written::Refused);
+            }
+            Err(error) => {
+                state.uncertain = Uncertain::after_error(&error, job);
+                return Err(error);
+            }
+        };
+        let changed = answer.meta().resource_version != job.meta().resource_version;
+        if changed {
+            let meta = job.meta();
+            context.metrics.status_stored(
+                J::FRAMEWORK.name,
+                meta.namespace.as_deref().unwrap_or_default(),
+                meta.creation_timestamp.as_ref().map(|t| t.0),
+                old,
+                &change.status,
+            );
+        }
+        if !self.jobs().answered(answer, epoch) {
+            state.uncertain = Some(Uncertain::Unanswered);
+        }
+        if !changed {
+            return Ok(Written::Unchanged);
+        }
+        state.counts_changed_at = None;
+        Ok(Written::Now)
+    }
+
+    /// Sends the events of what was done, and those of the plan that have not been sent yet.
+    pub(super) async fn send_events(
+        &self,
+        context: &Context,
+        job: &StoredJob<J>,
+        applied: &Applied,
+        plan: &Plan,
+        written: &Result<Written, CallError>,
+        state: &mut JobState,
+    ) {
+        let new = state.new_events(applied, plan, written.as_ref().ok());
+        let done = events::for_applied(applied);
+        let now = context.clock.now();
+        let meta = job.meta();
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        let name = meta.name.as_deref().unwrap_or_default();
+        let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
+        for event in &new {
+            events::log(
+                &self.kind(),
+                namespace,
+                name,
+                failure.filter(|_| event.warning),
+                event,
+            );
+        }
+        for (order, event) in (0..).zip(done.iter().chain(&new)) {
+            let at = now.checked_add(SignedDuration::from_nanos(order)).unwrap_or(now);
+            context.recorder.send(job, event, at).await;
+        }
+    }
 }
 
 /// Patches the status of `job` from what it says to `next`, and returns the job as stored.
@@ -33,29 +150,30 @@ pub(super) enum Written {
 ///
 /// # Errors
 /// Code 409 if the job has changed since; code 404 if it is gone; none if the answer is about anything else.
-pub(super) async fn write_status<J: TrainingJob>(
-    client: &Client,
-    timeout: CallTimeout,
-    job: &Stored<J>,
+async fn patch_status<J: TrainingJob>(
+    context: &Context,
+    job: &StoredJob<J>,
     old: &JobStatus,
     next: &JobStatus,
-) -> Result<Stored<J>, CallError> {
+) -> Result<StoredJob<J>, CallError> {
     let meta = job.meta();
     let (namespace, name) = (
         meta.namespace.clone().unwrap_or_default(),
         meta.name.clone().unwrap_or_default(),
     );
-    let change = change(old, next).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
+    let change = job
+        .status_change(old, next)
+        .map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
     let patch = json!({
         "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },
         "status": change,
     });
-    let path = Stored::<J>::url_path(&(), Some(&namespace));
+    let path = StoredJob::<J>::url_path(&(), Some(&namespace));
     let patch = Patch::Merge(patch);
     let request = Request::new(path).patch_subresource("status", &name, &PatchParams::default(), &patch);
     let request = request.map_err(|e| CallError::Api(kube::Error::BuildRequest(e)))?;
-    let answer = timeout.call(client.request_text(request)).await?;
-    let answer = Stored::read(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
+    let answer = context.timeout.call(context.client.request_text(request)).await?;
+    let answer = StoredJob::read(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
     if answer.meta().uid == meta.uid {
         Ok(answer)
     } else {
@@ -64,16 +182,8 @@ pub(super) async fn write_status<J: TrainingJob>(
     }
 }
 
-/// The merge patch that makes `next` of a status that reads as `old`.
-pub(super) fn change(old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
-    Ok(difference(
-        &serde_json::to_value(old)?,
-        serde_json::to_value(next)?,
-    ))
-}
-
 /// The merge patch that makes `new` of `old` (RFC 7386).
-fn difference(old: &Value, new: Value) -> Value {
+pub(super) fn difference(old: &Value, new: Value) -> Value {
     let (old, new) = match (old, new) {
         (Value::Object(old), Value::Object(new)) => (old, new),
         (_, new) => return new,

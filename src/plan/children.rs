@@ -5,11 +5,11 @@ use crate::job::Replica;
 use crate::job::TrainingJob;
 use crate::render;
 
-use super::standing::{RoleStanding, Standing};
-use super::{ChildKind, Deletion, Draft, ledger};
+use super::survey::{RoleStanding, Standing};
+use super::{ChildKind, Deletion, Draft, recovery};
 
-/// Plans what brings the job's children in line with its spec.
-pub(super) fn settle<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
+/// Plans the creates and deletes that bring the job's children in line with its spec.
+pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
     delete_surplus(draft);
     delete_outdated(draft, survey);
     create_services(draft);
@@ -89,7 +89,7 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
                     role: of_role.role,
                     index,
                 };
-                let attempt = ledger::attempt(&draft.status.recovery, of_role.role, index);
+                let attempt = recovery::attempt(&draft.status.recovery, of_role.role, index);
                 draft
                     .plan
                     .create_pods

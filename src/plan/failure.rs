@@ -11,13 +11,13 @@ use crate::plan::observed::{ContainerRecord, PodRecord, Termination};
 /// A replica's failure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
-    pub(super) cause: Cause,
+    pub(super) cause: FailureCause,
     pub(super) record: FailureRecord,
 }
 
 /// What kind of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum FailureCause {
     /// A container ended with this code, which is not 0.
     Exit(i32),
     /// The kubelet restarted a container that ended badly.
@@ -30,7 +30,7 @@ pub(super) enum Cause {
 
 /// What a failure means under a restart policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Consequence {
     /// The replica is restarted.
     Restart,
     /// The job fails.
@@ -48,7 +48,7 @@ impl Failure {
             ..Self::record(replica, pod)
         };
         Self {
-            cause: Cause::Lost,
+            cause: FailureCause::Lost,
             record,
         }
     }
@@ -74,8 +74,8 @@ impl Failure {
             record.reason = "PodFailed".to_owned();
         }
         let cause = match first {
-            Some((_, end)) if !pod.disrupted => Cause::Exit(end.exit_code),
-            _ => Cause::Disrupted,
+            Some((_, end)) if !pod.disrupted => FailureCause::Exit(end.exit_code),
+            _ => FailureCause::Disrupted,
         };
         Self { cause, record }
     }
@@ -101,22 +101,22 @@ impl Failure {
             (None, None) => return None,
         }
         Some(Self {
-            cause: Cause::RestartedInPlace,
+            cause: FailureCause::RestartedInPlace,
             record,
         })
     }
 
     /// What the failure means under the restart policy of its role.
-    pub(super) fn verdict<J: TrainingJob>(&self, job: &J, role: &Role<'_>) -> Verdict {
+    pub(super) fn consequence<J: TrainingJob>(&self, job: &J, role: &Role<'_>) -> Consequence {
         match (self.cause, &role.restart_policy) {
             // Nothing in the replica failed: somebody deleted its pod, or its kubelet restarted it.
-            (Cause::Lost | Cause::RestartedInPlace, _) => Verdict::Restart,
-            (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Verdict::Final,
-            (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Verdict::Restart,
-            (Cause::Exit(code), RestartPolicy::ExitCode) if !job.is_retryable(role, code) => {
-                Verdict::FinalByExitCode
+            (FailureCause::Lost | FailureCause::RestartedInPlace, _) => Consequence::Restart,
+            (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Consequence::Final,
+            (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Consequence::Restart,
+            (FailureCause::Exit(code), RestartPolicy::ExitCode) if !job.is_retryable(role, code) => {
+                Consequence::FinalByExitCode
             }
-            (_, RestartPolicy::ExitCode) => Verdict::Restart,
+            (_, RestartPolicy::ExitCode) => Consequence::Restart,
         }
     }
 

@@ -1,23 +1,26 @@
 //! A valid job, what the cluster holds of it, and the time → a plan. Pure.
 //!
-//! A [`Plan`] says everything that is to be done now, and when to look again. It is taken in one
-//! order: everything is gathered first (each replica's standing), then one verdict is taken (failed
-//! for good, succeeded, out of time, restarting, running), then the next status follows from it.
+//! A [`Plan`] says everything that is to be done now, and when to look again. For an active job it is made in three
+//! steps: a survey gathers where each replica stands (`survey.rs`), a verdict says what that means for the job
+//! (`verdict.rs`: failed, succeeded, out of time, over the backoff limit, restarts, goes on), and the verdict is carried
+//! out on the next status and the children (`active.rs`, `end.rs`, `children.rs`).
 //!
 //! What must not be lost is written first. A plan whose status ends the job, enters a restart,
 //! suspends or resumes does nothing else: the next plan, made from the status that was stored, does
 //! the deleting and creating. So a crash between any two calls leaves a state that the next plan
 //! continues from.
 
+mod active;
 mod children;
 mod conditions;
 mod end;
 mod failure;
 mod invalid;
-mod ledger;
 mod notices;
 pub mod observed;
-mod standing;
+mod progress;
+mod recovery;
+mod survey;
 mod suspension;
 mod verdict;
 
@@ -139,7 +142,7 @@ pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Tim
     } else if job.policy.suspend {
         suspension::suspend(&mut draft);
     } else if !suspension::resume(&mut draft) {
-        verdict::advance(&mut draft);
+        active::plan_active(&mut draft);
     }
     draft.finish()
 }
@@ -195,8 +198,8 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         });
     }
 
-    /// Marks the job as seen and started.
-    fn begin(&mut self) {
+    /// Marks the job as created.
+    fn mark_created(&mut self) {
         if self.status.condition(ConditionType::Created).is_none() {
             self.set(
                 ConditionType::Created,
@@ -223,19 +226,8 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
 
     fn finish(mut self) -> Plan {
         if self.status != self.old {
-            let mut only_counts = self.status.clone();
-            only_counts
-                .replica_statuses
-                .clone_from(&self.old.replica_statuses);
-            only_counts
-                .recovery
-                .completed
-                .clone_from(&self.old.recovery.completed);
-            only_counts
-                .recovery
-                .started
-                .clone_from(&self.old.recovery.started);
-            let urgent = only_counts != self.old && !self.only_begins(&only_counts);
+            let news = self.status.with_counts_of(&self.old);
+            let urgent = news != self.old && !self.is_partial_start(&news);
             self.plan.status = Some(StatusChange {
                 status: self.status,
                 urgent,
@@ -244,9 +236,9 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         self.plan
     }
 
-    /// Whether the news is that the job is there or begins to run, and part of it does not run yet. Most run
-    /// whole in a moment, and say all of it in one write. `next` is the next status without new counts.
-    fn only_begins(&self, next: &JobStatus) -> bool {
+    /// Whether all that `next`, the next status without new counts, says is that the job was created or begins to run,
+    /// and part of it does not run yet. Most jobs run as a whole a moment later, so one write can say all of it.
+    fn is_partial_start(&self, next: &JobStatus) -> bool {
         let begun = |role: &ReplicaStatus| i64::from(role.active) + i64::from(role.succeeded);
         let begun: i64 = self.status.replica_statuses.values().map(begun).sum();
         if begun >= i64::from(self.job.topology.total()) {
@@ -262,6 +254,14 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             conditions: self.old.conditions.clone(),
             ..next.clone()
         } == self.old
+    }
+
+    /// Marks an active job as created and started.
+    fn begin(&mut self) {
+        self.mark_created();
+        if self.status.start_time.is_none() {
+            self.start_clock();
+        }
     }
 
     fn start_clock(&mut self) {

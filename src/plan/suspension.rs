@@ -4,12 +4,12 @@ use crate::api::{ConditionStatus, ConditionType};
 use crate::job::{Milestone, TrainingJob};
 
 use super::children::deletion;
-use super::{ChildKind, Draft, ledger};
+use super::{ChildKind, Draft, recovery};
 
 /// Plans for a job that is to have no pods.
 pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    draft.begin();
-    ledger::forget_progress(&mut draft.status.recovery);
+    draft.mark_created();
+    recovery::forget_progress(&mut draft.status.recovery);
     for counts in draft.status.replica_statuses.values_mut() {
         *counts = Default::default();
     }

@@ -87,7 +87,7 @@ impl Operator {
 
     /// The passes over a job that failed so far, each with what it says.
     pub(crate) fn failed_passes(&self, job: &str) -> Vec<Value> {
-        let failed = |line: &Value| line["message"] == "a pass failed" && line["job"] == job;
+        let failed = |line: &Value| line["message"] == "failed to reconcile" && line["job"] == job;
         self.log().into_iter().filter(failed).collect()
     }
 

@@ -27,7 +27,7 @@ impl Switch {
 
     fn on(&self) {
         self.off.store(false, Ordering::Relaxed);
-        if let Some(waker) = self.requeuer.lock().unwrap().take() {
+        if let Some(waker) = self.waker.lock().unwrap().take() {
             waker.wake();
         }
     }

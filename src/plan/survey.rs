@@ -1,17 +1,17 @@
-//! Where each replica stands, from its pod and what the status remembers.
+//! The survey: where each replica of a job stands, from its pod and what the status remembers. Nothing is decided here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::{JobStatus, RestartScope};
-use crate::job::TrainingJob;
+use crate::job::{FailureTolerance, TrainingJob};
 use crate::job::{Replica, Role, Topology};
 use crate::job::{ReplicaState, Replicas};
 use crate::plan::observed::{Observed, Phase, PodRecord};
 use crate::validate::ValidJob;
 
-use super::failure::{Cause, Failure};
-use super::ledger;
+use super::failure::{Failure, FailureCause};
+use super::recovery;
 
 /// Where one replica stands.
 #[derive(Clone, Debug)]
@@ -40,16 +40,46 @@ pub(super) struct RoleStanding<'a> {
     pub(super) replicas: Vec<Standing>,
 }
 
-/// Where all replicas of a job stand, role by role.
+/// What is known of an active job before anything is decided.
+#[derive(Debug)]
+pub(super) struct Survey<'a> {
+    /// Where the replicas stand, role by role.
+    pub(super) roles: Vec<RoleStanding<'a>>,
+    /// What the kubelets restarted.
+    pub(super) in_place: RestartsInPlace,
+}
+
+/// Restarts of containers by the kubelet where replicas restart one by one. Where they restart together, such a restart
+/// is a failure like any other.
+#[derive(Debug, Default)]
+pub(super) struct RestartsInPlace {
+    /// All that are counted now, by replica.
+    pub(super) counted: BTreeMap<String, i32>,
+    /// Those among them that the status does not have yet.
+    pub(super) fresh: i32,
+}
+
+/// Looks where all replicas of a job stand.
 pub(super) fn survey<'a, J: TrainingJob>(
+    job: &'a ValidJob<'a, J>,
+    status: &JobStatus,
+    observed: &Observed,
+) -> Survey<'a> {
+    Survey {
+        roles: standings(job, status, observed),
+        in_place: restarts_in_place(job, status, observed),
+    }
+}
+
+fn standings<'a, J: TrainingJob>(
     job: &'a ValidJob<'a, J>,
     status: &JobStatus,
     observed: &Observed,
 ) -> Vec<RoleStanding<'a>> {
     let of_role = |role: &'a Role<'a>| {
         let scope = job.restart_scope(role);
-        let completed = ledger::completed(&status.recovery, role);
-        let started = ledger::started(&status.recovery, role);
+        let completed = recovery::completed(&status.recovery, role);
+        let started = recovery::started(&status.recovery, role);
         let replicas = role
             .all()
             .map(|replica| {
@@ -66,6 +96,35 @@ pub(super) fn survey<'a, J: TrainingJob>(
     job.topology.roles.iter().map(of_role).collect()
 }
 
+fn restarts_in_place<J: TrainingJob>(
+    job: &ValidJob<'_, J>,
+    status: &JobStatus,
+    observed: &Observed,
+) -> RestartsInPlace {
+    let mut found = RestartsInPlace::default();
+    for replica in job.topology.all() {
+        let never_matters = job.job.tolerance(replica.role) == FailureTolerance::Always;
+        if never_matters || job.restart_scope(replica.role) != RestartScope::Replica {
+            continue;
+        }
+        let Some(pod) = observed.pods.get(&replica.host()) else {
+            continue;
+        };
+        let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
+        if recovery::is_outdated(pod.attempt, attempt) {
+            continue;
+        }
+        let key = replica.key();
+        let known = status.recovery.in_place.get(&key).copied().unwrap_or(0).max(0);
+        let live = pod.restarts();
+        found.fresh = found.fresh.saturating_add(live.saturating_sub(known).max(0));
+        if live.max(known) > 0 {
+            found.counted.insert(key, live.max(known));
+        }
+    }
+    found
+}
+
 fn standing<J: TrainingJob>(
     replica: &Replica<'_>,
     status: &JobStatus,
@@ -75,7 +134,7 @@ fn standing<J: TrainingJob>(
     lost: bool,
 ) -> Standing {
     let name = replica.host();
-    let attempt = ledger::attempt(&status.recovery, replica.role, replica.index);
+    let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
     let is_complete = completed.contains(&replica.index);
     let Some(pod) = observed.pods.get(&name) else {
         let ended_well = observed
@@ -90,7 +149,7 @@ fn standing<J: TrainingJob>(
             Standing::Missing
         };
     };
-    if ledger::is_outdated(pod.attempt, attempt) {
+    if recovery::is_outdated(pod.attempt, attempt) {
         return Standing::Outdated(pod.clone());
     }
     match pod.phase {
@@ -116,9 +175,9 @@ fn restarted_in_place<J: TrainingJob>(replica: &Replica<'_>, pod: &PodRecord) ->
 }
 
 /// The replicas' states as success rules see them.
-pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &[RoleStanding<'_>]) -> Replicas<'a> {
+pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &Survey<'_>) -> Replicas<'a> {
     Replicas::new(topology, |role, index| {
-        let of_role = survey.iter().find(|r| r.role.name() == role.name());
+        let of_role = survey.roles.iter().find(|r| r.role.name() == role.name());
         of_role
             .and_then(|r| r.replicas.get(index as usize))
             .map_or(ReplicaState::Absent, |s| match s {
@@ -128,7 +187,8 @@ pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &[RoleStanding<'_>]
                 Standing::Running => ReplicaState::Running,
                 Standing::Succeeded => ReplicaState::Succeeded,
                 Standing::Failed(Failure {
-                    cause: Cause::Lost, ..
+                    cause: FailureCause::Lost,
+                    ..
                 }) => ReplicaState::Absent,
                 Standing::Failed(_) => ReplicaState::Failed,
             })

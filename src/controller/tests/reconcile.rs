@@ -8,10 +8,10 @@ use kube::{Client, Resource};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::clock::Clock;
-use super::memory::Memory;
-use super::operator::{Operator, Options};
-use super::reconcile::{Kind, KindOf};
+use super::super::clock::Clock;
+use super::super::job_state::JobState;
+use super::super::operator::{Operator, Options};
+use super::super::reconcile::{JobReconciler, Reconciler};
 use super::toy::{ToyJob, job};
 use crate::plan::observed::ServiceRecord;
 use kube_follow::Event;
@@ -19,7 +19,7 @@ use kube_follow::Event;
 /// A kind of jobs, what it shares with others, and whether its first list is in.
 struct Bench {
     operator: Operator,
-    kind: KindOf<ToyJob>,
+    kind: JobReconciler<ToyJob>,
     listed: watch::Sender<bool>,
 }
 
@@ -36,18 +36,19 @@ impl Bench {
     fn with(client: Client, options: Options) -> Self {
         Self {
             operator: Operator::new(client, options).manage::<ToyJob>(),
-            kind: KindOf::new(0),
+            kind: JobReconciler::new(0),
             listed: watch::Sender::new(false),
         }
     }
 
-    fn take(&self, event: Event<super::stored::Stored<ToyJob>>) {
-        self.kind.take(&self.operator.shared, event, &self.listed);
+    fn take(&self, event: Event<super::super::cache::stored_job::StoredJob<ToyJob>>) {
+        self.kind
+            .on_job_event(&self.operator.context, event, &self.listed);
     }
 
     /// The UIDs of the jobs of which something is remembered.
     fn remembered(&self) -> Vec<String> {
-        self.kind.memory().keys().cloned().collect()
+        self.kind.states().keys().cloned().collect()
     }
 }
 
@@ -64,7 +65,7 @@ async fn what_is_remembered_of_a_job_goes_with_it() {
         let bench = Bench::new();
         lists(job("a", 5)).into_iter().for_each(|event| bench.take(event));
         assert!(*bench.listed.borrow());
-        bench.kind.memory().insert("a".to_owned(), Memory::default());
+        bench.kind.states().insert("a".to_owned(), JobState::default());
         bench.take(Event::Applied(job("a", 6)));
         assert_eq!(bench.remembered(), ["a"], "{number}: it has changed");
         end.into_iter().for_each(|event| bench.take(event));
@@ -154,15 +155,15 @@ async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
     };
     let bench = Bench::with(without_services(clock, deleted.clone()), options);
     bench.take(Event::Applied(serde_json::from_value(ended).unwrap()));
-    let shared = &bench.operator.shared;
+    let context = &bench.operator.context;
     let service = serde_json::from_value(service).unwrap();
-    shared.children().applied::<ServiceRecord>(&service);
+    context.children().applied::<ServiceRecord>(&service);
     for _ in 0..2 {
-        let (key, waited) = tokio::time::timeout(Duration::from_secs(3_600), shared.queue.next())
+        let (key, waited) = tokio::time::timeout(Duration::from_secs(3_600), context.queue.next())
             .await
             .expect("it is looked at again");
-        bench.kind.reconcile(shared, &key, waited).await;
-        shared.queue.done(&key);
+        bench.kind.reconcile(context, &key, waited).await;
+        context.queue.done(&key);
     }
     assert_eq!(*deleted.lock().unwrap(), ["job-worker-0", "job"]);
 }

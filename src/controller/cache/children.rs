@@ -1,7 +1,4 @@
 //! The cache of pods and services, indexed by the job that controls them.
-//!
-//! Synchronous: watch events and answers to own writes go in, [`Observed`] comes out. A pass over a
-//! job costs the job's own size, whatever else the cluster holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,18 +8,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::plan::observed::{Observed, PodRecord, ServiceRecord};
 use kube_follow::Version;
 
+use super::super::clock::Clock;
 use super::child::Child;
-use super::clock::Clock;
-use super::lists::{Lists, ObjectName, Sent};
-use super::seen::Seen;
+use super::list_epoch::{ListEpoch, ListTracker, ObjectName};
+use super::partial_child::PartialChild;
 
 /// The job that controls a child.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct OwnerRef {
-    pub(super) namespace: String,
-    pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) uid: String,
+pub(crate) struct OwnerRef {
+    pub(crate) namespace: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
 }
 
 /// A job's namespace and UID.
@@ -35,22 +32,22 @@ impl OwnerRef {
 }
 
 /// All pods and services that jobs control.
-pub(super) struct Children {
+pub(crate) struct Children {
     clock: Arc<dyn Clock>,
     /// By the job's namespace and UID: an owner in another namespace is none.
     observed: BTreeMap<JobKey, Arc<Observed>>,
-    /// Jobs that are gone and have children still: what becomes of these is of no interest.
+    /// Jobs that are gone and still have children: how these end does not matter any more.
     forgotten: BTreeSet<JobKey>,
     pods: Tracker,
     services: Tracker,
 }
 
-/// What is known of the objects of one kind.
+/// What is known of the children of one type.
 #[derive(Default)]
-pub(super) struct Tracker {
+pub(crate) struct Tracker {
     entries: BTreeMap<ObjectName, Entry>,
-    lists: Lists,
-    /// Objects that this controller has deleted, until they are gone.
+    lists: ListTracker,
+    /// The UIDs of objects that this controller has deleted, until they are gone.
     deleted_here: BTreeSet<String>,
 }
 
@@ -60,7 +57,7 @@ struct Entry {
 }
 
 /// A kind of child that [`Children`] tracks.
-pub(super) trait Tracked: Child {
+pub(crate) trait Tracked: Child {
     fn tracker(children: &mut Children) -> &mut Tracker;
 }
 
@@ -78,7 +75,7 @@ impl Tracked for ServiceRecord {
 
 impl Children {
     /// A cache of nothing.
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             observed: BTreeMap::new(),
@@ -88,20 +85,20 @@ impl Children {
         }
     }
 
-    /// What the cluster holds of the job in this namespace with this UID.
-    pub(super) fn observe(&self, namespace: &str, uid: &str) -> Arc<Observed> {
+    /// The children of the job in this namespace with this UID.
+    pub(crate) fn observe(&self, namespace: &str, uid: &str) -> Arc<Observed> {
         let job = (namespace.to_owned(), uid.to_owned());
         self.observed.get(&job).cloned().unwrap_or_default()
     }
 
-    /// What is held of each job.
+    /// The children of each job.
     #[cfg(feature = "testing")]
-    pub(super) fn all(&self) -> BTreeMap<JobKey, Arc<Observed>> {
+    pub(crate) fn all(&self) -> BTreeMap<JobKey, Arc<Observed>> {
         self.observed.clone()
     }
 
-    /// Forgets what was kept for a job that is gone. Its children go with their own events.
-    pub(super) fn forget(&mut self, namespace: &str, uid: &str) {
+    /// Forgets what was kept for a job that is gone. Its children leave the cache with their own watch events.
+    pub(crate) fn forget(&mut self, namespace: &str, uid: &str) {
         let job = (namespace.to_owned(), uid.to_owned());
         if let Some(observed) = self.observed.get_mut(&job) {
             Arc::make_mut(observed).completed.clear();
@@ -110,73 +107,73 @@ impl Children {
         }
     }
 
-    /// The job that controls the object of this name, as far as is known.
-    pub(super) fn owner<C: Tracked>(&mut self, namespace: &str, name: &str) -> Option<OwnerRef> {
+    /// The job that controls the object of this name, if that is cached.
+    pub(crate) fn owner<C: Tracked>(&mut self, namespace: &str, name: &str) -> Option<OwnerRef> {
         let key = (namespace.to_owned(), name.to_owned());
         C::tracker(self).entries.get(&key).map(|e| e.owner.clone())
     }
 
     /// A list begins.
-    pub(super) fn list_begins<C: Tracked>(&mut self) {
+    pub(crate) fn list_started<C: Tracked>(&mut self) {
         let tracker = C::tracker(self);
-        tracker.lists.begin(tracker.entries.keys().cloned());
+        tracker.lists.list_started(tracker.entries.keys().cloned());
     }
 
     /// A page of the list has come, of this version.
-    pub(super) fn page<C: Tracked>(&mut self, version: Version) {
-        C::tracker(self).lists.page(version);
+    pub(crate) fn list_page<C: Tracked>(&mut self, version: Version) {
+        C::tracker(self).lists.list_page(version);
     }
 
     /// The list names an object. Returns the jobs concerned.
-    pub(super) fn listed<C: Tracked>(&mut self, object: &Seen<C>) -> Vec<OwnerRef> {
+    pub(crate) fn listed<C: Tracked>(&mut self, object: &PartialChild<C>) -> Vec<OwnerRef> {
         let meta = object.meta();
         let key = key(meta);
         let tracker = C::tracker(self);
         let held = tracker.entries.get(&key).map(|entry| entry.version);
-        let known_better = tracker.lists.name(&key, Version::of(meta), held);
+        let known_better = tracker.lists.is_stale_in_list(&key, Version::of(meta), held);
         if meta.deletion_timestamp.is_none()
             && let Some(uid) = &meta.uid
         {
-            // A deletion that the server has forgotten, with a backup, is asked for again.
+            // A server that was restored from a backup has forgotten the deletion: it is made again.
             tracker.deleted_here.remove(uid);
         }
         if known_better {
             return Vec::new();
         }
-        self.enter::<C>(object, true)
+        self.insert::<C>(object, true)
     }
 
     /// The list is complete. Returns the jobs of what is gone.
-    pub(super) fn list_ends<C: Tracked>(&mut self) -> Vec<OwnerRef> {
+    pub(crate) fn list_done<C: Tracked>(&mut self) -> Vec<OwnerRef> {
         let tracker = C::tracker(self);
         let held = |key: &ObjectName| tracker.entries.get(key).map(|entry| entry.version);
-        let gone = tracker.lists.end(held);
+        let gone = tracker.lists.list_done(held);
         gone.into_iter()
             .filter_map(|key| self.remove::<C>(&key, None))
             .collect()
     }
 
     /// The watch has told everything up to this version.
-    pub(super) fn passed<C: Tracked>(&mut self, version: Version) {
-        C::tracker(self).lists.passed(version);
+    pub(crate) fn bookmark<C: Tracked>(&mut self, version: Version) {
+        C::tracker(self).lists.bookmark(version);
     }
 
     /// The watch says that an object is new or has changed. Returns the jobs concerned.
-    pub(super) fn applied<C: Tracked>(&mut self, object: &Seen<C>) -> Vec<OwnerRef> {
-        self.passed::<C>(Version::of(object.meta()));
-        self.enter::<C>(object, false)
+    pub(crate) fn applied<C: Tracked>(&mut self, object: &PartialChild<C>) -> Vec<OwnerRef> {
+        self.bookmark::<C>(Version::of(object.meta()));
+        self.insert::<C>(object, false)
     }
 
     /// The watch says that an object is gone. Returns the job concerned.
-    pub(super) fn deleted<C: Tracked>(&mut self, object: &Seen<C>) -> Option<OwnerRef> {
+    pub(crate) fn deleted<C: Tracked>(&mut self, object: &PartialChild<C>) -> Option<OwnerRef> {
         let meta = object.meta();
         let (key, version) = (key(meta), Version::of(meta));
-        self.passed::<C>(version);
+        self.bookmark::<C>(version);
         let last = object.record();
         if self.held::<C>(&key).is_some_and(|held| held.uid() != last.uid()) {
             let tracker = C::tracker(self);
             if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
-                // The answer that brought its successor, maybe another job's, was faster than the watch.
+                // An answer brought its successor, maybe another job's, before the watch.
                 tracker.deleted_here.remove(last.uid());
                 return controller(meta);
             }
@@ -184,29 +181,38 @@ impl Children {
         self.remove::<C>(&key, Some(&last))
     }
 
-    /// To be told with the answer to a call that is sent now.
-    pub(super) fn sent<C: Tracked>(&mut self) -> Sent {
-        C::tracker(self).lists.sent()
+    /// The list epoch of a call that is sent now, to be handed in with its answer.
+    pub(crate) fn epoch<C: Tracked>(&mut self) -> ListEpoch {
+        C::tracker(self).lists.epoch()
     }
 
-    /// The server has answered an own write, or a question, with this object.
-    pub(super) fn answered<C: Tracked>(&mut self, object: &Seen<C>, sent: Sent) {
+    /// The server has answered an own write or read with this object.
+    pub(crate) fn answered<C: Tracked>(&mut self, object: &PartialChild<C>, epoch: ListEpoch) {
         let meta = object.meta();
         let key = key(meta);
-        if C::tracker(self).lists.answer(&key, Version::of(meta), sent) {
-            self.enter::<C>(object, false);
+        if C::tracker(self)
+            .lists
+            .accepts_answer(&key, Version::of(meta), epoch)
+        {
+            self.insert::<C>(object, false);
         }
     }
 
     /// This controller is deleting an object; it may take its time to go.
-    pub(super) fn deleting_here<C: Tracked>(&mut self, namespace: &str, owner: &str, name: &str, uid: &str) {
+    pub(crate) fn mark_deleting<C: Tracked>(&mut self, namespace: &str, owner: &str, name: &str, uid: &str) {
         if self.mark::<C>(namespace, owner, name, uid, true) {
             C::tracker(self).deleted_here.insert(uid.to_owned());
         }
     }
 
     /// The server did not delete an object, or did not say so.
-    pub(super) fn not_deleting<C: Tracked>(&mut self, namespace: &str, owner: &str, name: &str, uid: &str) {
+    pub(crate) fn unmark_deleting<C: Tracked>(
+        &mut self,
+        namespace: &str,
+        owner: &str,
+        name: &str,
+        uid: &str,
+    ) {
         if C::tracker(self).deleted_here.remove(uid) {
             self.mark::<C>(namespace, owner, name, uid, false);
         }
@@ -232,9 +238,15 @@ impl Children {
     }
 
     /// The server has answered that there is no object of this name and UID any more.
-    pub(super) fn absent<C: Tracked>(&mut self, namespace: &str, name: &str, uid: &str, sent: Sent) {
+    pub(crate) fn confirm_gone<C: Tracked>(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        epoch: ListEpoch,
+    ) {
         let key = (namespace.to_owned(), name.to_owned());
-        let overtaken = C::tracker(self).lists.overtook(sent);
+        let overtaken = C::tracker(self).lists.has_new_list_since(epoch);
         if !overtaken && self.held::<C>(&key).is_some_and(|record| record.uid() == uid) {
             self.remove::<C>(&key, None);
         }
@@ -246,11 +258,11 @@ impl Children {
         C::map(Arc::make_mut(observed)).get(&key.1).cloned()
     }
 
-    fn enter<C: Tracked>(&mut self, object: &Seen<C>, from_list: bool) -> Vec<OwnerRef> {
+    fn insert<C: Tracked>(&mut self, object: &PartialChild<C>, from_list: bool) -> Vec<OwnerRef> {
         let meta = object.meta();
         let (key, version) = (key(meta), Version::of(meta));
         let Some(owner) = controller(meta) else {
-            // Its owner was taken off: it is nobody's now.
+            // Somebody removed its owner reference: no job controls it now.
             return self.remove::<C>(&key, None).into_iter().collect();
         };
         let mut concerned = vec![owner.clone()];
@@ -269,11 +281,11 @@ impl Children {
         }
         let mut held = self.held::<C>(&key);
         if held.as_ref().is_some_and(|held| held.uid() != record.uid()) {
-            // Its predecessor has gone unseen.
+            // The watch has not said that its predecessor is gone.
             self.remove::<C>(&key, None);
             held = None;
         }
-        record.follow(held.as_deref(), &*self.clock);
+        record.inherit_from(held.as_deref(), &*self.clock);
         C::tracker(self).entries.insert(
             key,
             Entry {
@@ -297,7 +309,7 @@ impl Children {
             if !self.forgotten.contains(&job)
                 && let Some(observed) = self.observed.get_mut(&job)
             {
-                last.leave(Arc::make_mut(observed), ours);
+                last.on_removed(Arc::make_mut(observed), ours);
             }
         }
         self.drop_if_empty(&job);
@@ -305,7 +317,7 @@ impl Children {
     }
 
     #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.observed.is_empty()
             && self.forgotten.is_empty()
             && [&self.pods, &self.services]
@@ -329,9 +341,8 @@ fn key(meta: &ObjectMeta) -> ObjectName {
     )
 }
 
-/// The controlling owner. It is looked for in the object's own namespace only, as the garbage
-/// collector does.
-pub(super) fn controller(meta: &ObjectMeta) -> Option<OwnerRef> {
+/// The controlling owner. As for the garbage collector, it is in the object's own namespace.
+pub(crate) fn controller(meta: &ObjectMeta) -> Option<OwnerRef> {
     let owner = meta
         .owner_references
         .iter()

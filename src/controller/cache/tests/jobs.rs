@@ -4,28 +4,28 @@ use jiff::Timestamp;
 use kube::Resource;
 use serde_json::json;
 
-use super::jobs::{Found, Jobs};
-use super::lists::Sent;
-use super::stored::Stored;
-use super::toy::{ASKED, ToyJob, job};
+use super::super::super::tests::toy::{ASKED, ToyJob, job};
+use super::super::jobs::{Jobs, Reread};
+use super::super::list_epoch::ListEpoch;
+use super::super::stored_job::StoredJob;
 use crate::job::Settings;
 use crate::plan::observed::Observed;
 use kube_follow::Version;
 
-fn listed(jobs: impl IntoIterator<Item = Stored<ToyJob>>) -> Jobs<ToyJob> {
+fn listed(jobs: impl IntoIterator<Item = StoredJob<ToyJob>>) -> Jobs<ToyJob> {
     let mut all = Jobs::default();
-    all.list_begins();
+    all.list_started();
     for job in jobs {
         all.listed(job);
     }
-    all.list_ends();
+    all.list_done();
     all
 }
 
-/// What is remembered of a question after the job that is sent now.
-fn question(jobs: &Jobs<ToyJob>) -> (Arc<Stored<ToyJob>>, Sent) {
+/// What is remembered of a question after the job that is epoch now.
+fn question(jobs: &Jobs<ToyJob>) -> (Arc<StoredJob<ToyJob>>, ListEpoch) {
     let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
-    (was, jobs.sent())
+    (was, jobs.epoch())
 }
 
 /// The job held, as `uid@version`.
@@ -39,10 +39,10 @@ fn held(jobs: &Jobs<ToyJob>) -> Option<String> {
     ))
 }
 
-/// The server answers a call that was sent just now.
-fn answer(jobs: &mut Jobs<ToyJob>, job: Stored<ToyJob>) {
-    let sent = jobs.sent();
-    jobs.answered(job, sent);
+/// The server answers a call that was epoch just now.
+fn answer(jobs: &mut Jobs<ToyJob>, job: StoredJob<ToyJob>) {
+    let epoch = jobs.epoch();
+    jobs.answered(job, epoch);
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn an_answer_does_not_bring_back_what_is_gone() {
 #[test]
 fn an_answer_from_before_a_list_does_not_keep_what_the_list_lacks() {
     let mut jobs = listed([job("a", 5)]);
-    jobs.list_begins();
+    jobs.list_started();
     answer(&mut jobs, job("a", 9));
-    jobs.page(Version::parse("12"));
-    let gone = jobs.list_ends();
+    jobs.list_page(Version::parse("12"));
+    let gone = jobs.list_done();
     assert_eq!(gone.len(), 1);
     assert_eq!(held(&jobs), None);
 }
@@ -102,10 +102,10 @@ fn an_answer_from_before_a_list_does_not_keep_what_the_list_lacks() {
 #[test]
 fn a_list_does_not_take_back_an_answer_that_came_since_it_began() {
     let mut jobs = listed([job("a", 5)]);
-    jobs.list_begins();
+    jobs.list_started();
     answer(&mut jobs, job("a", 9));
     jobs.listed(job("a", 5));
-    jobs.list_ends();
+    jobs.list_done();
     assert_eq!(held(&jobs).unwrap(), "a@9");
 }
 
@@ -113,11 +113,11 @@ fn a_list_does_not_take_back_an_answer_that_came_since_it_began() {
 fn a_list_that_is_made_after_an_answer_overrules_it() {
     // Asked for before it, and answered after a backup was restored that knows nothing of it.
     let mut jobs = listed([job("a", 5)]);
-    jobs.list_begins();
+    jobs.list_started();
     answer(&mut jobs, job("a", 9));
-    jobs.page(Version::parse("1005"));
+    jobs.list_page(Version::parse("1005"));
     jobs.listed(job("a", 5));
-    jobs.list_ends();
+    jobs.list_done();
     assert_eq!(held(&jobs).unwrap(), "a@5");
 }
 
@@ -125,23 +125,23 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
 fn what_the_watch_is_past_an_answer_does_not_tell_better() {
     // The answer is slow, and a backup was restored before the list was made that knows nothing of it.
     let mut jobs = listed([job("a", 5)]);
-    jobs.list_begins();
-    let sent = jobs.sent();
-    jobs.page(Version::parse("1005"));
+    jobs.list_started();
+    let epoch = jobs.epoch();
+    jobs.list_page(Version::parse("1005"));
     jobs.listed(job("a", 5));
-    jobs.list_ends();
-    assert!(jobs.answered(job("a", 9), sent));
+    jobs.list_done();
+    assert!(jobs.answered(job("a", 9), epoch));
     assert_eq!(held(&jobs).unwrap(), "a@5");
-    assert!(jobs.answered(job("a", 1006), sent));
+    assert!(jobs.answered(job("a", 1006), epoch));
     assert_eq!(held(&jobs).unwrap(), "a@1006");
 }
 
 #[test]
 fn a_list_after_a_restored_backup_wins_over_newer_versions() {
     let mut jobs = listed([job("a", 90)]);
-    jobs.list_begins();
+    jobs.list_started();
     jobs.listed(job("a", 40));
-    jobs.list_ends();
+    jobs.list_done();
     assert_eq!(held(&jobs).unwrap(), "a@40");
 }
 
@@ -150,14 +150,14 @@ fn what_is_not_a_job_is_held_all_the_same() {
     let odd =
         json!({"metadata": {"name": "job", "uid": "a"}, "spec": {"specs": 1}, "status": {"restartCount": 2}});
     match serde_json::from_value(odd).unwrap() {
-        Stored::<ToyJob>::Unreadable { meta, status, error } => {
+        StoredJob::<ToyJob>::Unreadable { meta, status, error } => {
             assert_eq!((meta.uid.as_deref(), status.restart_count), (Some("a"), 2));
             assert_eq!(
                 error, "spec.specs: 1 is a number; use an object",
                 "in the words of validation"
             );
         }
-        Stored::Job { job, .. } => panic!("{job:?}"),
+        StoredJob::Job { job, .. } => panic!("{job:?}"),
     }
 }
 
@@ -165,27 +165,27 @@ fn what_is_not_a_job_is_held_all_the_same() {
 fn whether_an_answer_or_a_list_that_overtook_it_is_newer_is_not_known() {
     // The server was set back to a backup in between, or the list was made before the write.
     let mut jobs = listed([job("a", 5)]);
-    let sent = jobs.sent();
-    assert!(jobs.answered(job("a", 6), sent), "nothing has overtaken it");
-    jobs.list_begins();
-    assert!(!jobs.answered(job("a", 9), sent));
+    let epoch = jobs.epoch();
+    assert!(jobs.answered(job("a", 6), epoch), "nothing has overtaken it");
+    jobs.list_started();
+    assert!(!jobs.answered(job("a", 9), epoch));
     jobs.listed(job("a", 5));
-    jobs.list_ends();
-    assert!(!jobs.answered(job("a", 9), sent));
+    jobs.list_done();
+    assert!(!jobs.answered(job("a", 9), epoch));
     assert_eq!(held(&jobs).unwrap(), "a@5");
 }
 
 /// The server is asked for the job that is held, and says so. Returns what is found.
-fn ask(jobs: &mut Jobs<ToyJob>, job: Option<Stored<ToyJob>>, version: u64) -> String {
-    let (was, sent) = question(jobs);
-    found(jobs.asked(&was, sent, job, Version::parse(&version.to_string())))
+fn ask(jobs: &mut Jobs<ToyJob>, job: Option<StoredJob<ToyJob>>, version: u64) -> String {
+    let (was, epoch) = question(jobs);
+    found(jobs.reread(&was, epoch, job, Version::parse(&version.to_string())))
 }
 
-fn found(found: Found<ToyJob>) -> String {
+fn found(found: Reread<ToyJob>) -> String {
     match found {
-        Found::Held(job) => format!("held: {}", Version::of(job.meta()) == Version::parse("9")),
-        Found::Gone(uid) => format!("gone: {}", uid.as_deref().unwrap_or("nothing new")),
-        Found::Overtaken => "overtaken".to_owned(),
+        Reread::Current(job) => format!("held: {}", Version::of(job.meta()) == Version::parse("9")),
+        Reread::Gone(uid) => format!("gone: {}", uid.as_deref().unwrap_or("nothing new")),
+        Reread::Stale => "overtaken".to_owned(),
     }
 }
 
@@ -212,11 +212,11 @@ fn what_an_answer_says_is_gone_does_not_come_back_with_old_news() {
 fn what_an_answer_says_is_gone_is_judged_by_the_version_of_a_list_under_way() {
     for (page, expected) in [("12", None), ("30", Some("b@8"))] {
         let mut jobs = listed([job("a", 5)]);
-        jobs.list_begins();
+        jobs.list_started();
         assert_eq!(ask(&mut jobs, None, 20), "gone: a");
-        jobs.page(Version::parse(page));
+        jobs.list_page(Version::parse(page));
         jobs.listed(job("b", 8));
-        assert!(jobs.list_ends().is_empty());
+        assert!(jobs.list_done().is_empty());
         assert_eq!(held(&jobs).as_deref(), expected, "made at {page}");
     }
 }
@@ -225,7 +225,7 @@ fn what_an_answer_says_is_gone_is_judged_by_the_version_of_a_list_under_way() {
 fn what_is_gone_is_forgotten_when_the_watch_is_past_it() {
     let mut jobs = listed([job("a", 5)]);
     ask(&mut jobs, None, 20);
-    jobs.passed(Version::parse("20"));
+    jobs.bookmark(Version::parse("20"));
     // Versions have gone back, which a list would tell.
     jobs.applied(job("b", 9));
     assert_eq!(held(&jobs).unwrap(), "b@9");
@@ -246,11 +246,11 @@ fn an_answer_tells_what_a_watch_has_not() {
 #[test]
 fn a_namesake_that_an_answer_brings_replaces_the_job() {
     let mut jobs = listed([job("a", 5)]);
-    let (was, sent) = question(&jobs);
+    let (was, epoch) = question(&jobs);
     assert_eq!(ask(&mut jobs, Some(job("b", 20)), 20), "gone: a");
     jobs.applied(job("a", 9));
     assert_eq!(held(&jobs).unwrap(), "b@20");
-    let late = jobs.asked(&was, sent, Some(job("a", 30)), Version::parse("30"));
+    let late = jobs.reread(&was, epoch, Some(job("a", 30)), Version::parse("30"));
     assert_eq!(found(late), "gone: nothing new", "of what is not held any more");
     assert_eq!(held(&jobs).unwrap(), "b@20");
 }
@@ -258,10 +258,10 @@ fn a_namesake_that_an_answer_brings_replaces_the_job() {
 #[test]
 fn a_question_from_before_a_list_is_to_be_asked_again() {
     let mut jobs = listed([job("a", 5)]);
-    let (was, sent) = question(&jobs);
-    jobs.list_begins();
+    let (was, epoch) = question(&jobs);
+    jobs.list_started();
     assert_eq!(
-        found(jobs.asked(&was, sent, None, Version::parse("9"))),
+        found(jobs.reread(&was, epoch, None, Version::parse("9"))),
         "overtaken"
     );
     assert_eq!(held(&jobs).unwrap(), "a@5");
@@ -271,7 +271,7 @@ fn a_question_from_before_a_list_is_to_be_asked_again() {
 fn what_is_no_object_is_no_job() {
     for value in [json!([{"name": "job"}, {}, {}]), json!([]), json!(5), json!(null)] {
         assert!(
-            serde_json::from_value::<Stored<ToyJob>>(value.clone()).is_err(),
+            serde_json::from_value::<StoredJob<ToyJob>>(value.clone()).is_err(),
             "{value}"
         );
     }
@@ -289,13 +289,13 @@ fn a_job_is_read_from_a_text_as_from_a_tree() {
     }
     texts.push(r#"{"metadata": {"name": "job"}}"#.to_owned());
     for text in texts {
-        let told = Stored::<ToyJob>::read(&text).unwrap();
-        let stored: Stored<ToyJob> = serde_json::from_str(&text).unwrap();
+        let told = StoredJob::<ToyJob>::read(&text).unwrap();
+        let stored: StoredJob<ToyJob> = serde_json::from_str(&text).unwrap();
         assert_eq!(format!("{told:?}"), format!("{stored:?}"));
         assert_eq!(told.meta().name.as_deref(), Some("job"), "{text}");
     }
     for text in ["[]", r#"[{"name": "job"}, {}, {}]"#, "5", "null", "{"] {
-        assert!(Stored::<ToyJob>::read(text).is_err(), "{text}");
+        assert!(StoredJob::<ToyJob>::read(text).is_err(), "{text}");
     }
 }
 
@@ -303,18 +303,14 @@ fn a_job_is_read_from_a_text_as_from_a_tree() {
 fn planned(jobs: &Jobs<ToyJob>) -> (u32, bool) {
     let (held, _) = question(jobs);
     let before = ASKED.get();
-    let plan = held.plan(
-        &Settings::default(),
-        &held.status(),
-        &Observed::default(),
-        Timestamp::UNIX_EPOCH,
-    );
+    let validated = held.validate(&Settings::default());
+    let plan = validated.plan(&held.status(), &Observed::default(), Timestamp::UNIX_EPOCH);
     (ASKED.get() - before, plan.refused)
 }
 
 #[test]
 fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
-    let version = |version: u64, meta: serde_json::Value, image: &str| -> Stored<ToyJob> {
+    let version = |version: u64, meta: serde_json::Value, image: &str| -> StoredJob<ToyJob> {
         let mut job = json!({
             "apiVersion": "example.com/v1", "kind": "ToyJob",
             "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": version.to_string()},
@@ -371,8 +367,8 @@ fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
     assert_eq!(planned(&jobs), (1, false));
     answer(&mut jobs, again.clone());
     assert_eq!(planned(&jobs), (0, false));
-    jobs.list_begins();
+    jobs.list_started();
     jobs.listed(again);
-    jobs.list_ends();
+    jobs.list_done();
     assert_eq!(planned(&jobs), (1, false));
 }

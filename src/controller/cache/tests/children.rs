@@ -2,13 +2,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::children::Children;
-use super::clock::SystemClock;
-use super::seen::Seen;
+use super::super::super::clock::SystemClock;
+use super::super::children::Children;
+use super::super::partial_child::PartialChild;
 use crate::plan::observed::{Phase, PodRecord};
 use kube_follow::Version;
 
-type Pod = Seen<PodRecord>;
+type Pod = PartialChild<PodRecord>;
 
 /// A pod of job `owner` with this UID at this version.
 fn pod(name: &str, uid: &str, owner: &str, version: u64) -> Pod {
@@ -34,17 +34,17 @@ fn listed(pods: &[Pod]) -> Children {
 }
 
 fn list(children: &mut Children, version: u64, pods: &[Pod]) {
-    children.list_begins::<PodRecord>();
+    children.list_started::<PodRecord>();
     names(children, version, pods);
 }
 
 /// The list under way is complete and names these. Returns how many jobs are concerned by what it does not name.
 fn names(children: &mut Children, version: u64, pods: &[Pod]) -> usize {
-    children.page::<PodRecord>(Version::parse(&version.to_string()));
+    children.list_page::<PodRecord>(Version::parse(&version.to_string()));
     for pod in pods {
         children.listed::<PodRecord>(pod);
     }
-    children.list_ends::<PodRecord>().len()
+    children.list_done::<PodRecord>().len()
 }
 
 /// The pods of a job as `name/uid`, with `!` for one that is being deleted.
@@ -56,8 +56,8 @@ fn held(children: &Children, owner: &str) -> Vec<String> {
 
 /// The server answers a call that was sent just now.
 fn answer(children: &mut Children, pod: &Pod) {
-    let sent = children.sent::<PodRecord>();
-    children.answered::<PodRecord>(pod, sent);
+    let epoch = children.epoch::<PodRecord>();
+    children.answered::<PodRecord>(pod, epoch);
 }
 
 fn completed(children: &Children, owner: &str) -> Vec<String> {
@@ -108,7 +108,7 @@ fn an_answer_from_before_a_list_makes_no_ghost() {
 #[test]
 fn an_answer_before_a_bookmark_makes_no_ghost() {
     let mut children = listed(&[]);
-    children.passed::<PodRecord>(Version::parse("30"));
+    children.bookmark::<PodRecord>(Version::parse("30"));
     answer(&mut children, &pod("a", "1", "j", 25));
     assert!(held(&children, "j").is_empty());
 }
@@ -116,7 +116,7 @@ fn an_answer_before_a_bookmark_makes_no_ghost() {
 #[test]
 fn answers_during_a_list_are_judged_by_its_version() {
     let mut children = listed(&[]);
-    children.list_begins::<PodRecord>();
+    children.list_started::<PodRecord>();
     answer(&mut children, &pod("gone", "1", "j", 15));
     answer(&mut children, &pod("fresh", "2", "j", 25));
     assert_eq!(held(&children, "j").len(), 2, "both may be there");
@@ -127,7 +127,7 @@ fn answers_during_a_list_are_judged_by_its_version() {
 #[test]
 fn a_list_does_not_take_back_a_newer_answer() {
     let mut children = listed(&[]);
-    children.list_begins::<PodRecord>();
+    children.list_started::<PodRecord>();
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
     names(&mut children, 20, &[in_phase("a", "1", "j", 15, "Running")]);
     let phase = children.observe("ns", "j").pods["a"].phase;
@@ -138,7 +138,7 @@ fn a_list_does_not_take_back_a_newer_answer() {
 fn a_list_that_is_made_after_an_answer_overrules_it() {
     // Asked for before it, and answered after a backup was restored that knows nothing of it.
     let mut children = listed(&[]);
-    children.list_begins::<PodRecord>();
+    children.list_started::<PodRecord>();
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
     names(&mut children, 1025, &[in_phase("a", "1", "j", 15, "Running")]);
     let phase = children.observe("ns", "j").pods["a"].phase;
@@ -148,9 +148,9 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
 #[test]
 fn the_end_of_a_predecessor_does_not_take_its_successor() {
     let mut children = listed(&[pod("a", "old", "j", 5)]);
-    children.deleting_here::<PodRecord>("ns", "j", "a", "old");
-    let sent = children.sent::<PodRecord>();
-    children.absent::<PodRecord>("ns", "a", "old", sent);
+    children.mark_deleting::<PodRecord>("ns", "j", "a", "old");
+    let epoch = children.epoch::<PodRecord>();
+    children.confirm_gone::<PodRecord>("ns", "a", "old", epoch);
     answer(&mut children, &pod("a", "new", "j", 30));
     let told = children.deleted::<PodRecord>(&pod("a", "old", "j", 20));
     assert_eq!(told.unwrap().uid, "j", "whose pod it was");
@@ -180,17 +180,17 @@ fn older_events_are_passed_over() {
 #[test]
 fn a_deletion_under_way_outlives_older_events_and_not_a_refusal() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
-    children.deleting_here::<PodRecord>("ns", "j", "a", "1");
+    children.mark_deleting::<PodRecord>("ns", "j", "a", "1");
     children.applied::<PodRecord>(&pod("a", "1", "j", 11));
     assert_eq!(held(&children, "j"), ["a/1!"]);
-    children.not_deleting::<PodRecord>("ns", "j", "a", "1");
+    children.unmark_deleting::<PodRecord>("ns", "j", "a", "1");
     assert_eq!(held(&children, "j"), ["a/1"]);
 }
 
 #[test]
 fn a_deletion_that_a_restored_server_forgot_is_asked_for_again() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
-    children.deleting_here::<PodRecord>("ns", "j", "a", "1");
+    children.mark_deleting::<PodRecord>("ns", "j", "a", "1");
     list(&mut children, 8, &[pod("a", "1", "j", 7)]);
     assert_eq!(held(&children, "j"), ["a/1"]);
 }
@@ -200,7 +200,7 @@ fn a_success_outlives_its_pod_unless_we_deleted_it() {
     for (ours, expected) in [(false, 1), (true, 0)] {
         let mut children = listed(&[in_phase("a", "1", "j", 9, "Succeeded")]);
         if ours {
-            children.deleting_here::<PodRecord>("ns", "j", "a", "1");
+            children.mark_deleting::<PodRecord>("ns", "j", "a", "1");
         }
         children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
         assert_eq!(completed(&children, "j").len(), expected, "ours: {ours}");
@@ -251,12 +251,12 @@ fn the_time_of_an_end_is_known_only_if_it_was_seen() {
 fn an_answer_to_a_call_from_before_a_list_says_nothing() {
     // The server was set back to a backup in between: neither its lists nor its watches know of the pod.
     let mut children = listed(&[]);
-    let sent = children.sent::<PodRecord>();
+    let epoch = children.epoch::<PodRecord>();
     list(&mut children, 8, &[]);
-    children.answered::<PodRecord>(&pod("a", "1", "j", 11), sent);
+    children.answered::<PodRecord>(&pod("a", "1", "j", 11), epoch);
     assert_eq!(held(&children, "j"), [""; 0]);
-    children.list_begins::<PodRecord>();
-    children.answered::<PodRecord>(&pod("a", "1", "j", 11), sent);
+    children.list_started::<PodRecord>();
+    children.answered::<PodRecord>(&pod("a", "1", "j", 11), epoch);
     names(&mut children, 9, &[]);
     assert_eq!(held(&children, "j"), [""; 0]);
 }
@@ -265,14 +265,14 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
 fn a_pod_that_was_gone_before_a_list_and_is_named_by_it_is_there() {
     // The server was set back to a backup in between: what had gone is there again.
     let mut children = listed(&[pod("a", "1", "j", 5)]);
-    let sent = children.sent::<PodRecord>();
-    children.deleting_here::<PodRecord>("ns", "j", "a", "1");
+    let epoch = children.epoch::<PodRecord>();
+    children.mark_deleting::<PodRecord>("ns", "j", "a", "1");
     list(&mut children, 8, &[pod("a", "1", "j", 5)]);
-    children.absent::<PodRecord>("ns", "a", "1", sent);
+    children.confirm_gone::<PodRecord>("ns", "a", "1", epoch);
     assert_eq!(held(&children, "j"), ["a/1"]);
     assert!(!children.observe("ns", "j").pods["a"].deleting);
-    let sent = children.sent::<PodRecord>();
-    children.absent::<PodRecord>("ns", "a", "1", sent);
+    let epoch = children.epoch::<PodRecord>();
+    children.confirm_gone::<PodRecord>("ns", "a", "1", epoch);
     assert_eq!(held(&children, "j"), [""; 0]);
 }
 
@@ -306,17 +306,17 @@ fn a_child_that_is_given_to_another_job_is_that_jobs_alone() {
 #[test]
 fn what_is_said_to_be_absent_is_the_object_that_was_asked_for() {
     let mut children = listed(&[pod("a", "2", "j", 5)]);
-    let sent = children.sent::<PodRecord>();
-    children.absent::<PodRecord>("ns", "a", "1", sent);
+    let epoch = children.epoch::<PodRecord>();
+    children.confirm_gone::<PodRecord>("ns", "a", "1", epoch);
     assert_eq!(held(&children, "j"), ["a/2"], "its successor");
-    children.absent::<PodRecord>("ns", "a", "2", sent);
+    children.confirm_gone::<PodRecord>("ns", "a", "2", epoch);
     assert!(held(&children, "j").is_empty());
 }
 
 #[test]
 fn of_two_answers_during_a_list_the_newer_one_counts() {
     let mut children = listed(&[]);
-    children.list_begins::<PodRecord>();
+    children.list_started::<PodRecord>();
     answer(&mut children, &in_phase("a", "1", "j", 19, "Succeeded"));
     answer(&mut children, &in_phase("a", "1", "j", 17, "Running"));
     let phase = children.observe("ns", "j").pods["a"].phase;

@@ -13,26 +13,25 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::plan::observed::{Observed, Phase, PodRecord, ServiceRecord};
 
-use super::clock::Clock;
+use super::super::clock::Clock;
 
-/// A kind of child.
-pub(super) trait Child: Clone + Debug + Send + Sync + 'static {
-    /// The object that is made.
+/// A type of child.
+pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
+    /// The object that is created.
     type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize + Sync;
-    /// Its status, as far as it is read.
+    /// Its status, as far as it is decoded.
     type Status: Clone + Debug + DeserializeOwned + Send + Sync;
-    /// What is kept of one with this metadata and status.
+    /// The record of a child with this metadata and status.
     fn record(meta: &ObjectMeta, status: Option<&Self::Status>) -> Self;
     fn name(&self) -> &str;
     fn uid(&self) -> &str;
     fn deleting(&mut self) -> &mut bool;
-    /// The map of `observed` for this kind.
+    /// The map of `observed` for this type.
     fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>>;
-    /// Takes over from the record that is kept of the object's state before, if there is one, what
-    /// only a witness can know.
-    fn follow(&mut self, before: Option<&Self>, clock: &dyn Clock);
-    /// The record leaves the cache; `ours` says whether this controller deleted the object.
-    fn leave(&self, observed: &mut Observed, ours: bool);
+    /// Copies from the record of the child's state before, if there is one, what the object itself does not say.
+    fn inherit_from(&mut self, before: Option<&Self>, clock: &dyn Clock);
+    /// The child is gone; `ours` says whether this controller deleted it.
+    fn on_removed(&self, observed: &mut Observed, ours: bool);
 }
 
 impl Child for PodRecord {
@@ -59,7 +58,7 @@ impl Child for PodRecord {
         &mut observed.pods
     }
 
-    fn follow(&mut self, before: Option<&Self>, clock: &dyn Clock) {
+    fn inherit_from(&mut self, before: Option<&Self>, clock: &dyn Clock) {
         let Some(before) = before.filter(|_| self.is_terminal()) else {
             return;
         };
@@ -70,7 +69,7 @@ impl Child for PodRecord {
         };
     }
 
-    fn leave(&self, observed: &mut Observed, ours: bool) {
+    fn on_removed(&self, observed: &mut Observed, ours: bool) {
         // Its success must not be lost with it.
         if self.phase == Phase::Succeeded && !ours {
             observed.completed.insert(self.name.clone(), self.attempt);
@@ -102,7 +101,7 @@ impl Child for ServiceRecord {
         &mut observed.services
     }
 
-    fn follow(&mut self, _: Option<&Self>, _: &dyn Clock) {}
+    fn inherit_from(&mut self, _: Option<&Self>, _: &dyn Clock) {}
 
-    fn leave(&self, _: &mut Observed, _: bool) {}
+    fn on_removed(&self, _: &mut Observed, _: bool) {}
 }

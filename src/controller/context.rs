@@ -1,4 +1,4 @@
-//! What all kinds of job share.
+//! What all reconcilers share: client, time-outs, caches, queue, clock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,17 +7,18 @@ use kube::{Api, Client, Resource};
 use tokio::sync::Semaphore;
 
 use crate::job::Settings;
+use crate::plan::observed::Observed;
 use kube_follow::CallTimeout;
 use kube_follow::{Event, Parse, Watch};
 
-use super::children::Children;
+use super::cache::children::Children;
 use super::clock::Clock;
 use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::Queue;
 
 /// What all kinds share.
-pub(super) struct Shared {
+pub(super) struct Context {
     pub(super) client: Client,
     pub(super) timeout: CallTimeout,
     pub(super) watch_timeout: Duration,
@@ -31,8 +32,8 @@ pub(super) struct Shared {
     pub(super) metrics: Metrics,
 }
 
-impl Shared {
-    /// Lists and watches the objects of a kind for ever, and counts what becomes of the watch.
+impl Context {
+    /// ListTracker and watches the objects of a kind for ever, and counts what becomes of the watch.
     pub(super) async fn watch<K>(
         &self,
         labels: Option<String>,
@@ -60,11 +61,20 @@ impl Shared {
                     _ => {}
                 }
                 if !matches!(event, Event::Failed | Event::ListStarted) {
-                    self.metrics.heard(&resource, self.clock.now());
+                    self.metrics.event_received(&resource, self.clock.now());
                 }
                 handle(event);
             })
             .await;
+    }
+
+    /// The children of a job, from the cache.
+    pub(super) fn observe(&self, job: &impl Resource) -> Arc<Observed> {
+        let (namespace, uid) = (&job.meta().namespace, &job.meta().uid);
+        self.children().observe(
+            namespace.as_deref().unwrap_or_default(),
+            uid.as_deref().unwrap_or_default(),
+        )
     }
 
     pub(super) fn children(&self) -> MutexGuard<'_, Children> {

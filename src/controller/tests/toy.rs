@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::stored::Stored;
+use super::super::cache::stored_job::StoredJob;
 use crate::api::{JobStatus, ReplicaSpecs, RunPolicy};
 use crate::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
 
@@ -20,7 +20,7 @@ use crate::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Topology
     status = "JobStatus"
 )]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ToySpec {
+pub(in crate::controller) struct ToySpec {
     #[serde(default)]
     specs: ReplicaSpecs,
     #[serde(default)]
@@ -59,11 +59,11 @@ impl TrainingJob for ToyJob {
 
 thread_local! {
     /// How often this thread has asked whether a job as a whole is valid.
-    pub(super) static ASKED: Cell<u32> = const { Cell::new(0) };
+    pub(in crate::controller) static ASKED: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The job `ns/job`, of this UID and version.
-pub(super) fn job(uid: &str, version: u64) -> Stored<ToyJob> {
+pub(in crate::controller) fn job(uid: &str, version: u64) -> StoredJob<ToyJob> {
     serde_json::from_value(json!({
         "apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {},
         "metadata": {"name": "job", "namespace": "ns", "uid": uid, "resourceVersion": version.to_string()},

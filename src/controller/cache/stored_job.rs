@@ -15,20 +15,20 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
+use crate::controller::report::difference;
 use crate::job::{Settings, TrainingJob};
 use crate::plan::observed::Observed;
 use crate::plan::{self, Plan};
-use crate::validate::{schema, validate, validate_again};
+use crate::validate::{ValidJob, schema, validate, validate_again};
 
-/// A job, or what can be said of an object of its kind that does not decode. One such object must
-/// not hide the others in a list.
+/// A job, or an object of its kind that does not decode: one such object must not hide the others in a list.
 #[derive(Clone, Debug)]
-pub(super) enum Stored<J> {
+pub(crate) enum StoredJob<J> {
     /// A job.
     Job {
         /// The job.
         job: Box<J>,
-        /// Whether it is valid, once that is known.
+        /// Set once it is known to be valid.
         valid: OnceLock<()>,
     },
     /// An object that is not a job of this kind, whatever it says.
@@ -42,7 +42,7 @@ pub(super) enum Stored<J> {
     },
 }
 
-impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
+impl<'de, J: TrainingJob> Deserialize<'de> for StoredJob<J> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut value = Value::deserialize(deserializer)?;
         // Derived code would read a list of fields without their names as well.
@@ -67,12 +67,12 @@ impl<'de, J: TrainingJob> Deserialize<'de> for Stored<J> {
     }
 }
 
-impl<J: TrainingJob> Stored<J> {
+impl<J: TrainingJob> StoredJob<J> {
     /// Decodes a job from its text.
     ///
     /// # Errors
     /// It is not JSON, or has no metadata that could be decoded.
-    pub(super) fn read(text: &str) -> serde_json::Result<Self> {
+    pub(crate) fn read(text: &str) -> serde_json::Result<Self> {
         // Nearly all are jobs, and are decoded without a tree of all their fields first.
         match serde_json::from_str(text) {
             Ok(job) if text.trim_start().starts_with('{') => Ok(Self::of(job)),
@@ -89,16 +89,16 @@ impl<J: TrainingJob> Stored<J> {
     }
 
     /// Its status.
-    pub(super) fn status(&self) -> JobStatus {
+    pub(crate) fn status(&self) -> JobStatus {
         match self {
             Self::Job { job, .. } => job.status().cloned().unwrap_or_default(),
             Self::Unreadable { status, .. } => (**status).clone(),
         }
     }
 
-    /// Takes over from an earlier version that it is valid, if its author has not changed it since. One of before an
-    /// etcd was restored is no earlier version.
-    pub(super) fn inherit(&self, earlier: &Self) {
+    /// Copies from an earlier version that it is valid, if its author has not changed it since. A version from before an
+    /// etcd was restored is not an earlier one.
+    pub(crate) fn inherit_validity(&self, earlier: &Self) {
         let (new, old) = (self.meta(), earlier.meta());
         let unchanged = new.uid == old.uid
             && new.generation.is_some()
@@ -113,38 +113,77 @@ impl<J: TrainingJob> Stored<J> {
         }
     }
 
-    /// What is to be done for it, if its status is `old`.
-    pub(super) fn plan(
-        &self,
-        settings: &Settings,
-        old: &JobStatus,
-        observed: &Observed,
-        now: Timestamp,
-    ) -> Plan {
+    /// The merge patch that makes `next` of the stored status `old`.
+    ///
+    /// # Errors
+    /// A status is no JSON.
+    pub(crate) fn status_change(&self, old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
+        let encode = |status: &JobStatus| match self {
+            Self::Job { job, .. } => job.encode_status(status),
+            Self::Unreadable { .. } => serde_json::to_value(status),
+        };
+        Ok(difference(&encode(old)?, encode(next)?))
+    }
+
+    /// Validates it. What takes the replicas' environments, and what only the kind knows, is asked once for each version
+    /// of the spec.
+    pub(crate) fn validate(&self, settings: &Settings) -> Validated<'_, J> {
         if self.meta().deletion_timestamp.is_some() {
-            // The garbage collector takes the children.
-            return Plan::default();
+            return Validated::Deleting;
         }
-        let kind = J::kind(&());
         let name = self.meta().name.as_deref().unwrap_or_default();
-        match self {
-            Self::Unreadable { error, .. } => plan::invalid(&kind, name, old, None, error, now),
-            Self::Job { job, valid } => {
-                // The settings stay as they are as long as the process lives.
-                let checked = match valid.get() {
-                    None => validate(&**job, settings),
-                    Some(()) => validate_again(&**job, settings),
+        let (job, valid) = match self {
+            Self::Job { job, valid } => (job, valid),
+            Self::Unreadable { error, .. } => {
+                return Validated::Invalid {
+                    name,
+                    ttl: None,
+                    problem: error.clone(),
                 };
-                match checked {
-                    Ok(sound) => {
-                        valid.get_or_init(|| ());
-                        plan::plan(&sound, observed, now)
-                    }
-                    Err(errors) => {
-                        let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);
-                        plan::invalid(&kind, name, old, ttl, &errors.to_string(), now)
-                    }
-                }
+            }
+        };
+        // The settings stay as they are as long as the process lives.
+        let checked = match valid.get() {
+            None => validate(&**job, settings),
+            Some(()) => validate_again(&**job, settings),
+        };
+        match checked {
+            Ok(checked) => {
+                valid.get_or_init(|| ());
+                Validated::Valid(Box::new(checked))
+            }
+            Err(errors) => Validated::Invalid {
+                name,
+                ttl: job.run_policy().ttl_seconds_after_finished.map(i64::from),
+                problem: errors.to_string(),
+            },
+        }
+    }
+}
+
+/// A job as validation found it.
+pub(crate) enum Validated<'a, J> {
+    /// It is being deleted: the garbage collector deletes its children.
+    Deleting,
+    /// It can be run.
+    Valid(Box<ValidJob<'a, J>>),
+    /// It cannot be run as it is.
+    Invalid {
+        name: &'a str,
+        /// The seconds from its end to its deletion, if that much could be read.
+        ttl: Option<i64>,
+        problem: String,
+    },
+}
+
+impl<J: TrainingJob> Validated<'_, J> {
+    /// Plans for it. `status` is the job's stored status.
+    pub(crate) fn plan(&self, status: &JobStatus, observed: &Observed, now: Timestamp) -> Plan {
+        match self {
+            Self::Deleting => Plan::default(),
+            Self::Valid(job) => plan::plan(job, observed, now),
+            Self::Invalid { name, ttl, problem } => {
+                plan::invalid(&J::kind(&()), name, status, *ttl, problem, now)
             }
         }
     }
@@ -169,7 +208,7 @@ fn mistakes<J: TrainingJob>(object: &Value) -> Option<String> {
     (!errors.is_empty()).then(|| errors.to_string())
 }
 
-impl<J: TrainingJob> Resource for Stored<J> {
+impl<J: TrainingJob> Resource for StoredJob<J> {
     type DynamicType = ();
     type Scope = NamespaceResourceScope;
 

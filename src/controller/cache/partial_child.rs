@@ -1,4 +1,4 @@
-//! What is read of the pods and services that a server tells of.
+//! Pods and services as far as they are decoded.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,19 +14,19 @@ use crate::api::labels;
 
 use super::child::Child;
 
-/// A child as a server tells of it. Of its specification, most of what comes, and of the fields that managers
-/// keep, nothing is read: it costs time, and what is wrong in them must not hide the object.
+/// A child without its spec and its managed fields: they are most of its bytes, cost time to decode, and a mistake in
+/// them must not hide the child.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(bound = "")]
-pub(super) struct Seen<C: Child> {
+pub(crate) struct PartialChild<C: Child> {
     #[serde(default, rename = "kind", deserialize_with = "check::<C, _>")]
     _kind: (),
     #[serde(default, deserialize_with = "read")]
-    pub(super) metadata: ObjectMeta,
-    pub(super) status: Option<C::Status>,
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) status: Option<C::Status>,
 }
 
-/// What is read of an object's metadata.
+/// The metadata that is decoded.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
@@ -43,19 +43,19 @@ struct Meta {
 }
 
 fn attempt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    deserializer.deserialize_any(One(labels::RESTART_ATTEMPT))
+    deserializer.deserialize_any(OnlyKey(labels::RESTART_ATTEMPT))
 }
 
 fn operator<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    deserializer.deserialize_any(One(labels::OPERATOR_NAME))
+    deserializer.deserialize_any(OnlyKey(labels::OPERATOR_NAME))
 }
 
-/// What a map says under this key.
-struct One(&'static str);
+/// A map of which only the entry under this key is kept.
+struct OnlyKey(&'static str);
 
-impl<'de> Visitor<'de> for One {
+impl<'de> Visitor<'de> for OnlyKey {
     type Value = Option<BTreeMap<String, String>>;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for One {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(wanted) = map.next_key_seed(Is(self.0))? {
+        while let Some(wanted) = map.next_key_seed(KeyEquals(self.0))? {
             if wanted {
                 found = Some(BTreeMap::from([(self.0.to_owned(), map.next_value()?)]));
             } else {
@@ -79,10 +79,10 @@ impl<'de> Visitor<'de> for One {
     }
 }
 
-/// Whether a key is this one. It is not copied for that.
-struct Is(&'static str);
+/// Whether a key equals this one, without a copy of it.
+struct KeyEquals(&'static str);
 
-impl<'de> DeserializeSeed<'de> for Is {
+impl<'de> DeserializeSeed<'de> for KeyEquals {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -90,7 +90,7 @@ impl<'de> DeserializeSeed<'de> for Is {
     }
 }
 
-impl Visitor<'_> for Is {
+impl Visitor<'_> for KeyEquals {
     type Value = bool;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -102,7 +102,7 @@ impl Visitor<'_> for Is {
     }
 }
 
-/// What is not of this kind, such as a status that is sent in its place, says nothing. In a list, no kind is named.
+/// Refuses an object of another kind, such as a Status in the place of a pod. Objects in a list name no kind.
 fn check<'de, C: Child, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     let wanted = C::Object::kind(&());
     match Option::<Cow<'_, str>>::deserialize(deserializer)? {
@@ -126,19 +126,19 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
     })
 }
 
-impl<C: Child> Seen<C> {
+impl<C: Child> PartialChild<C> {
     /// Its metadata.
-    pub(super) fn meta(&self) -> &ObjectMeta {
+    pub(crate) fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }
 
     /// What the cache keeps of it.
-    pub(super) fn record(&self) -> C {
+    pub(crate) fn record(&self) -> C {
         C::record(&self.metadata, self.status.as_ref())
     }
 }
 
-impl<C: Child> Resource for Seen<C> {
+impl<C: Child> Resource for PartialChild<C> {
     type DynamicType = ();
     type Scope = NamespaceResourceScope;
 
@@ -174,18 +174,18 @@ mod tests {
     use crate::api::labels;
     use crate::plan::observed::{Phase, PodRecord, ServiceRecord};
 
-    use super::Seen;
+    use super::PartialChild;
 
     #[test]
     fn what_is_seen_of_an_object_is_where_the_object_is() {
         let pod = (
-            Seen::<PodRecord>::kind(&()),
-            Seen::<PodRecord>::url_path(&(), Some("ns")),
+            PartialChild::<PodRecord>::kind(&()),
+            PartialChild::<PodRecord>::url_path(&(), Some("ns")),
         );
         assert_eq!(pod, ("Pod".into(), "/api/v1/namespaces/ns/pods".to_owned()));
         let service = (
-            Seen::<ServiceRecord>::kind(&()),
-            Seen::<ServiceRecord>::url_path(&(), None),
+            PartialChild::<ServiceRecord>::kind(&()),
+            PartialChild::<ServiceRecord>::url_path(&(), None),
         );
         assert_eq!(service, ("Service".into(), "/api/v1/services".to_owned()));
     }
@@ -200,7 +200,7 @@ mod tests {
                 "labels": {"l": {}, "training.kubeflow.org/operator-name": "any", "m": "n"}},
             "status": {"phase": "Running"}
         }"#;
-        let seen = serde_json::from_str::<Seen<PodRecord>>(pod).unwrap();
+        let seen = serde_json::from_str::<PartialChild<PodRecord>>(pod).unwrap();
         let operator = [(labels::OPERATOR_NAME.to_owned(), "any".to_owned())];
         assert_eq!(seen.metadata.labels, Some(operator.into()));
         let record = seen.record();
@@ -221,14 +221,17 @@ mod tests {
             r#"{"kind": "Status", "metadata": {}, "status": "Failure"}"#,
             r#"{"metadata": {}, "kind": "Service"}"#,
         ] {
-            assert!(serde_json::from_str::<Seen<PodRecord>>(wrong).is_err(), "{wrong}");
+            assert!(
+                serde_json::from_str::<PartialChild<PodRecord>>(wrong).is_err(),
+                "{wrong}"
+            );
         }
         for empty in [
             "{}",
             r#"{"metadata": null, "status": null}"#,
             r#"{"metadata": {"labels": null}}"#,
         ] {
-            let seen: Seen<PodRecord> = serde_json::from_str(empty).unwrap();
+            let seen: PartialChild<PodRecord> = serde_json::from_str(empty).unwrap();
             assert_eq!(seen.record(), PodRecord::default());
         }
     }

@@ -1,0 +1,102 @@
+//! What an answer of the API server means for the call that it answers: the one table.
+//!
+//! | answer | create a child | delete a child | write the status, delete the job |
+//! |---|---|---|---|
+//! | 404 [`NotFound`](Answer::NotFound) | failed for all children: the namespace or the kind is gone | if it names the child: done before | uncertain: read the job again |
+//! | 409 [`AlreadyExists`](Answer::AlreadyExists) | read whose it is: ours is a success, a predecessor's goes by itself, anybody else's keeps the name | – | uncertain |
+//! | 409 [`Conflict`](Answer::Conflict) | this child is refused | read who has the name now | uncertain: the cache is stale, or another writer came first |
+//! | 422 [`Invalid`](Answer::Invalid) | this child is refused | failed | nothing was written; of an invalid job, not tried again until an edit |
+//! | 400, 413 [`Rejected`](Answer::Rejected) | this child is refused | failed | nothing was written |
+//! | 401, 403, 429, other 4xx [`Denied`](Answer::Denied) | failed for all children | failed for all children | nothing was written |
+//! | 5xx, a time-out, no connection [`Unknown`](Answer::Unknown) | failed for all children; the next reconcile finds out what became of it | the same | uncertain |
+//!
+//! A child that is refused waits for its backoff or an edit of the spec (`pace.rs`); a failure for all keeps further
+//! calls of the same reconcile from being made (`apply.rs`). A `Retry-After` (429, 503) makes no call for the job until
+//! then (`requeue.rs`). 410 is an answer to lists and watches alone: `kube-follow` lists again.
+
+use kube_follow::CallError;
+
+/// An error that the API server answered with, or that no answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// 404: the object, its namespace or its kind is not there.
+    NotFound,
+    /// 409 because an object of that name is there.
+    AlreadyExists,
+    /// 409 for another reason: a precondition, or a quota that many count against.
+    Conflict,
+    /// 422: the object breaks a rule of its schema or of its kind.
+    Invalid,
+    /// 400 or 413: the object cannot be read, or is too large.
+    Rejected,
+    /// Any other 4xx: the call was not carried out, whatever object it was about.
+    Denied,
+    /// Nobody knows whether the call was carried out.
+    Unknown,
+}
+
+impl From<&CallError> for Answer {
+    fn from(error: &CallError) -> Self {
+        match error.code() {
+            Some(404) => Self::NotFound,
+            Some(409) if error.is_already_there() => Self::AlreadyExists,
+            Some(409) => Self::Conflict,
+            Some(422) => Self::Invalid,
+            Some(400 | 413) => Self::Rejected,
+            Some(400..500) => Self::Denied,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Answer {
+    /// Whether a child is refused for its own name or content, and will be until somebody does something about it.
+    pub(super) fn refuses_child(self) -> bool {
+        matches!(
+            self,
+            Self::AlreadyExists | Self::Conflict | Self::Invalid | Self::Rejected
+        )
+    }
+
+    /// Whether a call about another object would fail as well: a quota that one exceeds, the next exceeds
+    /// too, and a server that does not answer should not be asked a thousand times.
+    pub(super) fn fails_all(self) -> bool {
+        !self.refuses_child()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(code: u16, reason: &str) -> Answer {
+        let status = serde_json::json!({
+            "status": "Failure", "message": "", "reason": reason, "code": code,
+        });
+        let error = kube::Error::Api(serde_json::from_value(status).unwrap());
+        Answer::from(&CallError::from(error))
+    }
+
+    #[test]
+    fn each_code_means_what_the_table_says() {
+        for (code, reason, meaning, refuses_child) in [
+            (400, "BadRequest", Answer::Rejected, true),
+            (401, "Unauthorized", Answer::Denied, false),
+            (403, "Forbidden", Answer::Denied, false),
+            (404, "NotFound", Answer::NotFound, false),
+            (409, "AlreadyExists", Answer::AlreadyExists, true),
+            (409, "Conflict", Answer::Conflict, true),
+            (413, "RequestEntityTooLarge", Answer::Rejected, true),
+            (422, "Invalid", Answer::Invalid, true),
+            (429, "TooManyRequests", Answer::Denied, false),
+            (500, "InternalError", Answer::Unknown, false),
+            (503, "ServiceUnavailable", Answer::Unknown, false),
+        ] {
+            assert_eq!(answer(code, reason), meaning, "{code} {reason}");
+            assert_eq!(meaning.refuses_child(), refuses_child, "{code}");
+            assert_ne!(meaning.fails_all(), refuses_child, "{code}");
+        }
+        let late = CallError::Timeout(std::time::Duration::from_secs(1));
+        assert_eq!(Answer::from(&late), Answer::Unknown);
+    }
+}

@@ -1,0 +1,201 @@
+//! The cache of the jobs of one kind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::Resource;
+
+use crate::job::TrainingJob;
+use kube_follow::Version;
+
+use super::list_epoch::{ListEpoch, ListTracker, ObjectName};
+use super::stored_job::StoredJob;
+
+/// All jobs of a kind.
+pub(crate) struct Jobs<J> {
+    jobs: BTreeMap<ObjectName, Arc<StoredJob<J>>>,
+    lists: ListTracker,
+    /// Tombstones: jobs that were gone at this version according to an answer, while the watch has not said so yet.
+    tombstones: BTreeMap<ObjectName, Version>,
+}
+
+/// What reading a job again has shown.
+pub(crate) enum Reread<J> {
+    /// This is cached now.
+    Current(Arc<StoredJob<J>>),
+    /// The job is gone, or another has its name. The UID of what was cached, if nobody has been told of its end yet.
+    Gone(Option<String>),
+    /// A list has begun since: the job must be read once more.
+    Stale,
+}
+
+impl<J> Default for Jobs<J> {
+    fn default() -> Self {
+        Self {
+            jobs: BTreeMap::new(),
+            lists: ListTracker::default(),
+            tombstones: BTreeMap::new(),
+        }
+    }
+}
+
+impl<J: TrainingJob> Jobs<J> {
+    /// The job of this name.
+    pub(crate) fn get(&self, name: &ObjectName) -> Option<Arc<StoredJob<J>>> {
+        self.jobs.get(name).cloned()
+    }
+
+    /// All jobs.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, &Arc<StoredJob<J>>)> {
+        self.jobs.iter().map(|(name, job)| (name.clone(), job))
+    }
+
+    /// A list begins.
+    pub(crate) fn list_started(&mut self) {
+        self.tombstones.clear();
+        self.lists.list_started(self.jobs.keys().cloned());
+    }
+
+    /// A page of the list has come, of this version.
+    pub(crate) fn list_page(&mut self, version: Version) {
+        self.lists.list_page(version);
+    }
+
+    /// The list names a job. Returns the UID of another job of that name that it replaces.
+    pub(crate) fn listed(&mut self, job: StoredJob<J>) -> Option<String> {
+        let name = name(&job);
+        let known = self.known_version(&name);
+        if self.lists.is_stale_in_list(&name, Version::of(job.meta()), known) {
+            return None;
+        }
+        self.put(job)
+    }
+
+    /// The list is complete. Returns the names and UIDs of the jobs that are gone.
+    pub(crate) fn list_done(&mut self) -> Vec<(ObjectName, String)> {
+        let mut lists = std::mem::take(&mut self.lists);
+        let gone = lists.list_done(|name| self.known_version(name));
+        self.lists = lists;
+        gone.into_iter()
+            .filter_map(|name| Some((name.clone(), uid(&*self.jobs.remove(&name)?))))
+            .collect()
+    }
+
+    /// The watch has told everything up to this version.
+    pub(crate) fn bookmark(&mut self, version: Version) {
+        self.lists.bookmark(version);
+        self.tombstones.retain(|_, at| *at > version);
+    }
+
+    /// The watch says that a job is new or has changed. Returns the UID of another job of that name that it replaces.
+    pub(crate) fn applied(&mut self, job: StoredJob<J>) -> Option<String> {
+        let name = name(&job);
+        self.bookmark(Version::of(job.meta()));
+        if self.known_version(&name) > Some(Version::of(job.meta())) {
+            return None;
+        }
+        self.put_next(job)
+    }
+
+    /// The watch says that a job is gone. Returns its UID.
+    pub(crate) fn deleted(&mut self, job: &StoredJob<J>) -> String {
+        let name = name(job);
+        self.bookmark(Version::of(job.meta()));
+        let same = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(job));
+        // Otherwise an answer brought another job of that name before the watch.
+        if same || self.known_version(&name) <= Some(Version::of(job.meta())) {
+            self.jobs.remove(&name);
+        }
+        uid(job)
+    }
+
+    /// The list epoch of a call that is sent now, to be handed in with its answer.
+    pub(crate) fn epoch(&self) -> ListEpoch {
+        self.lists.epoch()
+    }
+
+    /// The server has answered an own write with this job. One that is not cached any more has been deleted since, as only
+    /// cached jobs are written to. Returns whether it is certain which is newer, the answer or what is cached.
+    pub(crate) fn answered(&mut self, job: StoredJob<J>, epoch: ListEpoch) -> bool {
+        let (name, version) = (name(&job), Version::of(job.meta()));
+        let held = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(&job));
+        if held
+            && self.known_version(&name) <= Some(version)
+            && self.lists.accepts_answer(&name, version, epoch)
+        {
+            self.put_next(job);
+        }
+        !self.lists.has_new_list_since(epoch)
+    }
+
+    /// A job that was cached as `was` has been read again: the server had `job` at `version`, or none.
+    pub(crate) fn reread(
+        &mut self,
+        was: &Arc<StoredJob<J>>,
+        epoch: ListEpoch,
+        job: Option<StoredJob<J>>,
+        version: Version,
+    ) -> Reread<J> {
+        if self.lists.has_new_list_since(epoch) {
+            return Reread::Stale;
+        }
+        let name = name(was);
+        let at = job.as_ref().map_or(version, |job| Version::of(job.meta()));
+        let mut gone = None;
+        // What the watch brought meanwhile is as new.
+        if self.holds(was) && self.known_version(&name) <= Some(at) {
+            self.lists.accepts_answer(&name, at, epoch);
+            gone = match job {
+                Some(job) => self.put(job),
+                None => {
+                    // Until the watch says so too, it may bring older versions.
+                    self.tombstones.insert(name.clone(), at);
+                    self.jobs.remove(&name).map(|job| uid(&*job))
+                }
+            };
+        }
+        match self.get(&name) {
+            Some(held) if uid(&*held) == uid(&**was) => Reread::Current(held),
+            _ => Reread::Gone(gone),
+        }
+    }
+
+    /// Whether this very version is cached.
+    fn holds(&self, job: &Arc<StoredJob<J>>) -> bool {
+        let held = self.jobs.get(&name(job));
+        held.is_some_and(|held| Arc::ptr_eq(held, job))
+    }
+
+    /// The latest version at which the job is known to be there, or to be gone.
+    fn known_version(&self, name: &ObjectName) -> Option<Version> {
+        let held = self.jobs.get(name).map(|held| Version::of(held.meta()));
+        held.or_else(|| self.tombstones.get(name).copied())
+    }
+
+    /// Caches the version that comes after the cached one.
+    fn put_next(&mut self, job: StoredJob<J>) -> Option<String> {
+        if let Some(held) = self.jobs.get(&name(&job)) {
+            job.inherit_validity(held);
+        }
+        self.put(job)
+    }
+
+    fn put(&mut self, job: StoredJob<J>) -> Option<String> {
+        let new = uid(&job);
+        let old = self.jobs.insert(name(&job), Arc::new(job))?;
+        Some(uid(&*old)).filter(|old| *old != new)
+    }
+}
+
+pub(crate) fn name<J: TrainingJob>(job: &StoredJob<J>) -> ObjectName {
+    let meta = job.meta();
+    (
+        meta.namespace.clone().unwrap_or_default(),
+        meta.name.clone().unwrap_or_default(),
+    )
+}
+
+pub(crate) fn uid<J: TrainingJob>(job: &StoredJob<J>) -> String {
+    job.meta().uid.clone().unwrap_or_default()
+}

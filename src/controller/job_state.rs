@@ -1,0 +1,126 @@
+//! What is remembered of a job between reconciles. Losing it costs a call, an event, or work done twice.
+
+use tokio::time::Instant;
+
+use crate::plan::{Plan, PlannedEvent};
+
+use super::apply::Applied;
+use super::events;
+use super::observe::Uncertain;
+use super::pace::{CreateRate, RefusedChildren, StatusWriteRate};
+use super::report::Written;
+
+/// What is remembered of a job.
+#[derive(Clone, Debug, Default)]
+pub(super) struct JobState {
+    /// Reconciles in a row that failed.
+    pub(super) failures: u32,
+    /// Until when no call is made for the job: the server asked for that.
+    pub(super) blocked_until: Option<Instant>,
+    /// When children were created.
+    creates: CreateRate,
+    /// The children that were refused.
+    pub(super) refused: RefusedChildren,
+    /// When the status was written.
+    pub(super) status_writes: StatusWriteRate,
+    /// Since when there has been a change of counts that is not written yet.
+    pub(super) counts_changed_at: Option<Instant>,
+    /// Why the cached job may differ from the server's.
+    pub(super) uncertain: Option<Uncertain>,
+    /// The events about failures that have been sent.
+    failure_events: Vec<PlannedEvent>,
+    /// The reasons of the notices that have been sent.
+    notice_reasons: Vec<String>,
+    /// The planned events that have been sent without a status that remembers them.
+    unstored_events: Vec<PlannedEvent>,
+}
+
+impl JobState {
+    /// A reconcile has not failed. What it deferred since earlier ones failed may fail yet.
+    pub(super) fn succeeded(&mut self) {
+        if !self.refused.is_waiting() {
+            self.failures = 0;
+        }
+    }
+
+    /// Takes the creates out of `plan` for which it is too early, and says when the first of them may be tried.
+    pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
+        let refused = self.refused.defer_creates(generation, plan);
+        let limited = self.creates.defer_creates(plan);
+        refused.into_iter().chain(limited).min()
+    }
+
+    /// Remembers what was created, and what was refused.
+    pub(super) fn record(&mut self, applied: &Applied) {
+        if !(applied.created_pods.is_empty() && applied.created_services.is_empty()) {
+            self.creates.record();
+        }
+        self.refused.add(&applied.failures);
+    }
+
+    /// The events of a reconcile that have not been sent yet: failures and notices first, then the plan's own.
+    /// `written` is what became of the plan's status; None if it could not be written.
+    pub(super) fn new_events(
+        &mut self,
+        applied: &Applied,
+        plan: &Plan,
+        written: Option<&Written>,
+    ) -> Vec<PlannedEvent> {
+        let failures = events::for_failures(applied);
+        let mut news: Vec<_> = failures
+            .iter()
+            .filter(|e| !self.failure_events.contains(e))
+            .cloned()
+            .collect();
+        if !applied.failures.is_empty() {
+            self.failure_events = failures;
+        }
+        if plan.notices.is_empty() {
+            self.notice_reasons.clear();
+        }
+        for notice in &plan.notices {
+            if !self.notice_reasons.contains(&notice.reason) {
+                self.notice_reasons.push(notice.reason.clone());
+                news.push(notice.clone());
+            }
+        }
+        match written {
+            // A plan that is not stored is made again.
+            None | Some(Written::Later(_) | Written::Unchanged) => {}
+            Some(Written::Now) => news.extend(plan.events.iter().cloned()),
+            Some(Written::Nothing | Written::Refused) => {
+                let sent = std::mem::replace(&mut self.unstored_events, plan.events.clone());
+                let unsent = plan.events.iter().filter(|e| !sent.contains(e));
+                news.extend(unsent.cloned());
+            }
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::ChildKind;
+
+    use super::super::apply::{ApplyError, ApplyFailure};
+    use super::*;
+
+    #[test]
+    fn errors_are_forgotten_unless_some_of_what_failed_is_yet_to_be_tried() {
+        let mut state = JobState {
+            failures: 3,
+            ..JobState::default()
+        };
+        state.refused.add(&[ApplyFailure {
+            kind: ChildKind::Pod,
+            creating: true,
+            name: "a".to_owned(),
+            problem: ApplyError::NameTaken,
+        }]);
+        state.succeeded();
+        assert_eq!(state.failures, 3);
+        state.refused = RefusedChildren::default();
+        state.succeeded();
+        assert_eq!(state.failures, 0);
+    }
+}

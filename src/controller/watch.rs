@@ -1,0 +1,126 @@
+//! From the watches into the caches, and from there into the work queue: whose job an event is about is reconciled.
+
+use std::time::Duration;
+
+use kube::Resource;
+use kube_follow::Event;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::api::labels;
+use crate::job::TrainingJob;
+
+use super::cache::children::{OwnerRef, Tracked};
+use super::cache::jobs;
+use super::cache::list_epoch::ObjectName;
+use super::cache::partial_child::PartialChild;
+use super::cache::stored_job::StoredJob;
+use super::context::Context;
+use super::operator::Operator;
+use super::queue::Key;
+use super::reconcile::JobReconciler;
+
+/// How long changes of a job's children are collected before the job is reconciled: many change together.
+const COLLECT: Duration = Duration::from_millis(10);
+
+impl<J: TrainingJob> JobReconciler<J> {
+    fn key(&self, (namespace, name): ObjectName) -> Key {
+        Key {
+            kind: self.number,
+            namespace,
+            name,
+        }
+    }
+
+    /// Handles what the watch of jobs says.
+    pub(super) fn on_job_event(
+        &self,
+        context: &Context,
+        event: Event<StoredJob<J>>,
+        listed: &watch::Sender<bool>,
+    ) {
+        match event {
+            Event::ListStarted => self.jobs().list_started(),
+            Event::ListPage(version) => self.jobs().list_page(version),
+            // The server names everything; an empty name in a path would mean all objects.
+            Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
+            Event::Listed(job) => {
+                let key = self.key(jobs::name(&job));
+                let replaced = self.jobs().listed(job);
+                self.forget_and_requeue(context, key, replaced);
+            }
+            Event::ListDone => {
+                let gone = self.jobs().list_done();
+                gone.iter()
+                    .for_each(|((namespace, _), uid)| self.forget(context, namespace, uid));
+                listed.send_replace(true);
+            }
+            Event::Applied(job) => {
+                let key = self.key(jobs::name(&job));
+                let replaced = self.jobs().applied(job);
+                self.forget_and_requeue(context, key, replaced);
+            }
+            Event::Deleted(job) => {
+                let uid = self.jobs().deleted(&job);
+                self.forget(context, &jobs::name(&job).0, &uid);
+            }
+            Event::Bookmark(version) => self.jobs().bookmark(version),
+            Event::Failed => {}
+        }
+    }
+
+    /// Requeues a job. `replaced` is the UID of the one that had its name before.
+    fn forget_and_requeue(&self, context: &Context, key: Key, replaced: Option<String>) {
+        if let Some(uid) = replaced {
+            self.forget(context, &key.namespace, &uid);
+        }
+        context.queue.add(key);
+    }
+}
+
+impl Operator {
+    /// Watches one type of children of all kinds of jobs for ever; says when the first list is complete.
+    pub(super) async fn watch_children<C: Tracked>(&self, listed: watch::Sender<bool>) {
+        let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
+        let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
+        let handle = |event: Event<PartialChild<C>>| {
+            let owners = self.on_child_event(event, &listed);
+            for owner in owners {
+                let kind = self.kinds.iter().position(|k| k.kind() == owner.kind);
+                if let Some(kind) = kind {
+                    let key = Key {
+                        kind,
+                        namespace: owner.namespace,
+                        name: owner.name,
+                    };
+                    self.context.queue.add_at(key, Instant::now() + COLLECT);
+                }
+            }
+        };
+        let parse = |text: &str| serde_json::from_str(text);
+        self.context.watch(Some(selector), parse, handle).await;
+    }
+
+    /// Enters what the watch of children says into the cache, and returns the jobs that it is about.
+    fn on_child_event<C: Tracked>(
+        &self,
+        event: Event<PartialChild<C>>,
+        listed: &watch::Sender<bool>,
+    ) -> Vec<OwnerRef> {
+        let mut children = self.context.children();
+        match event {
+            Event::ListStarted => children.list_started::<C>(),
+            Event::ListPage(version) => children.list_page::<C>(version),
+            Event::Listed(object) => return children.listed::<C>(&object),
+            Event::ListDone => {
+                listed.send_replace(true);
+                return children.list_done::<C>();
+            }
+            Event::Applied(object) => return children.applied::<C>(&object),
+            Event::Deleted(object) => return children.deleted::<C>(&object).into_iter().collect(),
+            Event::Bookmark(version) => children.bookmark::<C>(version),
+            Event::Failed => {}
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,94 @@
+//! A job that is neither finished nor suspended: survey it, judge it, carry out the verdict.
+
+use crate::api::{ConditionStatus, ConditionType, RestartScope};
+use crate::job::{Milestone, Replica, TrainingJob};
+
+use super::survey::{self, survey};
+use super::verdict::{self, FailedReplica, JobVerdict, Restarts};
+use super::{Draft, children, end, notices, progress, recovery};
+
+/// Plans for an active job.
+pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    draft.begin();
+    let survey = survey(draft.job, &draft.status, draft.observed);
+    let verdict = verdict::judge(draft, &survey);
+    progress::record(draft, &survey);
+    match verdict {
+        JobVerdict::Failed {
+            milestone,
+            warning,
+            record,
+        } => end::fail(draft, warning, &milestone, record),
+        JobVerdict::Succeeded => end::succeed(draft),
+        JobVerdict::SucceedsAt(at) => draft.plan.requeue_at(at, "replicas are about to end"),
+        JobVerdict::Restarts(restarts) => {
+            wait_for_deadline(draft);
+            notices::add(draft);
+            restart(draft, &restarts);
+        }
+        JobVerdict::GoesOn { running } => {
+            wait_for_deadline(draft);
+            notices::add(draft);
+            if running {
+                draft.set(
+                    ConditionType::Running,
+                    ConditionStatus::True,
+                    "Running",
+                    &Milestone::Running,
+                );
+            }
+            children::reconcile(draft, &survey.roles);
+        }
+    }
+}
+
+fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    if let Some(at) = verdict::deadline(draft) {
+        draft.plan.requeue_at(at, "activeDeadlineSeconds");
+    }
+}
+
+/// Enters the restarts in the status. The next plan, made from the status that was stored, deletes the outdated pods.
+fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>) {
+    let count = i32::try_from(restarts.scopes.len()).unwrap_or(i32::MAX);
+    recovery::charge(&mut draft.status, count);
+    for failed in &restarts.scopes {
+        let by = attempts_to_skip(draft, failed);
+        recovery::restart(&mut draft.status.recovery, failed.scope, &failed.replica, by);
+    }
+    let root_cause = &restarts.root_cause;
+    draft.status.failure = Some(root_cause.failure.record.clone());
+    let milestone = Milestone::Restarting {
+        role: root_cause.replica.role.name(),
+    };
+    draft.set(
+        ConditionType::Restarting,
+        ConditionStatus::True,
+        "Restarting",
+        &milestone,
+    );
+    let message = draft.job.job.message(&milestone);
+    draft.event(true, "Restarting", message);
+    // The failed pods are outdated now, and count no more.
+    let after = survey(draft.job, &draft.status, draft.observed);
+    draft.count(&survey::states(&draft.job.topology, &after));
+}
+
+/// By how much the attempt of what restarts must rise for all its pods to be of an earlier one: by
+/// 1, or more if the status was lost and its pods are ahead of it.
+fn attempts_to_skip<J: TrainingJob>(draft: &Draft<'_, J>, failed: &FailedReplica<'_, '_>) -> i32 {
+    let restarts = |replica: &Replica<'_>| match failed.scope {
+        RestartScope::Job => true,
+        RestartScope::Role => replica.role.name() == failed.replica.role.name(),
+        _ => replica.key() == failed.replica.key(),
+    };
+    let ahead = draft.job.topology.all().filter(restarts).filter_map(|replica| {
+        let pod = draft.observed.pods.get(&replica.host())?;
+        let attempt = recovery::attempt(&draft.status.recovery, replica.role, replica.index);
+        let is_outdated = recovery::is_outdated(pod.attempt, attempt);
+        i32::try_from(pod.attempt.checked_sub(attempt)?)
+            .ok()
+            .filter(|_| !is_outdated)
+    });
+    ahead.max().unwrap_or(0).saturating_add(1)
+}

@@ -1,0 +1,67 @@
+//! What a survey adds to the status: counts of replicas, restarts in place, which replicas have started and completed.
+
+use std::collections::BTreeSet;
+
+use crate::api::RestartScope;
+use crate::job::TrainingJob;
+
+use super::survey::{self, Standing, Survey};
+use super::{Draft, recovery};
+
+/// Records in the status what the survey found.
+pub(super) fn record<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
+    draft.count(&survey::states(&draft.job.topology, survey));
+    draft
+        .status
+        .recovery
+        .in_place
+        .clone_from(&survey.in_place.counted);
+    recovery::charge(&mut draft.status, survey.in_place.fresh);
+    record_progress(draft, survey);
+}
+
+/// Records which replicas have started and which have completed.
+fn record_progress<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
+    let remembered = &mut draft.status.recovery;
+    for of_role in &survey.roles {
+        let name = of_role.role.name();
+        let completed: BTreeSet<u32> = (0..)
+            .zip(&of_role.replicas)
+            .filter(|(_, s)| matches!(s, Standing::Succeeded))
+            .map(|(index, _)| index)
+            .collect();
+        if completed.is_empty() {
+            remembered.completed.remove(name);
+        } else {
+            remembered
+                .completed
+                .insert(name.to_owned(), recovery::format_indexes(&completed));
+        }
+        if of_role.scope == RestartScope::Replica {
+            remembered.started.remove(name);
+            continue;
+        }
+        let has_pod = |s: &&Standing| !matches!(s, Standing::Missing | Standing::Outdated(_));
+        let prefix = of_role.replicas.iter().take_while(has_pod).count();
+        // The last ones may be on their way out since the role was smaller for a while: they are no loss.
+        let leaving = |s: &&Standing| matches!(s, Standing::Stopping);
+        let surplus = of_role.replicas[..prefix]
+            .iter()
+            .rev()
+            .take_while(leaving)
+            .count();
+        let started = u32::try_from(prefix - surplus)
+            .unwrap_or(u32::MAX)
+            .max(recovery::started(remembered, of_role.role));
+        if started == 0 {
+            remembered.started.remove(name);
+        } else {
+            remembered
+                .started
+                .insert(name.to_owned(), i32::try_from(started).unwrap_or(i32::MAX));
+        }
+    }
+    let known = |name: &str| survey.roles.iter().any(|r| r.role.name() == name);
+    remembered.started.retain(|name, _| known(name));
+    remembered.completed.retain(|name, _| known(name));
+}
