@@ -21,6 +21,7 @@ use super::cache::children::{Children, OwnerRef, Tracked, controller};
 use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
 use super::context::Context;
+use super::steps::{Applied, ApplyError, ApplyFailure};
 
 /// Calls of one job under way at once; further ones wait, so that others get their turn at the
 /// limit for all jobs.
@@ -36,66 +37,6 @@ pub(super) struct Applier<'a> {
     name: String,
     /// The value of the label by which its children are watched.
     controller: &'static str,
-}
-
-/// What was done, by name, and what could not be.
-#[derive(Debug, Default)]
-pub(super) struct Applied {
-    pub(super) created_pods: Vec<String>,
-    pub(super) created_services: Vec<String>,
-    pub(super) deleted_pods: Vec<String>,
-    pub(super) deleted_services: Vec<String>,
-    pub(super) failures: Vec<ApplyFailure>,
-}
-
-/// An object that could not be created or deleted.
-#[derive(Debug)]
-pub(super) struct ApplyFailure {
-    pub(super) kind: ChildKind,
-    pub(super) creating: bool,
-    pub(super) name: String,
-    pub(super) problem: ApplyError,
-}
-
-/// Why.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ApplyError {
-    /// The name belongs to somebody else's object.
-    #[error("the name is taken by an object that this job does not control")]
-    NameTaken,
-    /// The predecessor of that name has not gone yet.
-    #[error("an object of that name is still being deleted")]
-    StillThere,
-    /// The call failed.
-    #[error("{}", .0.message())]
-    Call(#[from] CallError),
-    /// Not tried, since a call of the same kind before it failed.
-    #[error("not tried after an earlier failure")]
-    NotTried,
-}
-
-impl ApplyError {
-    /// How long the server asks to be left alone, if it does.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Call(error) => error.retry_after(),
-            _ => None,
-        }
-    }
-
-    /// Whether the child is refused for its own name or content, and will be until somebody does something about it.
-    pub(super) fn refuses_child(&self) -> bool {
-        match self {
-            Self::NameTaken => true,
-            Self::Call(error) => Answer::from(error).refuses_child(),
-            Self::StillThere | Self::NotTried => false,
-        }
-    }
-
-    /// Whether calls for other children would fail as well.
-    fn fails_all(&self) -> bool {
-        matches!(self, Self::Call(error) if Answer::from(error).fails_all())
-    }
 }
 
 impl<'a> Applier<'a> {
@@ -354,7 +295,7 @@ impl<'a> Applier<'a> {
             role,
             index,
             "{done} {} {name}",
-            noun(kind),
+            kind.noun(),
         );
     }
 
@@ -408,29 +349,5 @@ fn collect(
             Ok(name) => done.push(name),
             Err(failure) => failures.push(failure),
         }
-    }
-}
-
-/// The word for an object of this kind in events.
-pub(super) fn noun(kind: ChildKind) -> &'static str {
-    match kind {
-        ChildKind::Pod => "pod",
-        ChildKind::Service => "service",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_is_left_alone_as_long_as_it_asks_for() {
-        let status = serde_json::json!({
-            "status": "Failure", "message": "", "reason": "", "code": 429, "details": {"retryAfterSeconds": 7},
-        });
-        let error = kube::Error::Api(serde_json::from_value(status).unwrap());
-        let busy = ApplyError::from(CallError::from(error));
-        assert_eq!(busy.retry_after(), Some(Duration::from_secs(7)));
-        assert_eq!(ApplyError::NotTried.retry_after(), None);
     }
 }

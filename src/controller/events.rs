@@ -13,8 +13,8 @@ use crate::job::TrainingJob;
 use crate::plan::{ChildKind, PlannedEvent};
 use kube_follow::{CallError, CallTimeout};
 
-use super::apply::{Applied, ApplyError, noun};
 use super::cache::stored_job::StoredJob;
+use super::steps::{Applied, ApplyError};
 
 /// The most names that one event lists.
 const MAX_NAMES: usize = 10;
@@ -187,7 +187,7 @@ pub(super) fn for_failures(applied: &Applied) -> Vec<PlannedEvent> {
         if events.iter().all(|e| e.reason != reason) {
             let message = format!(
                 "Error {doing}: {} {}: {}",
-                noun(failure.kind),
+                failure.kind.noun(),
                 failure.name,
                 failure.problem
             );
@@ -203,7 +203,7 @@ pub(super) fn for_failures(applied: &Applied) -> Vec<PlannedEvent> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::apply::ApplyFailure;
+    use super::super::steps::ApplyFailure;
     use super::*;
     use kube_follow::CallError;
 

@@ -16,9 +16,9 @@ use crate::plan::observed::{Observed, PodRecord, ServiceRecord};
 
 use super::cache::jobs;
 use super::cache::stored_job::StoredJob;
+use super::merge_patch;
 use super::operator::{Operator, Options};
-use super::reconcile::{JobReconciler, Reconciler};
-use super::report;
+use super::reconciler::{JobReconciler, Reconciler};
 
 /// A namespace and a name or UID.
 pub type Key = (String, String);
@@ -93,7 +93,7 @@ impl<J: TrainingJob> Object<J> {
 /// # Errors
 /// A status is no JSON.
 pub fn change(old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
-    Ok(report::difference(
+    Ok(merge_patch::difference(
         &serde_json::to_value(old)?,
         serde_json::to_value(next)?,
     ))

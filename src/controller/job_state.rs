@@ -1,14 +1,48 @@
 //! What is remembered of a job between reconciles. Losing it costs a call, an event, or work done twice.
 
+use kube::Resource;
+use kube_follow::CallError;
 use tokio::time::Instant;
 
+use crate::job::TrainingJob;
 use crate::plan::{Plan, PlannedEvent};
 
-use super::apply::Applied;
+use super::answers::Answer;
+use super::cache::stored_job::StoredJob;
+
 use super::events;
-use super::observe::Uncertain;
 use super::pace::{CreateRate, RefusedChildren, StatusWriteRate};
-use super::report::Written;
+use super::steps::{Applied, Written};
+
+/// Why the cached job may differ from the server's. Nothing is done for it until it was read again: it may have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Uncertain {
+    /// The server says that the job is not at this version. The watch may be dead, and the answer to an own write lost.
+    NotAt(Option<String>),
+    /// An own write was not answered, or a list began before the answer came.
+    Unanswered,
+}
+
+impl Uncertain {
+    /// What is uncertain about a job after a write of it failed.
+    pub(super) fn after_error<J: TrainingJob>(error: &CallError, job: &StoredJob<J>) -> Option<Self> {
+        match Answer::from(error) {
+            Answer::NotFound | Answer::AlreadyExists | Answer::Conflict => {
+                Some(Self::NotAt(job.meta().resource_version.clone()))
+            }
+            Answer::Invalid | Answer::Rejected | Answer::Denied => None,
+            Answer::Unknown => Some(Self::Unanswered),
+        }
+    }
+
+    /// Whether this job, taken from the cache, is still uncertain.
+    pub(super) fn concerns<J: TrainingJob>(&self, cached: &StoredJob<J>) -> bool {
+        match self {
+            Self::NotAt(version) => *version == cached.meta().resource_version,
+            Self::Unanswered => true,
+        }
+    }
+}
 
 /// What is remembered of a job.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +136,7 @@ impl JobState {
 mod tests {
     use crate::plan::ChildKind;
 
-    use super::super::apply::{ApplyError, ApplyFailure};
+    use super::super::steps::{ApplyError, ApplyFailure};
     use super::*;
 
     #[test]

@@ -37,14 +37,17 @@ mod events;
 #[doc(hidden)]
 pub mod fuzzing;
 mod job_state;
+mod merge_patch;
 mod metrics;
 mod observe;
 mod operator;
 mod pace;
 mod queue;
 mod reconcile;
+mod reconciler;
 mod report;
 mod requeue;
+mod steps;
 mod watch;
 
 #[cfg(test)]

@@ -3,55 +3,18 @@
 use std::sync::Arc;
 
 use kube::api::ListParams;
-use kube::{Api, Resource};
+use kube::Api;
 use kube_follow::{CallError, Version};
 
 use crate::job::TrainingJob;
-use crate::plan::observed::Observed;
 
-use super::answers::Answer;
 use super::cache::jobs::{self, Reread};
 use super::cache::list_epoch::ObjectName;
 use super::cache::stored_job::StoredJob;
 use super::context::Context;
 use super::job_state::JobState;
-use super::reconcile::JobReconciler;
-
-/// What a reconcile starts from.
-pub(super) struct Observation<J> {
-    pub(super) job: Arc<StoredJob<J>>,
-    pub(super) children: Arc<Observed>,
-}
-
-/// Why the cached job may differ from the server's. Nothing is done for it until it was read again: it may have ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Uncertain {
-    /// The server says that the job is not at this version. The watch may be dead, and the answer to an own write lost.
-    NotAt(Option<String>),
-    /// An own write was not answered, or a list began before the answer came.
-    Unanswered,
-}
-
-impl Uncertain {
-    /// What is uncertain about a job after a write of it failed.
-    pub(super) fn after_error<J: TrainingJob>(error: &CallError, job: &StoredJob<J>) -> Option<Self> {
-        match Answer::from(error) {
-            Answer::NotFound | Answer::AlreadyExists | Answer::Conflict => {
-                Some(Self::NotAt(job.meta().resource_version.clone()))
-            }
-            Answer::Invalid | Answer::Rejected | Answer::Denied => None,
-            Answer::Unknown => Some(Self::Unanswered),
-        }
-    }
-
-    /// Whether this job, taken from the cache, is still uncertain.
-    fn concerns<J: TrainingJob>(&self, cached: &StoredJob<J>) -> bool {
-        match self {
-            Self::NotAt(version) => *version == cached.meta().resource_version,
-            Self::Unanswered => true,
-        }
-    }
-}
+use super::reconciler::JobReconciler;
+use super::steps::Observation;
 
 impl<J: TrainingJob> JobReconciler<J> {
     /// The job as it is cached, read again first if it is uncertain, and its children. None if it is gone, or another

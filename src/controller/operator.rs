@@ -23,7 +23,7 @@ use super::context::Context;
 use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::Queue;
-use super::reconcile::{Boxed, JobReconciler, Reconciler};
+use super::reconciler::{Boxed, JobReconciler, Reconciler};
 
 /// How long what is under way may take when the operator is to stop.
 const SHUTDOWN: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::plan::{ChildKind, Plan};
 use kube_follow::backoff;
 
-use super::apply::ApplyFailure;
+use super::steps::ApplyFailure;
 
 /// Reconciles in a row that may create without a pause: a job's first, and a few in which it loses some children.
 const BURST: u32 = 5;
@@ -153,7 +153,7 @@ mod tests {
     use k8s_openapi::api::core::v1::{Pod, Service};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-    use super::super::apply::ApplyError;
+    use super::super::steps::ApplyError;
     use super::*;
 
     #[tokio::test(start_paused = true)]

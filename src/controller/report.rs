@@ -8,7 +8,7 @@ use kube::Resource;
 use kube::api::{Patch, PatchParams, Request};
 use kube_follow::CallError;
 use serde::de::Error as _;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::JobStatus;
@@ -16,30 +16,15 @@ use crate::job::TrainingJob;
 use crate::plan::Plan;
 
 use super::answers::Answer;
-use super::apply::Applied;
 use super::cache::stored_job::StoredJob;
 use super::context::Context;
 use super::events;
-use super::job_state::JobState;
-use super::observe::Uncertain;
-use super::reconcile::{JobReconciler, Reconciler};
+use super::job_state::{JobState, Uncertain};
+use super::reconciler::{JobReconciler, Reconciler};
+use super::steps::{Applied, Written};
 
 /// How long changes of mere counts are collected before they are written.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);
-
-/// What became of the plan's status.
-pub(super) enum Written {
-    /// It has not changed.
-    Nothing,
-    /// It is stored.
-    Now,
-    /// The server took it and stored what it had.
-    Unchanged,
-    /// The server refuses every status of a job like this.
-    Refused,
-    /// It will be written then.
-    Later(Instant),
-}
 
 impl<J: TrainingJob> JobReconciler<J> {
     /// Writes the plan's status if it changed and it is time to.
@@ -179,45 +164,5 @@ async fn patch_status<J: TrainingJob>(
     } else {
         let error = serde_json::Error::custom("the answer is about something else");
         Err(CallError::Api(kube::Error::SerdeError(error)))
-    }
-}
-
-/// The merge patch that makes `new` of `old` (RFC 7386).
-pub(super) fn difference(old: &Value, new: Value) -> Value {
-    let (old, new) = match (old, new) {
-        (Value::Object(old), Value::Object(new)) => (old, new),
-        (_, new) => return new,
-    };
-    let mut patch = Map::new();
-    for key in old.keys().filter(|key| !new.contains_key(*key)) {
-        patch.insert(key.clone(), Value::Null);
-    }
-    for (key, value) in new {
-        match old.get(&key) {
-            Some(before) if *before == value => {}
-            Some(before) => {
-                patch.insert(key, difference(before, value));
-            }
-            None => {
-                patch.insert(key, value);
-            }
-        }
-    }
-    Value::Object(patch)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_patch_says_what_changed_and_nothing_else() {
-        let old = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1, 2], "f": {}});
-        let new = json!({"a": 1, "b": {"c": 3}, "e": [2], "f": {}, "g": {"h": {}}});
-        assert_eq!(
-            difference(&old, new),
-            json!({"b": {"c": 3, "d": null}, "e": [2], "g": {"h": {}}})
-        );
-        assert_eq!(difference(&old, old.clone()), json!({}));
     }
 }

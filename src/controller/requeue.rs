@@ -8,11 +8,11 @@ use tokio::time::Instant;
 
 use crate::plan::Plan;
 
-use super::apply::{Applied, ApplyError};
 use super::context::Context;
 use super::job_state::JobState;
 use super::queue::Key;
-use super::report::Written;
+use super::steps::Written;
+use super::steps::{Applied, ApplyError};
 
 /// The longest time until a job is reconciled again for a time limit: clocks are set, and machines sleep.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(60);

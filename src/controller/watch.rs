@@ -18,7 +18,7 @@ use super::cache::stored_job::StoredJob;
 use super::context::Context;
 use super::operator::Operator;
 use super::queue::Key;
-use super::reconcile::JobReconciler;
+use super::reconciler::JobReconciler;
 
 /// How long changes of a job's children are collected before the job is reconciled: many change together.
 const COLLECT: Duration = Duration::from_millis(10);

@@ -3,9 +3,10 @@
 use crate::api::{ConditionStatus, ConditionType, RestartScope};
 use crate::job::{Milestone, Replica, TrainingJob};
 
+use super::draft::Draft;
 use super::survey::{self, survey};
 use super::verdict::{self, FailedReplica, JobVerdict, Restarts};
-use super::{Draft, children, end, notices, progress, recovery};
+use super::{children, end, notices, progress, recovery};
 
 /// Plans for an active job.
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {

@@ -5,8 +5,10 @@ use crate::job::Replica;
 use crate::job::TrainingJob;
 use crate::render;
 
+use super::draft::Draft;
+use super::recovery;
 use super::survey::{RoleStanding, Standing};
-use super::{ChildKind, Deletion, Draft, recovery};
+use super::types::{ChildKind, Deletion};
 
 /// Plans the creates and deletes that bring the job's children in line with its spec.
 pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::observed::{MAX_MESSAGE, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, TrainingJob};
-use crate::plan::observed::{MAX_MESSAGE, PodRecord, last_words};
 
 use super::children::deletion;
-use super::{ChildKind, Draft, Plan};
+use super::draft::Draft;
+use super::types::{ChildKind, Plan};
 
 /// The reason in the failure record of a job that was out of time.
 pub(super) const DEADLINE: &str = "DeadlineExceeded";

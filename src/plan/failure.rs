@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::observed::{ContainerRecord, PodRecord, Termination};
 use crate::api::{FailureRecord, RestartPolicy};
 use crate::job::TrainingJob;
 use crate::job::{Replica, Role};
-use crate::plan::observed::{ContainerRecord, PodRecord, Termination};
 
 /// A replica's failure.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::api::{ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::TrainingJob;
 
-use super::{Draft, Plan, PlannedEvent, StatusChange, conditions, end};
+use super::draft::Draft;
+use super::types::{Plan, PlannedEvent, StatusChange};
+use super::{conditions, end};
 
 /// The ending of the condition's and event's reason, behind the kind.
 const REASON: &str = "FailedValidation";

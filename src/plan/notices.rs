@@ -1,10 +1,11 @@
 //! What the job's author is to know as long as replicas do not run.
 
+use super::observed::{Phase, PodRecord};
 use crate::job::Role;
 use crate::job::TrainingJob;
-use crate::plan::observed::{Phase, PodRecord};
 
-use super::{Draft, PlannedEvent};
+use super::draft::Draft;
+use super::types::PlannedEvent;
 
 /// Adds one notice for each reason why pods wait, in the Go operator's words
 /// (`pkg/core/job.go`, RecordAbnormalPods), which sends one for each pod in every pass.

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use crate::api::RestartScope;
 use crate::job::TrainingJob;
 
+use super::draft::Draft;
+use super::recovery;
 use super::survey::{self, Standing, Survey};
-use super::{Draft, recovery};
 
 /// Records in the status what the survey found.
 pub(super) fn record<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {

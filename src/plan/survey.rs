@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::observed::{Observed, Phase, PodRecord};
 use crate::api::{JobStatus, RestartScope};
 use crate::job::{FailureTolerance, TrainingJob};
 use crate::job::{Replica, Role, Topology};
 use crate::job::{ReplicaState, Replicas};
-use crate::plan::observed::{Observed, Phase, PodRecord};
 use crate::validate::ValidJob;
 
 use super::failure::{Failure, FailureCause};

@@ -4,7 +4,9 @@ use crate::api::{ConditionStatus, ConditionType};
 use crate::job::{Milestone, TrainingJob};
 
 use super::children::deletion;
-use super::{ChildKind, Draft, recovery};
+use super::draft::Draft;
+use super::recovery;
+use super::types::ChildKind;
 
 /// Plans for a job that is to have no pods.
 pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {

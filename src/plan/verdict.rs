@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::observed::{MAX_MESSAGE, Phase, last_words};
 use crate::api::{FailureRecord, RestartScope};
 use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, TrainingJob};
-use crate::plan::observed::{MAX_MESSAGE, Phase, last_words};
 
+use super::draft::Draft;
+use super::end;
 use super::failure::{Consequence, Failure};
 use super::survey::{self, RoleStanding, Standing, Survey};
-use super::{Draft, end};
 
 /// What becomes of an active job.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
-use crate::controller::report::difference;
+use crate::controller::merge_patch::difference;
 use crate::job::{Settings, TrainingJob};
 use crate::plan::observed::Observed;
 use crate::plan::{self, Plan};

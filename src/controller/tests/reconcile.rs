@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::super::clock::Clock;
 use super::super::job_state::JobState;
 use super::super::operator::{Operator, Options};
-use super::super::reconcile::{JobReconciler, Reconciler};
+use super::super::reconciler::{JobReconciler, Reconciler};
 use super::toy::{ToyJob, job};
 use crate::plan::observed::ServiceRecord;
 use kube_follow::Event;
