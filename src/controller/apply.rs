@@ -178,7 +178,7 @@ impl Applier<'_> {
                 self.log("created", kind, name);
                 Ok(())
             }
-            Err(error) if error.is_already_there() => self.take_over::<C>(api, name).await,
+            Err(error) if error.already_exists() => self.take_over::<C>(api, name).await,
             Err(error) => Err(error.into()),
         }
     }
@@ -304,7 +304,7 @@ impl Applier<'_> {
                 }
                 _ => return Ok(Deleted::Now),
             },
-            Err(error) if error.says_gone(name) => return Ok(Deleted::Before),
+            Err(error) if error.is_not_found(name) => return Ok(Deleted::Before),
             Err(error) if error.code() == Some(409) => error,
             Err(error) => return Err(error),
         };
@@ -313,7 +313,7 @@ impl Applier<'_> {
         match self.timeout.call(api.get(name)).await {
             Ok(there) if there.meta().uid.as_deref() == uid => Err(error),
             Ok(_) => Ok(Deleted::Before),
-            Err(error) if error.says_gone(name) => Ok(Deleted::Before),
+            Err(error) if error.is_not_found(name) => Ok(Deleted::Before),
             Err(error) => Err(error),
         }
     }

@@ -133,7 +133,7 @@ impl Children {
         let key = key(meta);
         let tracker = C::tracker(self);
         let held = tracker.entries.get(&key).map(|entry| entry.version);
-        let known_better = tracker.lists.name(&key, Version::of(meta), held);
+        let known_better = tracker.lists.name(&key, Version::from_meta(meta), held);
         if meta.deletion_timestamp.is_none()
             && let Some(uid) = &meta.uid
         {
@@ -163,14 +163,14 @@ impl Children {
 
     /// The watch says that an object is new or has changed. Returns the jobs concerned.
     pub(super) fn applied<C: Tracked>(&mut self, object: &Seen<C>) -> Vec<OwnerRef> {
-        self.passed::<C>(Version::of(object.meta()));
+        self.passed::<C>(Version::from_meta(object.meta()));
         self.enter::<C>(object, false)
     }
 
     /// The watch says that an object is gone. Returns the job concerned.
     pub(super) fn deleted<C: Tracked>(&mut self, object: &Seen<C>) -> Option<OwnerRef> {
         let meta = object.meta();
-        let (key, version) = (key(meta), Version::of(meta));
+        let (key, version) = (key(meta), Version::from_meta(meta));
         self.passed::<C>(version);
         let last = object.record();
         if self.held::<C>(&key).is_some_and(|held| held.uid() != last.uid()) {
@@ -193,7 +193,10 @@ impl Children {
     pub(super) fn answered<C: Tracked>(&mut self, object: &Seen<C>, sent: Sent) {
         let meta = object.meta();
         let key = key(meta);
-        if C::tracker(self).lists.answer(&key, Version::of(meta), sent) {
+        if C::tracker(self)
+            .lists
+            .answer(&key, Version::from_meta(meta), sent)
+        {
             self.enter::<C>(object, false);
         }
     }
@@ -248,7 +251,7 @@ impl Children {
 
     fn enter<C: Tracked>(&mut self, object: &Seen<C>, from_list: bool) -> Vec<OwnerRef> {
         let meta = object.meta();
-        let (key, version) = (key(meta), Version::of(meta));
+        let (key, version) = (key(meta), Version::from_meta(meta));
         let Some(owner) = controller(meta) else {
             // Its owner was taken off: it is nobody's now.
             return self.remove::<C>(&key, None).into_iter().collect();

@@ -66,7 +66,7 @@ impl<J: TrainingJob> Jobs<J> {
     pub(super) fn listed(&mut self, job: Stored<J>) -> Option<String> {
         let name = name(&job);
         let known = self.known(&name);
-        if self.lists.name(&name, Version::of(job.meta()), known) {
+        if self.lists.name(&name, Version::from_meta(job.meta()), known) {
             return None;
         }
         self.put(job)
@@ -91,8 +91,8 @@ impl<J: TrainingJob> Jobs<J> {
     /// The watch says that a job is new or has changed. Returns the UID of a namesake that it replaces.
     pub(super) fn applied(&mut self, job: Stored<J>) -> Option<String> {
         let name = name(&job);
-        self.passed(Version::of(job.meta()));
-        if self.known(&name) > Some(Version::of(job.meta())) {
+        self.passed(Version::from_meta(job.meta()));
+        if self.known(&name) > Some(Version::from_meta(job.meta())) {
             return None;
         }
         self.put_next(job)
@@ -101,10 +101,10 @@ impl<J: TrainingJob> Jobs<J> {
     /// The watch says that a job is gone. Returns its UID.
     pub(super) fn deleted(&mut self, job: &Stored<J>) -> String {
         let name = name(job);
-        self.passed(Version::of(job.meta()));
+        self.passed(Version::from_meta(job.meta()));
         let same = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(job));
         // An answer that brought its namesake was faster than the watch.
-        if same || self.known(&name) <= Some(Version::of(job.meta())) {
+        if same || self.known(&name) <= Some(Version::from_meta(job.meta())) {
             self.jobs.remove(&name);
         }
         uid(job)
@@ -119,7 +119,7 @@ impl<J: TrainingJob> Jobs<J> {
     /// nothing is written to one that was not held. Returns whether it is known what is newer, the answer or what is
     /// held.
     pub(super) fn answered(&mut self, job: Stored<J>, sent: Sent) -> bool {
-        let (name, version) = (name(&job), Version::of(job.meta()));
+        let (name, version) = (name(&job), Version::from_meta(job.meta()));
         let held = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(&job));
         if held && self.known(&name) <= Some(version) && self.lists.answer(&name, version, sent) {
             self.put_next(job);
@@ -139,7 +139,7 @@ impl<J: TrainingJob> Jobs<J> {
             return Found::Overtaken;
         }
         let name = name(was);
-        let at = job.as_ref().map_or(version, |job| Version::of(job.meta()));
+        let at = job.as_ref().map_or(version, |job| Version::from_meta(job.meta()));
         let mut gone = None;
         // What has come meanwhile is as new.
         if self.holds(was) && self.known(&name) <= Some(at) {
@@ -167,7 +167,7 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// At which version it was known last that the job is there, or is not.
     fn known(&self, name: &ObjectName) -> Option<Version> {
-        let held = self.jobs.get(name).map(|held| Version::of(held.meta()));
+        let held = self.jobs.get(name).map(|held| Version::from_meta(held.meta()));
         held.or_else(|| self.absent.get(name).copied())
     }
 

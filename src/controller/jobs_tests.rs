@@ -183,7 +183,7 @@ fn ask(jobs: &mut Jobs<ToyJob>, job: Option<Stored<ToyJob>>, version: u64) -> St
 
 fn found(found: Found<ToyJob>) -> String {
     match found {
-        Found::Held(job) => format!("held: {}", Version::of(job.meta()) == Version::parse("9")),
+        Found::Held(job) => format!("held: {}", Version::from_meta(job.meta()) == Version::parse("9")),
         Found::Gone(uid) => format!("gone: {}", uid.as_deref().unwrap_or("nothing new")),
         Found::Overtaken => "overtaken".to_owned(),
     }
