@@ -24,7 +24,7 @@ use super::logs::Record;
 use super::prepare::{Preparation, Unprepared};
 use super::process::{self, Exit, Output};
 use super::report::{Reporter, retries};
-use super::status::{Cause, Observed, status};
+use super::status::{Observed, StopCause, status};
 use super::stop::signal_group;
 
 /// When to look again for what a container needs and does not find.
@@ -48,7 +48,7 @@ pub(super) enum Command {
 struct Stop {
     kill_at: Instant,
     killed: bool,
-    cause: Option<Cause>,
+    cause: StopCause,
 }
 
 /// The task of one pod.
@@ -184,7 +184,7 @@ impl PodTask {
     fn timers(&mut self) {
         let now = Instant::now();
         if self.stop.is_none() && self.deadline.is_some_and(|deadline| deadline <= now) {
-            self.order_stop(self.grace(None), Some(Cause::Deadline));
+            self.order_stop(self.grace(None), StopCause::Deadline);
         }
         if let Some(stop) = self
             .stop
@@ -207,16 +207,16 @@ impl PodTask {
                 if self.pod.metadata.deletion_timestamp.is_some() {
                     self.deleted = true;
                     let grace = self.grace(self.pod.metadata.deletion_grace_period_seconds);
-                    self.order_stop(grace, None);
+                    self.order_stop(grace, StopCause::Deleted);
                 }
             }
             Command::Gone => {
                 self.gone = true;
-                self.order_stop(Duration::ZERO, None);
+                self.order_stop(Duration::ZERO, StopCause::Deleted);
             }
             Command::Shutdown(grace) => {
                 self.leaving = true;
-                self.order_stop(self.capped(grace), Some(Cause::NodeShutdown));
+                self.order_stop(self.capped(grace), StopCause::NodeShutdown);
             }
         }
     }
@@ -236,7 +236,7 @@ impl PodTask {
     }
 
     /// Ends the processes. A second order may shorten the time that the first has given, never lengthen it.
-    fn order_stop(&mut self, grace: Duration, cause: Option<Cause>) {
+    fn order_stop(&mut self, grace: Duration, cause: StopCause) {
         let now = Instant::now();
         let kill_at = now + grace.min(Duration::from_secs(86_400));
         match &mut self.stop {
@@ -385,7 +385,7 @@ impl PodTask {
         self.stop = Some(Stop {
             kill_at: Instant::now(),
             killed: true,
-            cause: None,
+            cause: StopCause::Lost,
         });
         for at in running {
             self.ended(
@@ -415,13 +415,13 @@ impl PodTask {
             address: self.address,
             start_time: self.start_time,
             outcome,
-            cause: self.stop.as_ref().and_then(|stop| stop.cause),
+            cause: self.stop.as_ref().map(|stop| stop.cause),
             previous: &self.conditions,
             now: Timestamp::now(),
         };
         let status = status(&self.pod, &observed);
         self.conditions = status.conditions.clone().unwrap_or_default();
-        let phase = PodPhase::of(&self.at.namespace, &self.at.name, &status);
+        let phase = PodPhase::from_status(&self.at.namespace, &self.at.name, &status);
         if self.told.as_ref() != Some(&phase) {
             self.agent.tell(NodeEvent::Phase(phase.clone()));
             self.told = Some(phase);

@@ -15,26 +15,47 @@ use super::sources::HOST_IP;
 /// The conditions that a kubelet owns; others in a pod's status belong to somebody else and are left as they are.
 const OWN_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
 
-/// Why a pod was ended from outside, shown as the reason and message of its status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// Its `activeDeadlineSeconds` are over.
-    Deadline,
-    /// The agent stops.
-    NodeShutdown,
+/// The condition of a pod that was stopped before it ended by itself. Its phase and exit code alone do not tell that
+/// from a failure: a process that is stopped usually ends with 143.
+const STOPPED: &str = "training.kubeflow.org/Stopped";
+
+/// Whether the pod was stopped: see [`StopCause::is_a_stop`].
+pub(super) fn was_stopped(status: &PodStatus) -> bool {
+    let mut conditions = status.conditions.iter().flatten();
+    conditions.any(|condition| condition.type_ == STOPPED && condition.status == "True")
 }
 
-impl Cause {
-    fn words(self) -> (&'static str, &'static str) {
+/// Why the agent ends a pod's processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopCause {
+    /// The pod was deleted.
+    Deleted,
+    /// The agent shuts down.
+    NodeShutdown,
+    /// Its `activeDeadlineSeconds` are over.
+    Deadline,
+    /// The agent has lost track of a container.
+    Lost,
+}
+
+impl StopCause {
+    /// Whether somebody else wanted the pod to end: it has not failed then.
+    fn is_a_stop(self) -> bool {
+        matches!(self, Self::Deleted | Self::NodeShutdown)
+    }
+
+    /// The reason and the message of the status of a pod that ended because of it.
+    fn reason_and_message(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::Deadline => (
+            Self::Deadline => Some((
                 "DeadlineExceeded",
                 "Pod was active on the node longer than the specified deadline",
-            ),
-            Self::NodeShutdown => (
+            )),
+            Self::NodeShutdown => Some((
                 "Terminated",
                 "Pod was terminated in response to imminent node shutdown.",
-            ),
+            )),
+            Self::Deleted | Self::Lost => None,
         }
     }
 }
@@ -45,7 +66,8 @@ pub(super) struct Observed<'a> {
     pub(super) address: Ipv4Addr,
     pub(super) start_time: Timestamp,
     pub(super) outcome: Option<Outcome>,
-    pub(super) cause: Option<Cause>,
+    /// Why its processes were ended, if they were.
+    pub(super) cause: Option<StopCause>,
     /// The conditions reported last, whose transition times stay where nothing changed.
     pub(super) previous: &'a [PodCondition],
     pub(super) now: Timestamp,
@@ -64,7 +86,7 @@ pub(super) fn status(pod: &Pod, observed: &Observed<'_>) -> PodStatus {
     let (reason, message) = observed
         .cause
         .filter(|_| observed.outcome == Some(Outcome::Failed))
-        .map(Cause::words)
+        .and_then(StopCause::reason_and_message)
         .unzip();
     let address = observed.address.to_string();
     PodStatus {
@@ -187,31 +209,43 @@ fn conditions(pod: &Pod, observed: &Observed<'_>) -> Vec<PodCondition> {
     let own = OWN_CONDITIONS
         .iter()
         .zip([None, not_initialized, not_ready(), not_ready()]);
-    let own = own.map(|(type_, problem)| {
-        let status = if problem.is_none() { "True" } else { "False" };
-        let before = observed
-            .previous
-            .iter()
-            .find(|before| before.type_ == *type_ && before.status == status);
-        let since = before.and_then(|before| before.last_transition_time.clone());
-        let (reason, message) = problem.unzip();
-        PodCondition {
-            type_: (*type_).to_owned(),
-            status: status.to_owned(),
-            reason: reason.map(str::to_owned),
-            message: message.filter(|message| !message.is_empty()),
-            last_transition_time: Some(since.unwrap_or(Time(observed.now))),
-            ..PodCondition::default()
-        }
-    });
+    let own = own.map(|(type_, problem)| condition(type_, problem.is_none(), problem, observed));
+    // A pod that succeeds although it was told to stop has done its work.
+    let stopped =
+        observed.outcome == Some(Outcome::Failed) && observed.cause.is_some_and(StopCause::is_a_stop);
+    let stopped = stopped.then(|| condition(STOPPED, true, None, observed));
     let others = pod
         .status
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
     let others = others
-        .filter(|condition| !OWN_CONDITIONS.contains(&condition.type_.as_str()))
+        .filter(|other| other.type_ != STOPPED && !OWN_CONDITIONS.contains(&other.type_.as_str()))
         .cloned();
-    own.chain(others).collect()
+    own.chain(others).chain(stopped).collect()
+}
+
+/// A condition, with the time since when it has this status.
+fn condition(
+    type_: &str,
+    is_true: bool,
+    reason: Option<(&str, String)>,
+    observed: &Observed<'_>,
+) -> PodCondition {
+    let status = if is_true { "True" } else { "False" };
+    let before = observed
+        .previous
+        .iter()
+        .find(|before| before.type_ == type_ && before.status == status);
+    let since = before.and_then(|before| before.last_transition_time.clone());
+    let (reason, message) = reason.unzip();
+    PodCondition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason.map(str::to_owned),
+        message: message.filter(|message| !message.is_empty()),
+        last_transition_time: Some(since.unwrap_or(Time(observed.now))),
+        ..PodCondition::default()
+    }
 }
 
 #[cfg(test)]
@@ -268,7 +302,7 @@ mod tests {
             address: Ipv4Addr::new(127, 64, 0, 2),
             start_time: Timestamp::UNIX_EPOCH,
             outcome,
-            cause: Some(Cause::Deadline),
+            cause: Some(StopCause::Deadline),
             previous,
             now: Timestamp::from_second(now).unwrap(),
         };
