@@ -1,4 +1,4 @@
-//! What the node agent is told.
+//! Settings of a node.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -28,7 +28,7 @@ pub struct NodeConfig {
     pub restart_backoff: RestartBackoff,
     /// Changes to the environment that a framework needs on one machine, keyed by the value of the pod's label
     /// [`OPERATOR_NAME_LABEL`].
-    pub adjust: BTreeMap<String, EnvAdjust>,
+    pub adjust_env: BTreeMap<String, AdjustEnv>,
     /// The longest time between SIGTERM and SIGKILL, whatever the pod asks for. Default: what the pod asks for.
     pub grace_cap: Option<Duration>,
     /// Which pods without a node are bound to this one. Default: those of the default scheduler.
@@ -54,7 +54,7 @@ pub enum Bind {
 /// The key of the label and of the taint of the Node objects that agents make. The label's value is the machine's name.
 pub const NODE_AGENT: &str = "training.kubeflow.org/node-agent";
 
-/// The pod label whose value selects an entry of [`NodeConfig::adjust`].
+/// The pod label whose value selects an entry of [`NodeConfig::adjust_env`].
 pub const OPERATOR_NAME_LABEL: &str = "training.kubeflow.org/operator-name";
 
 impl Default for NodeConfig {
@@ -67,7 +67,7 @@ impl Default for NodeConfig {
             venv: None,
             logs: None,
             restart_backoff: RestartBackoff::default(),
-            adjust: BTreeMap::new(),
+            adjust_env: BTreeMap::new(),
             grace_cap: None,
             bind: Bind::default(),
             register: false,
@@ -111,7 +111,7 @@ impl RestartBackoff {
     }
 }
 
-/// What an [`EnvAdjust`] may know of the pod.
+/// What an [`AdjustEnv`] gets to know about the pod.
 #[derive(Clone, Debug)]
 pub struct LocalPod {
     /// The pod's namespace.
@@ -130,4 +130,4 @@ pub struct LocalPod {
 
 /// Changes a container's environment to what a framework needs on one machine. It gets the final environment, with
 /// names already replaced by addresses, and is called for each start of a container.
-pub type EnvAdjust = fn(&LocalPod, &mut Environment);
+pub type AdjustEnv = fn(&LocalPod, &mut Environment);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
 
-use super::stop::{MARKER, signal_group, sweep};
+use super::kill::{MARKER, signal_group, sweep};
 
 /// Reads `+GROUP` and `-GROUP`; at the end of input kills the groups that remain, and then whatever carries the marker
 /// ($1), again and again while something is found.
@@ -98,14 +98,14 @@ impl Guard {
         format!("{}/{pod_uid}/{container}/", self.agent)
     }
 
-    /// Takes a new process group under guard. If the agent has ended meanwhile the group is killed.
-    pub(super) fn enter(self: &Arc<Self>, group: u32, marker: String) -> Group {
+    /// Adds a new process group to those that are guarded. If the agent has ended meanwhile the group is killed.
+    pub(super) fn add(self: &Arc<Self>, group: u32, marker: String) -> Group {
         let mut groups = self.lock();
         groups.live.insert(group);
         if groups.pipe.is_none() {
             signal_group(group, Signal::KILL);
         }
-        groups.tell('+', group);
+        groups.send('+', group);
         Group {
             guard: Arc::clone(self),
             id: group,
@@ -126,10 +126,10 @@ impl Guard {
         }
     }
 
-    fn leave(&self, group: u32) {
+    fn remove(&self, group: u32) {
         let mut groups = self.lock();
         groups.live.remove(&group);
-        groups.tell('-', group);
+        groups.send('-', group);
     }
 
     fn lock(&self) -> MutexGuard<'_, Groups> {
@@ -145,7 +145,8 @@ impl Drop for Guard {
 }
 
 impl Groups {
-    fn tell(&mut self, sign: char, group: u32) {
+    /// Tells the guard process that a group has come (`+`) or gone (`-`).
+    fn send(&mut self, sign: char, group: u32) {
         let Some(pipe) = &mut self.pipe else { return };
         if let Err(error) = writeln!(pipe, "{sign}{group}") {
             tracing::warn!(%error, "the guard process is gone: processes may outlive an agent that is killed");
@@ -164,7 +165,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Kills all that is left of the group, in it and outside. Blocks for some milliseconds.
-    pub(super) fn end(mut self) {
+    pub(super) fn kill(mut self) {
         self.kill_all();
     }
 
@@ -172,7 +173,7 @@ impl Group {
         if !self.ended {
             self.ended = true;
             sweep([self.id], &self.marker);
-            self.guard.leave(self.id);
+            self.guard.remove(self.id);
         }
     }
 }

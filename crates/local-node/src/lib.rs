@@ -17,7 +17,7 @@
 //!   `metadata` fields stay names.
 //! * Volumes, resources, probes and security contexts have no effect. Each such thing is told before a container starts:
 //!   [`NodeEvent::Prepared`].
-//! * What else a framework needs on one machine is a function in [`NodeConfig::adjust`].
+//! * What else a framework needs on one machine is a function in [`NodeConfig::adjust_env`].
 //!
 //! # No process is left behind
 //!
@@ -26,38 +26,36 @@
 //! found by a variable in their environment.
 
 mod addresses;
-mod adopt;
 mod agent;
 mod api;
 mod config;
-mod dispatch;
+mod container;
+mod dispatcher;
+mod env_values;
 mod environment;
 mod event;
 mod guard;
+mod host_names;
 #[cfg(feature = "jobs")]
 mod jobs;
+mod kill;
 mod lifecycle;
 mod logs;
-mod names;
 mod node;
+mod node_object;
 mod pod_task;
 mod prepare;
 mod process;
-mod register;
+mod recovery;
+mod references;
 mod report;
 mod resources;
-mod sources;
 mod status;
-mod stop;
-mod text;
 
-#[cfg(test)]
-mod tests;
-
-pub use config::{Bind, EnvAdjust, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff};
-pub use environment::{Difference, DifferenceKind, Environment};
+pub use config::{AdjustEnv, Bind, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff};
+pub use environment::{Difference, Environment, PodPart};
 pub use event::{LogLine, NodeEvent, PodPhase, Prepared, Stream};
 #[cfg(feature = "jobs")]
 pub use jobs::{Jobs, Run, RunError, RunEvent, main};
 pub use node::{Node, NodeError};
-pub use register::{Unclaimed, claim, default_name};
+pub use node_object::{NodeNameError, check_node_name, default_node_name};

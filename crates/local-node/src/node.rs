@@ -16,10 +16,10 @@ use kube_follow::Watch;
 use super::agent::Agent;
 use super::api::{KubeApi, PodApi};
 use super::config::NodeConfig;
-use super::dispatch::{Dispatch, Events};
+use super::dispatcher::{Dispatcher, Events};
 use super::event::NodeEvent;
 use super::guard::Guard;
-use super::register;
+use super::node_object;
 
 /// Why a node could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -66,15 +66,12 @@ impl Node {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
         };
-        let (told, told_of) = mpsc::unbounded_channel();
-        let mut node = Self::start_on(Arc::new(KubeApi::new(client)), told_of, config, events)?;
+        let (send, received) = mpsc::unbounded_channel();
+        let mut node = Self::start_on(Arc::new(KubeApi::new(client)), received, config, events)?;
         let watch = Watch::new(pods);
         node.tasks.push(tokio::spawn(async move {
-            let tell = |event| {
-                // A dispatcher that has ended wants to know nothing.
-                let _ = told.send(event);
-            };
-            watch.run(tell).await;
+            // A dispatcher that has ended needs no events.
+            watch.run(|event| drop(send.send(event))).await;
         }));
         Ok(node)
     }
@@ -97,11 +94,11 @@ impl Node {
         let agent = Arc::new(Agent::new(config, api, events)?);
         let guard = Arc::clone(&agent.guard);
         let (stop, stopped) = oneshot::channel();
-        let mut tasks = vec![tokio::spawn(Dispatch::new(agent).run(watch, stopped))];
+        let mut tasks = vec![tokio::spawn(Dispatcher::new(agent).run(watch, stopped))];
         tasks.extend(
             registered
                 .clone()
-                .map(|(api, name)| tokio::spawn(register::keep(api, name))),
+                .map(|(api, name)| tokio::spawn(node_object::keep_registered(api, name))),
         );
         Ok(Self {
             guard,
@@ -127,7 +124,7 @@ impl Node {
             task.abort();
         }
         if let Some((api, name)) = &self.registered {
-            register::remove(api.as_ref(), name).await;
+            node_object::remove(api.as_ref(), name).await;
         }
     }
 
@@ -153,3 +150,6 @@ impl Drop for Node {
         self.guard.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

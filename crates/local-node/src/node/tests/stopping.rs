@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::fake::Bench;
+use super::fake_api::Bench;
 use super::{alive, dead, script};
 use crate::NodeConfig;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, PodStatus};
 use serde_json::json;
 
-use super::fake::Bench;
+use super::fake_api::Bench;
 use super::script;
 use crate::{NodeConfig, NodeEvent, RestartBackoff};
 
