@@ -21,7 +21,7 @@ use super::host_names::HostNames;
 use super::prepare::{HostVariables, Preparation, PrepareError, prepare};
 use super::resources::Machine;
 
-/// The state of one node agent beside its pods.
+/// The parts of a node agent that all its pods share.
 pub(super) struct Agent {
     pub(super) config: NodeConfig,
     pub(super) api: Arc<dyn PodApi>,
@@ -68,7 +68,7 @@ impl Agent {
         })
     }
 
-    /// The pod's address: the one the API has for it if it can be kept, or the one of its name.
+    /// The pod's address: the one in its status if that can be kept, or the one of its name.
     pub(super) fn address(&self, pod: &Pod) -> Ipv4Addr {
         let at = PodRef::from_pod(pod);
         let known = pod
@@ -136,7 +136,7 @@ impl Agent {
         )?)
     }
 
-    /// The names that the pod may know: the services of its namespace, the pods of its controller, its own.
+    /// The names that resolve for the pod: the services of its namespace, the pods of its controller, its own.
     async fn names(&self, pod: &Pod, at: &PodRef, address: Ipv4Addr) -> Result<HostNames, StartError> {
         let services = self
             .api

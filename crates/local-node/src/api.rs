@@ -37,16 +37,16 @@ impl PodRef {
     }
 }
 
-/// Why a request did not do what it should.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
     /// The object is not there, or another of the same name is.
     #[error("it is gone")]
     Gone,
-    /// It is not in the state that the request is about.
+    /// The object is not in the state that the request expects.
     #[error("{0}")]
     Conflict(String),
-    /// Anything else: may be tried again.
+    /// Anything else; it may be tried again.
     #[error("{0}")]
     Failed(String),
 }
@@ -87,7 +87,8 @@ impl KubeApi {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Tells a conflict between two writers from a pod that is gone: another of its name, with another UID, conflicts too.
+    /// Turns a conflict into [`ApiError::Gone`] if the pod no longer exists: a new pod of its name has another UID,
+    /// which conflicts like a concurrent write.
     async fn resolve_conflict<T>(&self, pod: &PodRef, answer: Result<T, ApiError>) -> Result<(), ApiError> {
         let Err(ApiError::Conflict(_)) = &answer else {
             return answer.map(|_| ());
@@ -169,7 +170,7 @@ impl PodApi for KubeApi {
         async move {
             let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
             let list = with_timeout(services.list(&ListParams::default())).await?;
-            // A service without a selector, as the API server's own, leads out of the cluster and not to a pod.
+            // A service without a selector (such as `kubernetes`) leads to no pod.
             let selects = |service: &Service| {
                 service
                     .spec

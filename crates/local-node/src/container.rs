@@ -1,4 +1,4 @@
-//! What is known of each container of a pod: its state, its last end, its restarts.
+//! The record of each container of a pod: its state, how it ended last, its restarts.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::config::RestartBackoff;
 /// A container that has run this long without a restart starts its back-off anew.
 const BACKOFF_RESET: Duration = Duration::from_secs(600);
 
-/// Which part of the pod's life a container is for.
+/// When a container runs in the life of its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContainerType {
     /// Runs to its end before the next one starts.
@@ -21,7 +21,7 @@ pub(super) enum ContainerType {
     Main,
 }
 
-/// When a waiting container may start, its turn permitting.
+/// When a waiting container may start, once it is its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Now,
@@ -107,7 +107,7 @@ impl ContainerRecord {
         now: Instant,
     ) {
         if matches!(self.state, RunState::Waiting { .. }) {
-            // It never became a process; the attempt counts all the same.
+            // It never became a process, but it counts as a restart.
             self.restarts += i32::from(self.last.is_some());
         }
         if !restart {

@@ -19,19 +19,19 @@ use kube_follow::Event;
 
 /// The scheduler whose pods the agent binds: pods of another scheduler are left to it.
 pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
-/// What orderly ends may take beyond their grace.
+/// How long pods may take to end beyond their grace period at shutdown.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
 
 /// Events of the watch.
 pub(super) type Events = mpsc::UnboundedReceiver<Event<Pod>>;
 
-/// All pods that the agent knows.
+/// All pods that the watch has shown, and their tasks.
 pub(super) struct Dispatcher {
     agent: Arc<Agent>,
     pods: BTreeMap<(String, String), KnownPod>,
     /// The pods of the list under way.
     listing: Vec<Pod>,
-    /// Whether a list has been complete: what was this node's before is what another agent left.
+    /// Whether a list has been complete. Pods that are bound to this node in the first list were left by another agent.
     listed: bool,
     tasks: JoinSet<()>,
     /// Which pod each task is for.
@@ -45,7 +45,7 @@ struct KnownPod {
     uid: String,
     /// Whether this agent has asked to bind it to this node.
     bind_requested: bool,
-    /// Set once it is this node's.
+    /// Set once it is bound to this node.
     task: Option<Task>,
 }
 
@@ -81,7 +81,7 @@ impl Dispatcher {
         }
     }
 
-    /// Runs until asked to stop; then ends the pods within the given grace.
+    /// Runs until asked to stop; then ends the pods within the given grace period.
     pub(super) async fn run(mut self, mut watch: Events, mut stop: oneshot::Receiver<Duration>) {
         let grace = loop {
             tokio::select! {
@@ -241,7 +241,7 @@ fn node_of(pod: &Pod) -> Option<&str> {
         .filter(|node| !node.is_empty())
 }
 
-/// Whether the pod waits for somebody like this agent to take it.
+/// Whether this agent should bind the pod to its node.
 fn needs_binding(pod: &Pod, bind: Bind) -> bool {
     let Some(spec) = &pod.spec else { return false };
     let scheduler = spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);

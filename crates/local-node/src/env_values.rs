@@ -108,7 +108,7 @@ pub(super) fn declared_environment(
             _ => Some((Text::default(), false)),
         };
         let Some((value, secret)) = value else { continue };
-        // The host's name is asked for by this variable: it is a name even where it equals the pod's.
+        // A host name must stay a name, even where it equals the pod's.
         let value = if var.name == "HOSTNAME" {
             Text::kept(value.as_str())
         } else {

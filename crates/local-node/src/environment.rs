@@ -168,13 +168,13 @@ impl Environment {
     }
 }
 
-/// An address with the port that is its own: below those that systems give to who asks for any.
+/// The address with a port that follows from it: below the range from which the kernel picks free ports.
 fn own_port(address: Ipv4Addr) -> SocketAddrV4 {
     let port = 10_000 + address.to_bits() % 20_000;
     SocketAddrV4::new(address, u16::try_from(port).unwrap_or(u16::MAX))
 }
 
-/// The reason given wherever a name of a service was replaced.
+/// The reason of a difference where a name was replaced by an address.
 pub(super) const NAMES_ARE_ADDRESSES: &str = "there is no cluster DNS here: names are loopback addresses";
 
 /// Which part of a pod a [`Difference`] is about.

@@ -1,4 +1,4 @@
-//! What the node agent tells its user while it works.
+//! Events that the node agent sends to its user.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub struct Prepared {
     pub pod: String,
     /// The container's name.
     pub container: String,
-    /// All that differs: what its user may want to know when something goes otherwise than in a cluster.
+    /// What differs: worth a look when a program behaves otherwise than in a cluster.
     pub differences: Vec<Difference>,
 }
 
@@ -45,10 +45,10 @@ pub struct PodPhase {
     /// The highest exit code of its containers, once it has ended.
     pub exit_code: Option<i32>,
     /// Whether it was stopped before it ended by itself: it was deleted, or the node has shut down. Its phase is
-    /// `Failed` then, unless it was deleted before its end could be reported. A pod that succeeds although it was told
-    /// to stop does not count as stopped.
+    /// `Failed` then, unless it was deleted before its end could be reported. A pod that was stopped and still succeeds
+    /// does not count.
     pub stopped: bool,
-    /// Why a container does not run, or the pod was ended, as far as it is known.
+    /// Why a container does not run, or why the pod was ended, if known.
     pub message: Option<String>,
 }
 

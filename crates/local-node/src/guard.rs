@@ -1,8 +1,8 @@
 //! No process is left behind, whatever ends the agent.
 //!
-//! Each agent has one guard process: a shell that is told of every process group over a pipe. The pipe ends when the
-//! agent does, also by SIGKILL, and then the guard kills what is still there. Ordinary ends do not need it: a [`Group`]
-//! kills its processes when it is dropped.
+//! Each agent has one guard process: a shell that learns of every process group over a pipe. The pipe ends when the
+//! agent does, also by SIGKILL, and then the guard kills what is left. As long as the agent lives it is not needed: a
+//! [`Group`] kills its processes when it is dropped.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -47,7 +47,7 @@ const GUARD_END: Duration = Duration::from_secs(5);
 /// All process groups of one agent, and the process that guards them.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// Distinguishes this agent's processes from all others', also of earlier agents.
+    /// Tells this agent's processes from those of all others, earlier ones included.
     agent: String,
     groups: Mutex<Groups>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Guard {
 #[derive(Debug)]
 struct Groups {
     child: Child,
-    /// Taken when nothing may run any more.
+    /// `None` once nothing may run any more.
     pipe: Option<ChildStdin>,
     live: BTreeSet<u32>,
 }
@@ -114,7 +114,7 @@ impl Guard {
         }
     }
 
-    /// Kills everything, and lets nothing new live. Blocks for some milliseconds, at most about five seconds.
+    /// Kills all groups, and every one that is added later. Blocks for some milliseconds, at most about five seconds.
     pub(super) fn close(&self) {
         let mut groups = self.lock();
         let Some(pipe) = groups.pipe.take() else { return };

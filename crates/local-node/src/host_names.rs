@@ -1,4 +1,4 @@
-//! HostNames of pods and services in values, replaced by addresses.
+//! Names of pods and services in values, replaced by addresses.
 //!
 //! A process here has no cluster DNS, and changing the machine's own name resolution needs root. So the names are
 //! replaced where programs read them: in environment values, commands and arguments.

@@ -40,7 +40,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Lines of output that may wait to be read before processes have to wait.
 const WAITING_LINES: usize = 1_024;
 
-/// Jobs to be run on this machine, and their kinds.
+/// Jobs to run on this machine, and their kinds.
 ///
 /// ```no_run
 /// # async fn is_async<MyJob: training_job::TrainingJob>() -> Result<(), local_node::RunError> {
@@ -63,7 +63,7 @@ pub struct Jobs {
     jobs: Vec<(usize, DynamicObject)>,
 }
 
-/// What is done with jobs of a kind, without its type.
+/// A kind of job, and what can be done with its jobs without knowing their type.
 #[derive(Debug)]
 struct Kind {
     resource: ApiResource,
@@ -81,7 +81,8 @@ impl Jobs {
         self.kind_with::<J>(|_, _| {})
     }
 
-    /// Adds the kind of job `J`, whose processes need other variables on one machine: see [`AdjustEnv`].
+    /// Adds the kind of job `J`, whose processes need other variables on one machine: see [`AdjustEnv`]. They are
+    /// recognised by the label [`OPERATOR_NAME_LABEL`](crate::OPERATOR_NAME_LABEL) with the kind's controller name.
     #[must_use]
     pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
         self.kinds.push(Kind {

@@ -40,7 +40,7 @@ pub(super) enum FinalPhase {
     Failed,
 }
 
-/// What is to be done now.
+/// What to do now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
     /// The containers to start, by position.

@@ -35,8 +35,8 @@ pub enum NodeError {
 
 /// A running node agent.
 ///
-/// It ends, and all processes of its pods with it, by [`shutdown`](Self::shutdown), by [`kill`](Self::kill), or by being
-/// dropped. If the agent's own process is killed, a guard process ends them within some milliseconds.
+/// All processes of its pods end with it, be it by [`shutdown`](Self::shutdown), by [`kill`](Self::kill) or because it
+/// is dropped. If the agent's own process is killed, a guard process kills them within some milliseconds.
 pub struct Node {
     guard: Arc<Guard>,
     /// Asks for an orderly end within the given time.
@@ -51,8 +51,8 @@ impl Node {
     /// Starts a node agent on the API behind `client`. Must be called within a tokio runtime that has I/O and time
     /// enabled.
     ///
-    /// What it has to tell comes through `events`. The receiver should be read all the time: lines of output wait for
-    /// it, so that processes that write faster than it reads are slowed down, as by a pipe.
+    /// Its events are sent to `events`. Receive them all the time: lines of output wait for room in the channel, so
+    /// processes that write faster than you read are slowed down, as by a pipe.
     ///
     /// # Errors
     /// The machine lacks something that the node needs: see [`NodeError`]. An API that cannot be reached is no error:
@@ -108,8 +108,8 @@ impl Node {
         })
     }
 
-    /// Ends all pods' processes in order: SIGTERM, `grace` (or the configured cap, if that is shorter), SIGKILL; and
-    /// reports their ends. A Node object that was registered is removed. Takes at most `grace` and some seconds.
+    /// Ends all pods' processes: SIGTERM, and after `grace` (or [`NodeConfig::grace_cap`], if that is shorter) SIGKILL.
+    /// Reports their ends. A Node object that was registered is removed. Takes at most `grace` and some seconds.
     /// Dropping the future kills at once.
     pub async fn shutdown(mut self, grace: Duration) {
         if let Some(stop) = self.stop.take() {

@@ -168,7 +168,7 @@ fn add_host_variables(
         .and_then(|spec| spec.hostname.clone())
         .unwrap_or_else(|| sources.pod.name_any());
     if env.get("HOSTNAME").is_none() {
-        // As in a cluster, so no difference.
+        // As in a cluster, so it counts as no difference.
         env.declare("HOSTNAME", Text::kept(hostname), false);
     }
 }

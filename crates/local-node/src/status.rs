@@ -9,16 +9,13 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::config::STOPPED;
 use super::container::{ContainerRecord, ContainerType, RunState, Termination};
 use super::env_values::HOST_IP;
 use super::lifecycle::{FinalPhase, initialized};
 
 /// The conditions that a kubelet owns; others in a pod's status belong to somebody else and are left as they are.
 const OWN_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
-
-/// The condition of a pod that was stopped before it ended by itself. Its phase and exit code alone do not tell that
-/// from a failure: a process that is stopped usually ends with 143.
-const STOPPED: &str = "training.kubeflow.org/Stopped";
 
 /// Whether the pod was stopped: see [`StopCause::is_a_stop`].
 pub(super) fn was_stopped(status: &PodStatus) -> bool {
@@ -211,7 +208,7 @@ fn conditions(pod: &Pod, observed: &Observed<'_>) -> Vec<PodCondition> {
         .iter()
         .zip([None, not_initialized, not_ready(), not_ready()]);
     let own = own.map(|(type_, problem)| condition(type_, problem.is_none(), problem, observed));
-    // A pod that succeeds although it was told to stop has done its work.
+    // A pod that succeeds although it was stopped has done its work.
     let stopped =
         observed.final_phase == Some(FinalPhase::Failed) && observed.cause.is_some_and(StopCause::is_a_stop);
     let stopped = stopped.then(|| condition(STOPPED, true, None, observed));

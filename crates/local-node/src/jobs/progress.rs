@@ -11,7 +11,7 @@ use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
 
 use super::RunEvent;
 
-/// Why a container waits for what can no more come: there are no images, and all objects are there already.
+/// Reasons why a container waits for something that never comes: there are no images, and no more objects are created.
 const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
 
 /// Namespace and name.
@@ -27,9 +27,9 @@ pub(super) struct Progress {
 #[derive(Debug)]
 struct Replica {
     job: Name,
-    /// Whether it has ended, and is not about to go.
+    /// Whether it has ended, and is not being deleted.
     has_ended: bool,
-    /// Why it cannot start, here, ever.
+    /// Why it can never start on this machine, if so.
     dead_end: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Progress {
         self.jobs.insert(name, JobStatus::default());
     }
 
-    /// Records a job's status; returns its conditions that hold from now on.
+    /// Records a job's status; returns an event for each condition that has become true.
     pub(super) fn update_job(&mut self, job: &DynamicObject) -> Vec<RunEvent> {
         let status = job.data.get("status").map(JobStatus::deserialize);
         let status = status.and_then(Result::ok).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Progress {
             .collect()
     }
 
-    /// Records a pod; returns why it cannot start, here, ever.
+    /// Records a pod; returns why it can never start on this machine, if so.
     pub(super) fn update_pod(&mut self, pod: &Pod, gone: bool) -> Option<String> {
         let namespace = super::namespace_of(pod);
         let name = (namespace.clone(), pod.name_any());

@@ -1,4 +1,4 @@
-//! What is left to do once a pod's processes have ended: deliver its final status, and remove it when it is deleted.
+//! After a pod's processes have ended: delivers its final status, and removes it from the API when it is deleted.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -38,7 +38,7 @@ pub(super) struct Fake {
     pub(super) failures: AtomicU32,
 }
 
-/// A node on a fake API, and all that it has told.
+/// A node on a fake API, and its events.
 pub(super) struct Bench {
     pub(super) api: Arc<Fake>,
     pub(super) node: Option<Node>,
@@ -61,8 +61,8 @@ impl Bench {
         });
         before(&api);
         api.list();
-        let (told, events) = mpsc::channel(1000);
-        let node = Node::start_on(Arc::clone(&api) as Arc<dyn PodApi>, received, config, told).unwrap();
+        let (send, events) = mpsc::channel(1000);
+        let node = Node::start_on(Arc::clone(&api) as Arc<dyn PodApi>, received, config, send).unwrap();
         Self {
             api,
             node: Some(node),
