@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let node = Node::start(client.clone(), NodeConfig::default(), send)?;
 
     let pod: Pod = serde_json::from_value(json!({
-        "metadata": {"name": "hello"},
+        "metadata": {"name": "demo"},
         "spec": {
             "restartPolicy": "OnFailure",
             "containers": [{

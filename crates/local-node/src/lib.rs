@@ -17,7 +17,7 @@
 //! let node = Node::start(client.clone(), NodeConfig::default(), send).unwrap();
 //!
 //! let pod: Pod = serde_json::from_value(json!({
-//!     "metadata": {"name": "hello"},
+//!     "metadata": {"name": "demo"},
 //!     "spec": {"restartPolicy": "Never", "containers": [{
 //!         "name": "main", "image": "not pulled", "command": ["echo", "hello"],
 //!     }]},
