@@ -89,7 +89,23 @@ async fn a_pod_that_runs_when_its_node_shuts_down_was_stopped() {
     let why = "Pod was terminated in response to imminent node shutdown.";
     assert_eq!(last, Some(format!("Stopped: {why}")));
     let stored = pods.get("job-0").await.unwrap();
+    assert!(PodPhase::from_pod(&stored, false).stopped);
     assert_eq!(stored.status.unwrap().reason.as_deref(), Some("Terminated"));
+}
+
+#[test]
+fn a_pod_that_is_gone_before_it_has_ended_was_stopped() {
+    for (phase, gone, stopped) in [
+        ("Pending", true, true),
+        ("Running", true, true),
+        ("Running", false, false),
+        ("Succeeded", true, false),
+        ("Failed", true, false),
+    ] {
+        let pod = json!({"metadata": {"name": "job-0"}, "status": {"phase": phase}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        assert_eq!(PodPhase::from_pod(&pod, gone).stopped, stopped, "{phase} {gone}");
+    }
 }
 
 #[tokio::test]
