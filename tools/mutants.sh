@@ -62,8 +62,8 @@ for area in ${*:-plan mxnet apply cache watch validate}; do
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	watch)
-		watch='{crates/kube-follow/src/{watch,watch/lines,retry,version},src/plan/observed,src/controller/{pace,report,child,stored,operator,events,shared}}.rs'
-		mutants watch "$watch" '-p training-job -p kube-follow' '' --lib
+		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,src/controller/{pace,report,child,stored,operator,events,shared}}.rs'
+		mutants watch "$watch" '-p training-job -p kube-follow' '' --lib --test=server
 		mutants watch "$watch" '-p training-job-mxnet' --iterate --test=life --test=controller
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice
 		;;

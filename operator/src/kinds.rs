@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaPropsOrBool,
 };
 use kube::api::ApiResource;
-use local_node::{EnvAdjust, Jobs};
+use local_node::{AdjustEnv, Jobs};
 use serde_json::Value;
 use training_job::FieldErrors;
 use training_job::process::Kinds;
@@ -42,11 +42,11 @@ pub(crate) struct Kind {
     /// Adds it to the kinds of an operator on a cluster.
     add: fn(Kinds) -> Kinds,
     /// Adds it to the kinds of a local run.
-    pub(crate) add_local: fn(Jobs, EnvAdjust) -> Jobs,
+    pub(crate) add_local: fn(Jobs, AdjustEnv) -> Jobs,
     /// Its names and roles.
     pub(crate) framework: Framework,
     /// What its replicas need to be told when they run as local processes.
-    pub(crate) adjust_local: EnvAdjust,
+    pub(crate) adjust_local: AdjustEnv,
 }
 
 /// Why an object is no valid job.
@@ -73,7 +73,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
 }
 
 impl Kind {
-    fn of<J: TrainingJob>(adjust_local: EnvAdjust) -> Self {
+    fn of<J: TrainingJob>(adjust_local: AdjustEnv) -> Self {
         Self {
             schemas: OnceLock::new(),
             definition: LazyLock::new(|| {
@@ -88,7 +88,7 @@ impl Kind {
             render: render_all::<J>,
             explain: explain::life::<J>,
             add: Kinds::with::<J>,
-            add_local: Jobs::kind_adjusted::<J>,
+            add_local: Jobs::kind_with::<J>,
             framework: J::FRAMEWORK,
             adjust_local,
             resource: ApiResource::erase::<J>(&()),

@@ -57,7 +57,7 @@ impl Machine {
             path: self.path.clone(),
             venv: self.venv.clone(),
             logs: self.keep_logs.clone(),
-            adjust: kinds
+            adjust_env: kinds
                 .iter()
                 .map(|kind| (kind.framework.controller.to_owned(), kind.adjust_local as _))
                 .collect(),

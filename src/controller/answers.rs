@@ -39,7 +39,7 @@ impl From<&CallError> for Answer {
     fn from(error: &CallError) -> Self {
         match error.code() {
             Some(404) => Self::NotFound,
-            Some(409) if error.is_already_there() => Self::AlreadyExists,
+            Some(409) if error.already_exists() => Self::AlreadyExists,
             Some(409) => Self::Conflict,
             Some(422) => Self::Invalid,
             Some(400 | 413) => Self::Rejected,

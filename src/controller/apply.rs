@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures::stream;
 use futures::{FutureExt, StreamExt};
@@ -268,7 +267,7 @@ impl<'a> Applier<'a> {
                 }
                 _ => return Ok(DeleteAnswer::Deleted),
             },
-            Err(error) if error.says_gone(name) => return Ok(DeleteAnswer::AlreadyGone),
+            Err(error) if error.is_not_found(name) => return Ok(DeleteAnswer::AlreadyGone),
             Err(error) if matches!(Answer::from(&error), Answer::Conflict | Answer::AlreadyExists) => error,
             Err(error) => return Err(error),
         };
@@ -277,7 +276,7 @@ impl<'a> Applier<'a> {
         match self.context.timeout.call(api.get(name)).await {
             Ok(there) if there.meta().uid.as_deref() == uid => Err(error),
             Ok(_) => Ok(DeleteAnswer::AlreadyGone),
-            Err(error) if error.says_gone(name) => Ok(DeleteAnswer::AlreadyGone),
+            Err(error) if error.is_not_found(name) => Ok(DeleteAnswer::AlreadyGone),
             Err(error) => Err(error),
         }
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kube::api::ListParams;
 use kube::Api;
+use kube::api::ListParams;
 use kube_follow::{CallError, Version};
 
 use crate::job::TrainingJob;

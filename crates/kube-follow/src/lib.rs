@@ -1,10 +1,63 @@
 //! Lists and watches of Kubernetes objects that outlive their server, and when to try a call again.
-#![allow(missing_docs)]
+//!
+//! [`Watch`] lists objects and watches them from there on, for ever, and hands each [`Event`] to a function. It is for
+//! controllers that keep a cache: events carry the versions of lists and bookmarks, so the cache knows how current it
+//! is, and which answer to its own writes is newer than what the watch has reported.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::api::{Api, PostParams};
+//! use kube::ResourceExt;
+//! use kube_follow::{Event, Watch};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! // Any client will do. This one talks to an API server in memory.
+//! let client = kube_memory::Cluster::new().client("default");
+//! let maps: Api<ConfigMap> = Api::default_namespaced(client);
+//! let (seen, mut events) = tokio::sync::mpsc::unbounded_channel();
+//! let watch = Watch::new(maps.clone());
+//! let task = tokio::spawn(async move {
+//!     watch.run(|event| drop(seen.send(event))).await;
+//! });
+//!
+//! while !matches!(events.recv().await, Some(Event::ListDone)) {}
+//! let mut map = ConfigMap::default();
+//! map.metadata.name = Some("settings".to_owned());
+//! maps.create(&PostParams::default(), &map).await.unwrap();
+//! let Some(Event::Applied(map)) = events.recv().await else { panic!("no event") };
+//! assert_eq!(map.name_any(), "settings");
+//! task.abort();
+//! # });
+//! ```
+//!
+//! # When things go wrong
+//!
+//! | what happens | what [`Watch::run`] does |
+//! |---|---|
+//! | The watch's version is too old (410, in whatever place it is sent) | Lists at once. If it happens again within 300 s, it waits first. |
+//! | An event cannot be decoded, or lines are lost | Lists at once, with the same bound. |
+//! | The server is silent, and the connection does not break | Gives up after [`Watch::silence_timeout`] and watches from the last version. |
+//! | A list, or the start of a watch, gets no answer | Gives up after [`Watch::call_timeout`]. |
+//! | The server was set back to a backup | An event with a lower version, or watches without any event for [`SILENCE`], lead to a list. |
+//! | Watches end as soon as they begin | Waits before the next one. |
+//! | The server asks for a pause (`Retry-After`) | Waits that long, at most 300 s. |
+//!
+//! Waits grow with each failure in a row, from 0.5 s up to 40 s, and count from the start again once nothing has
+//! failed for 30 s.
+//!
+//! The same tools serve calls of your own: [`CallTimeout`] bounds a call, [`CallError`] says why it gave no usable
+//! answer, [`backoff`] how long to wait before the next try, and [`Version`] which of two states is newer.
 
-mod retry;
+mod backoff;
+mod call;
 mod version;
 mod watch;
 
-pub use retry::{CallError, CallTimeout, backoff, millis};
+pub use backoff::{backoff, millis};
+pub use call::{CallError, CallTimeout};
 pub use version::Version;
-pub use watch::*;
+pub use watch::{Event, Parse, SILENCE, Watch};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

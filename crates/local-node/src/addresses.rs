@@ -42,7 +42,7 @@ impl Addresses {
     ///
     /// # Errors
     /// All addresses are used and no further block can be had.
-    pub(super) fn of(&mut self, namespace: &str, name: &str) -> io::Result<Ipv4Addr> {
+    pub(super) fn get_or_assign(&mut self, namespace: &str, name: &str) -> io::Result<Ipv4Addr> {
         let key = (namespace.to_owned(), name.to_owned());
         if let Some(address) = self.given.get(&key) {
             return Ok(*address);
@@ -63,13 +63,13 @@ impl Addresses {
     /// block has become another agent's since.
     ///
     /// # Errors
-    /// As of [`of`](Self::of).
+    /// See [`get_or_assign`](Self::get_or_assign).
     pub(super) fn adopt(&mut self, namespace: &str, name: &str, known: Ipv4Addr) -> io::Result<Ipv4Addr> {
         let [_, high, low, _] = known.octets();
         let is_of_a_block = known.is_loopback() && (FIRST_BLOCK..=LAST_BLOCK).contains(&high);
         let is_own = self.claims.iter().any(|(block, _)| *block == (high, low));
         if is_of_a_block && !is_own && self.claim_this((high, low)).is_err() {
-            return self.of(namespace, name);
+            return self.get_or_assign(namespace, name);
         }
         self.taken.insert(known);
         self.given
@@ -112,11 +112,11 @@ mod tests {
         let mut two = Addresses::claim().unwrap();
         let mut seen = BTreeSet::new();
         for pod in 0..600 {
-            assert!(seen.insert(one.of("ns", &format!("pod-{pod}")).unwrap()));
-            assert!(seen.insert(two.of("ns", &format!("pod-{pod}")).unwrap()));
+            assert!(seen.insert(one.get_or_assign("ns", &format!("pod-{pod}")).unwrap()));
+            assert!(seen.insert(two.get_or_assign("ns", &format!("pod-{pod}")).unwrap()));
         }
-        assert!(seen.insert(one.of("other", "pod-0").unwrap()));
-        let first = one.of("ns", "pod-0").unwrap();
+        assert!(seen.insert(one.get_or_assign("other", "pod-0").unwrap()));
+        let first = one.get_or_assign("ns", "pod-0").unwrap();
         assert!(!seen.insert(first));
         assert!(
             seen.iter()
@@ -129,17 +129,17 @@ mod tests {
         let mut addresses = Addresses::claim().unwrap();
         let free = *addresses.free.last().unwrap();
         assert_eq!(addresses.adopt("ns", "old", free).unwrap(), free);
-        assert_eq!(addresses.of("ns", "old").unwrap(), free);
-        assert_ne!(addresses.of("ns", "new").unwrap(), free);
+        assert_eq!(addresses.get_or_assign("ns", "old").unwrap(), free);
+        assert_ne!(addresses.get_or_assign("ns", "new").unwrap(), free);
     }
 
     #[test]
     fn an_address_is_kept_in_a_block_that_is_free_and_left_in_one_that_is_not() {
         let (mut one, mut two) = (Addresses::claim().unwrap(), Addresses::claim().unwrap());
-        let theirs = one.of("ns", "a").unwrap();
+        let theirs = one.get_or_assign("ns", "a").unwrap();
         let other = two.adopt("ns", "a", theirs).unwrap();
         assert_ne!(other, theirs);
-        assert_eq!(two.of("ns", "a").unwrap(), other);
+        assert_eq!(two.get_or_assign("ns", "a").unwrap(), other);
         assert_eq!(
             two.adopt("ns", "a", theirs).unwrap(),
             other,

@@ -14,14 +14,14 @@ use tokio::sync::mpsc;
 use super::addresses::Addresses;
 use super::api::{PodApi, PodRef};
 use super::config::NodeConfig;
+use super::env_values::{HOST_IP, ValueSources, config_refs};
 use super::event::NodeEvent;
 use super::guard::Guard;
-use super::names::Names;
-use super::prepare::{Preparation, Surroundings, Unprepared, prepare};
+use super::host_names::HostNames;
+use super::prepare::{HostVariables, Preparation, PrepareError, prepare};
 use super::resources::Machine;
-use super::sources::{HOST_IP, Sources, stores};
 
-/// The state of one node agent beside its pods.
+/// The parts of a node agent that all its pods share.
 pub(super) struct Agent {
     pub(super) config: NodeConfig,
     pub(super) api: Arc<dyn PodApi>,
@@ -30,16 +30,16 @@ pub(super) struct Agent {
     addresses: Mutex<Addresses>,
     /// The pods that exist, by namespace and name, each with the UID of its controller.
     siblings: Mutex<BTreeMap<(String, String), Option<String>>>,
-    surroundings: Surroundings,
+    host_variables: HostVariables,
     machine: Machine,
     log_files: Mutex<BTreeMap<PathBuf, u32>>,
 }
 
 /// Why a container does not start now.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotNow {
+pub(super) enum StartError {
     #[error(transparent)]
-    Unprepared(#[from] Unprepared),
+    Prepare(#[from] PrepareError),
     #[error("the API does not tell which names and values there are: {0}")]
     Api(String),
 }
@@ -62,15 +62,15 @@ impl Agent {
             events,
             addresses: Mutex::new(Addresses::claim()?),
             siblings: Mutex::default(),
-            surroundings: Surroundings::this(),
+            host_variables: HostVariables::this(),
             machine: Machine::this(),
             log_files: Mutex::default(),
         })
     }
 
-    /// The pod's address: the one the API has for it if it can be kept, or the one of its name.
+    /// The pod's address: the one in its status if that can be kept, or the one of its name.
     pub(super) fn address(&self, pod: &Pod) -> Ipv4Addr {
-        let at = PodRef::of(pod);
+        let at = PodRef::from_pod(pod);
         let known = pod
             .status
             .as_ref()
@@ -83,7 +83,7 @@ impl Agent {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         let given = match known {
             Some(known) => addresses.adopt(namespace, name, known),
-            None => addresses.of(namespace, name),
+            None => addresses.get_or_assign(namespace, name),
         };
         given.unwrap_or_else(|error| {
             tracing::error!(pod = name, %error, "no loopback address is left: the pod shares the node's");
@@ -91,10 +91,10 @@ impl Agent {
         })
     }
 
-    /// Notes which pods exist, so that pods of one controller find each other by name.
-    pub(super) fn note(&self, pod: &Pod, exists: bool) {
+    /// Keeps track of which pods exist, so that pods of one controller find each other by name.
+    pub(super) fn track(&self, pod: &Pod, exists: bool) {
         let mut siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = PodRef::of(pod);
+        let at = PodRef::from_pod(pod);
         if exists {
             siblings.insert((at.namespace, at.name), controller(pod));
         } else {
@@ -102,24 +102,24 @@ impl Agent {
         }
     }
 
-    /// Gets together all that a container needs.
+    /// Collects what a container needs, and prepares it.
     pub(super) async fn prepare(
         &self,
         pod: &Pod,
         address: Ipv4Addr,
         container: &Container,
         marker: &str,
-    ) -> Result<Preparation, NotNow> {
-        let at = PodRef::of(pod);
+    ) -> Result<Preparation, StartError> {
+        let at = PodRef::from_pod(pod);
         let names = self.names(pod, &at, address).await?;
         let mut contents = BTreeMap::new();
-        for store in stores(container) {
+        for store in config_refs(container) {
             let found = self.api.contents(&at.namespace, &store).await;
-            if let Some(entries) = found.map_err(|error| NotNow::Api(error.to_string()))? {
+            if let Some(entries) = found.map_err(|error| StartError::Api(error.to_string()))? {
                 contents.insert(store, entries);
             }
         }
-        let sources = Sources {
+        let sources = ValueSources {
             pod,
             address,
             node: &self.config.name,
@@ -131,18 +131,18 @@ impl Agent {
             &sources,
             &names,
             &self.config,
-            &self.surroundings,
+            &self.host_variables,
             marker,
         )?)
     }
 
-    /// The names that the pod may know: the services of its namespace, the pods of its controller, its own.
-    async fn names(&self, pod: &Pod, at: &PodRef, address: Ipv4Addr) -> Result<Names, NotNow> {
+    /// The names that resolve for the pod: the services of its namespace, the pods of its controller, its own.
+    async fn names(&self, pod: &Pod, at: &PodRef, address: Ipv4Addr) -> Result<HostNames, StartError> {
         let services = self
             .api
             .services(&at.namespace)
             .await
-            .map_err(|error| NotNow::Api(error.to_string()))?;
+            .map_err(|error| StartError::Api(error.to_string()))?;
         let mut names = services;
         if let Some(own) = controller(pod) {
             let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,14 +159,14 @@ impl Agent {
             })
             .collect();
         addresses.insert(at.name.clone(), address);
-        Ok(Names {
+        Ok(HostNames {
             namespace: at.namespace.clone(),
             addresses,
         })
     }
 
-    /// Tells the user. A full channel does not hold up the pod.
-    pub(super) fn tell(&self, event: NodeEvent) {
+    /// Sends an event to the user. A full channel does not hold up the pod.
+    pub(super) fn send_event(&self, event: NodeEvent) {
         if let Err(mpsc::error::TrySendError::Full(event)) = self.events.try_send(event) {
             let events = self.events.clone();
             tokio::spawn(async move {

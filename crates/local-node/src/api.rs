@@ -1,4 +1,4 @@
-//! What the agent asks of the Kubernetes API, and nothing else of it.
+//! The requests that the agent makes to the Kubernetes API.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Precon
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::sources::Store;
+use super::env_values::ConfigRef;
 
 /// No request takes longer: the API of a dead machine must not hold up the end of a process.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ pub(super) struct PodRef {
 }
 
 impl PodRef {
-    pub(super) fn of(pod: &Pod) -> Self {
+    pub(super) fn from_pod(pod: &Pod) -> Self {
         Self {
             namespace: pod.namespace().unwrap_or_default(),
             name: pod.name_any(),
@@ -37,40 +37,40 @@ impl PodRef {
     }
 }
 
-/// Why a request did not do what it should.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
     /// The object is not there, or another of the same name is.
     #[error("it is gone")]
     Gone,
-    /// It is not in the state that the request is about.
+    /// The object is not in the state that the request expects.
     #[error("{0}")]
     Conflict(String),
-    /// Anything else: may be tried again.
+    /// Anything else; it may be tried again.
     #[error("{0}")]
     Failed(String),
 }
 
-type Answer<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
+type ApiFuture<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
 
 /// The API as the agent sees it.
 pub(super) trait PodApi: Send + Sync + 'static {
-    fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> Answer<'a, ()>;
-    fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> Answer<'a, ()>;
+    fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> ApiFuture<'a, ()>;
+    fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()>;
     /// Removes the pod at once; its processes have ended.
-    fn delete<'a>(&'a self, pod: &'a PodRef) -> Answer<'a, ()>;
+    fn delete<'a>(&'a self, pod: &'a PodRef) -> ApiFuture<'a, ()>;
     /// The names that resolve in the namespace: its services that select pods.
-    fn services<'a>(&'a self, namespace: &'a str) -> Answer<'a, Vec<String>>;
+    fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<String>>;
     /// The entries of a ConfigMap or Secret; `None` if there is none.
     fn contents<'a>(
         &'a self,
         namespace: &'a str,
-        store: &'a Store,
-    ) -> Answer<'a, Option<BTreeMap<String, String>>>;
+        store: &'a ConfigRef,
+    ) -> ApiFuture<'a, Option<BTreeMap<String, String>>>;
     /// Creates the node or updates its status.
-    fn register<'a>(&'a self, node: &'a Node) -> Answer<'a, ()>;
+    fn register<'a>(&'a self, node: &'a Node) -> ApiFuture<'a, ()>;
     /// Removes the node.
-    fn unregister<'a>(&'a self, node: &'a str) -> Answer<'a, ()>;
+    fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()>;
 }
 
 /// The API over a client.
@@ -87,19 +87,20 @@ impl KubeApi {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Whether a request about this very pod came too late: a conflict may be of its UID or of two writers.
-    async fn judge<T>(&self, pod: &PodRef, answer: Result<T, ApiError>) -> Result<(), ApiError> {
+    /// Turns a conflict into [`ApiError::Gone`] if the pod no longer exists: a new pod of its name has another UID,
+    /// which conflicts like a concurrent write.
+    async fn resolve_conflict<T>(&self, pod: &PodRef, answer: Result<T, ApiError>) -> Result<(), ApiError> {
         let Err(ApiError::Conflict(_)) = &answer else {
             return answer.map(|_| ());
         };
-        match timely(self.pods(&pod.namespace).get_opt(&pod.name)).await? {
+        match with_timeout(self.pods(&pod.namespace).get_opt(&pod.name)).await? {
             Some(found) if found.uid().as_deref() == Some(pod.uid.as_str()) => answer.map(|_| ()),
             _ => Err(ApiError::Gone),
         }
     }
 }
 
-pub(super) async fn timely<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
+pub(super) async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
     match tokio::time::timeout(TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(ApiError::Gone),
@@ -113,7 +114,7 @@ pub(super) async fn timely<T>(request: impl Future<Output = kube::Result<T>>) ->
 }
 
 impl PodApi for KubeApi {
-    fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> Answer<'a, ()> {
+    fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> ApiFuture<'a, ()> {
         async move {
             let binding = Binding {
                 metadata: ObjectMeta {
@@ -131,25 +132,25 @@ impl PodApi for KubeApi {
             };
             let pods = self.pods(&pod.namespace);
             let params = PostParams::default();
-            timely(pods.create_subresource::<_, Value>("binding", &pod.name, &params, &binding))
+            with_timeout(pods.create_subresource::<_, Value>("binding", &pod.name, &params, &binding))
                 .await
                 .map(|_| ())
         }
         .boxed()
     }
 
-    fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> Answer<'a, ()> {
+    fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()> {
         async move {
             // With the UID the patch is refused if the name means another pod by now.
             let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid}, "status": status}));
             let pods = self.pods(&pod.namespace);
-            let answer = timely(pods.patch_status(&pod.name, &PatchParams::default(), &patch)).await;
-            self.judge(pod, answer).await
+            let answer = with_timeout(pods.patch_status(&pod.name, &PatchParams::default(), &patch)).await;
+            self.resolve_conflict(pod, answer).await
         }
         .boxed()
     }
 
-    fn delete<'a>(&'a self, pod: &'a PodRef) -> Answer<'a, ()> {
+    fn delete<'a>(&'a self, pod: &'a PodRef) -> ApiFuture<'a, ()> {
         async move {
             let params = DeleteParams {
                 grace_period_seconds: Some(0),
@@ -159,17 +160,17 @@ impl PodApi for KubeApi {
                 }),
                 ..DeleteParams::default()
             };
-            let answer = timely(self.pods(&pod.namespace).delete(&pod.name, &params)).await;
-            self.judge(pod, answer).await
+            let answer = with_timeout(self.pods(&pod.namespace).delete(&pod.name, &params)).await;
+            self.resolve_conflict(pod, answer).await
         }
         .boxed()
     }
 
-    fn services<'a>(&'a self, namespace: &'a str) -> Answer<'a, Vec<String>> {
+    fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<String>> {
         async move {
             let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
-            let list = timely(services.list(&ListParams::default())).await?;
-            // A service without a selector, as the API server's own, leads out of the cluster and not to a pod.
+            let list = with_timeout(services.list(&ListParams::default())).await?;
+            // A service without a selector (such as `kubernetes`) leads to no pod.
             let selects = |service: &Service| {
                 service
                     .spec
@@ -190,20 +191,20 @@ impl PodApi for KubeApi {
     fn contents<'a>(
         &'a self,
         namespace: &'a str,
-        store: &'a Store,
-    ) -> Answer<'a, Option<BTreeMap<String, String>>> {
+        store: &'a ConfigRef,
+    ) -> ApiFuture<'a, Option<BTreeMap<String, String>>> {
         async move {
             match store {
-                Store::ConfigMap(name) => {
+                ConfigRef::ConfigMap(name) => {
                     let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-                    Ok(timely(api.get_opt(name))
+                    Ok(with_timeout(api.get_opt(name))
                         .await?
                         .map(|found| found.data.unwrap_or_default()))
                 }
-                Store::Secret(name) => {
+                ConfigRef::Secret(name) => {
                     let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
                     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-                    Ok(timely(api.get_opt(name)).await?.map(|found| {
+                    Ok(with_timeout(api.get_opt(name)).await?.map(|found| {
                         let data = found.data.unwrap_or_default().into_iter();
                         data.map(|(key, value)| (key, text(value.0))).collect()
                     }))
@@ -213,16 +214,16 @@ impl PodApi for KubeApi {
         .boxed()
     }
 
-    fn register<'a>(&'a self, node: &'a Node) -> Answer<'a, ()> {
+    fn register<'a>(&'a self, node: &'a Node) -> ApiFuture<'a, ()> {
         async move {
             let nodes: Api<Node> = Api::all(self.client.clone());
             let name = node.name_any();
             let patch = Patch::Merge(json!({"status": node.status}));
             let params = PatchParams::default();
-            let update = || timely(nodes.patch_status(&name, &params, &patch));
+            let update = || with_timeout(nodes.patch_status(&name, &params, &patch));
             match update().await {
                 Err(ApiError::Gone) => {
-                    timely(nodes.create(&PostParams::default(), node)).await?;
+                    with_timeout(nodes.create(&PostParams::default(), node)).await?;
                     update().await.map(|_| ())
                 }
                 other => other.map(|_| ()),
@@ -231,10 +232,10 @@ impl PodApi for KubeApi {
         .boxed()
     }
 
-    fn unregister<'a>(&'a self, node: &'a str) -> Answer<'a, ()> {
+    fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()> {
         async move {
             let nodes: Api<Node> = Api::all(self.client.clone());
-            timely(nodes.delete(node, &DeleteParams::default()))
+            with_timeout(nodes.delete(node, &DeleteParams::default()))
                 .await
                 .map(|_| ())
         }

@@ -1,4 +1,4 @@
-//! What the node agent is told.
+//! Settings of a node.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -24,16 +24,16 @@ pub struct NodeConfig {
     /// Where each run's output is kept as `POD[.CONTAINER][.N].log`: the container only where a pod has several, N from
     /// 1 for further runs under the same name. With all namespaces there is one directory for each. Default: not kept.
     pub logs: Option<PathBuf>,
-    /// How long to wait before a container is started again in place.
+    /// How long to wait before a container is restarted.
     pub restart_backoff: RestartBackoff,
-    /// Changes to the environment that a framework needs on one machine, keyed by the value of the pod's label
-    /// [`OPERATOR_NAME_LABEL`].
-    pub adjust: BTreeMap<String, EnvAdjust>,
+    /// Functions that change the environment where many pods share one machine, by the value of the pods' label
+    /// [`OPERATOR_NAME_LABEL`]. Default: none.
+    pub adjust_env: BTreeMap<String, AdjustEnv>,
     /// The longest time between SIGTERM and SIGKILL, whatever the pod asks for. Default: what the pod asks for.
     pub grace_cap: Option<Duration>,
     /// Which pods without a node are bound to this one. Default: those of the default scheduler.
     pub bind: Bind,
-    /// Whether to create a Node object, keep it ready, and remove it at an orderly end. Failure to do so is reported and
+    /// Whether to create a Node object, keep it ready, and remove it at shutdown. Failure to do so is logged and
     /// otherwise ignored. It has the taint [`NODE_AGENT`], so that no scheduler puts pods there that do not ask for it.
     /// Default: no.
     pub register: bool,
@@ -42,19 +42,23 @@ pub struct NodeConfig {
 /// Which pods without a node a [`Node`](super::Node) takes, as a scheduler would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bind {
-    /// None: a scheduler is there.
+    /// None: the cluster has a scheduler that binds pods to this node.
     None,
-    /// Those of the default scheduler, because none is there.
+    /// Those of the default scheduler: nobody else binds pods to this node.
     #[default]
     DefaultScheduler,
-    /// All, whatever scheduler they ask for, because none at all is there.
+    /// All, whatever scheduler they name: for an API without any scheduler.
     Any,
 }
 
 /// The key of the label and of the taint of the Node objects that agents make. The label's value is the machine's name.
 pub const NODE_AGENT: &str = "training.kubeflow.org/node-agent";
 
-/// The pod label whose value selects an entry of [`NodeConfig::adjust`].
+/// The condition of a pod that was stopped before it ended by itself: it was deleted, or the node shut down. Its phase
+/// and exit code alone do not tell that from a failure, as a process that is stopped usually ends with 143.
+pub const STOPPED: &str = "training.kubeflow.org/Stopped";
+
+/// The pod label whose value selects an entry of [`NodeConfig::adjust_env`].
 pub const OPERATOR_NAME_LABEL: &str = "training.kubeflow.org/operator-name";
 
 impl Default for NodeConfig {
@@ -67,7 +71,7 @@ impl Default for NodeConfig {
             venv: None,
             logs: None,
             restart_backoff: RestartBackoff::default(),
-            adjust: BTreeMap::new(),
+            adjust_env: BTreeMap::new(),
             grace_cap: None,
             bind: Bind::default(),
             register: false,
@@ -111,7 +115,7 @@ impl RestartBackoff {
     }
 }
 
-/// What an [`EnvAdjust`] may know of the pod.
+/// What an [`AdjustEnv`] gets to know about the pod.
 #[derive(Clone, Debug)]
 pub struct LocalPod {
     /// The pod's namespace.
@@ -128,6 +132,18 @@ pub struct LocalPod {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Changes a container's environment to what a framework needs on one machine. It gets the final environment, with
-/// names already replaced by addresses, and is called for each start of a container.
-pub type EnvAdjust = fn(&LocalPod, &mut Environment);
+/// Changes a container's environment to what its program needs on one machine, such as a port of its own. It gets the
+/// final environment, with names already replaced by addresses, and is called at each start of a container.
+///
+/// ```
+/// use local_node::{AdjustEnv, NodeConfig};
+///
+/// let own_address: AdjustEnv = |pod, env| {
+///     env.set("BIND", pod.address.to_string(), "all pods share one network here");
+/// };
+/// let config = NodeConfig {
+///     adjust_env: [("my-operator".to_owned(), own_address)].into(),
+///     ..NodeConfig::default()
+/// };
+/// ```
+pub type AdjustEnv = fn(&LocalPod, &mut Environment);

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use super::names::Names;
-use super::text::Text;
+use super::host_names::HostNames;
+use super::references::Text;
 
 /// A variable's value as the pod's container would have it and as the local process gets it.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Environment {
             .iter()
             .filter(differing)
             .map(|variable| Difference {
-                kind: DifferenceKind::Variable,
+                part: PodPart::Variable,
                 name: variable.name.clone(),
                 pod: variable.pod.as_ref().map(|text| shown(variable, text.as_str())),
                 local: variable.local.as_ref().map(|value| shown(variable, value)),
@@ -135,9 +135,9 @@ impl Environment {
     }
 
     /// Replaces names of pods and services in all values.
-    pub(super) fn resolve(&mut self, names: &Names) {
+    pub(super) fn replace_names(&mut self, names: &HostNames) {
         for variable in &mut self.variables {
-            let Some(replaced) = variable.pod.as_ref().and_then(|text| names.rewrite(text)) else {
+            let Some(replaced) = variable.pod.as_ref().and_then(|text| names.replace_in(text)) else {
                 continue;
             };
             variable.local = Some(replaced);
@@ -168,18 +168,18 @@ impl Environment {
     }
 }
 
-/// An address with the port that is its own: below those that systems give to who asks for any.
+/// The address with a port that follows from it: below the range from which the kernel picks free ports.
 fn own_port(address: Ipv4Addr) -> SocketAddrV4 {
     let port = 10_000 + address.to_bits() % 20_000;
     SocketAddrV4::new(address, u16::try_from(port).unwrap_or(u16::MAX))
 }
 
-/// The reason given wherever a name of a service was replaced.
+/// The reason of a difference where a name was replaced by an address.
 pub(super) const NAMES_ARE_ADDRESSES: &str = "there is no cluster DNS here: names are loopback addresses";
 
-/// What sort of thing differs between a pod in a cluster and its local processes.
+/// Which part of a pod a [`Difference`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DifferenceKind {
+pub enum PodPart {
     /// An environment variable.
     Variable,
     /// The command or one of its arguments.
@@ -188,11 +188,11 @@ pub enum DifferenceKind {
     Setting,
 }
 
-/// One thing that is not the same here as it would be in a cluster.
+/// Something that is not the same here as it would be in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What sort of thing it is.
-    pub kind: DifferenceKind,
+    /// Which part of the pod it is about.
+    pub part: PodPart,
     /// The variable's name, or the field's path in the container or pod.
     pub name: String,
     /// The value in the pod; `None` if it has none there (or it would come from the image).
@@ -231,7 +231,7 @@ mod tests {
         env.declare("GONE", Text::plain("x"), false);
         env.default_to("SAME", "other", "not used");
         env.default_to("HOME", "/home/me", "this machine's");
-        env.resolve(&Names {
+        env.replace_names(&HostNames {
             namespace: "ns".into(),
             addresses: [("job".to_owned(), std::net::Ipv4Addr::new(127, 64, 0, 2))].into(),
         });

@@ -1,10 +1,12 @@
-//! What the node agent tells its user while it works.
+//! Events that the node agent sends to its user.
 
 use std::fmt;
 
-use k8s_openapi::api::core::v1::PodStatus;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use kube::ResourceExt;
 
 use super::environment::Difference;
+use super::status::was_stopped;
 
 /// Something to show to the user.
 #[derive(Clone, Debug)]
@@ -27,7 +29,7 @@ pub struct Prepared {
     pub pod: String,
     /// The container's name.
     pub container: String,
-    /// All that differs: what its user may want to know when something goes otherwise than in a cluster.
+    /// What differs: worth a look when a program behaves otherwise than in a cluster.
     pub differences: Vec<Difference>,
 }
 
@@ -42,7 +44,11 @@ pub struct PodPhase {
     pub phase: String,
     /// The highest exit code of its containers, once it has ended.
     pub exit_code: Option<i32>,
-    /// Why a container does not run, or the pod was ended, as far as it is known.
+    /// Whether it was stopped before it ended by itself: it was deleted, or the node has shut down. Its phase is
+    /// `Failed` then, unless it was deleted before its end could be reported. A pod that was stopped and still succeeds
+    /// does not count.
+    pub stopped: bool,
+    /// Why a container does not run, or why the pod was ended, if known.
     pub message: Option<String>,
 }
 
@@ -71,30 +77,48 @@ pub enum Stream {
 }
 
 impl PodPhase {
-    pub(super) fn of(namespace: &str, pod: &str, status: &PodStatus) -> Self {
+    /// How far a pod of the API has come. `gone` says that it was deleted, and this is its last state.
+    #[must_use]
+    pub fn from_pod(pod: &Pod, gone: bool) -> Self {
+        let namespace = pod.namespace().unwrap_or_default();
+        let status = pod.status.clone().unwrap_or_default();
+        let mut phase = Self::from_status(&namespace, &pod.name_any(), &status);
+        phase.stopped |= gone && !phase.is_over();
+        phase
+    }
+
+    pub(super) fn from_status(namespace: &str, pod: &str, status: &PodStatus) -> Self {
         let containers = || {
             let all = [&status.init_container_statuses, &status.container_statuses];
             all.into_iter().flatten().flatten()
         };
         let phase = status.phase.clone().unwrap_or_default();
-        let over = matches!(phase.as_str(), "Succeeded" | "Failed");
         let codes = containers().filter_map(|c| Some(c.state.as_ref()?.terminated.as_ref()?.exit_code));
         let waiting = containers().find_map(|c| c.state.as_ref()?.waiting.as_ref()?.message.clone());
-        Self {
+        let mut phase = Self {
             namespace: namespace.to_owned(),
             pod: pod.to_owned(),
             phase,
-            exit_code: codes.max().filter(|_| over),
+            exit_code: None,
+            stopped: was_stopped(status),
             message: status.message.clone().or(waiting),
-        }
+        };
+        phase.exit_code = codes.max().filter(|_| phase.is_over());
+        phase
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 }
 
+/// For people: `Running`, `Failed with exit code 3`, `Stopped`, each with the message if there is one.
 impl fmt::Display for PodPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.phase)?;
-        if let Some(code) = self.exit_code.filter(|code| *code != 0) {
-            write!(f, " with exit code {code}")?;
+        match self.exit_code.filter(|code| *code != 0) {
+            _ if self.stopped => f.write_str("Stopped")?,
+            Some(code) => write!(f, "{} with exit code {code}", self.phase)?,
+            None => f.write_str(&self.phase)?,
         }
         match &self.message {
             Some(message) => write!(f, ": {message}"),

@@ -1,8 +1,8 @@
 //! No process is left behind, whatever ends the agent.
 //!
-//! Each agent has one guard process: a shell that is told of every process group over a pipe. The pipe ends when the
-//! agent does, also by SIGKILL, and then the guard kills what is still there. Ordinary ends do not need it: a [`Group`]
-//! kills its processes when it is dropped.
+//! Each agent has one guard process: a shell that learns of every process group over a pipe. The pipe ends when the
+//! agent does, also by SIGKILL, and then the guard kills what is left. As long as the agent lives it is not needed: a
+//! [`Group`] kills its processes when it is dropped.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
 
-use super::stop::{MARKER, signal_group, sweep};
+use super::kill::{MARKER, signal_group, sweep};
 
 /// Reads `+GROUP` and `-GROUP`; at the end of input kills the groups that remain, and then whatever carries the marker
 /// ($1), again and again while something is found.
@@ -47,7 +47,7 @@ const GUARD_END: Duration = Duration::from_secs(5);
 /// All process groups of one agent, and the process that guards them.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// Distinguishes this agent's processes from all others', also of earlier agents.
+    /// Tells this agent's processes from those of all others, earlier ones included.
     agent: String,
     groups: Mutex<Groups>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Guard {
 #[derive(Debug)]
 struct Groups {
     child: Child,
-    /// Taken when nothing may run any more.
+    /// `None` once nothing may run any more.
     pipe: Option<ChildStdin>,
     live: BTreeSet<u32>,
 }
@@ -98,14 +98,14 @@ impl Guard {
         format!("{}/{pod_uid}/{container}/", self.agent)
     }
 
-    /// Takes a new process group under guard. If the agent has ended meanwhile the group is killed.
-    pub(super) fn enter(self: &Arc<Self>, group: u32, marker: String) -> Group {
+    /// Adds a new process group to those that are guarded. If the agent has ended meanwhile the group is killed.
+    pub(super) fn add(self: &Arc<Self>, group: u32, marker: String) -> Group {
         let mut groups = self.lock();
         groups.live.insert(group);
         if groups.pipe.is_none() {
             signal_group(group, Signal::KILL);
         }
-        groups.tell('+', group);
+        groups.send('+', group);
         Group {
             guard: Arc::clone(self),
             id: group,
@@ -114,7 +114,7 @@ impl Guard {
         }
     }
 
-    /// Kills everything, and lets nothing new live. Blocks for some milliseconds, at most about five seconds.
+    /// Kills all groups, and every one that is added later. Blocks for some milliseconds, at most about five seconds.
     pub(super) fn close(&self) {
         let mut groups = self.lock();
         let Some(pipe) = groups.pipe.take() else { return };
@@ -126,10 +126,10 @@ impl Guard {
         }
     }
 
-    fn leave(&self, group: u32) {
+    fn remove(&self, group: u32) {
         let mut groups = self.lock();
         groups.live.remove(&group);
-        groups.tell('-', group);
+        groups.send('-', group);
     }
 
     fn lock(&self) -> MutexGuard<'_, Groups> {
@@ -145,7 +145,8 @@ impl Drop for Guard {
 }
 
 impl Groups {
-    fn tell(&mut self, sign: char, group: u32) {
+    /// Tells the guard process that a group has come (`+`) or gone (`-`).
+    fn send(&mut self, sign: char, group: u32) {
         let Some(pipe) = &mut self.pipe else { return };
         if let Err(error) = writeln!(pipe, "{sign}{group}") {
             tracing::warn!(%error, "the guard process is gone: processes may outlive an agent that is killed");
@@ -164,7 +165,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Kills all that is left of the group, in it and outside. Blocks for some milliseconds.
-    pub(super) fn end(mut self) {
+    pub(super) fn kill(mut self) {
         self.kill_all();
     }
 
@@ -172,7 +173,7 @@ impl Group {
         if !self.ended {
             self.ended = true;
             sweep([self.id], &self.marker);
-            self.guard.leave(self.id);
+            self.guard.remove(self.id);
         }
     }
 }

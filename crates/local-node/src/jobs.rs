@@ -1,42 +1,34 @@
-//! Jobs on this machine alone: an in-memory API, the operator and a node in one process (with feature `memory`).
+//! Jobs on this machine alone: an in-memory API, the operator and a node in one process.
 
 mod error;
 mod event;
-mod ledger;
 mod main;
+mod progress;
+mod run;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::stream::{self, BoxStream};
-use futures::{FutureExt, StreamExt};
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, ResourceExt};
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::{Api, ResourceExt};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until};
 
 use kube_memory::Cluster;
 use training_job::Settings;
 use training_job::TrainingJob;
-use training_job::api::JobStatus;
 use training_job::validate::validate;
 use training_job::{Operator, Options};
 
-use super::config::{Bind, EnvAdjust, NodeConfig};
-use super::event::NodeEvent;
+use super::config::{AdjustEnv, Bind, NodeConfig};
 use super::node::Node;
 
 pub use error::RunError;
 pub use event::RunEvent;
 pub use main::main;
+pub use run::Run;
 
-use ledger::Ledger;
+use run::changes;
 
 /// How long replicas may take to end by themselves once the job has succeeded: a busy machine takes longer
 /// than a cluster.
@@ -48,7 +40,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Lines of output that may wait to be read before processes have to wait.
 const WAITING_LINES: usize = 1_024;
 
-/// Jobs to be run on this machine, and their kinds.
+/// Jobs to run on this machine, and their kinds.
 ///
 /// ```no_run
 /// # async fn is_async<MyJob: training_job::TrainingJob>() -> Result<(), local_node::RunError> {
@@ -67,17 +59,18 @@ const WAITING_LINES: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct Jobs {
     kinds: Vec<Kind>,
-    /// Each with the place of its kind.
+    /// Each with the place of its kind in `kinds`.
     jobs: Vec<(usize, DynamicObject)>,
 }
 
+/// A kind of job, and what can be done with its jobs without knowing their type.
 #[derive(Debug)]
 struct Kind {
     resource: ApiResource,
     definition: fn() -> CustomResourceDefinition,
     manage: fn(Operator) -> Operator,
     controller: &'static str,
-    adjust: EnvAdjust,
+    adjust_env: AdjustEnv,
     read: fn(&Value) -> Result<DynamicObject, RunError>,
 }
 
@@ -85,18 +78,19 @@ impl Jobs {
     /// Adds the kind of job `J`.
     #[must_use]
     pub fn kind<J: TrainingJob>(self) -> Self {
-        self.kind_adjusted::<J>(|_, _| {})
+        self.kind_with::<J>(|_, _| {})
     }
 
-    /// Adds the kind of job `J`, whose processes need `adjust` where many pods share one network.
+    /// Adds the kind of job `J`, whose processes need other variables on one machine: see [`AdjustEnv`]. They are
+    /// recognised by the label [`OPERATOR_NAME_LABEL`](crate::OPERATOR_NAME_LABEL) with the kind's controller name.
     #[must_use]
-    pub fn kind_adjusted<J: TrainingJob>(mut self, adjust: EnvAdjust) -> Self {
+    pub fn kind_with<J: TrainingJob>(mut self, adjust_env: AdjustEnv) -> Self {
         self.kinds.push(Kind {
             resource: ApiResource::erase::<J>(&()),
             definition: J::definition,
             manage: Operator::manage::<J>,
             controller: J::FRAMEWORK.controller,
-            adjust,
+            adjust_env,
             read: read::<J>,
         });
         self
@@ -154,13 +148,13 @@ impl Jobs {
         known.join(", ")
     }
 
-    /// Starts the jobs, with processes as `config` has it. Its `adjust` is completed by
-    /// what the kinds need ([`kind_adjusted`](Self::kind_adjusted)); `bind` and `grace_cap` have values of their own here. Must be
-    /// called within a tokio runtime that has I/O and time enabled.
+    /// Starts the jobs, with processes as `config` says. What the kinds need ([`kind_with`](Self::kind_with)) is added to
+    /// its `adjust_env`; its `bind` and `grace_cap` are replaced. Must be called within a tokio runtime that has I/O and
+    /// time enabled.
     ///
     /// # Errors
     /// There is no job, the machine lacks something that is needed, or the in-memory API refuses a job.
-    pub async fn start(mut self, mut config: NodeConfig) -> Result<Run, RunError> {
+    pub async fn start(self, mut config: NodeConfig) -> Result<Run, RunError> {
         if self.jobs.is_empty() {
             return Err(RunError::Empty { known: self.known() });
         }
@@ -180,27 +174,21 @@ impl Jobs {
                 error,
             })?;
             operator = (kind.manage)(operator);
-            config.adjust.insert(kind.controller.to_owned(), kind.adjust);
+            config
+                .adjust_env
+                .insert(kind.controller.to_owned(), kind.adjust_env);
         }
         config.bind = Bind::Any;
         config.grace_cap = Some(GRACE);
         // The watches begin before there is anything to see.
-        let changes = changes(&client, &used);
-        let (lines, output) = mpsc::channel(WAITING_LINES);
-        let node = Node::start(client.clone(), config, lines)?;
-        let run = Run {
-            client: client.clone(),
-            ledger: Ledger::default(),
-            stage: Stage::Playing {
-                node,
-                operator: Abort(tokio::spawn(operator.run()).abort_handle()),
-                give_up: None,
-            },
-            changes,
-            output,
-            waiting: VecDeque::new(),
-        };
-        run.with(std::mem::take(&mut self.jobs), &self.kinds).await
+        let changes = changes(&client, used.iter().map(|kind| &kind.resource));
+        let (send, output) = mpsc::channel(WAITING_LINES);
+        let node = Node::start(client.clone(), config, send)?;
+        let mut run = Run::new(client, node, operator, changes, output);
+        for (place, job) in &self.jobs {
+            run.create_job(&self.kinds[*place].resource, job).await?;
+        }
+        Ok(run)
     }
 }
 
@@ -235,180 +223,5 @@ fn options() -> Options {
             ..Settings::default()
         },
         ..Options::default()
-    }
-}
-
-enum Change {
-    Job(Box<DynamicObject>),
-    Pod { pod: Box<Pod>, gone: bool },
-}
-
-fn changes(client: &Client, kinds: &[&Kind]) -> BoxStream<'static, Change> {
-    let jobs = kinds.iter().map(|kind| {
-        let api = Api::<DynamicObject>::all_with(client.clone(), &kind.resource);
-        watcher::watcher(api, watcher::Config::default()).boxed()
-    });
-    let jobs = stream::select_all(jobs).filter_map(async |event| match event {
-        Ok(Event::Apply(job) | Event::InitApply(job)) => Some(Change::Job(Box::new(job))),
-        _ => None,
-    });
-    let pods = watcher::watcher(Api::<Pod>::all(client.clone()), watcher::Config::default());
-    let pods = pods.filter_map(async |event| {
-        let (pod, gone) = match event.ok()? {
-            Event::Apply(pod) | Event::InitApply(pod) => (pod, false),
-            Event::Delete(pod) => (pod, true),
-            _ => return None,
-        };
-        Some(Change::Pod {
-            pod: Box::new(pod),
-            gone,
-        })
-    });
-    stream::select(jobs, pods).boxed()
-}
-
-/// A task that ends with its owner.
-struct Abort(AbortHandle);
-
-impl Drop for Abort {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Jobs that run on this machine. Dropping it kills their processes.
-pub struct Run {
-    client: Client,
-    ledger: Ledger,
-    stage: Stage,
-    changes: BoxStream<'static, Change>,
-    output: mpsc::Receiver<NodeEvent>,
-    /// What is to be told next.
-    waiting: VecDeque<RunEvent>,
-}
-
-enum Stage {
-    Playing {
-        node: Node,
-        operator: Abort,
-        /// When replicas that are to go have had their time: all jobs have ended.
-        give_up: Option<Instant>,
-    },
-    /// Gives the pods that are left.
-    Stopping(BoxFuture<'static, Vec<Pod>>),
-    Ended,
-}
-
-impl Run {
-    async fn with(mut self, jobs: Vec<(usize, DynamicObject)>, kinds: &[Kind]) -> Result<Self, RunError> {
-        for (place, job) in jobs {
-            self.ledger.expect(&job);
-            let api = Api::namespaced_with(self.client.clone(), &namespace_of(&job), &kinds[place].resource);
-            let created = api.create(&PostParams::default(), &job).await;
-            created.map_err(|error| RunError::Refused {
-                what: format!("{} {}", kinds[place].resource.kind, job.name_any()),
-                error,
-            })?;
-        }
-        Ok(self)
-    }
-
-    /// What happens next; `None` once all jobs have ended, or can never go on, and no process is left. It
-    /// has to be called all the time: processes that write faster than it is called are slowed down. It may be
-    /// dropped and called again.
-    pub async fn next(&mut self) -> Option<RunEvent> {
-        loop {
-            if let Some(event) = self.waiting.pop_front() {
-                return Some(event);
-            }
-            match &mut self.stage {
-                Stage::Playing { give_up, .. } => {
-                    if give_up.is_none() && self.ledger.all_settled() {
-                        *give_up = Some(Instant::now() + GRACE);
-                    }
-                    let quiet = give_up.is_some() && self.ledger.is_quiet() && self.output.is_empty();
-                    if quiet || give_up.is_some_and(|at| at <= Instant::now()) {
-                        self.stop();
-                        continue;
-                    }
-                }
-                Stage::Stopping(_) => {}
-                Stage::Ended => return self.output.try_recv().ok().map(RunEvent::Node),
-            }
-            let stage = async {
-                match &mut self.stage {
-                    Stage::Playing {
-                        give_up: Some(at), ..
-                    } => {
-                        sleep_until(*at).await;
-                        None
-                    }
-                    Stage::Stopping(stopping) => Some(stopping.await),
-                    Stage::Playing { .. } | Stage::Ended => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                // Processes that write without pause must not hold up the rest.
-                biased;
-                left = stage => if let Some(left) = left {
-                    self.stage = Stage::Ended;
-                    for pod in left {
-                        self.take(Change::Pod { pod: Box::new(pod), gone: false });
-                    }
-                },
-                Some(change) = self.changes.next() => self.take(change),
-                Some(event) = self.output.recv() => return Some(RunEvent::Node(event)),
-            }
-        }
-    }
-
-    /// Ends all processes in order: SIGTERM, 5 s, SIGKILL. [`next`](Self::next) tells the rest; jobs stay as they are.
-    /// It is done by itself when all jobs have ended.
-    pub fn stop(&mut self) {
-        if let Stage::Playing { node, operator, .. } = std::mem::replace(&mut self.stage, Stage::Ended) {
-            // What is stopped now says nothing about the jobs.
-            drop(operator);
-            let pods = Api::<Pod>::all(self.client.clone());
-            let stopping = async move {
-                node.shutdown(GRACE).await;
-                // Watches may be behind. The in-memory API always answers.
-                let left = pods.list(&ListParams::default()).await;
-                left.map(|list| list.items).unwrap_or_default()
-            };
-            self.stage = Stage::Stopping(stopping.boxed());
-        }
-    }
-
-    /// Whether all jobs have succeeded.
-    pub fn succeeded(&self) -> bool {
-        self.ledger.all_succeeded()
-    }
-
-    /// The jobs' statuses by name, as far as [`next`](Self::next) has come.
-    pub fn statuses(&self) -> impl Iterator<Item = (&str, &JobStatus)> {
-        self.ledger.statuses()
-    }
-
-    /// Why jobs that have not ended never will: they are suspended, or a replica cannot start on this machine.
-    pub fn dead_ends(&self) -> Vec<String> {
-        self.ledger.dead_ends()
-    }
-
-    fn take(&mut self, change: Change) {
-        match change {
-            Change::Job(job) => self.waiting.extend(self.ledger.job(&job)),
-            Change::Pod { pod, gone } => {
-                let dead_end = self.ledger.pod(&pod, gone);
-                self.waiting.push_back(RunEvent::Pod { pod, gone, dead_end });
-            }
-        }
-    }
-}
-
-impl std::fmt::Debug for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run")
-            .field("ledger", &self.ledger)
-            .finish_non_exhaustive()
     }
 }

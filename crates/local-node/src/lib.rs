@@ -1,63 +1,109 @@
-//! The node agent: pods as local processes.
+//! A Kubernetes node agent that runs pods as processes of this machine: no container, no root.
 //!
-//! [`Node`] takes the part of a kubelet (and of the scheduler) for a laptop or a test: it binds pods to itself, runs
-//! their containers' commands as processes of the user who runs it, and reports their states to the API, which may be a
-//! real one or the in-memory one. No container, no root and no network namespace is needed. [`Jobs`] runs jobs without
-//! any cluster: the in-memory API, the operator and a node in one process.
+//! [`Node`] does the work of a kubelet (and of the scheduler) for a laptop or a test. It binds pods to itself, runs
+//! their containers' commands as processes of the user who runs it, and reports their states to the API, which may be
+//! that of a cluster or one in memory:
 //!
-//! The way of a pod: [`Node`] watches; `dispatch` gives each pod a task; `pod_task` asks `lifecycle` (pure) what to do
-//! next, `prepare` (pure) what to run, `process` runs it, and `report` brings what `status` (pure) makes of it to the API.
+//! ```
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kube::{Api, api::PostParams};
+//! use local_node::{Node, NodeConfig, NodeEvent};
+//! use serde_json::json;
 //!
-//! # What is different from a cluster
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! // Any client will do. This one talks to an API server in memory.
+//! let client = kube_memory::Cluster::new().client("default");
+//! let (send, mut events) = tokio::sync::mpsc::channel(1_000);
+//! let node = Node::start(client.clone(), NodeConfig::default(), send).unwrap();
+//!
+//! let pod: Pod = serde_json::from_value(json!({
+//!     "metadata": {"name": "demo"},
+//!     "spec": {"restartPolicy": "Never", "containers": [{
+//!         "name": "main", "image": "not pulled", "command": ["echo", "hello"],
+//!     }]},
+//! })).unwrap();
+//! let pods: Api<Pod> = Api::default_namespaced(client);
+//! pods.create(&PostParams::default(), &pod).await.unwrap();
+//!
+//! let mut lines = Vec::new();
+//! while let Some(event) = events.recv().await {
+//!     match event {
+//!         NodeEvent::Log(line) => lines.push(line.text),
+//!         NodeEvent::Phase(phase) if phase.phase == "Succeeded" => break,
+//!         _ => {}
+//!     }
+//! }
+//! assert_eq!(lines, ["hello"]);
+//! node.kill();
+//! # });
+//! ```
+#![cfg_attr(
+    feature = "jobs",
+    doc = "
+[`Jobs`] runs whole training jobs without any cluster: an in-memory API, the operator and a node in one process."
+)]
+//!
+//! # What differs from a cluster
 //!
 //! * Images are not pulled: a container needs a `command`, and finds this machine's programs
 //!   ([`NodeConfig::path`], [`NodeConfig::venv`]).
-//! * Each pod name has a loopback address of its own, and the names of services and of the pods of the same controller
+//! * Each pod name has a loopback address of its own. The names of services, and of the pods of the same controller,
 //!   are replaced by these addresses in environment values, commands and arguments: [`Environment`]. Values of
 //!   `metadata` fields stay names.
-//! * Volumes, resources, probes and security contexts have no effect. Each such thing is told before a container starts:
-//!   [`NodeEvent::Prepared`].
-//! * What else a framework needs on one machine is a function in [`NodeConfig::adjust`].
+//! * Volumes, resources, probes and security contexts have no effect.
+//! * What else a program needs on one machine is a function in [`NodeConfig::adjust_env`].
+//!
+//! Whatever differs for a container is reported before it starts: [`NodeEvent::Prepared`].
 //!
 //! # No process is left behind
 //!
 //! Every container has a process group of its own. It is killed when the container's first process ends, when the pod is
 //! deleted, when the agent ends, and, by a guard process, when the agent is killed. Children that left the group are
 //! found by a variable in their environment.
+//!
+//! # Where to find what
+//!
+//! The way of a pod: `node` watches; `dispatcher` gives each pod a task; `pod_task` asks `lifecycle` (pure) what to do
+//! next and `prepare` (pure) what to run; `process` runs it; `status` (pure) makes a pod's status of it, and `report`
+//! delivers that to the API.
 
 mod addresses;
-mod adopt;
 mod agent;
 mod api;
 mod config;
-mod dispatch;
+mod container;
+mod dispatcher;
+mod env_values;
 mod environment;
 mod event;
 mod guard;
+mod host_names;
 #[cfg(feature = "jobs")]
 mod jobs;
+mod kill;
 mod lifecycle;
 mod logs;
-mod names;
 mod node;
+mod node_object;
 mod pod_task;
 mod prepare;
 mod process;
-mod register;
+mod recovery;
+mod references;
 mod report;
 mod resources;
-mod sources;
 mod status;
-mod stop;
-mod text;
 
-#[cfg(test)]
-mod tests;
-
-pub use config::{Bind, EnvAdjust, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff};
-pub use environment::{Difference, DifferenceKind, Environment};
+pub use config::{
+    AdjustEnv, Bind, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff, STOPPED,
+};
+pub use environment::{Difference, Environment, PodPart};
 pub use event::{LogLine, NodeEvent, PodPhase, Prepared, Stream};
 #[cfg(feature = "jobs")]
 pub use jobs::{Jobs, Run, RunError, RunEvent, main};
 pub use node::{Node, NodeError};
-pub use register::{Unclaimed, claim, default_name};
+pub use node_object::{NodeNameError, check_node_name, default_node_name};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

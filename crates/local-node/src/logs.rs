@@ -12,13 +12,13 @@ const TAIL_BYTES: usize = 2048;
 
 /// A line without its end, or a piece of one that is too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct OutputLine {
     pub(super) bytes: Vec<u8>,
     /// Whether a line feed followed.
     pub(super) ended: bool,
 }
 
-impl Line {
+impl OutputLine {
     /// The text for people: what is not UTF-8 is replaced, a carriage return before the line's end is dropped.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes)).into_owned()
@@ -27,19 +27,19 @@ impl Line {
 
 /// Cuts a stream of bytes into lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineSplitter {
     pending: Vec<u8>,
 }
 
-impl Lines {
+impl LineSplitter {
     /// The lines that `bytes` complete.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Vec<Line> {
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.pending.extend_from_slice(&bytes[..end]);
             bytes = &bytes[end + 1..];
             self.cut(&mut lines);
-            lines.push(Line {
+            lines.push(OutputLine {
                 bytes: std::mem::take(&mut self.pending),
                 ended: true,
             });
@@ -50,21 +50,21 @@ impl Lines {
     }
 
     /// What is left when the stream ends without a line feed.
-    pub(super) fn finish(self) -> Option<Line> {
-        (!self.pending.is_empty()).then_some(Line {
+    pub(super) fn finish(self) -> Option<OutputLine> {
+        (!self.pending.is_empty()).then_some(OutputLine {
             bytes: self.pending,
             ended: false,
         })
     }
 
-    fn cut(&mut self, lines: &mut Vec<Line>) {
+    fn cut(&mut self, lines: &mut Vec<OutputLine>) {
         while self.pending.len() > MAX_LINE {
             // Not within a character: its continuation bytes are 10xxxxxx, and there are three at most.
             let back = (0..4)
                 .find(|back| self.pending[MAX_LINE - back] & 0xC0 != 0x80)
                 .unwrap_or(0);
             let rest = self.pending.split_off(MAX_LINE - back);
-            lines.push(Line {
+            lines.push(OutputLine {
                 bytes: std::mem::replace(&mut self.pending, rest),
                 ended: false,
             });
@@ -102,19 +102,19 @@ impl Tail {
     }
 }
 
-/// What one run of a container has written: the tail for its status, and the file for the user.
+/// The output of one run of a container: the tail for its status, and the file for the user.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct RunLog {
     pub(super) tail: Tail,
     pub(super) file: Option<File>,
 }
 
-impl Record {
-    /// Takes a line in. A file that cannot be written any more is given up.
+impl RunLog {
+    /// Adds a line. A file that cannot be written any more is given up.
     ///
     /// # Errors
     /// The first failure to write to the file.
-    pub(super) fn write(&mut self, line: &Line) -> io::Result<()> {
+    pub(super) fn write(&mut self, line: &OutputLine) -> io::Result<()> {
         self.tail.push(line.text());
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut bytes = line.bytes.clone();
@@ -132,10 +132,10 @@ mod tests {
     use super::*;
 
     fn cut(chunks: &[&[u8]]) -> Vec<String> {
-        let mut lines = Lines::default();
-        let mut all: Vec<Line> = chunks.iter().flat_map(|chunk| lines.push(chunk)).collect();
+        let mut lines = LineSplitter::default();
+        let mut all: Vec<OutputLine> = chunks.iter().flat_map(|chunk| lines.push(chunk)).collect();
         all.extend(lines.finish());
-        all.iter().map(Line::text).collect()
+        all.iter().map(OutputLine::text).collect()
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             assert_eq!(lines[..lines.len() - 1].concat(), text);
         }
         let binary = vec![0x80; 40_000];
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         let pieces = lines.push(&binary);
         let rest = lines.finish().unwrap();
         assert_eq!(

@@ -16,10 +16,10 @@ use kube_follow::Watch;
 use super::agent::Agent;
 use super::api::{KubeApi, PodApi};
 use super::config::NodeConfig;
-use super::dispatch::{Dispatch, Events};
+use super::dispatcher::{Dispatcher, Events};
 use super::event::NodeEvent;
 use super::guard::Guard;
-use super::register;
+use super::node_object;
 
 /// Why a node could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -35,8 +35,8 @@ pub enum NodeError {
 
 /// A running node agent.
 ///
-/// It ends, and all processes of its pods with it, by [`shutdown`](Self::shutdown), by [`kill`](Self::kill), or by being
-/// dropped. If the agent's own process is killed, a guard process ends them within some milliseconds.
+/// All processes of its pods end with it, be it by [`shutdown`](Self::shutdown), by [`kill`](Self::kill) or because it
+/// is dropped. If the agent's own process is killed, a guard process kills them within some milliseconds.
 pub struct Node {
     guard: Arc<Guard>,
     /// Asks for an orderly end within the given time.
@@ -51,8 +51,8 @@ impl Node {
     /// Starts a node agent on the API behind `client`. Must be called within a tokio runtime that has I/O and time
     /// enabled.
     ///
-    /// What it has to tell comes through `events`. The receiver should be read all the time: lines of output wait for
-    /// it, so that processes that write faster than it reads are slowed down, as by a pipe.
+    /// Its events are sent to `events`. Receive them all the time: lines of output wait for room in the channel, so
+    /// processes that write faster than you read are slowed down, as by a pipe.
     ///
     /// # Errors
     /// The machine lacks something that the node needs: see [`NodeError`]. An API that cannot be reached is no error:
@@ -66,15 +66,12 @@ impl Node {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
         };
-        let (told, told_of) = mpsc::unbounded_channel();
-        let mut node = Self::start_on(Arc::new(KubeApi::new(client)), told_of, config, events)?;
+        let (send, received) = mpsc::unbounded_channel();
+        let mut node = Self::start_on(Arc::new(KubeApi::new(client)), received, config, events)?;
         let watch = Watch::new(pods);
         node.tasks.push(tokio::spawn(async move {
-            let tell = |event| {
-                // A dispatcher that has ended wants to know nothing.
-                let _ = told.send(event);
-            };
-            watch.run(tell).await;
+            // A dispatcher that has ended needs no events.
+            watch.run(|event| drop(send.send(event))).await;
         }));
         Ok(node)
     }
@@ -97,11 +94,11 @@ impl Node {
         let agent = Arc::new(Agent::new(config, api, events)?);
         let guard = Arc::clone(&agent.guard);
         let (stop, stopped) = oneshot::channel();
-        let mut tasks = vec![tokio::spawn(Dispatch::new(agent).run(watch, stopped))];
+        let mut tasks = vec![tokio::spawn(Dispatcher::new(agent).run(watch, stopped))];
         tasks.extend(
             registered
                 .clone()
-                .map(|(api, name)| tokio::spawn(register::keep(api, name))),
+                .map(|(api, name)| tokio::spawn(node_object::keep_registered(api, name))),
         );
         Ok(Self {
             guard,
@@ -111,8 +108,8 @@ impl Node {
         })
     }
 
-    /// Ends all pods' processes in order: SIGTERM, `grace` (or the configured cap, if that is shorter), SIGKILL; and
-    /// reports their ends. A Node object that was registered is removed. Takes at most `grace` and some seconds.
+    /// Ends all pods' processes: SIGTERM, and after `grace` (or [`NodeConfig::grace_cap`], if that is shorter) SIGKILL.
+    /// Reports their ends. A Node object that was registered is removed. Takes at most `grace` and some seconds.
     /// Dropping the future kills at once.
     pub async fn shutdown(mut self, grace: Duration) {
         if let Some(stop) = self.stop.take() {
@@ -127,7 +124,7 @@ impl Node {
             task.abort();
         }
         if let Some((api, name)) = &self.registered {
-            register::remove(api.as_ref(), name).await;
+            node_object::remove(api.as_ref(), name).await;
         }
     }
 
@@ -153,3 +150,6 @@ impl Drop for Node {
         self.guard.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,22 +7,22 @@ use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::ResourceExt;
 
 use super::config::{LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
-use super::dispatch::DEFAULT_SCHEDULER;
-use super::environment::{Difference, DifferenceKind, Environment, NAMES_ARE_ADDRESSES};
-use super::names::Names;
+use super::dispatcher::DEFAULT_SCHEDULER;
+use super::env_values::{ConfigError, ValueSources, declared_environment};
+use super::environment::{Difference, Environment, NAMES_ARE_ADDRESSES, PodPart};
+use super::host_names::HostNames;
+use super::kill::MARKER;
 use super::process::Launch;
-use super::sources::{ConfigError, Sources, environment};
-use super::stop::MARKER;
-use super::text::Text;
+use super::references::Text;
 
-/// What processes get from this machine: nothing else of the agent's own environment reaches them.
+/// The variables that processes get from this machine: nothing else of the agent's own environment reaches them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct HostVariables {
     path: String,
     others: Vec<(&'static str, String)>,
 }
 
-impl Surroundings {
+impl HostVariables {
     pub(super) fn this() -> Self {
         let or = |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
         Self {
@@ -37,7 +37,7 @@ impl Surroundings {
     }
 }
 
-/// A container ready to be started, and what is not as in a cluster.
+/// A container ready to be started, and what differs from a cluster.
 #[derive(Debug)]
 pub(super) struct Preparation {
     pub(super) launch: Launch,
@@ -46,7 +46,7 @@ pub(super) struct Preparation {
 
 /// Why a container cannot be started.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unprepared {
+pub(super) enum PrepareError {
     /// Something that it needs is not there, but may come.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -60,19 +60,19 @@ pub(super) enum Unprepared {
 /// Prepares one container.
 ///
 /// # Errors
-/// See [`Unprepared`].
+/// See [`PrepareError`].
 pub(super) fn prepare(
     container: &Container,
-    sources: &Sources<'_>,
-    names: &Names,
+    sources: &ValueSources<'_>,
+    names: &HostNames,
     config: &NodeConfig,
-    surroundings: &Surroundings,
+    host_variables: &HostVariables,
     marker: &str,
-) -> Result<Preparation, Unprepared> {
-    let mut env = environment(container, sources)?;
-    env.resolve(names);
-    add_surroundings(&mut env, sources, config, surroundings);
-    adjust(&mut env, container, sources, config);
+) -> Result<Preparation, PrepareError> {
+    let mut env = declared_environment(container, sources)?;
+    env.replace_names(names);
+    add_host_variables(&mut env, sources, config, host_variables);
+    adjust_env(&mut env, container, sources, config);
 
     let mut differences = Vec::new();
     let mut words = Vec::new();
@@ -80,10 +80,12 @@ pub(super) fn prepare(
         for (at, raw) in written.iter().flatten().enumerate() {
             let pod = Text::expand(raw, |name| env.declared(name));
             let local = Text::expand(raw, |name| env.reference(name));
-            let local = names.rewrite(&local).unwrap_or_else(|| local.as_str().to_owned());
+            let local = names
+                .replace_in(&local)
+                .unwrap_or_else(|| local.as_str().to_owned());
             if local != pod.as_str() {
                 differences.push(Difference {
-                    kind: DifferenceKind::Argument,
+                    part: PodPart::Argument,
                     name: format!("{field}[{at}]"),
                     pod: Some(pod.as_str().to_owned()),
                     local: Some(local.clone()),
@@ -95,7 +97,7 @@ pub(super) fn prepare(
     }
     if container.command.as_ref().is_none_or(Vec::is_empty) {
         let image = container.image.clone().unwrap_or_default();
-        return Err(Unprepared::NoCommand {
+        return Err(PrepareError::NoCommand {
             image,
             container: container.name.clone(),
         });
@@ -103,7 +105,7 @@ pub(super) fn prepare(
     let program = words.remove(0);
 
     differences.splice(0..0, env.differences());
-    differences.extend(without_effect(container, sources.pod.spec.as_ref()));
+    differences.extend(ignored_fields(container, sources.pod.spec.as_ref()));
     let (directory, replaced) = directory(container, &config.workdir);
     differences.extend(replaced);
 
@@ -124,11 +126,11 @@ pub(super) fn prepare(
     })
 }
 
-fn add_surroundings(
+fn add_host_variables(
     env: &mut Environment,
-    sources: &Sources<'_>,
+    sources: &ValueSources<'_>,
     config: &NodeConfig,
-    surroundings: &Surroundings,
+    host_variables: &HostVariables,
 ) {
     let bin = config.venv.iter().map(|venv| venv.join("bin"));
     let front: Vec<String> = config
@@ -147,7 +149,7 @@ fn add_surroundings(
         ),
         None => env.set(
             "PATH",
-            joined(&front, &surroundings.path),
+            joined(&front, &host_variables.path),
             "images are not pulled: this machine's programs",
         ),
     }
@@ -158,7 +160,7 @@ fn add_surroundings(
             "the virtual environment given to the node",
         );
     }
-    for (name, value) in &surroundings.others {
+    for (name, value) in &host_variables.others {
         env.default_to(name, value, "images are not pulled: this machine's");
     }
     let spec = sources.pod.spec.as_ref();
@@ -166,7 +168,7 @@ fn add_surroundings(
         .and_then(|spec| spec.hostname.clone())
         .unwrap_or_else(|| sources.pod.name_any());
     if env.get("HOSTNAME").is_none() {
-        // As in a cluster, so no difference.
+        // As in a cluster, so it counts as no difference.
         env.declare("HOSTNAME", Text::kept(hostname), false);
     }
 }
@@ -181,11 +183,11 @@ fn joined(front: &[String], rest: &str) -> String {
         .join(":")
 }
 
-fn adjust(env: &mut Environment, container: &Container, sources: &Sources<'_>, config: &NodeConfig) {
+fn adjust_env(env: &mut Environment, container: &Container, sources: &ValueSources<'_>, config: &NodeConfig) {
     let labels = sources.pod.labels();
     let Some(adjust) = labels
         .get(OPERATOR_NAME_LABEL)
-        .and_then(|operator| config.adjust.get(operator))
+        .and_then(|operator| config.adjust_env.get(operator))
     else {
         return;
     };
@@ -214,7 +216,7 @@ fn directory(container: &Container, workdir: &Path) -> (PathBuf, Option<Differen
         return (joined, None);
     }
     let difference = Difference {
-        kind: DifferenceKind::Setting,
+        part: PodPart::Setting,
         name: "workingDir".to_owned(),
         pod: Some(wanted.to_owned()),
         local: Some(workdir.display().to_string()),
@@ -223,10 +225,10 @@ fn directory(container: &Container, workdir: &Path) -> (PathBuf, Option<Differen
     (workdir.to_owned(), Some(difference))
 }
 
-/// The fields that are set but mean nothing here.
-fn without_effect(container: &Container, pod: Option<&PodSpec>) -> Vec<Difference> {
+/// The fields that are set but have no effect here.
+fn ignored_fields(container: &Container, pod: Option<&PodSpec>) -> Vec<Difference> {
     let setting = |name: &str, value: String, why: &str| Difference {
-        kind: DifferenceKind::Setting,
+        part: PodPart::Setting,
         name: name.to_owned(),
         pod: Some(value),
         local: None,
@@ -299,5 +301,4 @@ fn without_effect(container: &Container, pod: Option<&PodSpec>) -> Vec<Differenc
 }
 
 #[cfg(test)]
-#[path = "prepare_tests.rs"]
 mod tests;

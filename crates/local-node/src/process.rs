@@ -15,13 +15,13 @@ use tokio::task::spawn_blocking;
 
 use super::event::{LogLine, NodeEvent, Stream};
 use super::guard::{Group, Guard};
-use super::logs::{Line, Lines, Record};
+use super::logs::{LineSplitter, OutputLine, RunLog};
 
 /// How long output is awaited after the last process is gone. It ends at once, unless a process got away with the pipe
 /// or nobody takes the lines.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// What is run.
+/// The process to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Launch {
     pub(super) program: String,
@@ -35,7 +35,7 @@ pub(super) struct Output {
     pub(super) namespace: String,
     pub(super) pod: String,
     pub(super) container: Option<String>,
-    pub(super) record: Record,
+    pub(super) log: RunLog,
     pub(super) events: mpsc::Sender<NodeEvent>,
 }
 
@@ -87,22 +87,22 @@ pub(super) fn start(
     Ok(Process {
         pid,
         child,
-        group: guard.enter(pid, marker),
+        group: guard.add(pid, marker),
         output,
     })
 }
 
 impl Process {
-    /// Passes the output on until the process ends, then ends all its children and gives the exit.
+    /// Passes the output on until the process ends, then kills all its children and returns the exit.
     pub(super) async fn run(mut self) -> Exit {
         let Output {
             namespace,
             pod,
             container,
-            record,
+            log,
             events,
         } = self.output;
-        let record = Arc::new(Mutex::new(record));
+        let log = Arc::new(Mutex::new(log));
         let reader = |stream| {
             let line = LogLine {
                 namespace: namespace.clone(),
@@ -113,7 +113,7 @@ impl Process {
             };
             Reader {
                 line,
-                record: Arc::clone(&record),
+                log: Arc::clone(&log),
                 events: events.clone(),
             }
         };
@@ -142,18 +142,14 @@ impl Process {
         };
         // Children of the process would keep the pipes, the pod's ports and the machine busy.
         let group = self.group;
-        let ended = spawn_blocking(move || group.end());
+        let ended = spawn_blocking(move || group.kill());
         let (_, _) = join(ended, async {
             if !drained {
                 let _ = tokio::time::timeout(DRAIN, output).await;
             }
         })
         .await;
-        let tail = record
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .tail
-            .message();
+        let tail = log.lock().unwrap_or_else(PoisonError::into_inner).tail.message();
         exit(&status, tail)
     }
 }
@@ -215,28 +211,28 @@ fn cannot_run(launch: &Launch, error: &io::Error) -> Exit {
 
 struct Reader {
     line: LogLine,
-    record: Arc<Mutex<Record>>,
+    log: Arc<Mutex<RunLog>>,
     events: mpsc::Sender<NodeEvent>,
 }
 
 impl Reader {
     async fn read(self, mut pipe: impl AsyncRead + Unpin) {
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         let mut buffer = vec![0; 16 * 1024];
         // A pipe that fails has ended.
         while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
             for line in lines.push(&buffer[..length]) {
-                self.pass_on(&line).await;
+                self.emit(&line).await;
             }
         }
         if let Some(line) = lines.finish() {
-            self.pass_on(&line).await;
+            self.emit(&line).await;
         }
     }
 
-    async fn pass_on(&self, line: &Line) {
+    async fn emit(&self, line: &OutputLine) {
         let written = self
-            .record
+            .log
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .write(line);

@@ -1,4 +1,4 @@
-//! Statuses on their way to the API.
+//! Delivers the statuses of a pod to the API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) fn retries() -> impl Iterator<Item = Duration> + Send {
 
 /// Sends the statuses of one pod in order, and each until it has arrived. While one is on its way or cannot be sent,
 /// newer ones replace it: the API gets the latest, and the last for certain.
-pub(super) struct Reporter {
+pub(super) struct StatusReporter {
     latest: watch::Sender<Latest>,
     task: JoinHandle<()>,
 }
@@ -27,11 +27,11 @@ pub(super) struct Reporter {
 #[derive(Default)]
 struct Latest {
     status: Option<PodStatus>,
-    /// No other will follow.
-    last: bool,
+    /// Whether no other will follow.
+    is_final: bool,
 }
 
-impl Reporter {
+impl StatusReporter {
     pub(super) fn start(api: Arc<dyn PodApi>, pod: PodRef) -> Self {
         let (latest, updates) = watch::channel(Latest::default());
         Self {
@@ -50,8 +50,8 @@ impl Reporter {
     }
 
     /// Waits until the last status has arrived, or nobody can want it any more.
-    pub(super) async fn arrived(&mut self) {
-        self.latest.send_modify(|latest| latest.last = true);
+    pub(super) async fn delivered(&mut self) {
+        self.latest.send_modify(|latest| latest.is_final = true);
         if !self.task.is_finished() {
             // A task that panicked has nothing more to send.
             let _ = (&mut self.task).await;
@@ -59,7 +59,7 @@ impl Reporter {
     }
 }
 
-impl Drop for Reporter {
+impl Drop for StatusReporter {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -69,12 +69,12 @@ async fn send(api: Arc<dyn PodApi>, pod: PodRef, mut updates: watch::Receiver<La
     let mut sent = None;
     let mut delays = retries();
     loop {
-        let (status, last) = {
+        let (status, is_final) = {
             let latest = updates.borrow_and_update();
-            (latest.status.clone(), latest.last)
+            (latest.status.clone(), latest.is_final)
         };
         let Some(status) = status.filter(|status| sent.as_ref() != Some(status)) else {
-            if last || updates.changed().await.is_err() {
+            if is_final || updates.changed().await.is_err() {
                 return;
             }
             continue;

@@ -9,32 +9,51 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::lifecycle::{ContainerRecord, Ended, Kind, Outcome, State, initialized};
-use super::sources::HOST_IP;
+use super::config::STOPPED;
+use super::container::{ContainerRecord, ContainerType, RunState, Termination};
+use super::env_values::HOST_IP;
+use super::lifecycle::{FinalPhase, initialized};
 
 /// The conditions that a kubelet owns; others in a pod's status belong to somebody else and are left as they are.
 const OWN_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
 
-/// Why a pod was ended from outside, shown as the reason and message of its status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// Its `activeDeadlineSeconds` are over.
-    Deadline,
-    /// The agent stops.
-    NodeShutdown,
+/// Whether the pod was stopped: see [`StopCause::is_a_stop`].
+pub(super) fn was_stopped(status: &PodStatus) -> bool {
+    let mut conditions = status.conditions.iter().flatten();
+    conditions.any(|condition| condition.type_ == STOPPED && condition.status == "True")
 }
 
-impl Cause {
-    fn words(self) -> (&'static str, &'static str) {
+/// Why the agent ends a pod's processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopCause {
+    /// The pod was deleted.
+    Deleted,
+    /// The agent shuts down.
+    NodeShutdown,
+    /// Its `activeDeadlineSeconds` are over.
+    Deadline,
+    /// The agent has lost track of a container.
+    Lost,
+}
+
+impl StopCause {
+    /// Whether somebody else wanted the pod to end: it has not failed then.
+    fn is_a_stop(self) -> bool {
+        matches!(self, Self::Deleted | Self::NodeShutdown)
+    }
+
+    /// The reason and the message of the status of a pod that ended because of it.
+    fn reason_and_message(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::Deadline => (
+            Self::Deadline => Some((
                 "DeadlineExceeded",
                 "Pod was active on the node longer than the specified deadline",
-            ),
-            Self::NodeShutdown => (
+            )),
+            Self::NodeShutdown => Some((
                 "Terminated",
                 "Pod was terminated in response to imminent node shutdown.",
-            ),
+            )),
+            Self::Deleted | Self::Lost => None,
         }
     }
 }
@@ -44,27 +63,28 @@ pub(super) struct Observed<'a> {
     pub(super) containers: &'a [ContainerRecord],
     pub(super) address: Ipv4Addr,
     pub(super) start_time: Timestamp,
-    pub(super) outcome: Option<Outcome>,
-    pub(super) cause: Option<Cause>,
+    pub(super) final_phase: Option<FinalPhase>,
+    /// Why its processes were ended, if they were.
+    pub(super) cause: Option<StopCause>,
     /// The conditions reported last, whose transition times stay where nothing changed.
     pub(super) previous: &'a [PodCondition],
     pub(super) now: Timestamp,
 }
 
-/// The status to report. `phase` is final exactly if there is an outcome.
+/// The status to report. `phase` is final exactly if there is an final_phase.
 pub(super) fn status(pod: &Pod, observed: &Observed<'_>) -> PodStatus {
     let of = |init: bool| {
         let chosen = observed
             .containers
             .iter()
-            .filter(|record| (record.kind != Kind::Main) == init);
+            .filter(|record| (record.type_ != ContainerType::Main) == init);
         let statuses: Vec<_> = chosen.map(container_status).collect();
         (!statuses.is_empty()).then_some(statuses)
     };
     let (reason, message) = observed
         .cause
-        .filter(|_| observed.outcome == Some(Outcome::Failed))
-        .map(Cause::words)
+        .filter(|_| observed.final_phase == Some(FinalPhase::Failed))
+        .and_then(StopCause::reason_and_message)
         .unzip();
     let address = observed.address.to_string();
     PodStatus {
@@ -86,17 +106,17 @@ pub(super) fn status(pod: &Pod, observed: &Observed<'_>) -> PodStatus {
 }
 
 fn phase(observed: &Observed<'_>) -> &'static str {
-    match observed.outcome {
-        Some(Outcome::Succeeded) => return "Succeeded",
-        Some(Outcome::Failed) => return "Failed",
+    match observed.final_phase {
+        Some(FinalPhase::Succeeded) => return "Succeeded",
+        Some(FinalPhase::Failed) => return "Failed",
         None => {}
     }
     let mut mains = observed
         .containers
         .iter()
-        .filter(|record| record.kind == Kind::Main);
+        .filter(|record| record.type_ == ContainerType::Main);
     let never_ran =
-        |record: &ContainerRecord| matches!(record.state, State::Waiting { .. }) && record.last.is_none();
+        |record: &ContainerRecord| matches!(record.state, RunState::Waiting { .. }) && record.last.is_none();
     if !initialized(observed.containers) || mains.any(never_ran) {
         "Pending"
     } else {
@@ -106,35 +126,35 @@ fn phase(observed: &Observed<'_>) -> &'static str {
 
 fn container_status(record: &ContainerRecord) -> ContainerStatus {
     let id = match &record.state {
-        State::Running { pid, .. } => Some(*pid),
-        State::Ended(ended) => ended.pid,
-        State::Waiting { .. } => record.last.as_ref().and_then(|ended| ended.pid),
+        RunState::Running { pid, .. } => Some(*pid),
+        RunState::Terminated(ended) => ended.pid,
+        RunState::Waiting { .. } => record.last.as_ref().and_then(|ended| ended.pid),
     };
     let state = match &record.state {
-        State::Waiting { reason, message, .. } => ContainerState {
+        RunState::Waiting { reason, message, .. } => ContainerState {
             waiting: Some(ContainerStateWaiting {
                 reason: Some((*reason).to_owned()),
                 message: message.clone(),
             }),
             ..ContainerState::default()
         },
-        State::Running { started, .. } => ContainerState {
+        RunState::Running { started, .. } => ContainerState {
             running: Some(ContainerStateRunning {
                 started_at: Some(Time(*started)),
             }),
             ..ContainerState::default()
         },
-        State::Ended(ended) => terminated(ended),
+        RunState::Terminated(ended) => terminated(ended),
     };
-    let init_done =
-        record.kind == Kind::Init && matches!(&record.state, State::Ended(ended) if ended.exit_code == 0);
+    let init_done = record.type_ == ContainerType::Init
+        && matches!(&record.state, RunState::Terminated(ended) if ended.exit_code == 0);
     ContainerStatus {
         name: record.name.clone(),
         image: record.image.clone(),
         image_id: String::new(),
         container_id: id.map(container_id),
         // There are no probes: what runs is ready, and an init container is ready when it has succeeded.
-        ready: (record.is_running() && record.kind != Kind::Init) || init_done,
+        ready: (record.is_running() && record.type_ != ContainerType::Init) || init_done,
         started: Some(record.is_running()),
         restart_count: record.restarts,
         state: Some(state),
@@ -143,7 +163,7 @@ fn container_status(record: &ContainerRecord) -> ContainerStatus {
     }
 }
 
-fn terminated(ended: &Ended) -> ContainerState {
+fn terminated(ended: &Termination) -> ContainerState {
     ContainerState {
         terminated: Some(ContainerStateTerminated {
             exit_code: ended.exit_code,
@@ -166,12 +186,12 @@ fn conditions(pod: &Pod, observed: &Observed<'_>) -> Vec<PodCondition> {
     let unready: Vec<&str> = observed
         .containers
         .iter()
-        .filter(|record| record.kind != Kind::Init && !record.is_running())
+        .filter(|record| record.type_ != ContainerType::Init && !record.is_running())
         .map(|record| record.name.as_str())
         .collect();
-    let not_ready = || match observed.outcome {
-        Some(Outcome::Succeeded) => Some(("PodCompleted", String::new())),
-        Some(Outcome::Failed) => Some(("PodFailed", String::new())),
+    let not_ready = || match observed.final_phase {
+        Some(FinalPhase::Succeeded) => Some(("PodCompleted", String::new())),
+        Some(FinalPhase::Failed) => Some(("PodFailed", String::new())),
         None if unready.is_empty() => None,
         None => Some((
             "ContainersNotReady",
@@ -187,38 +207,50 @@ fn conditions(pod: &Pod, observed: &Observed<'_>) -> Vec<PodCondition> {
     let own = OWN_CONDITIONS
         .iter()
         .zip([None, not_initialized, not_ready(), not_ready()]);
-    let own = own.map(|(type_, problem)| {
-        let status = if problem.is_none() { "True" } else { "False" };
-        let before = observed
-            .previous
-            .iter()
-            .find(|before| before.type_ == *type_ && before.status == status);
-        let since = before.and_then(|before| before.last_transition_time.clone());
-        let (reason, message) = problem.unzip();
-        PodCondition {
-            type_: (*type_).to_owned(),
-            status: status.to_owned(),
-            reason: reason.map(str::to_owned),
-            message: message.filter(|message| !message.is_empty()),
-            last_transition_time: Some(since.unwrap_or(Time(observed.now))),
-            ..PodCondition::default()
-        }
-    });
+    let own = own.map(|(type_, problem)| condition(type_, problem.is_none(), problem, observed));
+    // A pod that succeeds although it was stopped has done its work.
+    let stopped =
+        observed.final_phase == Some(FinalPhase::Failed) && observed.cause.is_some_and(StopCause::is_a_stop);
+    let stopped = stopped.then(|| condition(STOPPED, true, None, observed));
     let others = pod
         .status
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
     let others = others
-        .filter(|condition| !OWN_CONDITIONS.contains(&condition.type_.as_str()))
+        .filter(|other| other.type_ != STOPPED && !OWN_CONDITIONS.contains(&other.type_.as_str()))
         .cloned();
-    own.chain(others).collect()
+    own.chain(others).chain(stopped).collect()
+}
+
+/// A condition, with the time since when it has this status.
+fn condition(
+    type_: &str,
+    is_true: bool,
+    reason: Option<(&str, String)>,
+    observed: &Observed<'_>,
+) -> PodCondition {
+    let status = if is_true { "True" } else { "False" };
+    let before = observed
+        .previous
+        .iter()
+        .find(|before| before.type_ == type_ && before.status == status);
+    let since = before.and_then(|before| before.last_transition_time.clone());
+    let (reason, message) = reason.unzip();
+    PodCondition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason.map(str::to_owned),
+        message: message.filter(|message| !message.is_empty()),
+        last_transition_time: Some(since.unwrap_or(Time(observed.now))),
+        ..PodCondition::default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::RestartBackoff;
-    use crate::lifecycle::{Start, containers};
+    use crate::container::{Start, containers};
     use serde_json::{Value, json};
     use tokio::time::Instant;
 
@@ -233,8 +265,8 @@ mod tests {
         .unwrap()
     }
 
-    fn ended(exit_code: i32) -> Ended {
-        Ended {
+    fn ended(exit_code: i32) -> Termination {
+        Termination {
             exit_code,
             signal: None,
             reason: if exit_code == 0 { "Completed" } else { "Error" }.into(),
@@ -245,16 +277,16 @@ mod tests {
         }
     }
 
-    fn running() -> State {
-        State::Running {
+    fn running() -> RunState {
+        RunState::Running {
             pid: 7,
             started: Timestamp::UNIX_EPOCH,
         }
     }
 
     fn report(
-        states: [State; 3],
-        outcome: Option<Outcome>,
+        states: [RunState; 3],
+        final_phase: Option<FinalPhase>,
         previous: &[PodCondition],
         now: i64,
     ) -> PodStatus {
@@ -267,8 +299,8 @@ mod tests {
             containers: &records,
             address: Ipv4Addr::new(127, 64, 0, 2),
             start_time: Timestamp::UNIX_EPOCH,
-            outcome,
-            cause: Some(Cause::Deadline),
+            final_phase,
+            cause: Some(StopCause::Deadline),
             previous,
             now: Timestamp::from_second(now).unwrap(),
         };
@@ -286,13 +318,13 @@ mod tests {
 
     #[test]
     fn phases_and_conditions() {
-        let waiting = || State::Waiting {
+        let waiting = || RunState::Waiting {
             reason: "PodInitializing",
             message: None,
             start: Start::Now,
         };
-        let done = |code| State::Ended(ended(code));
-        for (states, outcome, phase, initialized, ready) in [
+        let done = |code| RunState::Terminated(ended(code));
+        for (states, final_phase, phase, initialized, ready) in [
             (
                 [running(), waiting(), waiting()],
                 None,
@@ -305,27 +337,27 @@ mod tests {
             ([done(0), running(), done(0)], None, "Running", "True", "False"),
             (
                 [done(0), done(0), done(0)],
-                Some(Outcome::Succeeded),
+                Some(FinalPhase::Succeeded),
                 "Succeeded",
                 "True",
                 "False",
             ),
             (
                 [done(0), done(1), done(0)],
-                Some(Outcome::Failed),
+                Some(FinalPhase::Failed),
                 "Failed",
                 "True",
                 "False",
             ),
             (
                 [done(1), waiting(), waiting()],
-                Some(Outcome::Failed),
+                Some(FinalPhase::Failed),
                 "Failed",
                 "False",
                 "False",
             ),
         ] {
-            let status = report(states.clone(), outcome, &[], 5);
+            let status = report(states.clone(), final_phase, &[], 5);
             assert_eq!(status.phase.as_deref(), Some(phase), "{states:?}");
             let expected = [
                 "PodScheduled=True".to_owned(),
@@ -335,16 +367,25 @@ mod tests {
                 "DisruptionTarget=True".to_owned(),
             ];
             assert_eq!(truths(&status), expected, "{states:?}");
-            assert_eq!(status.reason.is_some(), outcome == Some(Outcome::Failed));
+            assert_eq!(status.reason.is_some(), final_phase == Some(FinalPhase::Failed));
         }
     }
 
     #[test]
     fn a_condition_keeps_its_time_until_it_changes() {
-        let first = report([State::Ended(ended(0)), running(), running()], None, &[], 5);
+        let first = report(
+            [RunState::Terminated(ended(0)), running(), running()],
+            None,
+            &[],
+            5,
+        );
         let previous = first.conditions.unwrap();
         let second = report(
-            [State::Ended(ended(0)), running(), State::Ended(ended(0))],
+            [
+                RunState::Terminated(ended(0)),
+                running(),
+                RunState::Terminated(ended(0)),
+            ],
             None,
             &previous,
             9,

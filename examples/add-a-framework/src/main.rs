@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     match Command::parse() {
         Command::Run(flags) => process::main(&flags, Kinds::default().with::<FarmJob>()),
         Command::Local { file } => {
-            local_node::main(&file, Jobs::default().kind_adjusted::<FarmJob>(job::adjust_local))
+            local_node::main(&file, Jobs::default().kind_with::<FarmJob>(job::adjust_local))
         }
         Command::Crd => process::print_definition::<FarmJob>(),
     }

@@ -81,6 +81,17 @@ fn a_head_that_fails_fails_the_job() {
     );
 }
 
+/// Workers still run when the head ends, which decides the job. They were stopped and have not failed.
+#[test]
+fn workers_that_outlive_a_successful_head_are_stopped() {
+    let script = "if [ $FARM_ROLE = head ]; then while [ ! -e up ]; do sleep 0.1; done; else touch up; exec sleep 1000; fi";
+    let command = format!("[sh, -c, '{script}']");
+    let (code, text) = run(&change("outlived", "[python3, farm.py]", &command));
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains(" * Stopped\n"), "{text}");
+    assert!(!text.contains("exit code 143"), "{text}");
+}
+
 #[test]
 fn ctrl_c_ends_all() {
     let file = change("endless", "[python3, farm.py]", "[sleep, '1000']");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use kube::Client;
-use local_node::{Unclaimed, claim};
+use local_node::{NodeNameError, check_node_name};
 use tokio::time::sleep;
 
 use crate::signals::Signals;
@@ -36,17 +36,19 @@ pub(super) async fn first_contact(
     loop {
         let claimed = tokio::select! {
             _ = signals.next() => return Ok(Contact::GivenUp),
-            claimed = claim(client, name) => claimed,
+            checked = check_node_name(client, name) => checked,
         };
         match claimed {
             Ok(()) => return Ok(Contact::Made),
             // One who may run pods need not see nodes.
-            Err(Unclaimed::Api(kube::Error::Api(status))) if status.code == 403 => return Ok(Contact::Made),
+            Err(NodeNameError::Api(kube::Error::Api(status))) if status.code == 403 => {
+                return Ok(Contact::Made);
+            }
             // A server that begins or ends is not a refusal.
-            Err(Unclaimed::Api(kube::Error::Api(status))) if status.code < 500 => {
+            Err(NodeNameError::Api(kube::Error::Api(status))) if status.code < 500 => {
                 bail!("{server} refuses: {}", status.message)
             }
-            Err(Unclaimed::Api(error)) => {
+            Err(NodeNameError::Api(error)) => {
                 if !told {
                     note(&format!("waiting for {server}: {:#}", anyhow::Error::from(error)));
                     told = true;

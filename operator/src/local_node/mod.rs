@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use futures::pin_mut;
 use kube::Client;
-use local_node::{Bind, Node, NodeConfig, NodeEvent, default_name};
+use local_node::{Bind, Node, NodeConfig, NodeEvent, default_node_name};
 use tokio::sync::mpsc;
 
 use crate::cluster;
@@ -71,7 +71,7 @@ fn node_name(text: &str) -> Result<String, String> {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.machine.check()?;
     let mut signals = Signals::listen()?;
-    let name = args.name.clone().unwrap_or_else(default_name);
+    let name = args.name.clone().unwrap_or_else(default_node_name);
     let (client, server) = cluster::client(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let lock = lock::take(&server, &name)?;
     ensure!(

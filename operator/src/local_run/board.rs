@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
-use local_node::{Run, RunEvent};
+use local_node::{PodPhase, Run, RunEvent};
 use training_job::api::labels;
 
 use crate::kinds::Kind;
-
-/// The reason of a pod that was ended because the node stops.
-const STOPPED_BY_NODE: &str = "Terminated";
 
 /// All jobs and replicas of a run.
 pub(super) struct Board {
@@ -34,8 +31,9 @@ pub(super) struct Row {
     pub(super) restarts: i32,
     pub(super) started: Option<Timestamp>,
     pub(super) ended: Option<Timestamp>,
+    /// Whether its pod was deleted, and its processes still run.
     pub(super) stopping: bool,
-    /// Whether its pod was deleted before it ended by itself.
+    /// Whether it was stopped before it ended by itself.
     pub(super) stopped: bool,
     /// Why it cannot start, here, ever.
     dead_end: Option<String>,
@@ -83,7 +81,6 @@ impl Board {
             .get(labels::RESTART_ATTEMPT)
             .and_then(|a| a.parse().ok())
             .unwrap_or(0);
-        let ended_by_us = status.reason.as_deref() == Some(STOPPED_BY_NODE);
         let mut row = Row {
             job: label(labels::JOB_NAME),
             place: self.place(&label(labels::OPERATOR_NAME), &label(labels::REPLICA_TYPE)),
@@ -94,17 +91,14 @@ impl Board {
             restarts: attempt + containers.iter().map(|c| c.restart_count).sum::<i32>(),
             started: status.start_time.map(|t| t.0),
             ended: ended(&containers),
-            stopping: !gone && pod.metadata.deletion_timestamp.is_some(),
-            stopped: false,
+            stopping: false,
+            stopped: PodPhase::from_pod(pod, gone).stopped,
             dead_end,
             attempt,
         };
-        let before = self.replicas.get(&pod.name_any());
-        let was_stopped = before.is_some_and(|b| b.stopped && b.attempt == row.attempt);
         let runs = !matches!(row.phase.as_str(), "Succeeded" | "Failed");
-        // One that was about to end well when it was asked to stop has done its work.
-        row.stopped =
-            row.phase != "Succeeded" && (was_stopped || ended_by_us || ((row.stopping || gone) && runs));
+        row.stopping = !gone && runs && pod.metadata.deletion_timestamp.is_some();
+        let before = self.replicas.get(&pod.name_any());
         let told = |r: &Row| (describe(r), r.attempt, r.restarts);
         let news = (!gone && before.map(told) != Some(told(&row))).then(|| News {
             who: pod.name_any(),
@@ -146,13 +140,11 @@ fn roles(kind: &Kind) -> Vec<String> {
 }
 
 fn describe(row: &Row) -> String {
+    if row.stopping {
+        return "stopping".to_owned();
+    }
     if row.stopped {
-        return if row.stopping && row.exit_code.is_none() {
-            "stopping"
-        } else {
-            "stopped"
-        }
-        .to_owned();
+        return "stopped".to_owned();
     }
     if let Some(why) = &row.dead_end {
         return format!("{}: {why}", row.phase);

@@ -83,7 +83,7 @@ fn line(name: &str, row: &Row, now: jiff::Timestamp) -> String {
     format!(
         "{:<24} {:<10} {:>6} {:>5} {:>9}",
         name,
-        if row.stopping && row.exit_code.is_none() {
+        if row.stopping {
             "Stopping"
         } else if row.stopped {
             "Stopped"

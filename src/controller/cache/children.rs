@@ -130,7 +130,9 @@ impl Children {
         let key = key(meta);
         let tracker = C::tracker(self);
         let held = tracker.entries.get(&key).map(|entry| entry.version);
-        let known_better = tracker.lists.is_stale_in_list(&key, Version::of(meta), held);
+        let known_better = tracker
+            .lists
+            .is_stale_in_list(&key, Version::from_meta(meta), held);
         if meta.deletion_timestamp.is_none()
             && let Some(uid) = &meta.uid
         {
@@ -160,14 +162,14 @@ impl Children {
 
     /// The watch says that an object is new or has changed. Returns the jobs concerned.
     pub(crate) fn applied<C: Tracked>(&mut self, object: &PartialChild<C>) -> Vec<OwnerRef> {
-        self.bookmark::<C>(Version::of(object.meta()));
+        self.bookmark::<C>(Version::from_meta(object.meta()));
         self.insert::<C>(object, false)
     }
 
     /// The watch says that an object is gone. Returns the job concerned.
     pub(crate) fn deleted<C: Tracked>(&mut self, object: &PartialChild<C>) -> Option<OwnerRef> {
         let meta = object.meta();
-        let (key, version) = (key(meta), Version::of(meta));
+        let (key, version) = (key(meta), Version::from_meta(meta));
         self.bookmark::<C>(version);
         let last = object.record();
         if self.held::<C>(&key).is_some_and(|held| held.uid() != last.uid()) {
@@ -192,7 +194,7 @@ impl Children {
         let key = key(meta);
         if C::tracker(self)
             .lists
-            .accepts_answer(&key, Version::of(meta), epoch)
+            .accepts_answer(&key, Version::from_meta(meta), epoch)
         {
             self.insert::<C>(object, false);
         }
@@ -260,7 +262,7 @@ impl Children {
 
     fn insert<C: Tracked>(&mut self, object: &PartialChild<C>, from_list: bool) -> Vec<OwnerRef> {
         let meta = object.meta();
-        let (key, version) = (key(meta), Version::of(meta));
+        let (key, version) = (key(meta), Version::from_meta(meta));
         let Some(owner) = controller(meta) else {
             // Somebody removed its owner reference: no job controls it now.
             return self.remove::<C>(&key, None).into_iter().collect();

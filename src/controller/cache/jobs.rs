@@ -66,7 +66,10 @@ impl<J: TrainingJob> Jobs<J> {
     pub(crate) fn listed(&mut self, job: StoredJob<J>) -> Option<String> {
         let name = name(&job);
         let known = self.known_version(&name);
-        if self.lists.is_stale_in_list(&name, Version::of(job.meta()), known) {
+        if self
+            .lists
+            .is_stale_in_list(&name, Version::from_meta(job.meta()), known)
+        {
             return None;
         }
         self.put(job)
@@ -91,8 +94,8 @@ impl<J: TrainingJob> Jobs<J> {
     /// The watch says that a job is new or has changed. Returns the UID of another job of that name that it replaces.
     pub(crate) fn applied(&mut self, job: StoredJob<J>) -> Option<String> {
         let name = name(&job);
-        self.bookmark(Version::of(job.meta()));
-        if self.known_version(&name) > Some(Version::of(job.meta())) {
+        self.bookmark(Version::from_meta(job.meta()));
+        if self.known_version(&name) > Some(Version::from_meta(job.meta())) {
             return None;
         }
         self.put_next(job)
@@ -101,10 +104,10 @@ impl<J: TrainingJob> Jobs<J> {
     /// The watch says that a job is gone. Returns its UID.
     pub(crate) fn deleted(&mut self, job: &StoredJob<J>) -> String {
         let name = name(job);
-        self.bookmark(Version::of(job.meta()));
+        self.bookmark(Version::from_meta(job.meta()));
         let same = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(job));
         // Otherwise an answer brought another job of that name before the watch.
-        if same || self.known_version(&name) <= Some(Version::of(job.meta())) {
+        if same || self.known_version(&name) <= Some(Version::from_meta(job.meta())) {
             self.jobs.remove(&name);
         }
         uid(job)
@@ -118,7 +121,7 @@ impl<J: TrainingJob> Jobs<J> {
     /// The server has answered an own write with this job. One that is not cached any more has been deleted since, as only
     /// cached jobs are written to. Returns whether it is certain which is newer, the answer or what is cached.
     pub(crate) fn answered(&mut self, job: StoredJob<J>, epoch: ListEpoch) -> bool {
-        let (name, version) = (name(&job), Version::of(job.meta()));
+        let (name, version) = (name(&job), Version::from_meta(job.meta()));
         let held = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(&job));
         if held
             && self.known_version(&name) <= Some(version)
@@ -141,7 +144,7 @@ impl<J: TrainingJob> Jobs<J> {
             return Reread::Stale;
         }
         let name = name(was);
-        let at = job.as_ref().map_or(version, |job| Version::of(job.meta()));
+        let at = job.as_ref().map_or(version, |job| Version::from_meta(job.meta()));
         let mut gone = None;
         // What the watch brought meanwhile is as new.
         if self.holds(was) && self.known_version(&name) <= Some(at) {
@@ -169,7 +172,7 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// The latest version at which the job is known to be there, or to be gone.
     fn known_version(&self, name: &ObjectName) -> Option<Version> {
-        let held = self.jobs.get(name).map(|held| Version::of(held.meta()));
+        let held = self.jobs.get(name).map(|held| Version::from_meta(held.meta()));
         held.or_else(|| self.tombstones.get(name).copied())
     }
 

@@ -1,4 +1,4 @@
-//! What a run has to tell.
+//! Events of jobs that run on this machine.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -9,29 +9,29 @@ use training_job::api::JobCondition;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// A condition of a job that holds from now on.
+    /// A condition of a job has become true.
     Condition {
         /// The job's name.
         job: String,
         /// The condition.
         condition: JobCondition,
     },
-    /// A pod has changed, or is gone: for tables of all replicas. The pods that are left when all is over
-    /// come once more.
+    /// A pod was created, has changed, or was deleted: for tables of all replicas. The pods that are left at the end of
+    /// the run come once more.
     Pod {
         /// The pod.
         pod: Box<Pod>,
-        /// Whether it was deleted.
+        /// Whether it was deleted: this is its last state.
         gone: bool,
-        /// Why it cannot start on this machine, ever, if it cannot.
+        /// Why it can never start on this machine, if so.
         dead_end: Option<String>,
     },
-    /// What the node tells: a line of output, a pod's phase.
+    /// An event of the node: a line of output, a pod's phase.
     Node(NodeEvent),
 }
 
 impl RunEvent {
-    /// The event as a line for people, if it is worth one: `POD | OUTPUT`, `POD * PHASE`, `JOB * CONDITION`.
+    /// The event as a line to print, if it is worth one: `POD | OUTPUT`, `POD * PHASE`, `JOB * CONDITION`.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::Condition { job, condition } => {

@@ -38,7 +38,7 @@ pub fn main(file: &Path, jobs: Jobs) -> ExitCode {
     };
     let ended = runtime.block_on(async {
         let run = jobs.yaml(&manifest)?.start(config).await?;
-        play(run)
+        run_to_end(run)
             .await
             .map_err(|error| RunError::Node(NodeError::Machine(error)))
     });
@@ -48,7 +48,7 @@ pub fn main(file: &Path, jobs: Jobs) -> ExitCode {
     }
 }
 
-async fn play(mut run: Run) -> io::Result<u8> {
+async fn run_to_end(mut run: Run) -> io::Result<u8> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -62,7 +62,7 @@ async fn play(mut run: Run) -> io::Result<u8> {
             event = run.next() => match event {
                 Some(event) => {
                     if let Some(line) = event.line() {
-                        // Who reads no more wants the jobs all the same.
+                        // The jobs go on although nobody reads their output.
                         let _ = writeln!(io::stdout(), "{line}");
                     }
                     continue;

@@ -183,7 +183,7 @@ fn ask(jobs: &mut Jobs<ToyJob>, job: Option<StoredJob<ToyJob>>, version: u64) ->
 
 fn found(found: Reread<ToyJob>) -> String {
     match found {
-        Reread::Current(job) => format!("held: {}", Version::of(job.meta()) == Version::parse("9")),
+        Reread::Current(job) => format!("held: {}", Version::from_meta(job.meta()) == Version::parse("9")),
         Reread::Gone(uid) => format!("gone: {}", uid.as_deref().unwrap_or("nothing new")),
         Reread::Stale => "overtaken".to_owned(),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, PodStatus};
 use serde_json::json;
 
-use super::fake::Bench;
+use super::fake_api::Bench;
 use super::script;
 use crate::{NodeConfig, NodeEvent, RestartBackoff};
 
@@ -166,7 +166,7 @@ async fn names_lead_to_the_addresses_of_pods_that_do_not_exist_yet() {
 }
 
 #[tokio::test]
-async fn differences_are_told_before_the_first_line() {
+async fn differences_are_reported_before_the_first_line() {
     let mut bench = Bench::new(NodeConfig::default());
     let spec = json!({"restartPolicy": "Never", "hostNetwork": true,
         "containers": [{"name": "main", "image": "img", "command": ["sh", "-c", "echo hello"]}]});
@@ -303,7 +303,7 @@ async fn a_missing_config_map_is_waited_for() {
 }
 
 #[tokio::test]
-async fn only_pods_that_are_for_anybody_are_taken() {
+async fn only_pods_of_the_default_scheduler_without_a_gate_are_bound() {
     let bench = Bench::with(
         NodeConfig {
             register: true,

@@ -6,24 +6,24 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use super::text::Text;
+use super::references::Text;
 
 /// The suffixes under which a name of the own namespace resolves in a cluster.
 const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 
 /// The names that resolve in one namespace.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names {
+pub(super) struct HostNames {
     pub(super) namespace: String,
     pub(super) addresses: BTreeMap<String, Ipv4Addr>,
 }
 
-impl Names {
+impl HostNames {
     /// The text with every name replaced, or `None` if it has none.
     ///
     /// Only whole host names are replaced: `job-worker-1` neither in `job-worker-10` nor in `my-job-worker-1`,
     /// `job-worker-1.log` or the path `/data/job-worker-1`.
-    pub(super) fn rewrite(&self, text: &Text) -> Option<String> {
+    pub(super) fn replace_in(&self, text: &Text) -> Option<String> {
         let value = text.as_str();
         let mut out = String::new();
         let mut done = 0;
@@ -79,9 +79,9 @@ fn is_path(before: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
+    fn names() -> HostNames {
         let address = |last| Ipv4Addr::new(127, 64, 0, last);
-        Names {
+        HostNames {
             namespace: "ns".into(),
             addresses: [
                 ("job-worker-1", address(1)),
@@ -116,7 +116,7 @@ mod tests {
             ("é job é", "é 127.64.0.3 é"),
         ] {
             assert_eq!(
-                names().rewrite(&Text::plain(input)).as_deref(),
+                names().replace_in(&Text::plain(input)).as_deref(),
                 Some(expected),
                 "{input}"
             );
@@ -143,19 +143,19 @@ mod tests {
             "éjob",
             "jobé",
         ] {
-            assert_eq!(names().rewrite(&Text::plain(input)), None, "{input}");
+            assert_eq!(names().replace_in(&Text::plain(input)), None, "{input}");
         }
     }
 
     #[test]
     fn a_name_used_as_a_name_stays() {
-        assert_eq!(names().rewrite(&Text::kept("job-worker-1")), None);
+        assert_eq!(names().replace_in(&Text::kept("job-worker-1")), None);
         let mixed = Text::expand("$(ME) job-worker-1", |_| Some(Text::kept("job-worker-1")));
         assert_eq!(
-            names().rewrite(&mixed).as_deref(),
+            names().replace_in(&mixed).as_deref(),
             Some("job-worker-1 127.64.0.1")
         );
         let composed = Text::expand("$(ME)-worker-1", |_| Some(Text::kept("job")));
-        assert_eq!(names().rewrite(&composed).as_deref(), Some("127.64.0.1"));
+        assert_eq!(names().replace_in(&composed).as_deref(), Some("127.64.0.1"));
     }
 }

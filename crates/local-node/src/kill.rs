@@ -1,4 +1,4 @@
-//! Signals to process groups, and the sweep for processes that left theirs.
+//! Kills process groups, and finds processes that left theirs.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// Its value is `AGENT/POD_UID/CONTAINER/`: see [`sweep`].
 pub(super) const MARKER: &str = "TRAINING_JOB_POD";
 
-/// How often the sweep looks again, a millisecond apart, for processes that were made while it looked or take their time.
+/// How often [`sweep`] looks again, a millisecond apart, for processes that were forked meanwhile or take long to die.
 const MAX_ROUNDS: u32 = 1000;
 
-/// Sends a signal to a process group; one that is gone is fine.
+/// Sends a signal to a process group, if it still exists.
 pub(super) fn signal_group(group: u32, signal: Signal) {
     // Group 1 and below would mean other processes than ours.
     let Some(pid) = i32::try_from(group)

@@ -3,21 +3,21 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-use super::lifecycle::{ContainerRecord, Ended, State};
+use super::container::{ContainerRecord, RunState, Termination};
 
-/// What a pod has behind it that this agent did not see.
+/// What happened to a pod before this agent found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Past {
+pub(super) enum FoundPod {
     /// It has not been started.
-    None,
+    New,
     /// It was started by an agent that is gone, and its processes with it.
     Lost,
     /// It has ended.
-    Final,
+    Ended,
 }
 
-/// Judges a pod by its status.
-pub(super) fn judge(pod: &Pod) -> Past {
+/// Tells from a pod's status what happened to it.
+pub(super) fn classify(pod: &Pod) -> FoundPod {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let ran = |status: &ContainerStatus| {
         let running = |state: &k8s_openapi::api::core::v1::ContainerState| {
@@ -26,10 +26,10 @@ pub(super) fn judge(pod: &Pod) -> Past {
         status.state.as_ref().is_some_and(running) || status.last_state.as_ref().is_some_and(running)
     };
     match phase {
-        Some("Succeeded" | "Failed") => Past::Final,
-        Some("Running") => Past::Lost,
-        _ if statuses(pod).any(ran) => Past::Lost,
-        _ => Past::None,
+        Some("Succeeded" | "Failed") => FoundPod::Ended,
+        Some("Running") => FoundPod::Lost,
+        _ if statuses(pod).any(ran) => FoundPod::Lost,
+        _ => FoundPod::New,
     }
 }
 
@@ -41,8 +41,8 @@ pub(super) fn mark_lost(pod: &Pod, containers: &mut [ContainerRecord], now: Time
         let ended = known
             .and_then(|status| status.state.as_ref())
             .and_then(|state| state.terminated.as_ref());
-        record.state = State::Ended(match ended {
-            Some(ended) => Ended {
+        record.state = RunState::Terminated(match ended {
+            Some(ended) => Termination {
                 exit_code: ended.exit_code,
                 signal: ended.signal,
                 reason: ended.reason.clone().unwrap_or_default(),
@@ -54,7 +54,7 @@ pub(super) fn mark_lost(pod: &Pod, containers: &mut [ContainerRecord], now: Time
                     .as_deref()
                     .and_then(|id| id.strip_prefix("local://")?.parse().ok()),
             },
-            None => Ended {
+            None => Termination {
                 exit_code: 137,
                 signal: None,
                 reason: "ContainerStatusUnknown".to_owned(),
@@ -82,7 +82,7 @@ fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::containers;
+    use crate::container::containers;
     use serde_json::{Value, json};
 
     fn pod(status: Value) -> Pod {
@@ -94,30 +94,30 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_judged_by_what_it_has_behind_it() {
+    fn a_pod_that_has_run_before_is_lost_or_has_ended() {
         let waiting = json!([{"name": "a", "ready": false, "restartCount": 0, "image": "", "imageID": "",
             "state": {"waiting": {"reason": "x"}}}]);
         let ran = json!([{"name": "a", "ready": false, "restartCount": 0, "image": "", "imageID": "",
             "state": {"running": {}}}]);
         for (status, expected) in [
-            (json!({}), Past::None),
-            (json!({"phase": "Pending"}), Past::None),
+            (json!({}), FoundPod::New),
+            (json!({"phase": "Pending"}), FoundPod::New),
             (
                 json!({"phase": "Pending", "containerStatuses": waiting}),
-                Past::None,
+                FoundPod::New,
             ),
             (
                 json!({"phase": "Pending", "initContainerStatuses": ran}),
-                Past::Lost,
+                FoundPod::Lost,
             ),
-            (json!({"phase": "Running"}), Past::Lost),
+            (json!({"phase": "Running"}), FoundPod::Lost),
             (
                 json!({"phase": "Succeeded", "containerStatuses": ran}),
-                Past::Final,
+                FoundPod::Ended,
             ),
-            (json!({"phase": "Failed"}), Past::Final),
+            (json!({"phase": "Failed"}), FoundPod::Ended),
         ] {
-            assert_eq!(judge(&pod(status.clone())), expected, "{status}");
+            assert_eq!(classify(&pod(status.clone())), expected, "{status}");
         }
     }
 
@@ -133,7 +133,9 @@ mod tests {
         let ends: Vec<_> = records
             .iter()
             .map(|record| match &record.state {
-                State::Ended(ended) => (record.restarts, ended.exit_code, ended.reason.as_str(), ended.pid),
+                RunState::Terminated(ended) => {
+                    (record.restarts, ended.exit_code, ended.reason.as_str(), ended.pid)
+                }
                 other => panic!("{other:?}"),
             })
             .collect();

@@ -14,17 +14,17 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::api::{ApiError, PodApi, PodRef};
-use crate::sources::Store;
+use crate::env_values::ConfigRef;
 use crate::{LogLine, Node, NodeConfig, NodeEvent};
 use kube_follow::Event;
 
-type Answer<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
+type ApiFuture<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
 
 #[derive(Default)]
 struct Objects {
     pods: BTreeMap<String, Pod>,
     services: Vec<String>,
-    stores: BTreeMap<Store, BTreeMap<String, String>>,
+    config_refs: BTreeMap<ConfigRef, BTreeMap<String, String>>,
     /// All phases that were reported, by pod name.
     phases: BTreeMap<String, Vec<String>>,
     nodes: Vec<NodeObject>,
@@ -38,7 +38,7 @@ pub(super) struct Fake {
     pub(super) failures: AtomicU32,
 }
 
-/// A node on a fake API, and all that it has told.
+/// A node on a fake API, and its events.
 pub(super) struct Bench {
     pub(super) api: Arc<Fake>,
     pub(super) node: Option<Node>,
@@ -61,8 +61,8 @@ impl Bench {
         });
         before(&api);
         api.list();
-        let (told, events) = mpsc::channel(1000);
-        let node = Node::start_on(Arc::clone(&api) as Arc<dyn PodApi>, received, config, told).unwrap();
+        let (send, events) = mpsc::channel(1000);
+        let node = Node::start_on(Arc::clone(&api) as Arc<dyn PodApi>, received, config, send).unwrap();
         Self {
             api,
             node: Some(node),
@@ -111,8 +111,8 @@ impl Fake {
         self.objects
             .lock()
             .unwrap()
-            .stores
-            .insert(Store::ConfigMap(name.to_owned()), entries);
+            .config_refs
+            .insert(ConfigRef::ConfigMap(name.to_owned()), entries);
     }
 
     /// Puts a pod in: `spec` without further ceremony, `extra` merged over the whole object.
@@ -226,7 +226,7 @@ impl Fake {
 }
 
 impl PodApi for Fake {
-    fn bind<'a>(&'a self, at: &'a PodRef, node: &'a str) -> Answer<'a, ()> {
+    fn bind<'a>(&'a self, at: &'a PodRef, node: &'a str) -> ApiFuture<'a, ()> {
         async move {
             let mut pod = self.write(at)?;
             pod.spec.as_mut().unwrap().node_name = Some(node.to_owned());
@@ -236,7 +236,7 @@ impl PodApi for Fake {
         .boxed()
     }
 
-    fn report<'a>(&'a self, at: &'a PodRef, status: &'a PodStatus) -> Answer<'a, ()> {
+    fn report<'a>(&'a self, at: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()> {
         async move {
             let mut pod = self.write(at)?;
             {
@@ -254,7 +254,7 @@ impl PodApi for Fake {
         .boxed()
     }
 
-    fn delete<'a>(&'a self, at: &'a PodRef) -> Answer<'a, ()> {
+    fn delete<'a>(&'a self, at: &'a PodRef) -> ApiFuture<'a, ()> {
         async move {
             let pod = self.write(at)?;
             self.objects.lock().unwrap().pods.remove(&at.name);
@@ -265,15 +265,19 @@ impl PodApi for Fake {
         .boxed()
     }
 
-    fn services<'a>(&'a self, _: &'a str) -> Answer<'a, Vec<String>> {
+    fn services<'a>(&'a self, _: &'a str) -> ApiFuture<'a, Vec<String>> {
         async move { Ok(self.objects.lock().unwrap().services.clone()) }.boxed()
     }
 
-    fn contents<'a>(&'a self, _: &'a str, store: &'a Store) -> Answer<'a, Option<BTreeMap<String, String>>> {
-        async move { Ok(self.objects.lock().unwrap().stores.get(store).cloned()) }.boxed()
+    fn contents<'a>(
+        &'a self,
+        _: &'a str,
+        store: &'a ConfigRef,
+    ) -> ApiFuture<'a, Option<BTreeMap<String, String>>> {
+        async move { Ok(self.objects.lock().unwrap().config_refs.get(store).cloned()) }.boxed()
     }
 
-    fn register<'a>(&'a self, node: &'a NodeObject) -> Answer<'a, ()> {
+    fn register<'a>(&'a self, node: &'a NodeObject) -> ApiFuture<'a, ()> {
         async move {
             self.objects.lock().unwrap().nodes.push(node.clone());
             self.changed.send_replace(());
@@ -282,7 +286,7 @@ impl PodApi for Fake {
         .boxed()
     }
 
-    fn unregister<'a>(&'a self, node: &'a str) -> Answer<'a, ()> {
+    fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()> {
         async move {
             let others = |other: &NodeObject| other.name_any() != node;
             self.objects.lock().unwrap().nodes.retain(others);

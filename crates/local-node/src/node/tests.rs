@@ -1,8 +1,8 @@
 //! The agent with real processes on a fake API.
 
-mod ends;
-mod fake;
-mod life;
+mod fake_api;
+mod running;
+mod stopping;
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! From watch events to the tasks of pods.
+//! Hands watch events to the tasks of pods, and starts these tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 use super::agent::Agent;
 use super::api::{ApiError, PodRef};
 use super::config::Bind;
+use super::kill::sweep_pod;
 use super::pod_task::{Command, PodTask};
 use super::report::retries;
-use super::stop::sweep_pod;
 use kube_follow::Event;
 
-/// The scheduler whose pods the agent binds: the others' are not for everybody.
+/// The scheduler whose pods the agent binds: pods of another scheduler are left to it.
 pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
-/// What orderly ends may take beyond their grace.
+/// How long pods may take to end beyond their grace period at shutdown.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
 
 /// Events of the watch.
 pub(super) type Events = mpsc::UnboundedReceiver<Event<Pod>>;
 
-/// All pods that the agent knows.
-pub(super) struct Dispatch {
+/// All pods that the watch has shown, and their tasks.
+pub(super) struct Dispatcher {
     agent: Arc<Agent>,
-    pods: BTreeMap<(String, String), Known>,
-    /// The pods that the list under way has named.
+    pods: BTreeMap<(String, String), KnownPod>,
+    /// The pods of the list under way.
     listing: Vec<Pod>,
-    /// Whether a list has been complete: what was this node's before is what another agent left.
+    /// Whether a list has been complete. Pods that are bound to this node in the first list were left by another agent.
     listed: bool,
     tasks: JoinSet<()>,
     /// Which pod each task is for.
@@ -39,12 +39,13 @@ pub(super) struct Dispatch {
     binds: JoinSet<()>,
 }
 
-struct Known {
+/// A pod that the watch has shown.
+struct KnownPod {
     pod: Pod,
     uid: String,
-    /// Whether this agent has asked for it.
-    wanted: bool,
-    /// Set once it is this node's.
+    /// Whether this agent has asked to bind it to this node.
+    bind_requested: bool,
+    /// Set once it is bound to this node.
     task: Option<Task>,
 }
 
@@ -55,18 +56,19 @@ struct Task {
 }
 
 impl Task {
-    /// A task that has ended needs no telling.
-    fn tell(&self, command: Command) {
+    /// Sends a command. A task that has ended needs none.
+    fn send(&self, command: Command) {
         let _ = self.commands.send(command);
     }
 
-    fn give_up(self) -> oneshot::Receiver<()> {
-        self.tell(Command::Gone);
+    /// Tells the task that its pod is gone; the result ends when the pod's processes have.
+    fn stop(self) -> oneshot::Receiver<()> {
+        self.send(Command::Gone);
         self.ended
     }
 }
 
-impl Dispatch {
+impl Dispatcher {
     pub(super) fn new(agent: Arc<Agent>) -> Self {
         Self {
             agent,
@@ -79,7 +81,7 @@ impl Dispatch {
         }
     }
 
-    /// Runs until asked to stop; then ends the pods within the given grace.
+    /// Runs until asked to stop; then ends the pods within the given grace period.
     pub(super) async fn run(mut self, mut watch: Events, mut stop: oneshot::Receiver<Duration>) {
         let grace = loop {
             tokio::select! {
@@ -88,16 +90,16 @@ impl Dispatch {
                     Err(_) => return,
                 },
                 event = watch.recv() => match event {
-                    Some(event) => self.take(event),
+                    Some(event) => self.handle(event),
                     // A watch has no end of its own.
                     None => break stop.await.unwrap_or_default(),
                 },
-                Some(ended) = self.tasks.join_next_with_id() => self.task_ended(ended),
+                Some(ended) = self.tasks.join_next_with_id() => self.on_task_ended(ended),
                 Some(_) = self.binds.join_next() => {}
             }
         };
         for task in self.pods.values().filter_map(|known| known.task.as_ref()) {
-            task.tell(Command::Shutdown(grace));
+            task.send(Command::Shutdown(grace));
         }
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(grace + SHUTDOWN_SLACK, all).await.is_err() {
@@ -105,63 +107,63 @@ impl Dispatch {
         }
     }
 
-    fn take(&mut self, event: Event<Pod>) {
+    fn handle(&mut self, event: Event<Pod>) {
         match event {
-            Event::Applied(pod) => self.apply(pod),
-            Event::Deleted(pod) => self.forget(&PodRef::of(&pod)),
+            Event::Applied(pod) => self.on_applied(pod),
+            Event::Deleted(pod) => self.on_removed(&PodRef::from_pod(&pod)),
             Event::ListStarted => self.listing.clear(),
             Event::Listed(pod) => self.listing.push(pod),
-            Event::ListDone => self.list_ends(),
+            Event::ListDone => self.on_list_done(),
             Event::ListPage(_) | Event::Bookmark(_) | Event::Failed => {}
         }
     }
 
-    fn list_ends(&mut self) {
+    fn on_list_done(&mut self) {
         let listing = std::mem::take(&mut self.listing);
         // Deletions that happened while nobody watched have no events.
         let there: BTreeSet<_> = listing.iter().filter_map(ResourceExt::uid).collect();
         let vanished = self.pods.values().filter(|known| !there.contains(&known.uid));
-        let vanished: Vec<PodRef> = vanished.map(|known| PodRef::of(&known.pod)).collect();
+        let vanished: Vec<PodRef> = vanished.map(|known| PodRef::from_pod(&known.pod)).collect();
         for pod in vanished {
-            self.forget(&pod);
+            self.on_removed(&pod);
         }
         // Before the first pod asks where the others are.
         for pod in listing.iter().filter(|pod| self.is_mine(pod)) {
             self.agent.address(pod);
         }
         for pod in listing {
-            self.apply(pod);
+            self.on_applied(pod);
         }
         self.listed = true;
     }
 
-    fn apply(&mut self, pod: Pod) {
-        let at = PodRef::of(&pod);
+    fn on_applied(&mut self, pod: Pod) {
+        let at = PodRef::from_pod(&pod);
         let key = (at.namespace.clone(), at.name.clone());
-        self.agent.note(&pod, true);
+        self.agent.track(&pod, true);
         let mut before = None;
-        let (mut wanted, mut task) = (false, None);
+        let (mut bind_requested, mut task) = (false, None);
         match self.pods.remove(&key) {
-            Some(known) if known.uid == at.uid => (wanted, task) = (known.wanted, known.task),
+            Some(known) if known.uid == at.uid => (bind_requested, task) = (known.bind_requested, known.task),
             // Another pod of the name: it waits for the end of the one before, which had the same address and ports.
-            Some(known) => before = known.task.map(Task::give_up),
+            Some(known) => before = known.task.map(Task::stop),
             None => {}
         }
         match &task {
-            Some(task) => task.tell(Command::Changed(Box::new(pod.clone()))),
+            Some(task) => task.send(Command::Changed(Box::new(pod.clone()))),
             None if self.is_mine(&pod) => task = Some(self.spawn(pod.clone(), before)),
-            None if !wanted && to_be_bound(&pod, self.agent.config.bind) => {
-                wanted = true;
+            None if !bind_requested && needs_binding(&pod, self.agent.config.bind) => {
+                bind_requested = true;
                 self.binds.spawn(bind(Arc::clone(&self.agent), at.clone()));
             }
             None => {}
         }
         self.pods.insert(
             key,
-            Known {
+            KnownPod {
                 pod,
                 uid: at.uid,
-                wanted,
+                bind_requested,
                 task,
             },
         );
@@ -175,7 +177,7 @@ impl Dispatch {
         let (commands, received) = mpsc::unbounded_channel();
         let (end, ended) = oneshot::channel::<()>();
         let agent = Arc::clone(&self.agent);
-        let owner = PodRef::of(&pod);
+        let owner = PodRef::from_pod(&pod);
         let left = (!self.listed).then(|| owner.uid.clone());
         let handle = self.tasks.spawn(async move {
             // Dropped when the task ends, however it does: that is the signal.
@@ -193,21 +195,21 @@ impl Dispatch {
         Task { commands, ended }
     }
 
-    fn forget(&mut self, at: &PodRef) {
+    fn on_removed(&mut self, at: &PodRef) {
         let key = (at.namespace.clone(), at.name.clone());
         // A deletion of an earlier pod of that name says nothing of this one.
         if self.pods.get(&key).is_none_or(|known| known.uid != at.uid) {
             return;
         }
         if let Some(known) = self.pods.remove(&key) {
-            self.agent.note(&known.pod, false);
+            self.agent.track(&known.pod, false);
             if let Some(task) = known.task {
-                task.tell(Command::Gone);
+                task.send(Command::Gone);
             }
         }
     }
 
-    fn task_ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+    fn on_task_ended(&mut self, ended: Result<(Id, ()), JoinError>) {
         let id = match &ended {
             Ok((id, ())) => *id,
             Err(error) => error.id(),
@@ -239,8 +241,8 @@ fn node_of(pod: &Pod) -> Option<&str> {
         .filter(|node| !node.is_empty())
 }
 
-/// Whether the pod waits for somebody like this agent to take it.
-fn to_be_bound(pod: &Pod, bind: Bind) -> bool {
+/// Whether this agent should bind the pod to its node.
+fn needs_binding(pod: &Pod, bind: Bind) -> bool {
     let Some(spec) = &pod.spec else { return false };
     let scheduler = spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
     let ours = match bind {

@@ -10,7 +10,7 @@ use crate::resources::Machine;
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 64, 0, 2);
 
 fn config() -> NodeConfig {
-    let hook: crate::EnvAdjust = |pod, env| {
+    let hook: crate::AdjustEnv = |pod, env| {
         env.set("NODE_HOST", pod.address.to_string(), "its own address");
         if env.get("MODE") == Some("1") {
             env.set("MODE", "0", "binds its own address");
@@ -20,18 +20,18 @@ fn config() -> NodeConfig {
         workdir: PathBuf::from("/tmp"),
         path: vec!["/opt/x".into()],
         venv: Some("/opt/venv".into()),
-        adjust: BTreeMap::from([("toy".to_owned(), hook)]),
+        adjust_env: BTreeMap::from([("toy".to_owned(), hook)]),
         ..NodeConfig::default()
     }
 }
 
-fn prepared(operator: &str, container: Value) -> Result<(Launch, Vec<String>), Unprepared> {
+fn prepared(operator: &str, container: Value) -> Result<(Launch, Vec<String>), PrepareError> {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "job-worker-0", "namespace": "ns", "uid": "u", "labels": {OPERATOR_NAME_LABEL: operator}},
         "spec": {"containers": [container], "hostNetwork": true, "securityContext": {}},
     }))
     .unwrap();
-    let sources = Sources {
+    let sources = ValueSources {
         pod: &pod,
         address: ADDRESS,
         node: "node",
@@ -41,14 +41,14 @@ fn prepared(operator: &str, container: Value) -> Result<(Launch, Vec<String>), U
         },
         contents: BTreeMap::new(),
     };
-    let names = Names {
+    let names = HostNames {
         namespace: "ns".into(),
         addresses: BTreeMap::from([
             ("job-worker-0".to_owned(), ADDRESS),
             ("job-server-0".to_owned(), Ipv4Addr::new(127, 64, 0, 3)),
         ]),
     };
-    let surroundings = Surroundings {
+    let host_variables = HostVariables {
         path: "/usr/bin".into(),
         others: vec![("HOME", "/home/me".into())],
     };
@@ -58,7 +58,7 @@ fn prepared(operator: &str, container: Value) -> Result<(Launch, Vec<String>), U
         &sources,
         &names,
         &config(),
-        &surroundings,
+        &host_variables,
         "agent/u/c/",
     )
     .map(|done| {
@@ -176,6 +176,6 @@ fn a_working_directory_is_joined_where_it_exists() {
 #[test]
 fn a_container_without_a_command_cannot_run() {
     let error = prepared("", json!({"name": "c", "image": "img:1", "args": ["x"]})).unwrap_err();
-    assert!(matches!(error, Unprepared::NoCommand { .. }));
+    assert!(matches!(error, PrepareError::NoCommand { .. }));
     assert!(error.to_string().contains("img:1"), "{error}");
 }

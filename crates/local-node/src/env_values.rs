@@ -6,29 +6,29 @@ use std::net::Ipv4Addr;
 use k8s_openapi::api::core::v1::{Container, EnvVarSource, Pod};
 
 use super::environment::Environment;
+use super::references::Text;
 use super::resources::{self, Machine};
-use super::text::Text;
 
 /// The address of the node as its pods see it.
 pub(super) const HOST_IP: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// A ConfigMap or Secret that a container's variables refer to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Store {
+pub(super) enum ConfigRef {
     ConfigMap(String),
     Secret(String),
 }
 
 /// The contents of the ConfigMaps and Secrets that exist.
-pub(super) type Contents = BTreeMap<Store, BTreeMap<String, String>>;
+pub(super) type ConfigData = BTreeMap<ConfigRef, BTreeMap<String, String>>;
 
-/// All that values can come from beside the container itself.
-pub(super) struct Sources<'a> {
+/// Where values can come from, beside the container itself.
+pub(super) struct ValueSources<'a> {
     pub(super) pod: &'a Pod,
     pub(super) address: Ipv4Addr,
     pub(super) node: &'a str,
     pub(super) machine: Machine,
-    pub(super) contents: Contents,
+    pub(super) contents: ConfigData,
 }
 
 /// Why a container cannot be configured yet: the message of its `CreateContainerConfigError`.
@@ -37,16 +37,16 @@ pub(super) struct Sources<'a> {
 pub(super) struct ConfigError(String);
 
 /// The ConfigMaps and Secrets that the container's variables refer to.
-pub(super) fn stores(container: &Container) -> BTreeSet<Store> {
+pub(super) fn config_refs(container: &Container) -> BTreeSet<ConfigRef> {
     let whole = container.env_from.iter().flatten().flat_map(|from| {
         let config_map = from
             .config_map_ref
             .as_ref()
-            .map(|source| Store::ConfigMap(source.name.clone()));
+            .map(|source| ConfigRef::ConfigMap(source.name.clone()));
         let secret = from
             .secret_ref
             .as_ref()
-            .map(|source| Store::Secret(source.name.clone()));
+            .map(|source| ConfigRef::Secret(source.name.clone()));
         [config_map, secret]
     });
     let single = container
@@ -58,11 +58,11 @@ pub(super) fn stores(container: &Container) -> BTreeSet<Store> {
             let config_map = from
                 .config_map_key_ref
                 .as_ref()
-                .map(|source| Store::ConfigMap(source.name.clone()));
+                .map(|source| ConfigRef::ConfigMap(source.name.clone()));
             let secret = from
                 .secret_key_ref
                 .as_ref()
-                .map(|source| Store::Secret(source.name.clone()));
+                .map(|source| ConfigRef::Secret(source.name.clone()));
             [config_map, secret]
         });
     whole.chain(single).flatten().collect()
@@ -72,17 +72,20 @@ pub(super) fn stores(container: &Container) -> BTreeSet<Store> {
 ///
 /// # Errors
 /// A ConfigMap, Secret or key is missing and not optional, or a field reference is not one that pods may use.
-pub(super) fn environment(container: &Container, sources: &Sources<'_>) -> Result<Environment, ConfigError> {
+pub(super) fn declared_environment(
+    container: &Container,
+    sources: &ValueSources<'_>,
+) -> Result<Environment, ConfigError> {
     let mut env = Environment::default();
     for from in container.env_from.iter().flatten() {
         let config_map = from
             .config_map_ref
             .as_ref()
-            .map(|r| (Store::ConfigMap(r.name.clone()), r.optional.unwrap_or(false)));
+            .map(|r| (ConfigRef::ConfigMap(r.name.clone()), r.optional.unwrap_or(false)));
         let secret = from
             .secret_ref
             .as_ref()
-            .map(|r| (Store::Secret(r.name.clone()), r.optional.unwrap_or(false)));
+            .map(|r| (ConfigRef::Secret(r.name.clone()), r.optional.unwrap_or(false)));
         for (store, optional) in [config_map, secret].into_iter().flatten() {
             let Some(entries) = sources.contents.get(&store) else {
                 if optional {
@@ -92,7 +95,7 @@ pub(super) fn environment(container: &Container, sources: &Sources<'_>) -> Resul
             };
             for (key, value) in entries {
                 let name = format!("{}{key}", from.prefix.as_deref().unwrap_or_default());
-                env.declare(&name, Text::plain(value), matches!(store, Store::Secret(_)));
+                env.declare(&name, Text::plain(value), matches!(store, ConfigRef::Secret(_)));
             }
         }
     }
@@ -105,7 +108,7 @@ pub(super) fn environment(container: &Container, sources: &Sources<'_>) -> Resul
             _ => Some((Text::default(), false)),
         };
         let Some((value, secret)) = value else { continue };
-        // The host's name is asked for by this variable: it is a name even where it equals the pod's.
+        // A host name must stay a name, even where it equals the pod's.
         let value = if var.name == "HOSTNAME" {
             Text::kept(value.as_str())
         } else {
@@ -120,7 +123,7 @@ pub(super) fn environment(container: &Container, sources: &Sources<'_>) -> Resul
 fn value_from(
     container: &Container,
     from: &EnvVarSource,
-    sources: &Sources<'_>,
+    sources: &ValueSources<'_>,
 ) -> Result<Option<(Text, bool)>, ConfigError> {
     if let Some(field) = &from.field_ref {
         let value = field_value(&field.field_path, sources)?;
@@ -134,20 +137,26 @@ fn value_from(
     let config_map = from.config_map_key_ref.as_ref();
     let config_map = config_map.map(|r| {
         (
-            Store::ConfigMap(r.name.clone()),
+            ConfigRef::ConfigMap(r.name.clone()),
             &r.key,
             r.optional.unwrap_or(false),
         )
     });
     let secret = from.secret_key_ref.as_ref();
-    let secret = secret.map(|r| (Store::Secret(r.name.clone()), &r.key, r.optional.unwrap_or(false)));
+    let secret = secret.map(|r| {
+        (
+            ConfigRef::Secret(r.name.clone()),
+            &r.key,
+            r.optional.unwrap_or(false),
+        )
+    });
     let Some((store, key, optional)) = config_map.or(secret) else {
         return Err(ConfigError(
             "a variable has a valueFrom that is empty or not supported here".to_owned(),
         ));
     };
     match sources.contents.get(&store).map(|entries| entries.get(key)) {
-        Some(Some(value)) => Ok(Some((Text::plain(value), matches!(store, Store::Secret(_))))),
+        Some(Some(value)) => Ok(Some((Text::plain(value), matches!(store, ConfigRef::Secret(_))))),
         _ if optional => Ok(None),
         None => Err(missing(&store)),
         Some(None) => Err(ConfigError(format!(
@@ -157,7 +166,7 @@ fn value_from(
     }
 }
 
-fn field_value(path: &str, sources: &Sources<'_>) -> Result<String, ConfigError> {
+fn field_value(path: &str, sources: &ValueSources<'_>) -> Result<String, ConfigError> {
     let Pod { metadata, spec, .. } = sources.pod;
     let keyed = |prefix: &str| path.strip_prefix(prefix)?.strip_prefix("['")?.strip_suffix("']");
     if let Some(key) = keyed("metadata.labels") {
@@ -189,14 +198,14 @@ fn field_value(path: &str, sources: &Sources<'_>) -> Result<String, ConfigError>
     })
 }
 
-fn missing(store: &Store) -> ConfigError {
+fn missing(store: &ConfigRef) -> ConfigError {
     ConfigError(format!("{} not found", describe(store)))
 }
 
-fn describe(store: &Store) -> String {
+fn describe(store: &ConfigRef) -> String {
     match store {
-        Store::ConfigMap(name) => format!("configmap {name:?}"),
-        Store::Secret(name) => format!("secret {name:?}"),
+        ConfigRef::ConfigMap(name) => format!("configmap {name:?}"),
+        ConfigRef::Secret(name) => format!("secret {name:?}"),
     }
 }
 
@@ -218,7 +227,7 @@ mod tests {
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
                 .collect()
         };
-        let sources = Sources {
+        let sources = ValueSources {
             pod: &pod,
             address: Ipv4Addr::new(127, 64, 0, 2),
             node: "laptop",
@@ -228,15 +237,15 @@ mod tests {
             },
             contents: [
                 (
-                    Store::ConfigMap("cm".into()),
+                    ConfigRef::ConfigMap("cm".into()),
                     map(&[("A", "from cm"), ("B", "b")]),
                 ),
-                (Store::Secret("sec".into()), map(&[("token", "s3")])),
+                (ConfigRef::Secret("sec".into()), map(&[("token", "s3")])),
             ]
             .into(),
         };
         let container = serde_json::from_value(container).unwrap();
-        environment(&container, &sources)
+        declared_environment(&container, &sources)
             .map(|env| {
                 env.iter()
                     .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -338,7 +347,7 @@ mod tests {
             "env": [{"name": "P_A", "value": "own"}, {"name": "C", "value": "$(P_B)$(token)"}],
         });
         let typed: Container = serde_json::from_value(container.clone()).unwrap();
-        assert_eq!(stores(&typed).len(), 3);
+        assert_eq!(config_refs(&typed).len(), 3);
         assert_eq!(
             build(container),
             pairs(&[("P_A", "own"), ("P_B", "b"), ("token", "s3"), ("C", "bs3")])

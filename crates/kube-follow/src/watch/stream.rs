@@ -1,7 +1,7 @@
-//! The lines of a watch.
+//! The events of one watch, read line by line.
 //!
-//! Not kube's `Api::watch`: it takes every line for one value, so that an object which is none of its kind can be read
-//! but by way of a tree of all of it. Here an object is a text, which a kind reads as it likes.
+//! Not kube's `Api::watch`: it decodes each line as one value, and an object that does not have the expected shape
+//! only by way of a tree of all of it. Here an object is a text, which the caller decodes as it likes.
 
 use std::error::Error;
 use std::io;
@@ -17,31 +17,32 @@ use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-/// How the text of one object is read.
+/// Decodes one object from its JSON text. It need not decode all of it, but must keep
+/// `metadata.resourceVersion`: without it the watch cannot be continued after the object.
 pub type Parse<K> = fn(&str) -> serde_json::Result<K>;
 
-/// What a line says.
-pub(super) enum Line<K> {
-    /// An object is new or has changed.
+/// One event as the server sends it.
+pub(super) enum WatchEvent<K> {
+    /// An object was created or has changed.
     Applied(K),
-    /// An object is gone.
+    /// An object was deleted.
     Deleted(K),
-    /// Nothing more is to come up to this version.
+    /// All changes up to this version have been sent.
     Bookmark(String),
     /// The watch cannot go on.
     Error(Box<Status>),
 }
 
-/// The lines of a watch from this version on, until it ends.
+/// Starts a watch from `version` on. The stream ends with the watch.
 ///
 /// # Errors
-/// What the server answers instead.
-pub(super) async fn lines<K: Resource<DynamicType = ()> + Clone>(
+/// The server does not answer with events.
+pub(super) async fn open<K: Resource<DynamicType = ()> + Clone>(
     api: &Api<K>,
     parse: Parse<K>,
     params: &WatchParams,
     version: &str,
-) -> kube::Result<impl Stream<Item = kube::Result<Line<K>>> + use<K>> {
+) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<K>>> + use<K>> {
     let request = Request::new(api.resource_url()).watch(params, version);
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     request.extensions_mut().insert("watch");
@@ -56,25 +57,30 @@ pub(super) async fn lines<K: Resource<DynamicType = ()> + Clone>(
     Ok(lines.filter_map(ready))
 }
 
-/// What is heard of a watch next. A line that was cut is as good as none if it was the last one: the next watch tells
-/// it again. If it was not, what it said is lost.
-fn parse_line<K>(parse: Parse<K>, cut: &mut bool, line: io::Result<String>) -> Option<kube::Result<Line<K>>> {
+/// The event of a line, if it has one. A line that was cut off is skipped if it is the last one: the next watch sends
+/// the event again. If more lines follow, the event is lost.
+fn parse_line<K>(
+    parse: Parse<K>,
+    cut: &mut bool,
+    line: io::Result<String>,
+) -> Option<kube::Result<WatchEvent<K>>> {
     match line {
         Ok(_) if *cut => {
             let error = serde_json::Error::custom("there are more lines after one that was cut");
             Some(Err(kube::Error::SerdeError(error)))
         }
         Ok(line) => {
-            let said = read(parse, &line).transpose();
-            *cut = said.is_none() && !line.is_empty();
-            said
+            let event = parse_event(parse, &line).transpose();
+            *cut = event.is_none() && !line.is_empty();
+            event
         }
         Err(error) if is_end(&error) => None,
         Err(error) => Some(Err(kube::Error::ReadEvents(error))),
     }
 }
 
-/// Whether the connection was closed where a server that stops closes it, as kube has it.
+/// Whether the connection was closed as a server closes it that stops, in the middle of a chunk. kube decides it the
+/// same way.
 fn is_end(error: &io::Error) -> bool {
     let first = error.get_ref().map(|cause| cause as &(dyn Error + 'static));
     // An error may name itself as its cause.
@@ -86,66 +92,66 @@ fn is_end(error: &io::Error) -> bool {
     })
 }
 
-/// What a line says; nothing if the watch was cut within it.
+/// Parses a line; `None` if the line was cut off.
 ///
 /// # Errors
-/// It is no event, or its object none of the kind.
-fn read<K>(parse: Parse<K>, line: &str) -> kube::Result<Option<Line<K>>> {
-    if let Some((word, object)) = parts(line)
-        && let Ok(Some(line)) = event(parse, word, object)
+/// It is no event, or its object cannot be decoded.
+fn parse_event<K>(parse: Parse<K>, line: &str) -> kube::Result<Option<WatchEvent<K>>> {
+    if let Some((type_, object)) = split(line)
+        && let Ok(Some(event)) = decode(parse, type_, object)
     {
-        return Ok(Some(line));
+        return Ok(Some(event));
     }
     // Members have no order, and there may be more of them.
-    let raw: Raw<'_> = match serde_json::from_str(line) {
+    let raw: RawEvent<'_> = match serde_json::from_str(line) {
         Ok(raw) => raw,
         Err(error) if error.is_eof() => return Ok(None),
-        Err(error) => return Err(refusal(line).unwrap_or(kube::Error::SerdeError(error))),
+        Err(error) => return Err(parse_status(line).unwrap_or(kube::Error::SerdeError(error))),
     };
-    let line = event(parse, &raw.word, raw.object.get()).map_err(kube::Error::SerdeError)?;
-    line.map(Some).ok_or_else(|| {
-        let error = format!("a watch tells of no {:?}", raw.word);
+    let event = decode(parse, &raw.type_, raw.object.get()).map_err(kube::Error::SerdeError)?;
+    event.map(Some).ok_or_else(|| {
+        let error = format!("unknown type of watch event: {:?}", raw.type_);
         kube::Error::SerdeError(serde_json::Error::custom(error))
     })
 }
 
-/// An event of which the object is yet to be read.
+/// An event whose object is not decoded yet.
 #[derive(Deserialize)]
-struct Raw<'a> {
+struct RawEvent<'a> {
     #[serde(rename = "type")]
-    word: String,
+    type_: String,
     #[serde(borrow)]
     object: &'a RawValue,
 }
 
-/// What a server says that answers with a Status instead of events.
-fn refusal(line: &str) -> Option<kube::Error> {
+/// The error of a server that answers with a Status instead of events.
+fn parse_status(line: &str) -> Option<kube::Error> {
     #[derive(Deserialize)]
-    struct Kind {
+    struct TypeMeta {
         kind: String,
     }
-    let named: Kind = serde_json::from_str(line).ok()?;
+    let named: TypeMeta = serde_json::from_str(line).ok()?;
     let status = (named.kind == "Status").then(|| serde_json::from_str(line).ok())??;
     Some(kube::Error::Api(status))
 }
 
-/// The type and the object of a line as servers write it.
-fn parts(line: &str) -> Option<(&str, &str)> {
-    let (word, object) = line.strip_prefix(r#"{"type":""#)?.split_once(r#"","object":"#)?;
-    Some((word, object.strip_suffix('}')?))
+/// The type and the object of a line as servers write it: the common case, without a pass over the object.
+fn split(line: &str) -> Option<(&str, &str)> {
+    let (type_, object) = line.strip_prefix(r#"{"type":""#)?.split_once(r#"","object":"#)?;
+    Some((type_, object.strip_suffix('}')?))
 }
 
-/// What an event of this type about this object says; nothing if there are no such events.
-fn event<K>(parse: Parse<K>, word: &str, object: &str) -> serde_json::Result<Option<Line<K>>> {
-    Ok(Some(match word {
-        "ADDED" | "MODIFIED" => Line::Applied(parse(object)?),
-        "DELETED" => Line::Deleted(parse(object)?),
-        "BOOKMARK" => Line::Bookmark(
+/// Decodes an event; `None` if its type is unknown.
+fn decode<K>(parse: Parse<K>, type_: &str, object: &str) -> serde_json::Result<Option<WatchEvent<K>>> {
+    Ok(Some(match type_ {
+        "ADDED" | "MODIFIED" => WatchEvent::Applied(parse(object)?),
+        "DELETED" => WatchEvent::Deleted(parse(object)?),
+        "BOOKMARK" => WatchEvent::Bookmark(
             serde_json::from_str::<Bookmark>(object)?
                 .metadata
                 .resource_version,
         ),
-        "ERROR" => Line::Error(serde_json::from_str(object)?),
+        "ERROR" => WatchEvent::Error(serde_json::from_str(object)?),
         _ => return Ok(None),
     }))
 }
@@ -156,22 +162,22 @@ mod tests {
 
     use super::*;
 
-    fn said(line: &str) -> String {
-        let heard = parse_line(parse, &mut false, Ok(line.to_owned()));
-        heard.map_or_else(|| "nothing".to_owned(), in_words)
+    fn parsed(line: &str) -> String {
+        let event = parse_line(parse, &mut false, Ok(line.to_owned()));
+        event.map_or_else(|| "nothing".to_owned(), in_words)
     }
 
     fn parse(text: &str) -> serde_json::Result<ConfigMap> {
         serde_json::from_str(text)
     }
 
-    fn in_words(line: kube::Result<Line<ConfigMap>>) -> String {
+    fn in_words(line: kube::Result<WatchEvent<ConfigMap>>) -> String {
         let name = |object: ConfigMap| object.metadata.name.unwrap_or_default();
         match line {
-            Ok(Line::Applied(object)) => format!("applied {}", name(object)),
-            Ok(Line::Deleted(object)) => format!("deleted {}", name(object)),
-            Ok(Line::Bookmark(version)) => format!("up to {version}"),
-            Ok(Line::Error(status)) => format!("error {}", status.code),
+            Ok(WatchEvent::Applied(object)) => format!("applied {}", name(object)),
+            Ok(WatchEvent::Deleted(object)) => format!("deleted {}", name(object)),
+            Ok(WatchEvent::Bookmark(version)) => format!("up to {version}"),
+            Ok(WatchEvent::Error(status)) => format!("error {}", status.code),
             Err(kube::Error::Api(status)) => format!("refused with {}", status.code),
             Err(error) => format!("{error}"),
         }
@@ -184,29 +190,29 @@ mod tests {
             io::Error::other("unexpected EOF during chunk size line"),
         ];
         for error in ends {
-            let told = error.to_string();
-            assert!(parse_line(parse, &mut false, Err(error)).is_none(), "{told}");
+            let text = error.to_string();
+            assert!(parse_line(parse, &mut false, Err(error)).is_none(), "{text}");
         }
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
         for error in [io::Error::other(reset), io::Error::other("reset")] {
-            let heard = parse_line(parse, &mut false, Err(error));
-            assert!(matches!(heard, Some(Err(kube::Error::ReadEvents(_)))));
+            let event = parse_line(parse, &mut false, Err(error));
+            assert!(matches!(event, Some(Err(kube::Error::ReadEvents(_)))));
         }
     }
 
     #[test]
-    fn nothing_is_believed_after_a_line_that_was_cut() {
+    fn events_after_a_line_that_was_cut_off_are_errors() {
         let added = r#"{"type":"ADDED","object":{"metadata":{"name":"m"}}}"#;
         let cut = &added[..added.len() - 1];
-        let heard = |lines: &[&str]| -> Vec<String> {
+        let event = |lines: &[&str]| -> Vec<String> {
             let mut is_cut = false;
             let lines = lines
                 .iter()
                 .filter_map(|line| parse_line(parse, &mut is_cut, Ok((*line).to_owned())));
             lines.map(in_words).collect()
         };
-        assert_eq!(heard(&[added, "", added, cut]), ["applied m", "applied m"]);
-        let after = heard(&[added, cut, added, added]);
+        assert_eq!(event(&[added, "", added, cut]), ["applied m", "applied m"]);
+        let after = event(&[added, cut, added, added]);
         assert_eq!(after[0], "applied m");
         assert!(after[1].contains("after one that was cut"), "{after:?}");
         assert!(!after[2..].contains(&"applied m".to_owned()), "{after:?}");
@@ -223,16 +229,16 @@ mod tests {
             format!(r#"{{"type":"ADDED","object":{map},"more":{{}}}}"#),
             format!(r#"{{"type":"ADDE\u0044","object":{map}}}"#),
         ] {
-            assert_eq!(said(&line), "applied m", "{line}");
+            assert_eq!(parsed(&line), "applied m", "{line}");
         }
         assert_eq!(
-            said(&format!(r#"{{"type":"DELETED","object":{map}}}"#)),
+            parsed(&format!(r#"{{"type":"DELETED","object":{map}}}"#)),
             "deleted m"
         );
     }
 
     #[test]
-    fn what_is_no_event_is_an_error_and_what_was_cut_is_nothing() {
+    fn a_line_that_is_no_event_is_an_error_and_one_that_was_cut_off_is_skipped() {
         let bookmark = r#"{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"resourceVersion":"7"}}}"#;
         let cases = [
             (bookmark, "up to 7"),
@@ -247,7 +253,10 @@ mod tests {
                 r#"{"type":"ADDED","object":{},"object":{"metadata":{"name":"m"}}}"#,
                 "duplicate field `object`",
             ),
-            (r#"{"type":"NEWS","object":{}}"#, r#"a watch tells of no "NEWS""#),
+            (
+                r#"{"type":"NEWS","object":{}}"#,
+                r#"unknown type of watch event: "NEWS""#,
+            ),
             ("{}", "missing field `type`"),
             (r#"{"type":"ADDED"}"#, "missing field `object`"),
             (
@@ -265,8 +274,8 @@ mod tests {
             ("gone", "expected value at line 1 column 1"),
         ];
         for (line, expected) in cases {
-            let said = said(line);
-            assert!(said.contains(expected), "{line}: {said}");
+            let parsed = parsed(line);
+            assert!(parsed.contains(expected), "{line}: {parsed}");
         }
     }
 }

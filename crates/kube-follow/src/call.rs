@@ -1,49 +1,27 @@
-//! When to try again.
+//! One API call: how long it may take, and why it gave no usable answer.
 
 use std::future::Future;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use kube::core::Status;
 use tokio::time::timeout;
 
-/// The first wait after an error, doubled with each further one.
-const FIRST: Duration = Duration::from_millis(500);
+use crate::backoff::LONGEST;
 
-/// The longest wait.
-const LONGEST: Duration = Duration::from_secs(300);
-
-/// The wait after so many errors in a row, spread by up to a quarter so that many that failed
-/// together do not come back together. The spread follows from `what`: the same run is the same
-/// again.
-pub fn backoff(errors: u32, what: impl Hash) -> Duration {
-    let wait = FIRST
-        .saturating_mul(1 << errors.saturating_sub(1).min(16))
-        .min(LONGEST);
-    let mut hasher = DefaultHasher::new();
-    (what, errors).hash(&mut hasher);
-    let quarters = u32::try_from(hasher.finish() % 256).unwrap_or(0);
-    wait + wait / 4 * quarters / 256
-}
-
-/// A wait for the logs: of a larger type it would be text in JSON.
-pub fn millis(wait: Duration) -> u64 {
-    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Why a call gave no answer that can be used.
+/// Why an API call gave no answer that can be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// The server refused, or could not be reached.
     #[error("{0}")]
     Api(#[from] kube::Error),
-    /// No answer in time.
+    /// No answer within this time. The server may or may not have done what was asked.
     #[error("no answer within {} s", .0.as_secs_f64())]
     Timeout(Duration),
 }
 
 impl CallError {
-    /// The server's status code, if it answered.
+    /// The HTTP status code, if the server answered.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Api(kube::Error::Api(status)) => Some(status.code),
@@ -51,13 +29,13 @@ impl CallError {
         }
     }
 
-    /// Whether an object could not be created since one has its name. Other conflicts (of a quota that
-    /// many count against) have the same code.
-    pub fn is_already_there(&self) -> bool {
+    /// Whether an object could not be created because one of its name exists. Other conflicts (a quota that many
+    /// count against) have the same code, 409, but another reason.
+    pub fn already_exists(&self) -> bool {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
     }
 
-    /// How long the server asks to be left alone, if it does; not beyond the longest wait of all.
+    /// How long the server asks not to be called, if it does: whole seconds, capped at 300 s.
     pub fn retry_after(&self) -> Option<Duration> {
         let Self::Api(kube::Error::Api(status)) = self else {
             return None;
@@ -66,14 +44,16 @@ impl CallError {
         (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST))
     }
 
-    /// Whether there is no object of this name. A 404 that names no object speaks of the path: its kind is
-    /// not served just now, or something between here and the server does not know the way.
-    pub fn says_gone(&self, name: &str) -> bool {
+    /// Whether the server says that the object `name` does not exist.
+    ///
+    /// A 404 that names no object is about the path instead: the resource is not served at the moment, or a proxy
+    /// between here and the server does not know the way. It says nothing about the object.
+    pub fn is_not_found(&self, name: &str) -> bool {
         let names = |status: &Status| status.details.as_ref().is_some_and(|d| d.name == name);
         matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 404 && names(status))
     }
 
-    /// What the server said, without the client's wrapping.
+    /// The server's own message without the client's wrapping; the whole error if it sent none.
     pub fn message(&self) -> String {
         match self {
             Self::Api(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
@@ -82,7 +62,18 @@ impl CallError {
     }
 }
 
-/// How long one API call may take. What became of one that takes longer is not known.
+/// How long one API call may take; 30 s by default.
+///
+/// ```no_run
+/// # async fn is_async(client: kube::Client) -> Result<(), kube_follow::CallError> {
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kube::Api;
+/// use kube_follow::CallTimeout;
+///
+/// let pods: Api<Pod> = Api::default_namespaced(client);
+/// let pod = CallTimeout::default().call(pods.get("my-pod")).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct CallTimeout(pub Duration);
 
@@ -93,7 +84,11 @@ impl Default for CallTimeout {
 }
 
 impl CallTimeout {
-    /// Awaits an API call, but not for ever.
+    /// Awaits an API call, at most for this time. Must be called within a tokio runtime that has time enabled.
+    ///
+    /// # Errors
+    /// The call's own error, or [`CallError::Timeout`]. Whether a write that timed out was carried out is not known:
+    /// read the object before the write is tried again.
     pub async fn call<T>(self, request: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
         match timeout(self.0, request).await {
             Ok(answer) => Ok(answer?),
@@ -107,29 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_a_bound() {
-        let base = |errors| backoff(errors, "job").as_secs_f64();
-        for errors in 1..9 {
-            let exact = 0.5 * f64::from(1 << (errors - 1));
-            assert!(
-                (exact..=exact * 1.25).contains(&base(errors)),
-                "{errors}: {}",
-                base(errors)
-            );
-        }
-        assert!((300.0..=375.0).contains(&base(u32::MAX)));
-    }
-
-    #[test]
-    fn jobs_that_fail_together_do_not_come_back_together() {
-        let waits: std::collections::BTreeSet<_> = (0..100).map(|job| backoff(1, job)).collect();
-        assert!(waits.len() > 50, "{waits:?}");
-        assert!(waits.last() > Some(&Duration::from_millis(600)), "{waits:?}");
-        assert_eq!(millis(Duration::from_millis(1_234)), 1_234);
-    }
-
-    #[test]
-    fn a_refusal_without_words_is_told_in_the_clients() {
+    fn a_refusal_without_a_message_is_told_in_the_clients_words() {
         let said = |message: &str| {
             let status = Status {
                 message: message.to_owned(),

@@ -1,4 +1,4 @@
-//! What is known of jobs and replicas: enough to tell when all is over.
+//! How far jobs and their replicas have come: enough to tell when a run is over.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
 
 use super::RunEvent;
 
-/// Why a container waits for what can no more come: there are no images, and all objects are there already.
+/// Reasons why a container waits for something that never comes: there are no images, and no more objects are created.
 const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
 
 /// Namespace and name.
 type Name = (String, String);
 
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct Progress {
     jobs: BTreeMap<Name, JobStatus>,
     /// The pods that are there.
     replicas: BTreeMap<Name, Replica>,
@@ -27,21 +27,21 @@ pub(super) struct Ledger {
 #[derive(Debug)]
 struct Replica {
     job: Name,
-    /// Whether it has ended, and is not about to go.
-    rests: bool,
-    /// Why it cannot start, here, ever.
+    /// Whether it has ended, and is not being deleted.
+    has_ended: bool,
+    /// Why it can never start on this machine, if so.
     dead_end: Option<String>,
 }
 
-impl Ledger {
-    /// A job that is to be seen to its end.
-    pub(super) fn expect(&mut self, job: &DynamicObject) {
+impl Progress {
+    /// Adds a job that is to run to its end.
+    pub(super) fn add_job(&mut self, job: &DynamicObject) {
         let name = (super::namespace_of(job), job.name_any());
         self.jobs.insert(name, JobStatus::default());
     }
 
-    /// Takes in a job; returns its conditions that hold from now on.
-    pub(super) fn job(&mut self, job: &DynamicObject) -> Vec<RunEvent> {
+    /// Records a job's status; returns an event for each condition that has become true.
+    pub(super) fn update_job(&mut self, job: &DynamicObject) -> Vec<RunEvent> {
         let status = job.data.get("status").map(JobStatus::deserialize);
         let status = status.and_then(Result::ok).unwrap_or_default();
         let name = (super::namespace_of(job), job.name_any());
@@ -56,8 +56,8 @@ impl Ledger {
             .collect()
     }
 
-    /// Takes in a pod; returns why it cannot start, here, ever.
-    pub(super) fn pod(&mut self, pod: &Pod, gone: bool) -> Option<String> {
+    /// Records a pod; returns why it can never start on this machine, if so.
+    pub(super) fn update_pod(&mut self, pod: &Pod, gone: bool) -> Option<String> {
         let namespace = super::namespace_of(pod);
         let name = (namespace.clone(), pod.name_any());
         if gone {
@@ -68,7 +68,8 @@ impl Ledger {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         let replica = Replica {
             job: (namespace, job),
-            rests: matches!(phase, Some("Succeeded" | "Failed")) && pod.metadata.deletion_timestamp.is_none(),
+            has_ended: matches!(phase, Some("Succeeded" | "Failed"))
+                && pod.metadata.deletion_timestamp.is_none(),
             dead_end: dead_end(pod),
         };
         let dead_end = replica.dead_end.clone();
@@ -77,7 +78,7 @@ impl Ledger {
     }
 
     /// Whether every job has ended or will never go on.
-    pub(super) fn all_settled(&self) -> bool {
+    pub(super) fn all_jobs_ended_or_stuck(&self) -> bool {
         self.jobs.iter().all(|(name, status)| {
             let is_stuck = || self.stuck(name).next().is_some();
             status.is_finished() || status.is(ConditionType::Suspended) || is_stuck()
@@ -85,11 +86,11 @@ impl Ledger {
     }
 
     /// Whether no replica of a finished job runs any more.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn all_replicas_ended(&self) -> bool {
         let finished = |replica: &Replica| self.jobs.get(&replica.job).is_some_and(JobStatus::is_finished);
         self.replicas
             .values()
-            .all(|replica| replica.rests || !finished(replica))
+            .all(|replica| replica.has_ended || !finished(replica))
     }
 
     pub(super) fn all_succeeded(&self) -> bool {

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::fake::Bench;
+use super::fake_api::Bench;
 use super::{alive, dead, script};
 use crate::NodeConfig;
 
-/// (`$$$$` is `$$` once the references in a command are filled in.) Starts children of three kinds and tells their process ids: in the group, out of it, out of it and of the session.
+/// Starts three children and prints their process ids, and its own: one in the group, one out of it, one out of the session.
+/// (`$$$$` is `$$` once the references in a command are expanded.)
 const FAMILY: &str = "
     sleep 1000 & echo pid $!
     python3 -c 'import os,time; os.setpgid(0,0); print(\"pid\", os.getpid(), flush=True); time.sleep(1000)' &

@@ -1,3 +1,6 @@
+//! What is asked of servers that answer in their own ways: late, never, with errors in every place.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -14,14 +17,14 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::retry::CallTimeout;
-use crate::watch::{SILENCE, Watch};
+use kube_follow::{CallTimeout, SILENCE, Watch};
 
-/// What a server answers: a code, and lines with the seconds before each. So many seconds later the answer ends, if it does.
+/// What a server answers: a status code, and lines, each with the seconds to wait before it.
 #[derive(Clone)]
 struct Reply {
     code: u16,
     lines: Vec<(u64, String)>,
+    /// The seconds after the last line until the answer ends; `None` if it does not.
     ends: Option<u64>,
 }
 
@@ -66,8 +69,8 @@ fn bookmark(version: &str) -> Value {
         "metadata": {"resourceVersion": version}}})
 }
 
-/// Watches what a server tells that answers so, and nothing after that, for half a day. Returns the requests, each with the
-/// seconds that had passed.
+/// Watches for half a day a server that gives these answers, and then none. Returns the requests, each with the seconds
+/// that had passed.
 async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) -> Vec<(u64, String)> {
     let begun = Instant::now();
     let made = Arc::new(Mutex::new(Vec::new()));
@@ -105,7 +108,7 @@ async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) 
     made.lock().unwrap().clone()
 }
 
-/// The verbs alone, with the seconds.
+/// The same, but of each request only whether it is a list or a watch.
 async fn verbs(replies: Vec<Reply>) -> Vec<(u64, &'static str)> {
     let made = requests(None, SILENCE, replies).await;
     let verb = |uri: String| {
@@ -166,14 +169,14 @@ async fn a_server_that_asks_for_it_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_too_old_is_one_however_it_is_told() {
+async fn a_410_leads_to_a_list_wherever_it_comes() {
     let error = |code| json!({"type": "ERROR", "object": status(code, &Value::Null)});
-    let told = |line| Reply::watch(vec![(5, line)], Some(0));
+    let as_event = |line| Reply::watch(vec![(5, line)], Some(0));
     let as_answer = |code| Reply::refusal(code, &Value::Null);
     // As a line that is a status and no event.
-    let bare = |code| told(status(code, &Value::Null));
+    let bare = |code| as_event(status(code, &Value::Null));
     for (at, gone, other) in [
-        (5, told(error(410)), told(error(500))),
+        (5, as_event(error(410)), as_event(error(500))),
         (5, bare(410), bare(500)),
         (0, as_answer(410), as_answer(500)),
     ] {
@@ -193,9 +196,9 @@ async fn after_an_event_that_cannot_be_read_only_a_list_helps() {
     }
 }
 
-/// Its watches end in time and tell nothing: the version that is asked for may be one that is yet to come.
+/// Its watches end in time without an event: the version that is asked for may be one that is yet to come.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_says_a_word_is_asked_anew() {
+async fn a_server_whose_watches_send_nothing_is_listed_again() {
     let watched = |lines: Vec<(u64, Value)>| {
         let mut replies = vec![Reply::list("7", "")];
         let left = 120 - lines.iter().map(|(wait, _)| wait).sum::<u64>();

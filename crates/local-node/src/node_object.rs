@@ -14,18 +14,18 @@ use kube::{Api, Client, ResourceExt};
 
 use super::api::{ApiError, PodApi};
 use super::config::NODE_AGENT;
+use super::env_values::HOST_IP;
 use super::resources::Machine;
-use super::sources::HOST_IP;
 
 /// A node controller takes a node for dead that is silent for 40 s.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// How long the API may take to remove the node.
-const FAREWELL: Duration = Duration::from_secs(3);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Why a node's name cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unclaimed {
+pub enum NodeNameError {
     /// The node is another machine's, or not an agent's at all.
     #[error("the node {name} is {owner}; choose another name")]
     Taken {
@@ -43,8 +43,8 @@ pub enum Unclaimed {
 /// machine with it, whose pods would be run twice.
 ///
 /// # Errors
-/// The name is taken, or the API does not tell.
-pub async fn claim(client: &Client, name: &str) -> Result<(), Unclaimed> {
+/// [`NodeNameError::Taken`], or the API server cannot be asked.
+pub async fn check_node_name(client: &Client, name: &str) -> Result<(), NodeNameError> {
     let Some(found) = Api::<Node>::all(client.clone()).get_opt(name).await? else {
         return Ok(());
     };
@@ -53,7 +53,7 @@ pub async fn claim(client: &Client, name: &str) -> Result<(), Unclaimed> {
         Some(machine) => format!("that of the node agent on {machine}"),
         None => "no node agent's".to_owned(),
     };
-    Err(Unclaimed::Taken {
+    Err(NodeNameError::Taken {
         name: name.to_owned(),
         owner,
     })
@@ -61,7 +61,7 @@ pub async fn claim(client: &Client, name: &str) -> Result<(), Unclaimed> {
 
 /// A name for the node of this machine: `local-` and the machine's name, so that it is no kubelet's and no other machine's.
 #[must_use]
-pub fn default_name() -> String {
+pub fn default_node_name() -> String {
     let machine = machine_name().to_lowercase().replace('_', "-");
     let name: String = format!("local-{machine}").chars().take(63).collect();
     name.trim_end_matches(['-', '.']).to_owned()
@@ -82,7 +82,7 @@ fn machine_name() -> String {
 
 /// Removes the node, unless the API does not answer.
 pub(super) async fn remove(api: &dyn PodApi, name: &str) {
-    match tokio::time::timeout(FAREWELL, api.unregister(name)).await {
+    match tokio::time::timeout(REMOVE_TIMEOUT, api.unregister(name)).await {
         Ok(Ok(()) | Err(ApiError::Gone)) => {}
         Ok(Err(error)) => tracing::warn!(node = name, %error, "the node is not removed"),
         Err(_) => tracing::warn!(node = name, "the node is not removed: no answer from the API"),
@@ -90,7 +90,7 @@ pub(super) async fn remove(api: &dyn PodApi, name: &str) {
 }
 
 /// Creates the node and keeps it ready, for ever. An API without nodes, or one that forbids them, is warned of once.
-pub(super) async fn keep(api: Arc<dyn PodApi>, name: String) {
+pub(super) async fn keep_registered(api: Arc<dyn PodApi>, name: String) {
     let since = Timestamp::now();
     let mut warned = false;
     loop {

@@ -1,0 +1,66 @@
+//! How long to wait before the next try.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+/// The first wait after an error, doubled with each further one.
+const FIRST: Duration = Duration::from_millis(500);
+
+/// The longest wait, before it is spread.
+pub(crate) const LONGEST: Duration = Duration::from_secs(300);
+
+/// The wait after `errors` errors in a row: 0.5 s after the first, doubled with each further one up to 300 s, and
+/// lengthened by up to a quarter so that callers that failed together do not come back together.
+///
+/// The spread is not random: it follows from `key` and `errors`, so the same run waits the same again. Give each
+/// caller its own `key`, such as the name of the object.
+///
+/// ```
+/// use kube_follow::backoff;
+///
+/// let third = backoff(3, "default/my-job");
+/// assert!((2.0..=2.5).contains(&third.as_secs_f64()));
+/// assert_eq!(third, backoff(3, "default/my-job"));
+/// ```
+pub fn backoff(errors: u32, key: impl Hash) -> Duration {
+    let wait = FIRST
+        .saturating_mul(1 << errors.saturating_sub(1).min(16))
+        .min(LONGEST);
+    let mut hasher = DefaultHasher::new();
+    (key, errors).hash(&mut hasher);
+    let share = u32::try_from(hasher.finish() % 256).unwrap_or(0);
+    wait + wait / 4 * share / 256
+}
+
+/// A wait in whole milliseconds, at most [`u64::MAX`], as a field of a log line: `tracing` writes wider integers as
+/// text in JSON.
+pub fn millis(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_bound() {
+        let base = |errors| backoff(errors, "job").as_secs_f64();
+        for errors in 1..9 {
+            let exact = 0.5 * f64::from(1 << (errors - 1));
+            assert!(
+                (exact..=exact * 1.25).contains(&base(errors)),
+                "{errors}: {}",
+                base(errors)
+            );
+        }
+        assert!((300.0..=375.0).contains(&base(u32::MAX)));
+    }
+
+    #[test]
+    fn jobs_that_fail_together_do_not_come_back_together() {
+        let waits: std::collections::BTreeSet<_> = (0..100).map(|job| backoff(1, job)).collect();
+        assert!(waits.len() > 50, "{waits:?}");
+        assert!(waits.last() > Some(&Duration::from_millis(600)), "{waits:?}");
+        assert_eq!(millis(Duration::from_millis(1_234)), 1_234);
+    }
+}

@@ -1,0 +1,81 @@
+//! How long to wait after failures in a row, and when a list may go without.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::backoff::backoff;
+
+/// How long nothing must have failed for earlier failures not to count.
+const CALM: Duration = Duration::from_secs(30);
+
+/// How long after a list that was made without a wait the next may be: longer than any wait, or a watch that is
+/// refused for good would list twice each time.
+const LIST_AGAIN: Duration = Duration::from_secs(300);
+
+/// Failures in a row that lengthen the wait: it grows to 40 s at most. A cache should not be blind for longer.
+const MOST_FAILURES: u32 = 7;
+
+/// Failures in a row.
+#[derive(Default)]
+pub(super) struct Failures {
+    count: u32,
+    /// When the last wait ended.
+    waited: Option<Instant>,
+    /// When a list was last made without a wait.
+    listed: Option<Instant>,
+}
+
+impl Failures {
+    /// Whether a list may be made without a wait. A server that was restarted knows no version from before, and the
+    /// failures while it was away say nothing about it any more.
+    pub(super) fn may_list_at_once(&mut self) -> bool {
+        let may = self.listed.is_none_or(|listed| listed.elapsed() >= LIST_AGAIN);
+        if may {
+            self.listed = Some(Instant::now());
+        }
+        may
+    }
+
+    /// The wait after one more failure. A successful list does not reset the count: the watch behind it may fail.
+    pub(super) fn next_wait(&mut self, resource: &str) -> Duration {
+        if self.waited.is_some_and(|waited| waited.elapsed() >= CALM) {
+            self.count = 0;
+        }
+        self.count = (self.count + 1).min(MOST_FAILURES);
+        let wait = backoff(self.count, resource);
+        self.waited = Some(Instant::now() + wait);
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_made_at_once_but_not_again_and_again() {
+        let mut failures = Failures::default();
+        assert!(failures.may_list_at_once());
+        assert!(!failures.may_list_at_once());
+        sleep(LIST_AGAIN).await;
+        assert!(failures.may_list_at_once());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_until_all_is_calm() {
+        let mut failures = Failures::default();
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            let wait = failures.next_wait("pods");
+            waits.push(wait.as_secs_f64());
+            sleep(wait).await;
+        }
+        assert!(waits.is_sorted(), "{waits:?}");
+        assert!((32.0..=40.0).contains(&waits[11]), "{waits:?}");
+        sleep(CALM).await;
+        assert!(failures.next_wait("pods") < Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,227 @@
+//! Jobs while they run: what happens to them, and when all is over.
+
+use std::collections::VecDeque;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use training_job::Operator;
+use training_job::api::JobStatus;
+
+use super::progress::Progress;
+use super::{GRACE, RunError, RunEvent, namespace_of};
+use crate::event::NodeEvent;
+use crate::node::Node;
+
+/// A change of an object in the API.
+pub(super) enum Change {
+    Job(Box<DynamicObject>),
+    Pod { pod: Box<Pod>, gone: bool },
+}
+
+/// The changes of all jobs of these kinds, and of all pods.
+pub(super) fn changes<'a>(
+    client: &Client,
+    kinds: impl Iterator<Item = &'a ApiResource>,
+) -> BoxStream<'static, Change> {
+    let jobs = kinds.map(|resource| {
+        let api = Api::<DynamicObject>::all_with(client.clone(), resource);
+        watcher::watcher(api, watcher::Config::default()).boxed()
+    });
+    let jobs = stream::select_all(jobs).filter_map(async |event| match event {
+        Ok(Event::Apply(job) | Event::InitApply(job)) => Some(Change::Job(Box::new(job))),
+        _ => None,
+    });
+    let pods = watcher::watcher(Api::<Pod>::all(client.clone()), watcher::Config::default());
+    let pods = pods.filter_map(async |event| {
+        let (pod, gone) = match event.ok()? {
+            Event::Apply(pod) | Event::InitApply(pod) => (pod, false),
+            Event::Delete(pod) => (pod, true),
+            _ => return None,
+        };
+        Some(Change::Pod {
+            pod: Box::new(pod),
+            gone,
+        })
+    });
+    stream::select(jobs, pods).boxed()
+}
+
+/// A task that ends with its owner.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Jobs that run on this machine. Dropping it kills their processes.
+pub struct Run {
+    client: Client,
+    progress: Progress,
+    stage: Stage,
+    changes: BoxStream<'static, Change>,
+    output: mpsc::Receiver<NodeEvent>,
+    /// Events that are returned next.
+    waiting: VecDeque<RunEvent>,
+}
+
+enum Stage {
+    Running {
+        node: Node,
+        operator: AbortOnDrop,
+        /// Set when all jobs have ended: when the replicas that are left are stopped.
+        give_up: Option<Instant>,
+    },
+    /// Ends with the pods that are left.
+    Stopping(BoxFuture<'static, Vec<Pod>>),
+    Ended,
+}
+
+impl Run {
+    pub(super) fn new(
+        client: Client,
+        node: Node,
+        operator: Operator,
+        changes: BoxStream<'static, Change>,
+        output: mpsc::Receiver<NodeEvent>,
+    ) -> Self {
+        Self {
+            client,
+            progress: Progress::default(),
+            stage: Stage::Running {
+                node,
+                operator: AbortOnDrop(tokio::spawn(operator.run()).abort_handle()),
+                give_up: None,
+            },
+            changes,
+            output,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    pub(super) async fn create_job(
+        &mut self,
+        resource: &ApiResource,
+        job: &DynamicObject,
+    ) -> Result<(), RunError> {
+        self.progress.add_job(job);
+        let api = Api::namespaced_with(self.client.clone(), &namespace_of(job), resource);
+        let created = api.create(&PostParams::default(), job).await;
+        created.map(drop).map_err(|error| RunError::Refused {
+            what: format!("{} {}", resource.kind, job.name_any()),
+            error,
+        })
+    }
+
+    /// The next event; `None` once all jobs have ended, or can never go on, and no process is left.
+    ///
+    /// Call it all the time: processes that write faster than it is called are slowed down, as by a pipe. The future
+    /// may be dropped and `next` called again: no event is lost.
+    pub async fn next(&mut self) -> Option<RunEvent> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
+            }
+            match &mut self.stage {
+                Stage::Running { give_up, .. } => {
+                    if give_up.is_none() && self.progress.all_jobs_ended_or_stuck() {
+                        *give_up = Some(Instant::now() + GRACE);
+                    }
+                    let all_ended =
+                        give_up.is_some() && self.progress.all_replicas_ended() && self.output.is_empty();
+                    if all_ended || give_up.is_some_and(|at| at <= Instant::now()) {
+                        self.stop();
+                        continue;
+                    }
+                }
+                Stage::Stopping(_) => {}
+                Stage::Ended => return self.output.try_recv().ok().map(RunEvent::Node),
+            }
+            let stage = async {
+                match &mut self.stage {
+                    Stage::Running {
+                        give_up: Some(at), ..
+                    } => {
+                        sleep_until(*at).await;
+                        None
+                    }
+                    Stage::Stopping(stopping) => Some(stopping.await),
+                    Stage::Running { .. } | Stage::Ended => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                // Processes that write without pause must not hold up the rest.
+                biased;
+                left = stage => if let Some(left) = left {
+                    self.stage = Stage::Ended;
+                    for pod in left {
+                        self.record(Change::Pod { pod: Box::new(pod), gone: false });
+                    }
+                },
+                Some(change) = self.changes.next() => self.record(change),
+                Some(event) = self.output.recv() => return Some(RunEvent::Node(event)),
+            }
+        }
+    }
+
+    /// Ends all processes: SIGTERM, after 5 s SIGKILL. [`next`](Self::next) returns the events of that; jobs keep the
+    /// status that they have. Once all jobs have ended this happens by itself.
+    pub fn stop(&mut self) {
+        if let Stage::Running { node, operator, .. } = std::mem::replace(&mut self.stage, Stage::Ended) {
+            // Pods that are stopped now must not change the jobs' statuses.
+            drop(operator);
+            let pods = Api::<Pod>::all(self.client.clone());
+            let stopping = async move {
+                node.shutdown(GRACE).await;
+                // Watches may be behind. The in-memory API always answers.
+                let left = pods.list(&ListParams::default()).await;
+                left.map(|list| list.items).unwrap_or_default()
+            };
+            self.stage = Stage::Stopping(stopping.boxed());
+        }
+    }
+
+    /// Whether all jobs have succeeded.
+    pub fn succeeded(&self) -> bool {
+        self.progress.all_succeeded()
+    }
+
+    /// The jobs' names and statuses, as of the last event that [`next`](Self::next) returned.
+    pub fn statuses(&self) -> impl Iterator<Item = (&str, &JobStatus)> {
+        self.progress.statuses()
+    }
+
+    /// Why jobs that have not ended never will: they are suspended, or a replica cannot start on this machine.
+    pub fn dead_ends(&self) -> Vec<String> {
+        self.progress.dead_ends()
+    }
+
+    /// Records a change, and queues the events that follow from it.
+    fn record(&mut self, change: Change) {
+        match change {
+            Change::Job(job) => self.waiting.extend(self.progress.update_job(&job)),
+            Change::Pod { pod, gone } => {
+                let dead_end = self.progress.update_pod(&pod, gone);
+                self.waiting.push_back(RunEvent::Pod { pod, gone, dead_end });
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run")
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}

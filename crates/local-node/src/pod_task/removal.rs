@@ -1,0 +1,76 @@
+//! After a pod's processes have ended: delivers its final status, and removes it from the API when it is deleted.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use super::{Command, PodTask};
+use crate::agent::Agent;
+use crate::api::{ApiError, PodRef};
+use crate::report::retries;
+
+/// How long the API may take for the final status when the agent stops.
+const FINAL_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
+
+impl PodTask {
+    /// Delivers the final status, and removes the pod from the API once it is to be deleted.
+    pub(super) async fn await_deletion(mut self) {
+        if self.shutting_down {
+            let _ = tokio::time::timeout(FINAL_STATUS_TIMEOUT, self.deliver_final_status()).await;
+            return;
+        }
+        // The last status goes first: whoever deletes the pod wants to know how it ended.
+        loop {
+            if self.gone {
+                return;
+            }
+            tokio::select! {
+                () = self.reporter.delivered() => break,
+                command = self.commands.recv() => self.handle_after_end(command),
+            }
+        }
+        while !self.deleted {
+            if self.gone || self.shutting_down {
+                return;
+            }
+            let command = self.commands.recv().await;
+            self.handle_after_end(command);
+        }
+        let delete = remove(&self.agent, &self.at);
+        let mut delete = pin!(delete);
+        loop {
+            tokio::select! {
+                () = &mut delete => return,
+                command = self.commands.recv() => if matches!(command, None | Some(Command::Gone)) { return },
+            }
+        }
+    }
+
+    async fn deliver_final_status(&mut self) {
+        self.reporter.delivered().await;
+        if self.deleted {
+            remove(&self.agent, &self.at).await;
+        }
+    }
+
+    /// Handles a command that comes once the processes have ended.
+    fn handle_after_end(&mut self, command: Option<Command>) {
+        match command {
+            None | Some(Command::Gone) => self.gone = true,
+            Some(Command::Shutdown(_)) => self.shutting_down = true,
+            Some(Command::Changed(pod)) => self.deleted |= pod.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+/// Removes the pod from the API, however often it takes.
+async fn remove(agent: &Agent, pod: &PodRef) {
+    for delay in retries() {
+        match agent.api.delete(pod).await {
+            Ok(()) | Err(ApiError::Gone) => return,
+            Err(error @ (ApiError::Conflict(_) | ApiError::Failed(_))) => {
+                tracing::warn!(pod = pod.name, %error, "the pod cannot be deleted, trying again");
+                tokio::time::sleep(delay).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Starts the containers of a pod.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Container;
+use tokio::time::Instant;
+
+use super::{Command, PodTask};
+use crate::agent::StartError;
+use crate::container::{ContainerType, RunState, Start};
+use crate::event::{NodeEvent, Prepared};
+use crate::logs::RunLog;
+use crate::prepare::{Preparation, PrepareError};
+use crate::process::{self, Output};
+
+/// When to look again for what a container needs and does not find.
+const CONFIG_RETRY: Duration = Duration::from_secs(2);
+
+impl PodTask {
+    /// Starts a container, or records why it does not start.
+    pub(super) async fn start(&mut self, at: usize) {
+        let Some(container) = self.container(at).cloned() else {
+            // Containers cannot be taken out of a pod; without this a broken API would make the task spin.
+            let message = Some("the pod has no such container any more".to_owned());
+            let (reason, start) = ("CreateContainerError", Start::Never);
+            self.containers[at].state = RunState::Waiting {
+                reason,
+                message,
+                start,
+            };
+            return;
+        };
+        let marker = self.agent.guard.marker(&self.at.uid, &container.name);
+        let preparation = match self.prepare(&container, &marker).await {
+            Some(Ok(preparation)) => preparation,
+            Some(Err(problem)) => return self.set_waiting(at, &problem),
+            None => return,
+        };
+        if self.containers[at].restarts == 0 && self.containers[at].last.is_none() {
+            self.agent.send_event(NodeEvent::Prepared(Prepared {
+                namespace: self.at.namespace.clone(),
+                pod: self.at.name.clone(),
+                container: container.name.clone(),
+                differences: preparation.differences,
+            }));
+        }
+        let several = self.containers.len() > 1;
+        let shown = several.then_some(container.name);
+        let output = Output {
+            namespace: self.at.namespace.clone(),
+            pod: self.at.name.clone(),
+            log: RunLog {
+                file: self.agent.log_file(&self.at, shown.as_deref()),
+                ..RunLog::default()
+            },
+            container: shown,
+            events: self.agent.events.clone(),
+        };
+        match process::start(&preparation.launch, output, &self.agent.guard, marker) {
+            Ok(process) => {
+                self.containers[at].started(process.pid, Timestamp::now());
+                self.groups.insert(at, process.pid);
+                self.ends.spawn(async move { (at, process.run().await) });
+            }
+            Err(exit) => self.on_container_ended(at, exit),
+        }
+    }
+
+    /// Prepares a container; `None` if the pod is stopped meanwhile: an API that does not answer must not hold that up.
+    async fn prepare(
+        &mut self,
+        container: &Container,
+        marker: &str,
+    ) -> Option<Result<Preparation, StartError>> {
+        let (agent, pod) = (Arc::clone(&self.agent), self.pod.clone());
+        let mut prepared = pin!(agent.prepare(&pod, self.address, container, marker));
+        while self.stop.is_none() {
+            tokio::select! {
+                prepared = &mut prepared => return Some(prepared),
+                command = self.commands.recv() => self.handle(command.unwrap_or(Command::Gone)),
+            }
+        }
+        None
+    }
+
+    /// Records why a container has to wait, and for how long.
+    fn set_waiting(&mut self, at: usize, problem: &StartError) {
+        let (reason, start) = match problem {
+            StartError::Prepare(PrepareError::NoCommand { .. }) => ("ImageCommandUnknown", Start::Never),
+            StartError::Prepare(PrepareError::Config(_)) | StartError::Api(_) => (
+                "CreateContainerConfigError",
+                Start::At(Instant::now() + CONFIG_RETRY),
+            ),
+        };
+        self.containers[at].state = RunState::Waiting {
+            reason,
+            message: Some(problem.to_string()),
+            start,
+        };
+    }
+
+    fn container(&self, at: usize) -> Option<&Container> {
+        let spec = self.pod.spec.as_ref()?;
+        let record = self.containers.get(at)?;
+        let mut list = match record.type_ {
+            ContainerType::Main => spec.containers.iter(),
+            ContainerType::Init | ContainerType::Sidecar => {
+                spec.init_containers.as_deref().unwrap_or_default().iter()
+            }
+        };
+        list.find(|container| container.name == record.name)
+    }
+}
