@@ -36,7 +36,10 @@ pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Ve
         let wanted = job.render().map_err(|failure| anyhow::anyhow!("{failure}"))?;
         if let Some(there) = there {
             // What the stored job would get tells, too, what jobs decide; one that is refused gets nothing.
-            let stored = (job.kind.render)(&serde_json::to_value(&there)?).unwrap_or_default();
+            let stored = job
+                .kind
+                .render(&serde_json::to_value(&there)?)
+                .unwrap_or_default();
             let controller = job.kind.framework.controller;
             let selector = format!("{OPERATOR_NAME}={controller},{JOB_NAME}={name}");
             let mut runs = owned::<Service>(client, &namespace, &selector, &there).await?;

@@ -1,5 +1,6 @@
 //! `training-operator render`.
 
+mod args;
 mod choice;
 mod summary;
 
@@ -8,17 +9,18 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use crate::check::check;
-use crate::cli::{Format, Part, Render};
 use crate::exit::{self, Failure};
-use crate::{finding, write};
+use crate::{report, write};
 
-pub(crate) use choice::ReplicaName;
+use args::{Format, Part};
+
+pub(crate) use args::Args;
 pub(crate) use summary::text as summary;
 
 /// Prints what the jobs would get.
-pub(crate) fn run(arguments: &Render) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let checked = check(&arguments.files);
-    finding::print(&checked.findings);
+    report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }

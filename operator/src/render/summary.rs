@@ -9,8 +9,8 @@ use serde_json::Value;
 use training_job::api::labels;
 use training_job::validate::amount;
 
+use super::args::Format;
 use super::choice::label;
-use crate::cli::Format;
 use crate::table::Table;
 use crate::write;
 

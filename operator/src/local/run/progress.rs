@@ -1,4 +1,4 @@
-//! What is known of jobs and replicas, for the view and the summary.
+//! How far jobs and replicas have come, for the output and the summary.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use training_job::api::labels;
 
 use crate::kinds::Kind;
 
-/// The reason of a pod that was ended because the node stops.
+/// The reason in the status of a pod that ended because the node stopped.
 const STOPPED_BY_NODE: &str = "Terminated";
 
 /// All jobs and replicas of a run.
-pub(super) struct Board {
+pub(super) struct Progress {
     jobs: Vec<String>,
-    replicas: BTreeMap<String, Row>,
-    /// The roles of each controller's jobs in their order.
+    replicas: BTreeMap<String, ReplicaRow>,
+    /// The roles of each controller's jobs, in the order of their kind.
     order: BTreeMap<&'static str, Vec<String>>,
 }
 
 /// A replica.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Row {
+pub(super) struct ReplicaRow {
     pub(super) job: String,
     pub(super) role: String,
     /// The place of its role among those of its kind.
@@ -37,19 +37,19 @@ pub(super) struct Row {
     pub(super) stopping: bool,
     /// Whether its pod was deleted before it ended by itself.
     pub(super) stopped: bool,
-    /// Why it cannot start, here, ever.
+    /// Why it can never start on this machine, if so.
     dead_end: Option<String>,
-    /// Restarts that a new pod began.
+    /// How many restarts are behind it that came with a new pod.
     attempt: i32,
 }
 
-/// Something worth a line where there is no live view.
-pub(super) struct News {
+/// A change that is worth a line where there is no live table.
+pub(super) struct Change {
     pub(super) who: String,
     pub(super) what: String,
 }
 
-impl Board {
+impl Progress {
     pub(super) fn new(run: &Run, kinds: &[Kind]) -> Self {
         Self {
             jobs: run.statuses().map(|(job, _)| job.to_owned()).collect(),
@@ -61,20 +61,20 @@ impl Board {
         }
     }
 
-    /// Takes in what has happened; returns what is worth a line.
-    pub(super) fn take(&mut self, event: &RunEvent) -> Option<News> {
+    /// Records an event; returns the change if it is worth a line.
+    pub(super) fn record(&mut self, event: &RunEvent) -> Option<Change> {
         match event {
-            RunEvent::Condition { job, condition } => Some(News {
+            RunEvent::Condition { job, condition } => Some(Change {
                 who: job.clone(),
                 what: format!("{}: {}", condition.type_, condition.message),
             }),
-            RunEvent::Pod { pod, gone, dead_end } => self.pod(pod, *gone, dead_end.clone()),
+            RunEvent::Pod { pod, gone, dead_end } => self.record_pod(pod, *gone, dead_end.clone()),
             _ => None,
         }
     }
 
-    /// Takes in a pod; returns its new phase, if it has one.
-    fn pod(&mut self, pod: &Pod, gone: bool, dead_end: Option<String>) -> Option<News> {
+    /// Records a pod; returns its new phase, if it has one.
+    fn record_pod(&mut self, pod: &Pod, gone: bool, dead_end: Option<String>) -> Option<Change> {
         let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
         let status = pod.status.clone().unwrap_or_default();
         let containers = status.container_statuses.unwrap_or_default();
@@ -83,8 +83,8 @@ impl Board {
             .get(labels::RESTART_ATTEMPT)
             .and_then(|a| a.parse().ok())
             .unwrap_or(0);
-        let ended_by_us = status.reason.as_deref() == Some(STOPPED_BY_NODE);
-        let mut row = Row {
+        let ended_by_node = status.reason.as_deref() == Some(STOPPED_BY_NODE);
+        let mut row = ReplicaRow {
             job: label(labels::JOB_NAME),
             place: self.place(&label(labels::OPERATOR_NAME), &label(labels::REPLICA_TYPE)),
             role: label(labels::REPLICA_TYPE),
@@ -102,20 +102,20 @@ impl Board {
         let before = self.replicas.get(&pod.name_any());
         let was_stopped = before.is_some_and(|b| b.stopped && b.attempt == row.attempt);
         let runs = !matches!(row.phase.as_str(), "Succeeded" | "Failed");
-        // One that was about to end well when it was asked to stop has done its work.
+        // A replica that succeeds after it was asked to stop has done its work.
         row.stopped =
-            row.phase != "Succeeded" && (was_stopped || ended_by_us || ((row.stopping || gone) && runs));
-        let told = |r: &Row| (describe(r), r.attempt, r.restarts);
-        let news = (!gone && before.map(told) != Some(told(&row))).then(|| News {
+            row.phase != "Succeeded" && (was_stopped || ended_by_node || ((row.stopping || gone) && runs));
+        let printed = |r: &ReplicaRow| (describe(r), r.attempt, r.restarts);
+        let change = (!gone && before.map(printed) != Some(printed(&row))).then(|| Change {
             who: pod.name_any(),
             what: describe(&row),
         });
         self.replicas.insert(pod.name_any(), row);
-        news
+        change
     }
 
     /// The replicas by job, role in its order, and index.
-    pub(super) fn rows(&self) -> Vec<(&String, &Row)> {
+    pub(super) fn rows(&self) -> Vec<(&String, &ReplicaRow)> {
         let mut rows: Vec<_> = self.replicas.iter().collect();
         rows.sort_by_key(|(_, row)| (row.job.clone(), row.place, row.index));
         rows
@@ -128,7 +128,7 @@ impl Board {
             .unwrap_or(0)
     }
 
-    /// The name by which a replica's lines are marked: without its job's where there is one job only.
+    /// A pod's name as printed before its lines: without the job's name if there is only one job.
     pub(super) fn short<'a>(&self, pod: &'a str) -> &'a str {
         match &self.jobs[..] {
             [job] => pod
@@ -145,7 +145,7 @@ fn roles(kind: &Kind) -> Vec<String> {
     roles.map(|role| role.name.to_lowercase()).collect()
 }
 
-fn describe(row: &Row) -> String {
+fn describe(row: &ReplicaRow) -> String {
     if row.stopped {
         return if row.stopping && row.exit_code.is_none() {
             "stopping"
@@ -165,7 +165,7 @@ fn describe(row: &Row) -> String {
     }
 }
 
-/// The exit code of the container that ended worst.
+/// The highest exit code of the containers.
 fn exit_code(containers: &[ContainerStatus]) -> Option<i32> {
     let ends = containers
         .iter()
