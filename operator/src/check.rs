@@ -1,4 +1,4 @@
-//! Manifests → jobs that can be run, and everything that is wrong with the others.
+//! Reads and checks the manifests that a command names: the jobs that can be run, and what is wrong with the others.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// All that it gets, in the order in which the operator makes it.
+    /// Its services and pods, in the order in which the operator makes it.
     pub(crate) fn render(&self) -> Result<Vec<Value>, Failure> {
         self.kind
             .render(&self.object)

@@ -1,4 +1,4 @@
-//! `training-operator completions` and `training-operator man`: both made from the command line itself.
+//! `training-operator completions` and `training-operator man`, both generated from the command line.
 
 use std::fs;
 use std::path::PathBuf;

@@ -66,7 +66,7 @@ pub(crate) enum Format {
     Markdown,
 }
 
-/// Shows what changes in what jobs get.
+/// Shows what changes in the pods and services that jobs get.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let sides = match (&arguments.sides[..], arguments.cluster) {
         ([old, new], false) => side(old)?.zip(side(new)?),
@@ -89,9 +89,9 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The objects of one side; none if its jobs are wrong, of which is told.
+/// The objects of one side. `None` if a job is wrong, which has been printed then.
 fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
-    // As in git's own diffs: a side on which there is nothing.
+    // As in git's diffs: an empty side.
     if path == Path::new("/dev/null") {
         return Ok(Some(Vec::new()));
     }
@@ -107,7 +107,7 @@ fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
 /// The old side and the new one.
 type Sides = (Vec<Value>, Vec<Value>);
 
-/// What runs, and what is to be.
+/// What runs in the cluster, and what the jobs get.
 fn with_cluster(path: &PathBuf, arguments: &Args) -> Result<Option<Sides>, Failure> {
     let checked = check(std::slice::from_ref(path));
     report::print(&checked.findings);

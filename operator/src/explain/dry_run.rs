@@ -25,8 +25,8 @@ struct DryRun<J> {
     status: JobStatus,
     observed: Observed,
     now: Timestamp,
-    /// Pods and services in the order in which they were made.
-    made: Vec<(ChildKind, String)>,
+    /// The created pods and services, in order.
+    created: Vec<(ChildKind, String)>,
     /// The pods whose containers the kubelet restarts.
     kubelet_restarts: Vec<String>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, FieldErrors> 
         status: JobStatus::default(),
         observed: Observed::default(),
         now: Timestamp::UNIX_EPOCH,
-        made: Vec::new(),
+        created: Vec::new(),
         kubelet_restarts: Vec::new(),
     };
     run.run_until_idle()?;
@@ -88,7 +88,7 @@ pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, FieldErrors> 
     }
     let end = run.end_of_life(valid.policy.ttl_seconds)?;
     Ok(Life {
-        made: run.made,
+        created: run.created,
         roles,
         deadline,
         end,
@@ -164,7 +164,7 @@ impl<J: TrainingJob> DryRun<J> {
         }
         for service in &plan.create_services {
             let record = training_job::plan::observed::ServiceRecord::from(service);
-            self.made.push((ChildKind::Service, record.name.clone()));
+            self.created.push((ChildKind::Service, record.name.clone()));
             self.observed
                 .services
                 .insert(record.name.clone(), Arc::new(record));
@@ -186,7 +186,7 @@ impl<J: TrainingJob> DryRun<J> {
                     ..Default::default()
                 })
                 .collect();
-            self.made.push((ChildKind::Pod, record.name.clone()));
+            self.created.push((ChildKind::Pod, record.name.clone()));
             self.observed.pods.insert(record.name.clone(), Arc::new(record));
         }
         for deletion in plan.delete {
@@ -228,7 +228,7 @@ impl<J: TrainingJob> DryRun<J> {
             "it alone"
         } else if after.restart_count > before.restart_count {
             "its container, in place"
-        } else if run.made.len() > self.made.len() {
+        } else if run.created.len() > self.created.len() {
             return Ok(Consequence::Replaced);
         } else {
             return Ok(Consequence::RunsOn);

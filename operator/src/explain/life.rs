@@ -1,11 +1,11 @@
-//! A job's life: what is made, what succeeds it, what follows from each incident, what is left.
+//! A job's life: what is created, when it succeeds, what follows from each incident, what is left at the end.
 
 use training_job::plan::ChildKind;
 
 /// What the operator does in a job's life, found by a dry run.
 pub(super) struct Life {
-    /// What is made at the start, in order.
-    pub(super) made: Vec<(ChildKind, String)>,
+    /// The pods and services that are created at the start, in order.
+    pub(super) created: Vec<(ChildKind, String)>,
     /// Its roles that have replicas; none if it is suspended.
     pub(super) roles: Vec<RoleLife>,
     /// Seconds after which it fails.

@@ -57,7 +57,7 @@ pub(crate) fn text(job: &Job) -> Result<String, Failure> {
     Ok(life_text(job, &life))
 }
 
-/// Finds out the life of a job of some kind.
+/// Finds the life of a job, whose type is that of its kind.
 struct ExplainLife<'a>(&'a Value);
 
 impl ForKind for ExplainLife<'_> {
@@ -74,7 +74,7 @@ fn life_text(job: &Job, life: &Life) -> String {
         return text + "\nThe job is suspended: nothing is made until it is resumed.\n";
     }
     let names = |kind| {
-        let of = life.made.iter().filter(|(k, _)| *k == kind);
+        let of = life.created.iter().filter(|(k, _)| *k == kind);
         of.map(|(_, name)| name.as_str()).collect::<Vec<_>>()
     };
     text += &format!(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::choice::ReplicaName;
+use super::selection::ReplicaName;
 
 const HELP: &str = "\
 The objects come in the order in which the operator makes them, and the same input gives the same

@@ -1,4 +1,4 @@
-//! Which files a snapshot has, and what is in each.
+//! The files of snapshots, as they should be and as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,8 +23,8 @@ pub(super) fn at(file: &Path, error: io::Error) -> Failure {
 /// overwritten.
 const MARK: &str = "Made by `training-operator snapshot`.";
 
-/// The snapshots of `jobs`, by file. A job has its manifest's path below the argument that led to it;
-/// of several in a manifest each has its name as well.
+/// The snapshots that `jobs` should have, by file. The path of a snapshot is that of its manifest below the argument that
+/// named it; if the manifest holds several jobs, followed by the name of the job.
 pub(super) fn wanted(jobs: &[Job], arguments: &[PathBuf], directory: &Path) -> Result<Files, Failure> {
     let mut in_file = BTreeMap::<&str, usize>::new();
     for job in jobs {
@@ -79,7 +79,7 @@ fn is_snapshot(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.ends_with(MARK))
 }
 
-/// The snapshots below a directory, which need not be there.
+/// The snapshots below a directory; none if there is no such directory.
 pub(super) fn found(directory: &Path) -> Result<Files, Failure> {
     let mut paths = Vec::new();
     match manifests_below(directory, &mut paths) {

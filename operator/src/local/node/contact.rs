@@ -7,8 +7,8 @@ use kube::Client;
 use local_node::{Unclaimed, claim};
 use tokio::time::sleep;
 
-use super::super::signals::Signals;
 use super::output::note;
+use crate::local::signals::Signals;
 
 /// How long to wait before a server that cannot be reached is tried again.
 const RETRY: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use local_node::NodeEvent;
 
-use super::super::processes;
+use crate::local::processes;
 
 /// Prints an event of a pod after the pod's name, and before that its namespace if the node may have pods of several.
 /// How processes differ from their containers is printed only if `with_differences`.

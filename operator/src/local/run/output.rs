@@ -2,10 +2,10 @@
 
 use local_node::{NodeEvent, Prepared};
 
-use super::super::processes;
 use super::progress::{Change, Progress};
 use super::summary;
 use super::terminal::{self, LiveTable};
+use crate::local::processes;
 
 /// Colours of replicas' names: readable on dark and light.
 const COLOURS: [u8; 6] = [36, 33, 35, 32, 34, 31];
