@@ -13,8 +13,8 @@ pub(crate) fn may_be_revision(argument: &str) -> bool {
 
 /// The file of this name, or all files below the directory of this name.
 pub(crate) fn files(argument: &str, is_manifest: impl Fn(&str) -> bool) -> io::Result<Vec<File>> {
-    let kind = git(&["cat-file", "-t", argument])?;
-    if kind.trim_ascii() != b"tree" {
+    let object_type = git(&["cat-file", "-t", argument])?;
+    if object_type.trim_ascii() != b"tree" {
         return Ok(vec![(argument.to_owned(), git(&["cat-file", "blob", argument]))]);
     }
     let list = git(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", argument])?;

@@ -124,7 +124,7 @@ impl Jobs {
         let mut findings = Vec::new();
         for document in &documents {
             if let Err(error) = self.add(&document.to_json()) {
-                findings.extend(locate(file, document, error));
+                findings.extend(locate(file, document, &error));
             }
         }
         findings.extend(syntax_error.map(|error| Finding::from_syntax_error(file, &error)));
@@ -148,8 +148,11 @@ impl Jobs {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
         let kind = text("kind");
         let group = text("apiVersion").split('/').next();
-        let is_its = |k: &Kind| k.resource.kind == kind && Some(k.resource.group.as_str()) == group;
-        let Some(place) = self.kinds.iter().position(is_its) else {
+        let has_name = |k: &Kind| k.resource.kind == kind;
+        let is_its = |k: &Kind| has_name(k) && Some(k.resource.group.as_str()) == group;
+        // Of another group's kind of this name, the check below says that the API version is wrong.
+        let place = self.kinds.iter().position(is_its);
+        let Some(place) = place.or_else(|| self.kinds.iter().position(has_name)) else {
             return Err(RunError::Kind {
                 kind: kind.to_owned(),
                 known: self.known(),
@@ -244,12 +247,15 @@ fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObj
 }
 
 /// What is wrong with a document, each error with the line of its field.
-fn locate(file: &str, document: &Document, error: RunError) -> Vec<Finding> {
+fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
     let mut errors = FieldErrors::default();
     match error {
-        RunError::Invalid { errors: all, .. } => errors = all,
+        RunError::Invalid { errors: all, .. } => errors = all.clone(),
+        RunError::Kind { kind, .. } if kind.is_empty() => {
+            errors.push("kind", "it is missing, or no string", "say what the object is");
+        }
         RunError::Kind { .. } => errors.push("kind", error.to_string(), ""),
-        error => errors.push("", error.to_string(), ""),
+        _ => errors.push("", error.to_string(), ""),
     }
     let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
     Finding::locate(file, Severity::Error, document, errors)

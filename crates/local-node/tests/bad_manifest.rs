@@ -158,6 +158,15 @@ fn objects_that_are_no_job_and_jobs_that_are_there_twice_are_reported_with_their
     let expected = "<yaml>:2:1: kind: \"PlayJob\" is no kind that can be run; known are ToyJob";
     assert_eq!(error.to_string(), expected);
 
+    assert_eq!(
+        errors("kind: ToyJob\n", ""),
+        ["1:1: kind: it is missing, or no string; say what the object is"]
+    );
+    assert_eq!(
+        errors("example.com/v1", "example.org/v1"),
+        ["1:1: apiVersion: \"example.org/v1\" has no ToyJob; use one of example.com/v1"]
+    );
+
     let error = jobs().yaml(&format!("{GOOD}---\n{GOOD}")).unwrap_err();
     let expected = "<yaml>:17:1: ToyJob blocks is there twice; give each job its own name";
     assert_eq!(error.to_string(), expected);
