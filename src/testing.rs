@@ -81,16 +81,15 @@ fn read<J: TrainingJob>(directory: &Path, folder: &str) -> Vec<(String, String, 
     let mut found = Vec::new();
     for file in files(directory, &["json", "yaml", "yml"]) {
         let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        // 0644 is what kubectl takes it for.
-        let options = serde_saphyr::options! { legacy_octal_numbers: true };
-        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, options)
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let documents =
+            kube_manifest::parse(&text).unwrap_or_else(|error| panic!("{}:{error}", file.display()));
         let group = format!("{}/", J::group(&()));
         let is_ours = |object: &Value| {
             let version = object["apiVersion"].as_str().unwrap_or_default();
             object["kind"] == J::kind(&()).as_ref() && version.starts_with(&group)
         };
-        let ours: Vec<Value> = documents.into_iter().filter(is_ours).collect();
+        let documents = documents.iter().map(kube_manifest::Node::to_json);
+        let ours: Vec<Value> = documents.filter(is_ours).collect();
         let several = ours.len() > 1;
         let stem = stem(&file, directory);
         let relative = file.strip_prefix(directory).unwrap_or(&file);

@@ -1,22 +1,18 @@
-//! Manifests → jobs that can be run, and everything that is wrong with the others.
+//! Reads and checks the manifests that a command names: the jobs that can be run, and what is wrong with the others.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
 use serde_json::Value;
-use training_job::FieldError;
-use training_job::validate::mend::{is_echo, mend};
-use training_job::validate::schema;
+use training_job::FieldErrors;
 
 use crate::exit::Failure;
-use crate::finding::{Finding, Severity};
-use crate::kinds::{Kind, Refusal, kinds};
-use crate::manifest::{Content, Node, Position, Source, documents, sources};
+use crate::kinds::{Kind, kinds};
 
 /// What a command's file arguments hold.
 pub(crate) struct Checked {
-    /// What is to be said, in the files' order.
+    /// Errors, warnings and notes, in the files' order.
     pub(crate) findings: Vec<Finding>,
     /// The jobs that can be run, in the files' order.
     pub(crate) jobs: Vec<Job>,
@@ -28,7 +24,7 @@ pub(crate) struct Checked {
 pub(crate) struct Job {
     /// Its kind.
     pub(crate) kind: Rc<Kind>,
-    /// The object, of its kind's stored version, nulls dropped.
+    /// The object, of its kind's stored version, without null fields.
     pub(crate) object: Value,
     /// Its file, as the command's arguments name it.
     pub(crate) file: String,
@@ -37,9 +33,11 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// All that it gets, in the order in which the operator makes it.
+    /// Its services and pods, in the order in which the operator makes it.
     pub(crate) fn render(&self) -> Result<Vec<Value>, Failure> {
-        (self.kind.render)(&self.object).map_err(|refusal| Failure::new(&self.origin, format!("{refusal:?}")))
+        self.kind
+            .render(&self.object)
+            .map_err(|errors| Failure::new(&self.origin, errors))
     }
 }
 
@@ -64,7 +62,8 @@ pub(crate) fn check(arguments: &[PathBuf]) -> Checked {
     checker.checked
 }
 
-/// Checks one file that is there already.
+/// Checks one file that has been read already.
+#[cfg(feature = "__fuzzing")]
 pub(crate) fn check_source(kinds: &[Rc<Kind>], source: Source) -> Checked {
     let mut checker = Checker::new(kinds.to_vec());
     checker.source(source);
@@ -101,18 +100,18 @@ impl Checker {
                 self.error(None, "", problem, "");
             }
             Ok(text) => {
-                let (documents, fault) = documents(&text);
+                let (documents, error) = parse_until_error(&text);
                 for document in &documents {
                     self.document(document);
                 }
-                if let Some(fault) = fault {
-                    self.error(Some(fault.at), "", fault.problem, fault.remedy);
+                if let Some(error) = error {
+                    self.error(Some(error.at), "", error.problem, error.remedy);
                 }
             }
         }
     }
 
-    fn end_of_argument(&mut self, argument: &std::path::Path) {
+    fn end_of_argument(&mut self, argument: &Path) {
         if !std::mem::take(&mut self.has_job) {
             let names: Vec<_> = self.kinds.iter().map(|k| k.name().to_owned()).collect();
             if argument.is_dir() {
@@ -160,21 +159,22 @@ impl Checker {
             .find(|k| k.name().eq_ignore_ascii_case(kind))
             .cloned();
         match named {
-            None => self.pass_by(node, api_version, kind),
+            None => self.note_other_object(node, api_version, kind),
             Some(known) if known.name() != kind => {
-                let at = node.positions().get("kind").copied();
+                let at = node.positions().get("kind");
+                let versions: Vec<_> = known.schemas.api_versions().collect();
                 self.error(
                     at,
                     "kind",
                     format!("{kind:?} is not known"),
-                    &format!("use {} of {}", known.name(), known.api_versions().join(" or ")),
+                    &format!("use {} of {}", known.name(), versions.join(" or ")),
                 );
             }
-            Some(known) => self.job(node, api_version, known),
+            Some(known) => self.job(node, known),
         }
     }
 
-    fn pass_by(&mut self, node: &Node, api_version: &str, kind: &str) {
+    fn note_other_object(&mut self, node: &Node, api_version: &str, kind: &str) {
         let name = node.get("metadata").and_then(|m| m.text("name"));
         let problem = format!(
             "{kind} {} of {api_version} is not a training job: passed by",
@@ -183,65 +183,26 @@ impl Checker {
         self.add(Severity::Note, Some(node.at), "", problem, "");
     }
 
-    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
+    fn job(&mut self, node: &Node, kind: Rc<Kind>) {
         self.has_job = true;
-        let Some(schema) = kind.schema(api_version) else {
-            let at = node.positions().get("apiVersion").copied();
-            return self.error(
-                at,
-                "apiVersion",
-                format!("{api_version:?} has no {}", kind.name()),
-                &format!("use one of {}", kind.api_versions().join(", ")),
-            );
-        };
-        let mut object = node.to_json();
-        let by_schema = schema::check(schema, &object);
-        let removed = mend(schema, &mut object);
-        if let (Some(stored), Some(members)) = (kind.api_versions().first(), object.as_object_mut()) {
-            members.insert("apiVersion".to_owned(), stored.as_str().into());
-            // What they lack is then an error of a field.
-            for part in ["metadata", "spec"] {
-                members
-                    .entry(part)
-                    .or_insert_with(|| Value::Object(Default::default()));
+        match kind.check(&node.to_json()) {
+            Err(errors) => self.field_findings(Severity::Error, node, errors),
+            Ok(checked) => {
+                self.field_findings(Severity::Warning, node, checked.warnings);
+                self.checked.jobs.push(Job {
+                    kind,
+                    object: checked.object,
+                    file: self.file.clone(),
+                    origin: format!("{}:{}", self.file, node.at.line),
+                });
             }
         }
-        let by_operator = (kind.check)(&object);
-        if by_schema.is_empty()
-            && let Ok(warnings) = by_operator
-        {
-            self.field_findings(Severity::Warning, node, warnings.into_iter());
-            let origin = format!("{}:{}", self.file, node.at.line);
-            return self.checked.jobs.push(Job {
-                kind,
-                object,
-                file: self.file.clone(),
-                origin,
-            });
-        }
-        // Of two errors in one field the operator's says more than the schema's.
-        let mut errors: BTreeMap<String, FieldError> =
-            by_schema.into_iter().map(|e| (e.path.clone(), e)).collect();
-        match by_operator {
-            Ok(_) => {}
-            Err(Refusal::Invalid(more)) => {
-                let more = more.into_iter().filter(|e| !is_echo(&e.path, &removed));
-                errors.extend(more.map(|e| (e.path.clone(), e)));
-            }
-            Err(Refusal::Unreadable(problem)) => self.error(Some(node.at), "", problem, ""),
-        }
-        self.field_findings(Severity::Error, node, errors.into_values());
     }
 
-    fn field_findings(&mut self, severity: Severity, node: &Node, errors: impl Iterator<Item = FieldError>) {
-        let positions = node.positions();
-        let mut placed: Vec<_> = errors
-            .map(|error| (place(&positions, &error.path), error))
-            .collect();
-        placed.sort_by_key(|(at, _)| *at);
-        for (at, error) in placed {
-            self.add(severity, at, &error.path, error.problem, &error.remedy);
-        }
+    fn field_findings(&mut self, severity: Severity, node: &Node, errors: FieldErrors) {
+        let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
+        let findings = Finding::locate(&self.file, severity, node, errors);
+        self.checked.findings.extend(findings);
     }
 
     fn error(&mut self, at: Option<Position>, path: &str, problem: impl Into<String>, remedy: &str) {
@@ -258,16 +219,5 @@ impl Checker {
             problem,
             remedy: remedy.to_owned(),
         });
-    }
-}
-
-/// The place of a field, or of the nearest field around it that is there.
-fn place(positions: &BTreeMap<String, Position>, path: &str) -> Option<Position> {
-    let mut path = path;
-    loop {
-        if let Some(at) = positions.get(path) {
-            return Some(*at);
-        }
-        path = path.rfind(['.', '[']).map_or("", |end| &path[..end]);
     }
 }

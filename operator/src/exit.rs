@@ -8,7 +8,7 @@ pub(crate) fn bad_input() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// There is something to be said about the input: an error, a difference, a stale file.
+/// A check has found something: an error, a difference, a stale file.
 pub(crate) fn found() -> ExitCode {
     ExitCode::from(1)
 }

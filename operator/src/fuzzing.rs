@@ -1,13 +1,14 @@
-//! What the program makes of a manifest, without files, terminal or exit code. For fuzzing alone.
+//! What the program makes of a manifest, without files, terminal or exit code. For fuzzing alone (feature
+//! `__fuzzing`).
 
 use std::rc::Rc;
 
+use kube_manifest::{Node, Source, parse};
 use serde_json::Value;
 
 use crate::check::{self, check_source};
 use crate::kinds::{Kind, kinds};
-use crate::manifest::{Node, Source, documents};
-use crate::{explain, render, validate, write};
+use crate::{explain, render, report, validate, write};
 
 /// The kinds that the program knows. Their schemas take long to make, and are made once.
 pub struct Program(Vec<Rc<Kind>>);
@@ -34,13 +35,13 @@ impl Default for Program {
 impl Program {
     /// What `validate` says of a file with these bytes.
     pub fn review(&self, bytes: Vec<u8>) -> Review {
-        let source = Source::of("job.yaml".to_owned(), 0, Ok(bytes));
+        let source = Source::from_bytes("job.yaml".to_owned(), 0, Ok(bytes));
         let checked = check_source(&self.0, source);
         let findings = checked.findings.iter();
         Review {
             reports: [validate::json(&checked), validate::sarif::log(&checked.findings)],
             findings: findings
-                .map(|f| (f.at.map(|at| (at.line, at.column)), f.styled()))
+                .map(|f| (f.at.map(|at| (at.line, at.column)), report::styled(f)))
                 .collect(),
             jobs: checked.jobs.into_iter().map(Job).collect(),
         }
@@ -60,9 +61,7 @@ impl Job {
 
     /// What `explain` prints.
     pub fn explain(&self) -> Result<String, String> {
-        let life = (self.0.kind.explain)(&self.0.object);
-        let life = life.map_err(|refusal| format!("{refusal:?}"))?;
-        Ok(explain::text(&self.0, &life))
+        explain::text(&self.0).map_err(|failure| failure.to_string())
     }
 }
 
@@ -81,9 +80,6 @@ pub fn summary(objects: &[Value]) -> Result<String, String> {
 /// # Errors
 /// It is no YAML.
 pub fn read(text: &str) -> Result<Vec<Value>, String> {
-    let (documents, fault) = documents(text);
-    match fault {
-        None => Ok(documents.iter().map(Node::to_json).collect()),
-        Some(fault) => Err(format!("{fault:?}")),
-    }
+    let documents = parse(text).map_err(|error| error.to_string())?;
+    Ok(documents.iter().map(Node::to_json).collect())
 }

@@ -1,81 +1,68 @@
 //! The kinds of job that this operator runs.
 
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
-    JSONSchemaPropsOrBool,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
-use local_node::{AdjustEnv, Jobs};
+use local_node::AdjustEnv;
 use serde_json::Value;
-use training_job::FieldErrors;
-use training_job::process::Kinds;
-use training_job::render::warnings;
-use training_job::{Framework, Settings, TrainingJob, admission, render, validate};
+use training_job::render::{self, warnings};
+use training_job::validate::manifest::{self, Schemas};
+use training_job::validate::validate;
+use training_job::{FieldErrors, Framework, Settings, TrainingJob, admission};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
-use crate::explain;
-
 /// The UID of a job that no API server has seen, in the owner references of what it would get.
-pub(crate) const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
+const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 
-/// What can be done with a job of some kind without knowing its type.
+/// Something that is done with the type of a kind's jobs. A command that needs the type implements this, and is called
+/// with it by [`Kind::call`].
+pub(crate) trait ForKind {
+    /// What comes out.
+    type Output;
+
+    /// Does it with jobs of type `J`.
+    fn call<J: TrainingJob>(self) -> Self::Output;
+}
+
+/// A kind of job.
 pub(crate) struct Kind {
-    /// The custom resource definition to install.
-    /// Made when it is first asked for: it takes longer than anything else that a short command does.
+    job_type: JobType,
+    /// The custom resource definition to install. Made when it is first asked for: it takes longer than anything else
+    /// that a short command does.
     pub(crate) definition: LazyLock<CustomResourceDefinition>,
-    /// The same without rules, which only an API server evaluates: all bounds stand in the schema.
-    shape: fn() -> CustomResourceDefinition,
-    schemas: OnceLock<BTreeMap<String, JSONSchemaProps>>,
+    /// What its jobs are checked against, by API version. Made when it is first asked for.
+    pub(crate) schemas: LazyLock<Schemas>,
     /// Where its jobs are in the API.
     pub(crate) resource: ApiResource,
-    /// What the operator has against a job, or what its author should know of a good one.
-    pub(crate) check: fn(&Value) -> Result<FieldErrors, Refusal>,
-    /// All objects that a valid job gets, in the order in which the operator makes them.
-    pub(crate) render: fn(&Value) -> Result<Vec<Value>, Refusal>,
-    /// What the operator does in a valid job's life.
-    pub(crate) explain: fn(&Value) -> Result<explain::Life, Refusal>,
-    /// Adds it to the kinds of an operator on a cluster.
-    add: fn(Kinds) -> Kinds,
-    /// Adds it to the kinds of a local run.
-    pub(crate) add_local: fn(Jobs, AdjustEnv) -> Jobs,
     /// Its names and roles.
     pub(crate) framework: Framework,
-    /// What its replicas need to be told when they run as local processes.
+    /// What the environment of its replicas needs when they run as local processes.
     pub(crate) adjust_local: AdjustEnv,
 }
 
-/// Why an object is no valid job.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// It does not have a job's shape.
-    Unreadable(String),
-    /// Fields are wrong.
-    Invalid(FieldErrors),
-}
-
-/// All kinds, for an operator on a cluster.
-pub(crate) fn for_clusters() -> Kinds {
-    kinds().iter().fold(Kinds::default(), |all, kind| (kind.add)(all))
+#[derive(Clone, Copy)]
+enum JobType {
+    MXNet,
+    TensorFlow,
+    XGBoost,
 }
 
 /// All kinds.
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
-        Kind::of::<MXJob>(training_job_mxnet::adjust_local),
-        Kind::of::<TFJob>(training_job_tensorflow::adjust_local),
-        Kind::of::<XGBoostJob>(|_, _| {}),
+        Kind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
+        Kind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
+        Kind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
     ]
 }
 
 impl Kind {
-    fn of<J: TrainingJob>(adjust_local: AdjustEnv) -> Self {
+    fn new<J: TrainingJob>(job_type: JobType, adjust_local: AdjustEnv) -> Self {
         Self {
-            schemas: OnceLock::new(),
+            job_type,
             definition: LazyLock::new(|| {
                 #[allow(
                     clippy::expect_used,
@@ -83,15 +70,19 @@ impl Kind {
                 )]
                 admission::definition::<J>().expect("a kind of this program is defined as it should be")
             }),
-            shape: J::definition,
-            check: check::<J>,
-            render: render_all::<J>,
-            explain: explain::life::<J>,
-            add: Kinds::with::<J>,
-            add_local: Jobs::kind_with::<J>,
+            schemas: LazyLock::new(Schemas::new::<J>),
+            resource: ApiResource::erase::<J>(&()),
             framework: J::FRAMEWORK,
             adjust_local,
-            resource: ApiResource::erase::<J>(&()),
+        }
+    }
+
+    /// Does something with the type of its jobs.
+    pub(crate) fn call<F: ForKind>(&self, f: F) -> F::Output {
+        match self.job_type {
+            JobType::MXNet => f.call::<MXJob>(),
+            JobType::TensorFlow => f.call::<TFJob>(),
+            JobType::XGBoost => f.call::<XGBoostJob>(),
         }
     }
 
@@ -100,105 +91,96 @@ impl Kind {
         &self.resource.kind
     }
 
-    /// The API versions under which it may be written, the one that is stored first.
-    pub(crate) fn api_versions(&self) -> Vec<String> {
-        let mut versions: Vec<_> = self.definition.spec.versions.iter().collect();
-        versions.sort_by_key(|v| !v.storage);
-        versions
-            .into_iter()
-            .map(|v| format!("{}/{}", self.definition.spec.group, v.name))
-            .collect()
-    }
-
-    /// The schema of a job written under `api_version`, if the kind has that version.
-    pub(crate) fn schema(&self, api_version: &str) -> Option<&JSONSchemaProps> {
-        self.schemas
-            .get_or_init(|| schemas(&(self.shape)()))
-            .get(api_version)
-    }
-}
-
-/// The schemas by API version.
-///
-/// Where an older version takes a part as it comes, that part must fit the stored version: it is
-/// stored and read as such.
-fn schemas(definition: &CustomResourceDefinition) -> BTreeMap<String, JSONSchemaProps> {
-    let versions = || definition.spec.versions.iter();
-    let schema =
-        |version: &CustomResourceDefinitionVersion| version.schema.as_ref()?.open_api_v3_schema.clone();
-    let stored = versions().find(|v| v.storage).and_then(schema);
-    let stored = stored.unwrap_or_default();
-    versions()
-        .filter_map(|version| {
-            let mut own = schema(version)?;
-            fill_in(&mut own, &stored);
-            Some((format!("{}/{}", definition.spec.group, version.name), own))
+    /// Checks an object as it is written in a manifest.
+    ///
+    /// # Errors
+    /// All field errors, ordered by path.
+    pub(crate) fn check(&self, object: &Value) -> Result<ValidObject, FieldErrors> {
+        self.call(Check {
+            schemas: &self.schemas,
+            object,
         })
-        .collect()
-}
+    }
 
-fn fill_in(schema: &mut JSONSchemaProps, stored: &JSONSchemaProps) {
-    if schema.x_kubernetes_preserve_unknown_fields == Some(true) && schema.properties.is_none() {
-        *schema = stored.clone();
-        return;
-    }
-    for (key, property) in schema.properties.iter_mut().flatten() {
-        if let Some(stored) = stored.properties.as_ref().and_then(|p| p.get(key)) {
-            fill_in(property, stored);
-        }
-    }
-    if let (Some(JSONSchemaPropsOrBool::Schema(own)), Some(JSONSchemaPropsOrBool::Schema(stored))) =
-        (&mut schema.additional_properties, &stored.additional_properties)
-    {
-        fill_in(own, stored);
-    }
-    if let (Some(JSONSchemaPropsOrArray::Schema(own)), Some(JSONSchemaPropsOrArray::Schema(stored))) =
-        (&mut schema.items, &stored.items)
-    {
-        fill_in(own, stored);
+    /// All objects that a valid job gets, in the order in which the operator makes them.
+    ///
+    /// # Errors
+    /// The object is no valid job.
+    pub(crate) fn render(&self, object: &Value) -> Result<Vec<Value>, FieldErrors> {
+        self.call(Render(object))
     }
 }
 
-pub(crate) fn read<J: TrainingJob>(object: &Value) -> Result<J, Refusal> {
-    let mut job: J = serde::Deserialize::deserialize(object)
-        .map_err(|error: serde_json::Error| Refusal::Unreadable(error.to_string()))?;
+/// A job that can be run.
+pub(crate) struct ValidObject {
+    /// The object, of its kind's stored version, without null fields.
+    pub(crate) object: Value,
+    /// What its author surely does not want.
+    pub(crate) warnings: FieldErrors,
+}
+
+struct Check<'a> {
+    schemas: &'a Schemas,
+    object: &'a Value,
+}
+
+impl ForKind for Check<'_> {
+    type Output = Result<ValidObject, FieldErrors>;
+
+    fn call<J: TrainingJob>(self) -> Self::Output {
+        let checked = manifest::check::<J>(self.schemas, self.object)?;
+        let warnings = warnings(&validate(&checked.job, &Settings::default())?);
+        Ok(ValidObject {
+            object: checked.object,
+            warnings,
+        })
+    }
+}
+
+struct Render<'a>(&'a Value);
+
+impl ForKind for Render<'_> {
+    type Output = Result<Vec<Value>, FieldErrors>;
+
+    fn call<J: TrainingJob>(self) -> Self::Output {
+        let job: J = decode(self.0)?;
+        let valid = validate(&job, &Settings::default())?;
+        let (services, pods) = render::all(&valid);
+        let services = services.into_iter().map(serde_json::to_value);
+        let pods = pods.into_iter().map(serde_json::to_value);
+        services.chain(pods).collect::<Result<_, _>>().map_err(unreadable)
+    }
+}
+
+/// The job that an object is, with a UID.
+///
+/// # Errors
+/// The object does not have a job's shape.
+pub(crate) fn decode<J: TrainingJob>(object: &Value) -> Result<J, FieldErrors> {
+    let mut job: J = serde::Deserialize::deserialize(object).map_err(unreadable)?;
     job.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
     Ok(job)
 }
 
-fn check<J: TrainingJob>(object: &Value) -> Result<FieldErrors, Refusal> {
-    let job: J = read(object)?;
-    let valid = validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
-    Ok(warnings(&valid))
-}
-
-fn render_all<J: TrainingJob>(object: &Value) -> Result<Vec<Value>, Refusal> {
-    let job: J = read(object)?;
-    let valid = validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
-    let (services, pods) = render::all(&valid);
-    let services = services.into_iter().map(serde_json::to_value);
-    let pods = pods.into_iter().map(serde_json::to_value);
-    services
-        .chain(pods)
-        .collect::<Result<_, _>>()
-        .map_err(|error| Refusal::Unreadable(error.to_string()))
+/// An error of the object as a whole.
+pub(crate) fn unreadable(error: serde_json::Error) -> FieldErrors {
+    let mut errors = FieldErrors::default();
+    errors.push("", error.to_string(), "");
+    errors
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::OnceLock;
 
     use proptest::prelude::*;
     use serde_json::json;
     use training_job::validate::mend::mend;
     use training_job::validate::schema;
 
-    use crate::manifest::documents;
-
     fn case() -> Value {
-        let (documents, _) = documents(include_str!("../tests/cases/rich-template.yaml"));
-        documents[0].to_json()
+        let documents = kube_manifest::parse(include_str!("../tests/cases/rich-template.yaml"));
+        documents.unwrap()[0].to_json()
     }
 
     /// Pointers to every value in `value`.
@@ -240,9 +222,8 @@ mod tests {
         /// never of Rust types.
         #[test]
         fn a_mended_object_is_readable(changes in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..4)) {
-            static KIND: OnceLock<Kind> = OnceLock::new();
-            let kind = KIND.get_or_init(|| Kind::of::<MXJob>(|_, _| {}));
-            let schema = kind.schema("kubeflow.org/v1").unwrap();
+            static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new::<MXJob>);
+            let schema = SCHEMAS.get("kubeflow.org/v1").unwrap();
             let mut object = case();
             for (at, value) in changes {
                 let mut all = Vec::new();
@@ -260,8 +241,11 @@ mod tests {
             for path in &removed {
                 prop_assert!(errors.iter().any(|e| &e.path == path), "{path} was removed without an error");
             }
-            let refused = (kind.check)(&object);
-            prop_assert!(!matches!(refused, Err(Refusal::Unreadable(_))), "{refused:?}");
+            let decoded = decode::<MXJob>(&object);
+            prop_assert!(decoded.is_ok(), "{decoded:?}");
+            // Rendering and rules do not panic either, whatever is in the fields.
+            let checked = manifest::check::<MXJob>(&SCHEMAS, &object);
+            prop_assert!(checked.iter().all(|job| validate(&job.job, &Settings::default()).map(|job| warnings(&job)).is_ok()));
         }
     }
 }

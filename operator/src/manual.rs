@@ -1,17 +1,53 @@
-//! `training-operator completions` and `training-operator man`: both made from the command line itself.
+//! `training-operator completions` and `training-operator man`, both generated from the command line.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::Command;
 
-use crate::cli::{Cli, Completions, Man};
 use crate::exit::Failure;
 use crate::write;
 
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  training-operator completions bash > /etc/bash_completion.d/training-operator
+  source <(training-operator completions zsh)
+  training-operator completions fish > ~/.config/fish/completions/training-operator.fish
+
+Exit codes:
+  0  all is well
+  2  bad usage";
+
+/// Print what a shell needs to complete commands.
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPLETIONS_HELP)]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+const MAN_HELP: &str = "\
+Examples:
+  training-operator man | man -l -
+  training-operator man --dir /usr/local/share/man/man1
+
+Exit codes:
+  0  all is well
+  2  the files cannot be written, or bad usage";
+
+/// Print the manual page.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MAN_HELP)]
+pub(crate) struct Man {
+    /// Write a page for every command into this directory instead.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
 /// Prints what a shell needs to complete commands.
-pub(crate) fn completions(arguments: &Completions) -> Result<ExitCode, Failure> {
-    let mut command = Cli::command();
+pub(crate) fn completions(arguments: &Completions, mut command: Command) -> Result<ExitCode, Failure> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, name, &mut script);
@@ -20,14 +56,14 @@ pub(crate) fn completions(arguments: &Completions) -> Result<ExitCode, Failure> 
 }
 
 /// Prints the manual page, or writes one for each command.
-pub(crate) fn man(arguments: &Man) -> Result<ExitCode, Failure> {
+pub(crate) fn man(arguments: &Man, command: Command) -> Result<ExitCode, Failure> {
     if let Some(directory) = &arguments.dir {
         fs::create_dir_all(directory)
-            .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
+            .and_then(|()| clap_mangen::generate_to(command, directory))
             .map_err(|error| Failure::new(&directory.display().to_string(), error))?;
     } else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+        clap_mangen::Man::new(command).render(&mut page)?;
         write::print(&String::from_utf8_lossy(&page))?;
     }
     Ok(ExitCode::SUCCESS)

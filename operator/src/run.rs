@@ -2,24 +2,65 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
-use training_job::process;
+use training_job::TrainingJob;
+use training_job::process::{self, Kinds};
 
-use crate::cli::Run;
-use crate::kinds;
+use crate::kinds::{ForKind, kinds};
+
+const HELP: &str = "\
+The cluster is that of --kubeconfig, else of $KUBECONFIG or ~/.kube/config, else the one in which
+this process runs as a pod. Logs go to standard error. Each flag can also be given by the environment
+variable that stands behind it.
+
+Examples:
+  training-operator run
+  training-operator run --kubeconfig ~/.kube/config --namespace team-a --zap-encoder json
+  training-operator run --leader-elect --enable-scheme MXJob --default-restart-scope Replica
+
+Exit codes:
+  0    ended by SIGTERM or SIGINT; what was under way is finished, the lease given back
+  1    the cluster's address, a port or a client could not be had
+  2    bad usage
+  130  or 143: a second signal ended it at once";
+
+/// Run the operator on a cluster.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// How it runs.
+    #[command(flatten)]
+    pub(crate) flags: training_job::process::Flags,
+    /// Flags of the Go operator that have no meaning here.
+    #[command(flatten)]
+    pub(crate) ignored: Ignored,
+}
 
 /// Runs the operator until a signal ends it.
-pub(crate) fn run(arguments: &Run) -> ExitCode {
+pub(crate) fn run(arguments: &Args) -> ExitCode {
     process::start_logs(&arguments.flags.logs);
     for flag in arguments.ignored.given() {
         tracing::warn!("{flag} has no meaning for this operator, which has no webhook, PyTorchJob or MPIJob");
     }
-    process::main(&arguments.flags, kinds::for_clusters())
+    let all = kinds()
+        .iter()
+        .fold(Kinds::default(), |all, kind| kind.call(AddTo(all)));
+    process::main(&arguments.flags, all)
+}
+
+/// Adds a kind to those that the operator manages.
+struct AddTo(Kinds);
+
+impl ForKind for AddTo {
+    type Output = Kinds;
+
+    fn call<J: TrainingJob>(self) -> Kinds {
+        self.0.with::<J>()
+    }
 }
 
 /// Flags of the Go operator that are about kinds and webhooks which are not here. A Deployment that
 /// has them starts all the same.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Ignored {
     #[arg(long, hide = true)]
     webhook_server_port: Option<String>,

@@ -1,8 +1,8 @@
-//! A table of text, in columns as wide as they must be.
+//! A table of text, with columns as wide as their contents.
 
 use std::fmt;
 
-/// Rows below headings. A column in which nobody has anything is left out.
+/// Rows below headings. Empty columns are left out.
 pub(crate) struct Table<const N: usize> {
     rows: Vec<[String; N]>,
 }

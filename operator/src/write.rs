@@ -20,7 +20,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, String> {
     Ok(text)
 }
 
-/// Writes to standard output. A reader that has seen enough, such as `head`, is no failure.
+/// Writes to standard output. A reader that has closed the pipe, such as `head`, is no failure.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     print_to(&mut io::stdout().lock(), text)
 }
@@ -40,14 +40,12 @@ fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest;
     use proptest::prelude::*;
 
     fn reread(value: &Value) -> Vec<Value> {
         let text = documents(std::slice::from_ref(value)).unwrap();
-        let (documents, fault) = manifest::documents(&text);
-        assert!(fault.is_none(), "{fault:?}\n{text}");
-        documents.iter().map(manifest::Node::to_json).collect()
+        let documents = kube_manifest::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        documents.iter().map(kube_manifest::Node::to_json).collect()
     }
 
     #[test]

@@ -9,7 +9,8 @@ use super::nearest::nearest;
 /// One thing wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// The field, such as `spec.runPolicy.backoffLimit` or `spec.replicaSpecs.Worker.template.spec.containers[0].image`.
+    /// The field, such as `spec.runPolicy.backoffLimit` or `spec.replicaSpecs.Worker.template.spec.containers[0].image`;
+    /// empty if the object as a whole is wrong.
     pub path: String,
     /// What is wrong with it.
     pub problem: String,
@@ -19,7 +20,10 @@ pub struct FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.problem)?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.problem)?;
         if !self.remedy.is_empty() {
             write!(f, "; {}", self.remedy)?;
         }

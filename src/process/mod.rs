@@ -36,6 +36,7 @@
 //! finalizers; get, list, watch, create and delete on pods and services; create on events. For the
 //! election: get, create and update on leases in the lease's namespace.
 
+mod cluster;
 mod fence;
 mod flags;
 mod http;
@@ -51,6 +52,7 @@ use crate::admission::{self, DefinitionError};
 use crate::controller::Operator;
 use crate::job::TrainingJob;
 
+pub use cluster::{ClusterConfigError, cluster_config};
 pub use flags::{Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
 

@@ -6,7 +6,6 @@ use ::http::HeaderValue;
 use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -15,6 +14,7 @@ use tokio::sync::watch;
 use crate::controller::{Metrics, Operator, Options};
 use crate::job::Settings;
 
+use super::cluster::cluster_config;
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::retry_after::RetryAfter;
@@ -196,19 +196,9 @@ impl State {
 }
 
 async fn config(flags: &Flags) -> Result<Config, ProcessError> {
-    let wrong = |error: &dyn std::error::Error| ProcessError::Config(error.to_string());
-    let config = match &flags.kubeconfig {
-        None => Config::infer().await.map_err(|e| wrong(&e)),
-        Some(file) => {
-            let file = Kubeconfig::read_from(file).map_err(|e| wrong(&e))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .map_err(|e| wrong(&e))
-        }
-    };
-    let mut config = config?;
     // Every retry is the operator's, per job and bounded.
-    config.default_retry = false;
+    let config = cluster_config(flags.kubeconfig.as_deref(), None).await;
+    let mut config = config.map_err(|error| ProcessError::Config(error.to_string()))?;
     let agent = HeaderValue::from_static(concat!("training-operator/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
     Ok(config)

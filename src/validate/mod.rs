@@ -3,6 +3,7 @@
 //! [`validate`] is pure and total: any object that decodes gives one of the two. What comes out,
 //! [`ValidJob`], is all that render and plan take, so nothing after this step looks at raw specs.
 
+pub mod manifest;
 pub mod mend;
 mod roles;
 pub mod schema;

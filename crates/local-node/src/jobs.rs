@@ -1,4 +1,4 @@
-//! Jobs on this machine alone: an in-memory API, the operator and a node in one process.
+//! Jobs on this machine alone: an in-memory API, the operator and a node in one process (feature `jobs`).
 
 mod error;
 mod event;
@@ -6,6 +6,7 @@ mod main;
 mod progress;
 mod run;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -14,11 +15,10 @@ use kube::{Api, ResourceExt};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::Cluster;
-use training_job::Settings;
-use training_job::TrainingJob;
-use training_job::validate::validate;
-use training_job::{Operator, Options};
+use training_job::validate::manifest::{self, Schemas};
+use training_job::{FieldErrors, Operator, Options, Settings, TrainingJob};
 
 use super::config::{AdjustEnv, Bind, NodeConfig};
 use super::node::Node;
@@ -71,7 +71,9 @@ struct Kind {
     manage: fn(Operator) -> Operator,
     controller: &'static str,
     adjust_env: AdjustEnv,
-    read: fn(&Value) -> Result<DynamicObject, RunError>,
+    derive_schemas: fn() -> Schemas,
+    schemas: OnceLock<Schemas>,
+    check: fn(&Schemas, &Value) -> Result<DynamicObject, FieldErrors>,
 }
 
 impl Jobs {
@@ -91,7 +93,9 @@ impl Jobs {
             manage: Operator::manage::<J>,
             controller: J::FRAMEWORK.controller,
             adjust_env,
-            read: read::<J>,
+            derive_schemas: Schemas::new::<J>,
+            schemas: OnceLock::new(),
+            check: check::<J>,
         });
         self
     }
@@ -99,16 +103,29 @@ impl Jobs {
     /// Adds the jobs of a manifest: all its documents. Kinds have to be added before.
     ///
     /// # Errors
-    /// It is no YAML, or one of its objects is no valid job of a kind that is here, or is there twice.
-    pub fn yaml(mut self, text: &str) -> Result<Self, RunError> {
-        // 0644 is what kubectl takes it for.
-        let options = serde_saphyr::options! { legacy_octal_numbers: true };
-        let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
-            .map_err(|error| RunError::Yaml(error.to_string()))?;
-        for document in documents.iter().filter(|document| !document.is_null()) {
-            self = self.job(document)?;
+    /// [`RunError::Manifest`], with everything that is wrong in it: it is no YAML, or an object is no valid job of a kind
+    /// that is here, or is there twice.
+    pub fn yaml(self, text: &str) -> Result<Self, RunError> {
+        self.manifest("<yaml>", text)
+    }
+
+    /// Adds the jobs of the manifest `text`, as [`yaml`](Self::yaml) does. `file` is its name in errors.
+    ///
+    /// # Errors
+    /// As for [`yaml`](Self::yaml).
+    pub fn manifest(mut self, file: &str, text: &str) -> Result<Self, RunError> {
+        let (documents, syntax_error) = kube_manifest::parse_until_error(text);
+        let mut findings = Vec::new();
+        for document in &documents {
+            if let Err(error) = self.add(&document.to_json()) {
+                findings.extend(locate(file, document, &error));
+            }
         }
-        Ok(self)
+        findings.extend(syntax_error.map(|error| Finding::from_syntax_error(file, &error)));
+        match findings.is_empty() {
+            true => Ok(self),
+            false => Err(RunError::Manifest(findings)),
+        }
     }
 
     /// Adds a job.
@@ -117,17 +134,31 @@ impl Jobs {
     /// It is no valid job of a kind that is here, or is there twice: two jobs of one name, of whatever kind,
     /// would share their pods' names.
     pub fn job(mut self, object: &Value) -> Result<Self, RunError> {
+        self.add(object)?;
+        Ok(self)
+    }
+
+    fn add(&mut self, object: &Value) -> Result<(), RunError> {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
         let kind = text("kind");
         let group = text("apiVersion").split('/').next();
-        let is_its = |k: &Kind| k.resource.kind == kind && Some(k.resource.group.as_str()) == group;
-        let Some(place) = self.kinds.iter().position(is_its) else {
+        let has_name = |k: &Kind| k.resource.kind == kind;
+        let is_its = |k: &Kind| has_name(k) && Some(k.resource.group.as_str()) == group;
+        // Of another group's kind of this name, the check below says that the API version is wrong.
+        let place = self.kinds.iter().position(is_its);
+        let Some(place) = place.or_else(|| self.kinds.iter().position(has_name)) else {
             return Err(RunError::Kind {
                 kind: kind.to_owned(),
                 known: self.known(),
             });
         };
-        let job = (self.kinds[place].read)(object)?;
+        let known = &self.kinds[place];
+        let schemas = known.schemas.get_or_init(known.derive_schemas);
+        let job = (known.check)(schemas, object).map_err(|errors| RunError::Invalid {
+            kind: kind.to_owned(),
+            name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            errors,
+        })?;
         let name = |job: &DynamicObject| (namespace_of(job), job.name_any());
         if self.jobs.iter().any(|(_, other)| name(other) == name(&job)) {
             return Err(RunError::Twice {
@@ -136,7 +167,7 @@ impl Jobs {
             });
         }
         self.jobs.push((place, job));
-        Ok(self)
+        Ok(())
     }
 
     fn known(&self) -> String {
@@ -192,24 +223,30 @@ impl Jobs {
     }
 }
 
-/// Decodes, checks and completes a job.
-fn read<J: TrainingJob>(object: &Value) -> Result<DynamicObject, RunError> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let unreadable = |error: serde_json::Error| RunError::Unreadable {
-        kind: J::kind(&()).into_owned(),
-        name: name.to_owned(),
-        error: error.to_string(),
-    };
-    let mut job: J = serde::Deserialize::deserialize(object).map_err(unreadable)?;
-    let plain = serde_json::to_value(&job).and_then(serde_json::from_value);
-    // The API gives it one of its own.
-    job.meta_mut().uid.get_or_insert_with(|| "new".to_owned());
-    validate(&job, &Settings::default()).map_err(|errors| RunError::Invalid {
-        kind: J::kind(&()).into_owned(),
-        name: name.to_owned(),
-        errors,
-    })?;
-    plain.map_err(unreadable)
+/// Checks a job as it is written in a manifest, and returns it with all its fields.
+fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObject, FieldErrors> {
+    let checked = manifest::check::<J>(schemas, object)?;
+    let complete = serde_json::to_value(&checked.job).and_then(serde_json::from_value);
+    complete.map_err(|error| {
+        let mut errors = FieldErrors::default();
+        errors.push("", error.to_string(), "");
+        errors
+    })
+}
+
+/// What is wrong with a document, each error with the line of its field.
+fn locate(file: &str, document: &Document, error: &RunError) -> Vec<Finding> {
+    let mut errors = FieldErrors::default();
+    match error {
+        RunError::Invalid { errors: all, .. } => errors = all.clone(),
+        RunError::Kind { kind, .. } if kind.is_empty() => {
+            errors.push("kind", "it is missing, or no string", "say what the object is");
+        }
+        RunError::Kind { .. } => errors.push("kind", error.to_string(), ""),
+        _ => errors.push("", error.to_string(), ""),
+    }
+    let errors = errors.into_iter().map(|e| (e.path, e.problem, e.remedy));
+    Finding::locate(file, Severity::Error, document, errors)
 }
 
 fn namespace_of(job: &impl ResourceExt) -> String {

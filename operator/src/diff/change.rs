@@ -1,4 +1,4 @@
-//! What becomes of each object.
+//! What happens to each object: added, removed or changed.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::{line_diff, write};
 
-/// Objects to which the same happens.
+/// Objects that change in the same way.
 pub(super) struct Change {
-    /// Which.
+    /// Their titles.
     pub(super) titles: Vec<String>,
     /// What happens to them.
     pub(super) what: What,
-    /// The unified diff of the first; those of the others differ at most in the lines around.
+    /// The unified diff of the first. The diffs of the others differ at most in their context lines.
     pub(super) diff: String,
 }
 
@@ -23,15 +23,15 @@ pub(super) enum What {
     Added,
     /// It is gone.
     Removed,
-    /// It is another.
+    /// It differs.
     Changed,
 }
 
-/// What identifies an object: its title, and which of that title it is, for two files of one side may
+/// Identifies an object: its title, and its number among the objects of that title, because two files of one side may
 /// hold the same job.
 type Key = (String, usize);
 
-/// What differs between two sides, in the order of the new one; removed objects come last.
+/// The differences between two sides, in the order of the new side; removed objects come last.
 pub(super) fn changes(old: &[Value], new: &[Value]) -> Result<Vec<Change>, String> {
     let mut before: BTreeMap<Key, &Value> = keyed(old).into_iter().collect();
     let mut changes: Vec<Change> = Vec::new();
@@ -83,7 +83,9 @@ fn add(
     let diff = line_diff::unified(&yaml(old)?, &yaml(new)?);
     match changes.last_mut() {
         // A new image for a hundred workers is one change to read.
-        Some(last) if last.what == what && touched(&last.diff).eq(touched(&diff)) => last.titles.push(title),
+        Some(last) if last.what == what && changed_lines(&last.diff).eq(changed_lines(&diff)) => {
+            last.titles.push(title)
+        }
         _ => changes.push(Change {
             titles: vec![title],
             what,
@@ -93,8 +95,8 @@ fn add(
     Ok(())
 }
 
-/// The places and the changed lines of a diff: the lines around them may have an index of a replica.
-fn touched(diff: &str) -> impl Iterator<Item = &str> {
+/// The hunk headers and the changed lines of a diff. Its context lines may contain the index of a replica.
+fn changed_lines(diff: &str) -> impl Iterator<Item = &str> {
     diff.lines().filter(|line| !line.starts_with(' '))
 }
 

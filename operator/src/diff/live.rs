@@ -1,4 +1,4 @@
-//! What runs in a cluster.
+//! Compares with what runs in a cluster.
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -12,10 +12,10 @@ use super::shape::shaped;
 use crate::check::Job;
 use crate::write::title;
 
-/// How long the API server may take for an answer.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+/// How long the API server may take to answer.
+const API_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// What the jobs of the same names have in the cluster, and what these jobs get.
+/// The old side and the new one: what the jobs of the same names have in the cluster, and what `jobs` get.
 pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Vec<Value>, Vec<Value>)> {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for mut job in jobs {
@@ -35,8 +35,11 @@ pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Ve
         }
         let wanted = job.render().map_err(|failure| anyhow::anyhow!("{failure}"))?;
         if let Some(there) = there {
-            // What the stored job would get tells, too, what jobs decide; one that is refused gets nothing.
-            let stored = (job.kind.render)(&serde_json::to_value(&there)?).unwrap_or_default();
+            // A field that the stored job sets counts as decided by the job, too. An invalid stored job sets none.
+            let stored = job
+                .kind
+                .render(&serde_json::to_value(&there)?)
+                .unwrap_or_default();
             let controller = job.kind.framework.controller;
             let selector = format!("{OPERATOR_NAME}={controller},{JOB_NAME}={name}");
             let mut runs = owned::<Service>(client, &namespace, &selector, &there).await?;
@@ -80,6 +83,6 @@ where
 }
 
 async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> anyhow::Result<T> {
-    let answer = tokio::time::timeout(PATIENCE, call).await;
+    let answer = tokio::time::timeout(API_TIMEOUT, call).await;
     Ok(answer.context("no answer within 30 s")??)
 }

@@ -5,7 +5,7 @@ use super::change::{Change, What, tally};
 /// GitHub takes 65,536 characters; a workflow may want to add something.
 const MAX_CHARACTERS: usize = 60_000;
 
-/// The changes, each folded; those for which there is no room are named only.
+/// Each change in a folded section. Changes for which there is no room are only counted.
 pub(super) fn comment(changes: &[Change]) -> String {
     if changes.is_empty() {
         return "### Training jobs\n\nNothing changes in the pods and services that the jobs get.\n"
@@ -40,7 +40,7 @@ fn section(change: &Change) -> String {
         [first, .., last] => format!("{first} to {last} ({} alike)", change.titles.len()),
         titles => titles.concat(),
     };
-    // A fence must be longer than any in what it holds.
+    // A fence must be longer than any fence in the text that it encloses.
     let longest = change.diff.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!(

@@ -12,14 +12,62 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::check::check;
-use crate::cli::{Diff, DiffFormat};
 use crate::cluster;
 use crate::exit::{self, Failure};
-use crate::{finding, line_diff, write};
+use crate::{line_diff, report, write};
 use change::{Change, What};
 
-/// Shows what changes in what jobs get.
-pub(crate) fn run(arguments: &Diff) -> Result<ExitCode, Failure> {
+const HELP: &str = "\
+A side is a file, a directory, - for standard input, a file or directory of a git revision (REV:path,
+from the repository's root), or /dev/null for nothing. Objects that change in the same way stand together.
+
+Examples:
+  training-operator diff old.yaml new.yaml
+  training-operator diff HEAD:jobs jobs
+  training-operator diff origin/main:jobs jobs --format markdown > comment.md
+  training-operator diff --cluster job.yaml
+
+With --cluster the old side is what runs: the pods and services of the jobs of the same names. Of these
+only what a job decides is compared, not what the cluster adds. Pods that a job does not have any more
+because it has ended are shown as added.
+
+Exit codes:
+  0  the jobs get the same
+  1  they do not
+  2  bad YAML, a job that the operator would refuse, a side that cannot be read, no cluster, or bad usage";
+
+/// Show what changes in the pods and services that jobs get.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The old side, then the new one; with --cluster the new one alone.
+    #[arg(value_name = "SIDE", required = true, num_args = 1..=2)]
+    pub(crate) sides: Vec<PathBuf>,
+    /// Compare with what runs in the cluster.
+    #[arg(long)]
+    pub(crate) cluster: bool,
+    /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of a pod].
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use [default: its current one].
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    pub(crate) context: Option<String>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// How to show changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Unified diffs, coloured on a terminal.
+    Text,
+    /// A comment for a pull request.
+    Markdown,
+}
+
+/// Shows what changes in the pods and services that jobs get.
+pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let sides = match (&arguments.sides[..], arguments.cluster) {
         ([old, new], false) => side(old)?.zip(side(new)?),
         ([new], true) => with_cluster(new, arguments)?,
@@ -31,8 +79,8 @@ pub(crate) fn run(arguments: &Diff) -> Result<ExitCode, Failure> {
     };
     let changes = change::changes(&old, &new).map_err(|error| Failure::new("output", error))?;
     match arguments.format {
-        DiffFormat::Text => write::print_styled(&text(&changes))?,
-        DiffFormat::Markdown => write::print(&markdown::comment(&changes))?,
+        Format::Text => write::print_styled(&text(&changes))?,
+        Format::Markdown => write::print(&markdown::comment(&changes))?,
     }
     Ok(if changes.is_empty() {
         ExitCode::SUCCESS
@@ -41,14 +89,14 @@ pub(crate) fn run(arguments: &Diff) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The objects of one side; none if its jobs are wrong, of which is told.
+/// The objects of one side. `None` if a job is wrong, which has been printed then.
 fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
-    // As in git's own diffs: a side on which there is nothing.
+    // As in git's diffs: an empty side.
     if path == Path::new("/dev/null") {
         return Ok(Some(Vec::new()));
     }
     let checked = check(std::slice::from_ref(path));
-    finding::print(&checked.findings);
+    report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(None);
     }
@@ -59,10 +107,10 @@ fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
 /// The old side and the new one.
 type Sides = (Vec<Value>, Vec<Value>);
 
-/// What runs, and what is to be.
-fn with_cluster(path: &PathBuf, arguments: &Diff) -> Result<Option<Sides>, Failure> {
+/// What runs in the cluster, and what the jobs get.
+fn with_cluster(path: &PathBuf, arguments: &Args) -> Result<Option<Sides>, Failure> {
     let checked = check(std::slice::from_ref(path));
-    finding::print(&checked.findings);
+    report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(None);
     }

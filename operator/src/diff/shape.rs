@@ -1,15 +1,15 @@
-//! What an object in a cluster has of what a job decides.
+//! Reduces an object of a cluster to what a job decides.
 //!
-//! The API server and admission add to objects: defaults, tolerations, tokens. So of an object that is
-//! there, only what stands where a render has something is kept.
+//! The API server and admission add to objects: defaults, tolerations, tokens. So only those fields of an object are
+//! kept that its render has as well.
 
 use serde_json::{Map, Value};
 use training_job::validate::amount;
 
-/// What may tell the items of a list apart, the first that they have.
+/// The fields that may identify an item of a list. The first that the items have is used.
 const KEYS: [&str; 6] = ["name", "mountPath", "devicePath", "containerPort", "port", "key"];
 
-/// The members whose values are quantities.
+/// The fields whose values are quantities.
 const QUANTITIES: [&str; 4] = ["limits", "requests", "sizeLimit", "divisor"];
 
 /// The parts of `object` that one of `shapes` has; all if there is no shape for it.
@@ -54,7 +54,7 @@ fn tolerations(all: &Value, shapes: &[&Value]) -> Value {
     )
 }
 
-/// The same, where the leaves are quantities: the API server writes them in its own way.
+/// The same for quantities, which the API server writes in its own way.
 fn quantities(value: &Value, shapes: &[&Value]) -> Value {
     if let Value::Object(members) = value {
         let kept = members.iter().filter_map(|(key, member)| {
@@ -92,7 +92,7 @@ fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
             .iter()
             .filter_map(|list| list.iter().find(|i| i[key] == item[key]));
         let same: Vec<&Value> = same.collect();
-        // What no render has was added by the cluster.
+        // The cluster added what no render has.
         (!same.is_empty()).then(|| shaped(item, &same))
     });
     kept.collect()

@@ -1,173 +1,80 @@
 //! `training-operator explain`: a job's life in plain words.
 
-mod trial;
+mod dry_run;
+mod life;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::Value;
 use training_job::plan::ChildKind;
+use training_job::{FieldErrors, TrainingJob};
 
 use crate::check::{Job, check};
-use crate::cli::Explain;
 use crate::exit::{self, Failure};
+use crate::kinds::ForKind;
 use crate::table::Table;
-use crate::{finding, write};
+use crate::{report, write};
 
-pub(crate) use trial::life;
+use life::Life;
 
-/// What the operator does in a job's life, found by trying.
-pub(crate) struct Life {
-    /// What is made at the start, in order.
-    made: Vec<(ChildKind, String)>,
-    /// Its roles that have replicas; none if it is suspended.
-    roles: Vec<RoleLife>,
-    /// Seconds after which it fails.
-    deadline: Option<i64>,
-    /// What is left of it.
-    end: End,
-}
+const HELP: &str = "\
+Nothing of it is written down anywhere: the operator's own plan is run on made-up failures.
 
-/// What is left of a job once it has ended.
-struct End {
-    /// Of a replica that runs then: its pod, its service.
-    running: Left,
-    /// Of one that has ended.
-    finished: Left,
-    /// Seconds until the job itself is deleted.
-    time_to_live: Option<i64>,
-}
+Examples:
+  training-operator explain job.yaml
+  training-operator explain jobs/ | less
 
-/// Which of a replica's objects are left.
-struct Left {
-    pod: bool,
-    service: bool,
-}
+Exit codes:
+  0  all jobs are explained
+  2  bad YAML, a job that the operator would refuse, or bad usage";
 
-struct RoleLife {
-    name: String,
-    replicas: u32,
-    /// Whether the job has succeeded once all of this role have, whatever the others do.
-    decides: bool,
-    events: Vec<(Event, Outcome)>,
-}
-
-/// Something that happens to one replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
-    Exit(i32),
-    Evicted,
-    Deleted,
-    /// The job has been active for so many seconds.
-    Deadline(i64),
-}
-
-/// What follows from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Outcome {
-    Fails,
-    /// `scope` restarts, and the job fails at the next such event after this many; never if unset.
-    Restarts {
-        scope: &'static str,
-        times: Option<i32>,
-    },
-    /// It gets a new pod, which counts as no restart.
-    Replaced,
-    RunsOn,
-}
-
-impl Event {
-    const ALL: [Self; 6] = [
-        Self::Exit(1),
-        Self::Exit(137),
-        Self::Exit(139),
-        Self::Exit(143),
-        Self::Evicted,
-        Self::Deleted,
-    ];
-
-    fn words(self) -> String {
-        match self {
-            Self::Exit(code @ 137) => format!("exit code {code} (killed)"),
-            Self::Exit(code @ 139) => format!("exit code {code} (segmentation fault)"),
-            Self::Exit(code @ 143) => format!("exit code {code} (terminated)"),
-            Self::Exit(code) => format!("exit code {code}"),
-            Self::Evicted => "evicted, or its node lost".to_owned(),
-            Self::Deleted => "its pod deleted by somebody".to_owned(),
-            Self::Deadline(seconds) => format!("still running after {seconds} s (the deadline)"),
-        }
-    }
-}
-
-impl End {
-    fn words(&self) -> String {
-        let service = |left: &Left| match (left.pod, left.service) {
-            (false, false) => " with their services",
-            (true, false) => ", without their services",
-            _ => "",
-        };
-        let running = match self.running.pod {
-            true => "go on",
-            false => "are deleted",
-        };
-        let finished = match self.finished.pod {
-            true => "stay, with their logs",
-            false => "are deleted",
-        };
-        let mut text = format!(
-            "End: pods that still run {running}{}; those that have ended {finished}{}.",
-            service(&self.running),
-            service(&self.finished)
-        );
-        if let Some(seconds) = self.time_to_live {
-            text += &format!(" {seconds} s later the job is deleted with all it has.");
-        }
-        text + "\n"
-    }
-}
-
-impl Outcome {
-    fn words(&self) -> String {
-        match self {
-            Self::Fails => "the job fails".to_owned(),
-            Self::Replaced => "it gets a new pod, without limit".to_owned(),
-            Self::RunsOn => "nothing: the job runs on".to_owned(),
-            Self::Restarts { scope, times: None } => format!("{scope} restarts, without limit"),
-            Self::Restarts {
-                scope,
-                times: Some(1),
-            } => {
-                format!("{scope} restarts once; the next time the job fails")
-            }
-            Self::Restarts {
-                scope,
-                times: Some(times),
-            } => format!("{scope} restarts, {times} times; the next time the job fails"),
-        }
-    }
+/// Tell a job's life in plain words: start, success, and what follows from each failure.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// Explains jobs.
-pub(crate) fn run(arguments: &Explain) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let checked = check(&arguments.files);
-    finding::print(&checked.findings);
+    report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }
-    let texts = checked.jobs.iter().map(|job| {
-        let life = (job.kind.explain)(&job.object);
-        let life = life.map_err(|refusal| Failure::new(&job.origin, format!("{refusal:?}")))?;
-        Ok(text(job, &life))
-    });
+    let texts = checked.jobs.iter().map(text);
     write::print(&texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn text(job: &Job, life: &Life) -> String {
+/// What is printed for a job.
+pub(crate) fn text(job: &Job) -> Result<String, Failure> {
+    let life = job.kind.call(ExplainLife(&job.object));
+    let life = life.map_err(|errors| Failure::new(&job.origin, errors))?;
+    Ok(life_text(job, &life))
+}
+
+/// Finds the life of a job, whose type is that of its kind.
+struct ExplainLife<'a>(&'a Value);
+
+impl ForKind for ExplainLife<'_> {
+    type Output = Result<Life, FieldErrors>;
+
+    fn call<J: TrainingJob>(self) -> Self::Output {
+        dry_run::life::<J>(self.0)
+    }
+}
+
+fn life_text(job: &Job, life: &Life) -> String {
     let mut text = format!("{}\n", write::title(&job.object));
     if life.roles.is_empty() {
         return text + "\nThe job is suspended: nothing is made until it is resumed.\n";
     }
     let names = |kind| {
-        let of = life.made.iter().filter(|(k, _)| *k == kind);
+        let of = life.created.iter().filter(|(k, _)| *k == kind);
         of.map(|(_, name)| name.as_str()).collect::<Vec<_>>()
     };
     text += &format!(
@@ -197,8 +104,8 @@ pub(crate) fn text(job: &Job, life: &Life) -> String {
     text += "\nWhen this happens to a replica:\n\n";
     let mut table = Table::new(&["ROLE", "EVENT", "THEN"]);
     for role in &life.roles {
-        for (event, outcome) in &role.events {
-            table.row([role.name.clone(), event.words(), outcome.words()]);
+        for (incident, consequence) in &role.incidents {
+            table.row([role.name.clone(), incident.words(), consequence.words()]);
         }
     }
     text + &table.to_string()

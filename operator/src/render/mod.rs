@@ -1,6 +1,7 @@
 //! `training-operator render`.
 
-mod choice;
+mod args;
+mod selection;
 mod summary;
 
 use std::process::ExitCode;
@@ -8,17 +9,18 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use crate::check::check;
-use crate::cli::{Format, Part, Render};
 use crate::exit::{self, Failure};
-use crate::{finding, write};
+use crate::{report, write};
 
-pub(crate) use choice::ReplicaName;
+use args::{Format, Part};
+
+pub(crate) use args::Args;
 pub(crate) use summary::text as summary;
 
 /// Prints what the jobs would get.
-pub(crate) fn run(arguments: &Render) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let checked = check(&arguments.files);
-    finding::print(&checked.findings);
+    report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }
@@ -27,12 +29,12 @@ pub(crate) fn run(arguments: &Render) -> Result<ExitCode, Failure> {
         objects.extend(job.render()?);
     }
     if let Some(name) = &arguments.replica {
-        choice::keep_replica(&mut objects, name)?;
+        selection::keep_replica(&mut objects, name)?;
     }
     let text = if arguments.summary {
         summary(&objects, arguments.output)
     } else {
-        choose(&mut objects, arguments.only);
+        keep_part(&mut objects, arguments.only);
         match arguments.output.unwrap_or(Format::Yaml) {
             Format::Yaml => write::documents(&objects),
             Format::Json => write::list(objects),
@@ -42,7 +44,7 @@ pub(crate) fn run(arguments: &Render) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn choose(objects: &mut Vec<Value>, only: Option<Part>) {
+fn keep_part(objects: &mut Vec<Value>, only: Option<Part>) {
     let kind = match only {
         None => return,
         Some(Part::Services) => "Service",
@@ -50,6 +52,8 @@ fn choose(objects: &mut Vec<Value>, only: Option<Part>) {
     };
     objects.retain(|object| object["kind"] == kind);
     if only == Some(Part::Env) {
-        objects.iter_mut().for_each(|pod| *pod = choice::environment(pod));
+        objects
+            .iter_mut()
+            .for_each(|pod| *pod = selection::environment(pod));
     }
 }

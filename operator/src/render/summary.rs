@@ -9,8 +9,8 @@ use serde_json::Value;
 use training_job::api::labels;
 use training_job::validate::amount;
 
-use super::choice::label;
-use crate::cli::Format;
+use super::args::Format;
+use super::selection::label;
 use crate::table::Table;
 use crate::write;
 
@@ -118,8 +118,8 @@ fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// What the scheduler reserves for a pod: the sum over its containers, or what the greediest of its
-/// init containers needs beside the sidecars before it.
+/// What the scheduler reserves for a pod: the sum over its containers, or, if that is more, what an init container needs
+/// together with the sidecars before it.
 fn pod_requests(spec: &PodSpec) -> Amounts {
     let mut sidecars = Amounts::new();
     let mut start = Amounts::new();

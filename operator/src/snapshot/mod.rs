@@ -1,26 +1,54 @@
 //! `training-operator snapshot`: what jobs get, committed beside them for people to review.
 
-mod corpus;
+mod files;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::check::check;
-use crate::cli::Snapshot;
 use crate::exit::{self, Failure};
-use crate::{finding, line_diff, write};
+use crate::{line_diff, report, write};
+
+use files::{Files, at};
+
+const HELP: &str = "\
+Each job gets one file: the job as a comment, then what it gets. Files that this command made and that
+belong to no job any more are deleted, so name all jobs of a directory in one call.
+
+Examples:
+  training-operator snapshot jobs/ --dir snapshots
+  training-operator snapshot jobs/ --dir snapshots --check
+
+Exit codes:
+  0  the files are written; with --check, they are as they would be written
+  1  with --check: a file is stale, missing or belongs to no job
+  2  bad YAML, a job that the operator would refuse, a file that is in the way, or bad usage";
+
+/// Write what jobs get to files that people can review.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where the snapshots are.
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// Write nothing; show what would change.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
 
 /// Writes or checks the snapshots of jobs.
-pub(crate) fn run(arguments: &Snapshot) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let checked = check(&arguments.files);
-    finding::print(&checked.findings);
+    report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }
-    let wanted = corpus::files(&checked.jobs, &arguments.files, &arguments.dir)?;
-    let found = corpus::found(&arguments.dir)?;
+    let wanted = files::wanted(&checked.jobs, &arguments.files, &arguments.dir)?;
+    let found = files::found(&arguments.dir)?;
     if arguments.check {
         return compare(&wanted, &found, &arguments.dir);
     }
@@ -42,28 +70,22 @@ fn put(file: &Path, text: &str) -> std::io::Result<()> {
     fs::write(file, text)
 }
 
-fn at(file: &Path, error: std::io::Error) -> Failure {
-    Failure::new(&file.display().to_string(), error)
-}
-
-type Files = BTreeMap<PathBuf, String>;
-
 fn compare(wanted: &Files, found: &Files, directory: &Path) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     let mut wrong = 0;
-    let mut say = |file: &Path, what: &str, diff: &str| {
+    let mut report = |file: &Path, what: &str, diff: &str| {
         wrong += 1;
         text += &format!("{}: {what}\n{}", file.display(), line_diff::styled(diff));
     };
     for (file, new) in wanted {
         match found.get(file) {
             Some(old) if old == new => {}
-            Some(old) => say(file, "it is stale", &line_diff::unified(old, new)),
-            None => say(file, "it is missing", ""),
+            Some(old) => report(file, "it is stale", &line_diff::unified(old, new)),
+            None => report(file, "it is missing", ""),
         }
     }
     for file in found.keys().filter(|file| !wanted.contains_key(*file)) {
-        say(file, "it belongs to no job", "");
+        report(file, "it belongs to no job", "");
     }
     write::print_styled(&text)?;
     if wrong == 0 {

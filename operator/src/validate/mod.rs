@@ -2,23 +2,60 @@
 
 pub(crate) mod sarif;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
 
 use crate::check::{Checked, check};
-use crate::cli::{ReportFormat, Validate};
 use crate::exit::{self, Failure};
-use crate::finding::{Finding, Severity};
-use crate::write;
+use crate::{report, write};
+
+const HELP: &str = "\
+The checks are those of the operator and of the custom resource definition. A warning is about a job
+that can be run and will surely not do what its author wants.
+
+Examples:
+  training-operator validate jobs/
+  kustomize build overlays/prod | training-operator validate -
+  training-operator validate jobs/ --output sarif > validate.sarif
+
+Exit codes:
+  0  no errors; there may be warnings
+  1  errors, bad YAML among them
+  2  a file that cannot be read, or bad usage";
+
+/// Tell what is wrong with jobs, and what is surely not meant.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How to report.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    pub(crate) output: Format,
+}
+
+/// How to report findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One line each: file:line:column: field: problem; remedy.
+    Text,
+    /// One JSON object.
+    Json,
+    /// SARIF 2.1.0, which code hosts show beside the lines.
+    Sarif,
+}
 
 /// Tells what is wrong with jobs.
-pub(crate) fn run(arguments: &Validate) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let checked = check(&arguments.files);
     match arguments.output {
-        ReportFormat::Text => print_text(&checked)?,
-        ReportFormat::Json => print_json(&json(&checked))?,
-        ReportFormat::Sarif => print_json(&sarif::log(&checked.findings))?,
+        Format::Text => print_text(&checked)?,
+        Format::Json => print_json(&json(&checked))?,
+        Format::Sarif => print_json(&sarif::log(&checked.findings))?,
     }
     Ok(if checked.is_unreadable {
         exit::bad_input()
@@ -30,7 +67,11 @@ pub(crate) fn run(arguments: &Validate) -> Result<ExitCode, Failure> {
 }
 
 fn print_text(checked: &Checked) -> Result<(), Failure> {
-    let mut text: String = checked.findings.iter().map(|f| f.styled() + "\n").collect();
+    let mut text: String = checked
+        .findings
+        .iter()
+        .map(|f| report::styled(f) + "\n")
+        .collect();
     let count = |severity| checked.findings.iter().filter(|f| f.severity == severity).count();
     let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     text += &format!(

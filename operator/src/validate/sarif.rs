@@ -1,8 +1,7 @@
 //! Findings as SARIF 2.1.0.
 
+use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
-
-use crate::finding::{Finding, Severity};
 
 /// A log of one run.
 pub(crate) fn log(findings: &[Finding]) -> Value {

@@ -1,5 +1,9 @@
 //! Why jobs are not run.
 
+use std::fmt::Write as _;
+
+use kube_manifest::Finding;
+
 use crate::NodeError;
 use training_job::FieldErrors;
 
@@ -7,9 +11,10 @@ use training_job::FieldErrors;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A manifest is no YAML.
-    #[error("{0}")]
-    Yaml(String),
+    /// A manifest is no YAML, or holds what is no valid job: one line for each error, `file:line:column: field: problem;
+    /// remedy`.
+    #[error("{}", lines(.0))]
+    Manifest(Vec<Finding>),
     /// An object of a kind that is not here.
     #[error("{kind:?} is no kind that can be run; known are {known}")]
     Kind {
@@ -23,16 +28,6 @@ pub enum RunError {
     Empty {
         /// The kinds that are here.
         known: String,
-    },
-    /// It does not have a job's shape.
-    #[error("{kind} {name}: {error}")]
-    Unreadable {
-        /// The job's kind.
-        kind: String,
-        /// Its name.
-        name: String,
-        /// What does not fit.
-        error: String,
     },
     /// Fields are wrong.
     #[error("{kind} {name}: {errors}")]
@@ -71,4 +66,14 @@ impl RunError {
     pub fn is_bad_input(&self) -> bool {
         !matches!(self, Self::Node(_) | Self::Refused { .. })
     }
+}
+
+fn lines(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{separator}{finding}");
+    }
+    text
 }

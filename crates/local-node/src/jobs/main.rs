@@ -14,13 +14,17 @@ use super::{Jobs, Run, RunError};
 /// Runs the jobs of a manifest on this machine, and prints what happens, line by line ([`RunEvent::line`]): the rest
 /// of a program's `main`. Processes start in the manifest's folder.
 ///
+/// A bad manifest is refused before anything starts. Everything that is wrong in it is printed, one line for each error:
+/// `file:line:column: field: problem; remedy`.
+///
 /// Exit codes: 0 if all jobs succeeded, 1 if not or if the machine lacks something, 2 for a bad manifest, 130 after
 /// Ctrl-C, 143 after SIGTERM, 129 after SIGHUP. No process is left behind; a second signal does not wait for them.
 ///
 /// [`RunEvent::line`]: super::RunEvent::line
 pub fn main(file: &Path, jobs: Jobs) -> ExitCode {
+    let name = file.display().to_string();
     let fail = |code: u8, why: &dyn std::fmt::Display| {
-        eprintln!("{}: {why}", file.display());
+        eprintln!("{name}: {why}");
         ExitCode::from(code)
     };
     let manifest = match fs::read_to_string(file) {
@@ -37,13 +41,17 @@ pub fn main(file: &Path, jobs: Jobs) -> ExitCode {
         ..NodeConfig::default()
     };
     let ended = runtime.block_on(async {
-        let run = jobs.yaml(&manifest)?.start(config).await?;
+        let run = jobs.manifest(&name, &manifest)?.start(config).await?;
         run_to_end(run)
             .await
             .map_err(|error| RunError::Node(NodeError::Machine(error)))
     });
     match ended {
         Ok(code) => ExitCode::from(code),
+        Err(error @ RunError::Manifest(_)) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
         Err(error) => fail(if error.is_bad_input() { 2 } else { 1 }, &error),
     }
 }

@@ -5,15 +5,15 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that end a run.
-pub(crate) struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
 impl Signals {
-    /// From here on the signals are ours; before, they ended the process.
-    pub(crate) fn listen() -> io::Result<Self> {
+    /// Begins to catch the signals. Until then they end the process.
+    pub(super) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -21,8 +21,8 @@ impl Signals {
         })
     }
 
-    /// Waits for the next signal; returns the exit code that tells of it.
-    pub(crate) async fn next(&mut self) -> u8 {
+    /// Waits for the next signal; returns the exit code for it.
+    pub(super) async fn next(&mut self) -> u8 {
         tokio::select! {
             Some(()) = self.interrupt.recv() => 130,
             Some(()) = self.terminate.recv() => 143,

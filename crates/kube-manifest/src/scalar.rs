@@ -1,13 +1,13 @@
 //! Plain scalars as kubectl reads them: YAML 1.1 booleans, octal numbers with a leading 0, and
 //! numbers turned into JSON's.
 //!
-//! YAML libraries follow the YAML 1.2 core schema or their own mix. A file must mean the same here
-//! and in `kubectl apply`, so the rules of the Go library behind kubectl (yaml.v2) are written out.
+//! YAML libraries follow the YAML 1.2 core schema or a mix of their own. A file must mean the same here and in
+//! `kubectl apply`, so this follows the rules of the Go library behind kubectl (yaml.v2).
 
 use serde_json::{Number, Value};
 
-/// The value of a scalar that is neither quoted nor tagged; nothing if JSON cannot hold it.
-pub(super) fn resolve(text: &str) -> Option<Value> {
+/// The value of a scalar that is neither quoted nor tagged; `None` if JSON cannot hold it.
+pub(crate) fn resolve(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
@@ -36,7 +36,7 @@ pub(super) fn resolve(text: &str) -> Option<Value> {
 }
 
 /// A floating-point number as JSON prints it: without a fraction, as an integer.
-pub(super) fn number(float: f64) -> Option<Value> {
+pub(crate) fn number(float: f64) -> Option<Value> {
     // Beyond 2^53 the integer would show digits that the float never had.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if float.fract() == 0.0 && float.abs() <= EXACT {

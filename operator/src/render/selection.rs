@@ -1,4 +1,4 @@
-//! A part of what is rendered.
+//! Selects a part of what is rendered.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A job's life tried out: the operator's own plan, on a cluster that is made up.
+//! A job's life, found by running the operator's own plan on a made-up cluster.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,44 +9,44 @@ use serde_json::Value;
 use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus};
 use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
-use training_job::{Plan, Settings, TrainingJob, validate};
+use training_job::{FieldErrors, Plan, Settings, TrainingJob, validate};
 
-use super::{End, Event, Left, Life, Outcome, RoleLife};
-use crate::kinds::{Refusal, read};
+use super::life::{Consequence, End, Incident, Left, Life, RoleLife};
+use crate::kinds::{decode, unreadable};
 
-/// More steps than any job takes to come to rest.
+/// More steps than any job takes until the plan is idle.
 const MAX_STEPS: usize = 20;
 
 /// A job in a cluster in which every pod starts at once.
 #[derive(Clone)]
-struct Trial<J> {
+struct DryRun<J> {
     job: PhantomData<J>,
     object: Value,
     status: JobStatus,
     observed: Observed,
     now: Timestamp,
-    /// Pods and services in the order in which they were made.
-    made: Vec<(ChildKind, String)>,
+    /// The created pods and services, in order.
+    created: Vec<(ChildKind, String)>,
     /// The pods whose containers the kubelet restarts.
     kubelet_restarts: Vec<String>,
 }
 
 /// What the plan does in a job's life.
-pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, Refusal> {
-    let mut trial = Trial::<J> {
+pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, FieldErrors> {
+    let mut run = DryRun::<J> {
         job: PhantomData,
         object: object.clone(),
         status: JobStatus::default(),
         observed: Observed::default(),
         now: Timestamp::UNIX_EPOCH,
-        made: Vec::new(),
+        created: Vec::new(),
         kubelet_restarts: Vec::new(),
     };
-    trial.settle()?;
-    let job: J = read(object)?;
-    let valid = validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
+    run.run_until_idle()?;
+    let job: J = decode(object)?;
+    let valid = validate(&job, &Settings::default())?;
     let mut roles = Vec::new();
-    // Of a suspended job there is nothing that could fail.
+    // A suspended job has no pods that could fail.
     for role in valid
         .topology
         .roles
@@ -54,54 +54,58 @@ pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, Refusal> {
         .filter(|r| r.replicas > 0 && !valid.policy.suspend)
     {
         let pods: Vec<String> = role.all().map(|r| r.host()).collect();
-        let mut ended = trial.clone();
-        pods.iter().for_each(|pod| ended.end(pod, 0));
-        ended.settle()?;
-        let mut events = Vec::new();
-        for event in Event::ALL {
-            events.push((event, trial.after(event, &pods[0], valid.policy.backoff_limit)?));
+        let mut ended = run.clone();
+        pods.iter().for_each(|pod| ended.end_container(pod, 0));
+        ended.run_until_idle()?;
+        let mut incidents = Vec::new();
+        for incident in Incident::ALL {
+            incidents.push((
+                incident,
+                run.consequence(incident, &pods[0], valid.policy.backoff_limit)?,
+            ));
         }
         roles.push(RoleLife {
             name: role.slug.clone(),
             replicas: role.replicas,
             decides: ended.status.is(ConditionType::Succeeded),
-            events,
+            incidents,
         });
     }
     let deadline = match valid.policy.active_deadline_seconds {
         None => None,
         Some(seconds) => {
-            let mut late = trial.clone();
-            late.happen(Event::Deadline(seconds), "");
+            let mut late = run.clone();
+            late.apply_incident(Incident::Deadline(seconds), "");
             late.step()?;
             late.status.is(ConditionType::Failed).then_some(seconds)
         }
     };
     if let Some(seconds) = deadline {
         for role in &mut roles {
-            role.events.push((Event::Deadline(seconds), Outcome::Fails));
+            role.incidents
+                .push((Incident::Deadline(seconds), Consequence::Fails));
         }
     }
-    let end = trial.end_of_life(valid.policy.ttl_seconds)?;
+    let end = run.end_of_life(valid.policy.ttl_seconds)?;
     Ok(Life {
-        made: trial.made,
+        created: run.created,
         roles,
         deadline,
         end,
     })
 }
 
-impl<J: TrainingJob> Trial<J> {
+impl<J: TrainingJob> DryRun<J> {
     /// What is left when the job ends.
-    fn end_of_life(&self, time_to_live: Option<i64>) -> Result<End, Refusal> {
-        let left = |phase| -> Result<Left, Refusal> {
-            let mut trial = self.clone();
-            let names: Vec<String> = trial.observed.pods.keys().cloned().collect();
+    fn end_of_life(&self, time_to_live: Option<i64>) -> Result<End, FieldErrors> {
+        let left = |phase| -> Result<Left, FieldErrors> {
+            let mut run = self.clone();
+            let names: Vec<String> = run.observed.pods.keys().cloned().collect();
             for name in &names {
-                trial.change(name, |pod| pod.phase = phase);
+                run.change_pod(name, |pod| pod.phase = phase);
             }
-            trial.status.completion_time = Some(Time(trial.now));
-            trial.status.conditions.push(JobCondition {
+            run.status.completion_time = Some(Time(run.now));
+            run.status.conditions.push(JobCondition {
                 type_: ConditionType::Failed.as_str().to_owned(),
                 status: ConditionStatus::True,
                 reason: String::new(),
@@ -109,10 +113,10 @@ impl<J: TrainingJob> Trial<J> {
                 last_update_time: None,
                 last_transition_time: None,
             });
-            trial.step()?;
+            run.step()?;
             Ok(Left {
-                pod: !trial.observed.pods.is_empty(),
-                service: !trial.observed.services.is_empty(),
+                pod: !run.observed.pods.is_empty(),
+                service: !run.observed.services.is_empty(),
             })
         };
         Ok(End {
@@ -122,18 +126,17 @@ impl<J: TrainingJob> Trial<J> {
         })
     }
 
-    /// Carries out one plan. Returns whether it did anything.
-    fn step(&mut self) -> Result<bool, Refusal> {
+    /// Makes one plan and applies it. Returns whether it did anything.
+    fn step(&mut self) -> Result<bool, FieldErrors> {
         let mut object = self.object.clone();
-        object["status"] =
-            serde_json::to_value(&self.status).map_err(|e| Refusal::Unreadable(e.to_string()))?;
-        let job: J = read(&object)?;
-        let valid = validate(&job, &Settings::default()).map_err(Refusal::Invalid)?;
+        object["status"] = serde_json::to_value(&self.status).map_err(unreadable)?;
+        let job: J = decode(&object)?;
+        let valid = validate(&job, &Settings::default())?;
         let plan = plan(&valid, &self.observed, self.now);
         let (idle, wake) = (plan.is_idle(), plan.requeue.clone());
-        self.carry_out(plan);
+        self.apply(plan);
         match wake {
-            // The plan wants to look again in a moment; a limit is not waited for.
+            // A requeue within seconds is waited for; one at a deadline is not.
             Some(wake)
                 if idle
                     && wake.at > self.now
@@ -146,7 +149,7 @@ impl<J: TrainingJob> Trial<J> {
         }
     }
 
-    fn settle(&mut self) -> Result<(), Refusal> {
+    fn run_until_idle(&mut self) -> Result<(), FieldErrors> {
         for _ in 0..MAX_STEPS {
             if !self.step()? {
                 break;
@@ -155,13 +158,13 @@ impl<J: TrainingJob> Trial<J> {
         Ok(())
     }
 
-    fn carry_out(&mut self, plan: Plan) {
+    fn apply(&mut self, plan: Plan) {
         if let Some(change) = plan.status {
             self.status = change.status;
         }
         for service in &plan.create_services {
             let record = training_job::plan::observed::ServiceRecord::from(service);
-            self.made.push((ChildKind::Service, record.name.clone()));
+            self.created.push((ChildKind::Service, record.name.clone()));
             self.observed
                 .services
                 .insert(record.name.clone(), Arc::new(record));
@@ -183,7 +186,7 @@ impl<J: TrainingJob> Trial<J> {
                     ..Default::default()
                 })
                 .collect();
-            self.made.push((ChildKind::Pod, record.name.clone()));
+            self.created.push((ChildKind::Pod, record.name.clone()));
             self.observed.pods.insert(record.name.clone(), Arc::new(record));
         }
         for deletion in plan.delete {
@@ -194,22 +197,27 @@ impl<J: TrainingJob> Trial<J> {
         }
     }
 
-    /// What follows from an event in a pod: whether it ends the job, and at which restart.
-    fn after(&self, event: Event, pod: &str, limit: Option<i32>) -> Result<Outcome, Refusal> {
-        let fails_at = |used: i32| -> Result<bool, Refusal> {
-            let mut trial = self.clone();
-            trial.status.restart_count = used;
-            trial.happen(event, pod);
-            trial.step()?;
-            Ok(trial.status.is(ConditionType::Failed))
+    /// What follows from an incident in a pod: whether it ends the job, and after how many restarts.
+    fn consequence(
+        &self,
+        incident: Incident,
+        pod: &str,
+        limit: Option<i32>,
+    ) -> Result<Consequence, FieldErrors> {
+        let fails_at = |used: i32| -> Result<bool, FieldErrors> {
+            let mut run = self.clone();
+            run.status.restart_count = used;
+            run.apply_incident(incident, pod);
+            run.step()?;
+            Ok(run.status.is(ConditionType::Failed))
         };
-        let mut trial = self.clone();
-        trial.happen(event, pod);
-        let before = trial.status.clone();
-        trial.step()?;
-        let after = &trial.status;
+        let mut run = self.clone();
+        run.apply_incident(incident, pod);
+        let before = run.status.clone();
+        run.step()?;
+        let after = &run.status;
         if after.is(ConditionType::Failed) {
-            return Ok(Outcome::Fails);
+            return Ok(Consequence::Fails);
         }
         let (old, new) = (&before.recovery, &after.recovery);
         let scope = if new.job > old.job {
@@ -220,12 +228,12 @@ impl<J: TrainingJob> Trial<J> {
             "it alone"
         } else if after.restart_count > before.restart_count {
             "its container, in place"
-        } else if trial.made.len() > self.made.len() {
-            return Ok(Outcome::Replaced);
+        } else if run.created.len() > self.created.len() {
+            return Ok(Consequence::Replaced);
         } else {
-            return Ok(Outcome::RunsOn);
+            return Ok(Consequence::RunsOn);
         };
-        // More restarts never turn a failure into a restart, so the first that is final can be halved for.
+        // More restarts never turn a failure into a restart, so bisect for the first that is final.
         let times = match limit {
             Some(limit) if fails_at(limit)? => {
                 let (mut good, mut bad) = (0, limit);
@@ -241,29 +249,29 @@ impl<J: TrainingJob> Trial<J> {
             }
             _ => None,
         };
-        Ok(Outcome::Restarts { scope, times })
+        Ok(Consequence::Restarts { scope, times })
     }
 
-    fn happen(&mut self, event: Event, pod: &str) {
-        match event {
-            Event::Exit(code) => self.end(pod, code),
-            Event::Evicted => self.change(pod, |pod| {
+    fn apply_incident(&mut self, incident: Incident, pod: &str) {
+        match incident {
+            Incident::Exit(code) => self.end_container(pod, code),
+            Incident::Evicted => self.change_pod(pod, |pod| {
                 pod.phase = Phase::Failed;
                 pod.disrupted = true;
                 pod.reason = Some("Evicted".to_owned());
             }),
-            Event::Deleted => drop(self.observed.pods.remove(pod)),
-            Event::Deadline(seconds) => {
+            Incident::Deleted => drop(self.observed.pods.remove(pod)),
+            Incident::Deadline(seconds) => {
                 let late = self.now.saturating_add(SignedDuration::from_secs(seconds));
                 self.now = late.unwrap_or(Timestamp::MAX);
             }
         }
     }
 
-    /// A container ends; what becomes of its pod is the kubelet's to say.
-    fn end(&mut self, pod: &str, code: i32) {
+    /// A container ends. The kubelet restarts it, or the pod ends as well.
+    fn end_container(&mut self, pod: &str, code: i32) {
         let restarts = code != 0 && self.kubelet_restarts.iter().any(|name| name == pod);
-        self.change(pod, |pod| {
+        self.change_pod(pod, |pod| {
             let end = Termination {
                 exit_code: code,
                 ..Termination::default()
@@ -286,7 +294,7 @@ impl<J: TrainingJob> Trial<J> {
         });
     }
 
-    fn change(&mut self, pod: &str, change: impl FnOnce(&mut PodRecord)) {
+    fn change_pod(&mut self, pod: &str, change: impl FnOnce(&mut PodRecord)) {
         if let Some(record) = self.observed.pods.get_mut(pod) {
             change(Arc::make_mut(record));
         }

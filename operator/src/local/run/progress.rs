@@ -1,4 +1,4 @@
-//! What is known of jobs and replicas, for the view and the summary.
+//! How far jobs and replicas have come, for the output and the summary.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use training_job::api::labels;
 use crate::kinds::Kind;
 
 /// All jobs and replicas of a run.
-pub(super) struct Board {
+pub(super) struct Progress {
     jobs: Vec<String>,
-    replicas: BTreeMap<String, Row>,
-    /// The roles of each controller's jobs in their order.
+    replicas: BTreeMap<String, ReplicaRow>,
+    /// The roles of each controller's jobs, in the order of their kind.
     order: BTreeMap<&'static str, Vec<String>>,
 }
 
 /// A replica.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Row {
+pub(super) struct ReplicaRow {
     pub(super) job: String,
     pub(super) role: String,
     /// The place of its role among those of its kind.
@@ -35,19 +35,19 @@ pub(super) struct Row {
     pub(super) stopping: bool,
     /// Whether it was stopped before it ended by itself.
     pub(super) stopped: bool,
-    /// Why it cannot start, here, ever.
+    /// Why it can never start on this machine, if so.
     dead_end: Option<String>,
-    /// Restarts that a new pod began.
+    /// How many restarts are behind it that came with a new pod.
     attempt: i32,
 }
 
-/// Something worth a line where there is no live view.
-pub(super) struct News {
+/// A change that is worth a line where there is no live table.
+pub(super) struct Change {
     pub(super) who: String,
     pub(super) what: String,
 }
 
-impl Board {
+impl Progress {
     pub(super) fn new(run: &Run, kinds: &[Kind]) -> Self {
         Self {
             jobs: run.statuses().map(|(job, _)| job.to_owned()).collect(),
@@ -59,20 +59,20 @@ impl Board {
         }
     }
 
-    /// Takes in what has happened; returns what is worth a line.
-    pub(super) fn take(&mut self, event: &RunEvent) -> Option<News> {
+    /// Records an event; returns the change if it is worth a line.
+    pub(super) fn record(&mut self, event: &RunEvent) -> Option<Change> {
         match event {
-            RunEvent::Condition { job, condition } => Some(News {
+            RunEvent::Condition { job, condition } => Some(Change {
                 who: job.clone(),
                 what: format!("{}: {}", condition.type_, condition.message),
             }),
-            RunEvent::Pod { pod, gone, dead_end } => self.pod(pod, *gone, dead_end.clone()),
+            RunEvent::Pod { pod, gone, dead_end } => self.record_pod(pod, *gone, dead_end.clone()),
             _ => None,
         }
     }
 
-    /// Takes in a pod; returns its new phase, if it has one.
-    fn pod(&mut self, pod: &Pod, gone: bool, dead_end: Option<String>) -> Option<News> {
+    /// Records a pod; returns its new phase, if it has one.
+    fn record_pod(&mut self, pod: &Pod, gone: bool, dead_end: Option<String>) -> Option<Change> {
         let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
         let status = pod.status.clone().unwrap_or_default();
         let containers = status.container_statuses.unwrap_or_default();
@@ -81,7 +81,7 @@ impl Board {
             .get(labels::RESTART_ATTEMPT)
             .and_then(|a| a.parse().ok())
             .unwrap_or(0);
-        let mut row = Row {
+        let mut row = ReplicaRow {
             job: label(labels::JOB_NAME),
             place: self.place(&label(labels::OPERATOR_NAME), &label(labels::REPLICA_TYPE)),
             role: label(labels::REPLICA_TYPE),
@@ -99,17 +99,17 @@ impl Board {
         let runs = !matches!(row.phase.as_str(), "Succeeded" | "Failed");
         row.stopping = !gone && runs && pod.metadata.deletion_timestamp.is_some();
         let before = self.replicas.get(&pod.name_any());
-        let told = |r: &Row| (describe(r), r.attempt, r.restarts);
-        let news = (!gone && before.map(told) != Some(told(&row))).then(|| News {
+        let printed = |r: &ReplicaRow| (describe(r), r.attempt, r.restarts);
+        let change = (!gone && before.map(printed) != Some(printed(&row))).then(|| Change {
             who: pod.name_any(),
             what: describe(&row),
         });
         self.replicas.insert(pod.name_any(), row);
-        news
+        change
     }
 
     /// The replicas by job, role in its order, and index.
-    pub(super) fn rows(&self) -> Vec<(&String, &Row)> {
+    pub(super) fn rows(&self) -> Vec<(&String, &ReplicaRow)> {
         let mut rows: Vec<_> = self.replicas.iter().collect();
         rows.sort_by_key(|(_, row)| (row.job.clone(), row.place, row.index));
         rows
@@ -122,7 +122,7 @@ impl Board {
             .unwrap_or(0)
     }
 
-    /// The name by which a replica's lines are marked: without its job's where there is one job only.
+    /// A pod's name as printed before its lines: without the job's name if there is only one job.
     pub(super) fn short<'a>(&self, pod: &'a str) -> &'a str {
         match &self.jobs[..] {
             [job] => pod
@@ -139,7 +139,7 @@ fn roles(kind: &Kind) -> Vec<String> {
     roles.map(|role| role.name.to_lowercase()).collect()
 }
 
-fn describe(row: &Row) -> String {
+fn describe(row: &ReplicaRow) -> String {
     if row.stopping {
         return "stopping".to_owned();
     }
@@ -157,7 +157,7 @@ fn describe(row: &Row) -> String {
     }
 }
 
-/// The exit code of the container that ended worst.
+/// The highest exit code of the containers.
 fn exit_code(containers: &[ContainerStatus]) -> Option<i32> {
     let ends = containers
         .iter()

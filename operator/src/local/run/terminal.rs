@@ -1,36 +1,36 @@
-//! A terminal on which lines run by above a table that stays.
+//! A table that stays at the bottom of the terminal while lines scroll above it.
 
 use std::io::{self, Write};
 
 use rustix::termios::tcgetwinsize;
 
-/// The size of a terminal that does not tell its own.
+/// The size of a terminal whose size is unknown.
 const ROWS: usize = 24;
 const COLUMNS: usize = 80;
 
-/// Standard output, if it is a terminal that can move its cursor.
-pub(super) struct Screen {
-    /// The rows of the table that stand above the cursor.
-    shown: usize,
-    table: Vec<String>,
-    /// Lines that are to go above the table.
+/// The table at the bottom of standard output, which is a terminal that can move its cursor.
+pub(super) struct LiveTable {
+    /// How many rows of the table are above the cursor.
+    drawn: usize,
+    rows: Vec<String>,
+    /// Lines to print above the table when it is next drawn.
     lines: String,
 }
 
-impl Screen {
-    /// `None` where plain lines are wanted.
+impl LiveTable {
+    /// `None` if standard output is no terminal, or one without a cursor.
     pub(super) fn new(terminal: bool) -> Option<Self> {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         (terminal && !dumb).then(|| Self {
-            shown: 0,
-            table: Vec::new(),
+            drawn: 0,
+            rows: Vec::new(),
             lines: String::new(),
         })
     }
 
-    /// Puts a line above the table when it is next drawn. Of a line that was written over and over, as progress bars
-    /// are, the last state counts: the others would cover the replica's name.
-    pub(super) fn line(&mut self, name: &str, text: &str) {
+    /// Adds a line above the table, for the next [`draw`](Self::draw). Of a line that overwrites itself, as progress bars
+    /// do, only the last state is kept: the earlier ones would cover the replica's name.
+    pub(super) fn add_line(&mut self, name: &str, text: &str) {
         let last = text
             .rsplit('\r')
             .find(|part| !part.is_empty())
@@ -40,40 +40,41 @@ impl Screen {
         self.lines.push('\n');
     }
 
-    /// Shows the lines and the table, if anything has changed.
-    pub(super) fn show(&mut self, table: Vec<String>) {
+    /// Draws the new lines and the table, if anything has changed.
+    pub(super) fn draw(&mut self, table: Vec<String>) {
         let (rows, columns) = size();
-        let table = fitting(table, rows, columns);
-        if self.lines.is_empty() && table == self.table {
+        let table = cut(table, rows, columns);
+        if self.lines.is_empty() && table == self.rows {
             return;
         }
-        let mut text = self.erasing();
+        let mut text = self.erase();
         text.push_str(&std::mem::take(&mut self.lines));
         for row in &table {
             text.push_str(row);
             text.push('\n');
         }
-        self.shown = table.len();
-        self.table = table;
+        self.drawn = table.len();
+        self.rows = table;
         write(&text);
     }
 
-    /// Shows the last lines and takes the table away.
+    /// Draws the last lines, and removes the table.
     pub(super) fn close(mut self) {
-        let text = self.erasing() + &self.lines;
+        let text = self.erase() + &self.lines;
         write(&text);
     }
 
-    fn erasing(&mut self) -> String {
-        match std::mem::take(&mut self.shown) {
+    /// The escape sequence that erases the table.
+    fn erase(&mut self) -> String {
+        match std::mem::take(&mut self.drawn) {
             0 => String::new(),
             rows => format!("\u{1b}[{rows}A\u{1b}[J"),
         }
     }
 }
 
-/// The table without what would not fit: a row that is wrapped, or scrolled away, cannot be erased.
-fn fitting(table: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
+/// The table, cut to the terminal: a row that is wrapped, or has scrolled away, cannot be erased.
+fn cut(table: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
     let room = rows.saturating_sub(1);
     let rest = (table.len() + 1).saturating_sub(room);
     let hidden = (table.len() > room).then(|| format!("... and {rest} more"));
@@ -94,8 +95,8 @@ fn size() -> (usize, usize) {
     })
 }
 
-/// Writes to standard output in one piece, so that nothing half-drawn is seen. A reader that is gone sees nothing; the
-/// run goes on.
+/// Writes to standard output in one piece, so that nothing half-drawn shows. Errors are ignored: the run goes on without
+/// a reader.
 pub(super) fn write(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -108,11 +109,11 @@ mod tests {
     #[test]
     fn a_table_is_cut_to_the_terminal() {
         let table = || ["head", "one", "two", "three"].map(str::to_owned).to_vec();
-        let fitted = |rows, columns| fitting(table(), rows, columns).join("|");
-        assert_eq!(fitted(5, 80), "head|one|two|three");
-        assert_eq!(fitted(4, 80), "head|one|... and 2 more");
-        assert_eq!(fitted(3, 80), "head|... and 3 more");
-        assert_eq!(fitted(1, 80), "");
-        assert_eq!(fitted(5, 3), "hea|one|two|thr");
+        let cut_to = |rows, columns| cut(table(), rows, columns).join("|");
+        assert_eq!(cut_to(5, 80), "head|one|two|three");
+        assert_eq!(cut_to(4, 80), "head|one|... and 2 more");
+        assert_eq!(cut_to(3, 80), "head|... and 3 more");
+        assert_eq!(cut_to(1, 80), "");
+        assert_eq!(cut_to(5, 3), "hea|one|two|thr");
     }
 }

@@ -1,24 +1,31 @@
-//! Which files a snapshot has, and what is in each.
+//! The files of snapshots, as they should be and as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use kube_manifest::manifests_below;
 use training_job::render::text::snapshot;
 
-use super::{Files, at};
 use crate::check::Job;
 use crate::exit::Failure;
-use crate::manifest::manifests_below;
 
-/// How a snapshot's first line ends. A file without it is somebody's own: it is neither deleted nor
+/// The text of each snapshot, by its file.
+pub(super) type Files = BTreeMap<PathBuf, String>;
+
+/// A file that cannot be read or written.
+pub(super) fn at(file: &Path, error: io::Error) -> Failure {
+    Failure::new(&file.display().to_string(), error)
+}
+
+/// How a snapshot's first line ends. A file without it is the user's own: it is neither deleted nor
 /// overwritten.
 const MARK: &str = "Made by `training-operator snapshot`.";
 
-/// The snapshots of `jobs`, by file. A job has its manifest's path below the argument that led to it;
-/// of several in a manifest each has its name as well.
-pub(super) fn files(jobs: &[Job], arguments: &[PathBuf], directory: &Path) -> Result<Files, Failure> {
+/// The snapshots that `jobs` should have, by file. The path of a snapshot is that of its manifest below the argument that
+/// named it; if the manifest holds several jobs, followed by the name of the job.
+pub(super) fn wanted(jobs: &[Job], arguments: &[PathBuf], directory: &Path) -> Result<Files, Failure> {
     let mut in_file = BTreeMap::<&str, usize>::new();
     for job in jobs {
         *in_file.entry(&job.file).or_default() += 1;
@@ -72,7 +79,7 @@ fn is_snapshot(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.ends_with(MARK))
 }
 
-/// The snapshots below a directory, which need not be there.
+/// The snapshots below a directory; none if there is no such directory.
 pub(super) fn found(directory: &Path) -> Result<Files, Failure> {
     let mut paths = Vec::new();
     match manifests_below(directory, &mut paths) {

@@ -1,7 +1,8 @@
 //! `training-operator local node`: this machine as a node of a cluster, its pods as processes.
 
-mod connect;
+mod contact;
 mod lock;
+mod output;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,21 +11,52 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use futures::pin_mut;
 use kube::Client;
-use local_node::{Bind, Node, NodeConfig, NodeEvent, default_node_name};
+use local_node::{Bind, Node, NodeConfig, default_node_name};
 use tokio::sync::mpsc;
 
+use super::processes::{MAX_WAITING_LINES, ProcessArgs};
+use super::signals::Signals;
 use crate::cluster;
 use crate::kinds::kinds;
-use crate::machine::{self, Machine, WAITING_LINES};
-use crate::signals::Signals;
 
-use connect::Contact;
+use contact::Contact;
+use output::{note, print_event};
+
+const HELP: &str = "\
+For a cluster without kubelets, such as a bare control plane in a test, and to try jobs of a
+cluster on this machine. It is scheduler and kubelet in one:
+
+* It takes every pod of the default scheduler that has no node, of --namespace or of all. In a
+  cluster with a scheduler use --no-bind: then only pods come that the scheduler puts here, which
+  must tolerate the node's taint training.kubeflow.org/node-agent:NoSchedule.
+* Images are not pulled: containers' commands run as they are found here, as your user. Whoever
+  may create pods in the cluster runs programs on this machine.
+* It needs the rights to list, watch, get and delete pods, to create pods/binding, to patch
+  pods/status, to list services, to get the ConfigMaps and Secrets that pods name, and for its
+  Node object to get, create and delete nodes and to patch nodes/status.
+
+While the API server cannot be reached, pods go on, and their states are reported when it is back.
+Ctrl-C or SIGTERM ends the pods' processes (SIGTERM, after 10 s SIGKILL), reports how they ended
+(those that failed with reason Terminated), and removes the node. If the node is killed, its
+processes end with it; the next one of the same name reports their pods as Failed with exit code
+137, so that operators restart what may be restarted.
+
+Examples:
+  training-operator local node --kubeconfig admin.conf --venv .venv/mxnet --workdir examples/mxnet
+  training-operator local node --namespace training --keep-logs logs
+  training-operator local node --context staging --name local-mine --no-bind
+
+Exit codes:
+  0    ended by Ctrl-C or SIGTERM
+  2    the cluster cannot be used, the name is taken, or bad usage
+  130  killed at once by a second Ctrl-C";
 
 /// How long the pods' processes may take to end when the node does.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Which cluster, which pods, and how they run.
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of a pod]
     #[arg(long, value_name = "FILE")]
@@ -51,10 +83,10 @@ pub(crate) struct Args {
     pub workdir: PathBuf,
 
     #[command(flatten)]
-    pub machine: Machine,
+    pub processes: ProcessArgs,
 }
 
-/// The API server would refuse another only when it is too late to tell.
+/// Checks the name here, because the API server would refuse it only after the node has started.
 fn node_name(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     let ends = |c: char| c.is_ascii_alphanumeric();
@@ -68,19 +100,19 @@ fn node_name(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// The cluster cannot be reached with what is given, the name is taken, or the machine lacks something.
-pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    args.machine.check()?;
+pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.processes.check()?;
     let mut signals = Signals::listen()?;
     let name = args.name.clone().unwrap_or_else(default_node_name);
     let (client, server) = cluster::client(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
-    let lock = lock::take(&server, &name)?;
+    let lock = lock::acquire(&server, &name)?;
     ensure!(
         lock.is_some(),
         "a node {name} of {server} runs on this machine already; choose another --name"
     );
-    match connect::first_contact(&client, &server, &name, &mut signals).await? {
+    match contact::first_contact(&client, &server, &name, &mut signals).await? {
         Contact::Made => {}
-        Contact::GivenUp => return Ok(ExitCode::SUCCESS),
+        Contact::Interrupted => return Ok(ExitCode::SUCCESS),
     }
     serve(args, client, &server, name, &mut signals).await
 }
@@ -92,7 +124,7 @@ async fn serve(
     name: String,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
-    let (told, mut events) = mpsc::channel(WAITING_LINES);
+    let (sender, mut events) = mpsc::channel(MAX_WAITING_LINES);
     let config = NodeConfig {
         name: name.clone(),
         namespace: args.namespace.clone(),
@@ -102,13 +134,13 @@ async fn serve(
             Bind::DefaultScheduler
         },
         register: true,
-        ..args.machine.node_config(args.workdir.clone(), &kinds())
+        ..args.processes.node_config(args.workdir.clone(), &kinds())
     };
     let workdir = args
         .workdir
         .canonicalize()
         .unwrap_or_else(|_| args.workdir.clone());
-    let node = Node::start(client, config, told).context("the node cannot be started")?;
+    let node = Node::start(client, config, sender).context("the node cannot be started")?;
     note(&format!(
         "node {name} of {server}: images are not pulled: commands run on this machine, in {}",
         workdir.display()
@@ -117,7 +149,7 @@ async fn serve(
         tokio::select! {
             biased;
             _ = signals.next() => break,
-            Some(event) = events.recv() => show(args, &event),
+            Some(event) = events.recv() => print_event(&event, args.namespace.is_none(), args.processes.why),
         }
     }
     note("stopping; once more to kill at once");
@@ -128,44 +160,13 @@ async fn serve(
             biased;
             code = signals.next() => return Ok(ExitCode::from(code)),
             () = &mut stopping => break,
-            Some(event) = events.recv() => show(args, &event),
+            Some(event) = events.recv() => print_event(&event, args.namespace.is_none(), args.processes.why),
         }
     }
     while let Ok(event) = events.try_recv() {
-        show(args, &event);
+        print_event(&event, args.namespace.is_none(), args.processes.why);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints what a pod has to say, after its name and, if there may be several, its namespace.
-fn show(args: &Args, event: &NodeEvent) {
-    let full = |namespace: &str, pod: &str| match args.namespace {
-        Some(_) => pod.to_owned(),
-        None => format!("{namespace}/{pod}"),
-    };
-    match event {
-        NodeEvent::Log(log) => {
-            let speaker = machine::speaker(&full(&log.namespace, &log.pod), log);
-            print(&format!("{speaker} | {}", log.text));
-        }
-        NodeEvent::Phase(phase) => print(&format!("{} * {phase}", full(&phase.namespace, &phase.pod))),
-        NodeEvent::Prepared(prepared) if args.machine.why => {
-            for line in machine::why(prepared) {
-                print(&format!("{} ? {line}", full(&prepared.namespace, &prepared.pod)));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn note(text: &str) {
-    print(&format!("training-operator: {text}"));
-}
-
-/// A reader that is gone sees nothing; the pods go on.
-fn print(line: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! Two agents of one name on a machine would run each pod twice.
+//! A lock on a node's name: two agents of one name on a machine would run each pod twice.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-/// Held while the node runs. The kernel lets go of it however the process ends.
+/// Held while the node runs. The kernel releases it however the process ends.
 pub(super) struct Lock {
     _socket: UnixListener,
 }
 
-/// Takes the name of a node; `None` if another process has it.
+/// Locks the name of a node; `None` if another process has it.
 ///
 /// # Errors
 /// The machine has no such locks.
-pub(super) fn take(server: &str, name: &str) -> io::Result<Option<Lock>> {
+pub(super) fn acquire(server: &str, name: &str) -> io::Result<Option<Lock>> {
     let mut hasher = DefaultHasher::new();
     (server, name).hash(&mut hasher);
     let address = SocketAddr::from_abstract_name(format!("training-operator-node-{:016x}", hasher.finish()))?;
@@ -27,16 +27,16 @@ pub(super) fn take(server: &str, name: &str) -> io::Result<Option<Lock>> {
 
 #[cfg(test)]
 mod tests {
-    use super::take;
+    use super::acquire;
 
     #[test]
     fn a_name_is_taken_once_for_each_server() {
-        let held = take("https://here", "a-test").unwrap();
+        let held = acquire("https://here", "a-test").unwrap();
         assert!(held.is_some());
-        assert!(take("https://here", "a-test").unwrap().is_none());
-        assert!(take("https://here", "another-test").unwrap().is_some());
-        assert!(take("https://there", "a-test").unwrap().is_some());
+        assert!(acquire("https://here", "a-test").unwrap().is_none());
+        assert!(acquire("https://here", "another-test").unwrap().is_some());
+        assert!(acquire("https://there", "a-test").unwrap().is_some());
         drop(held);
-        assert!(take("https://here", "a-test").unwrap().is_some());
+        assert!(acquire("https://here", "a-test").unwrap().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! What processes of pods get of this machine: options that `local run` and `local node` share.
+//! How pods run as processes of this machine: the options that `local run` and `local node` share.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use local_node::{LogLine, NodeConfig, Prepared};
 
 use crate::kinds::Kind;
 
-/// Lines of output that may wait to be shown before processes have to wait.
-pub(crate) const WAITING_LINES: usize = 1_024;
+/// Lines of output that may wait to be printed. With more, the processes that write them have to wait.
+pub(super) const MAX_WAITING_LINES: usize = 1_024;
 
-/// What the processes get.
+/// Options for the processes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Machine {
+pub(crate) struct ProcessArgs {
     /// A Python virtual environment for the processes: its programs come first
     #[arg(long, value_name = "DIR")]
     pub venv: Option<PathBuf>,
@@ -30,12 +30,12 @@ pub(crate) struct Machine {
     pub why: bool,
 }
 
-impl Machine {
-    /// A directory that is not there would only show as a program that is not found.
+impl ProcessArgs {
+    /// Checks that the directories are there. Without this, the user would only see that a program is not found.
     ///
     /// # Errors
     /// Names the option.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
         if let Some(venv) = &self.venv
             && !venv.join("bin/python").exists()
         {
@@ -50,8 +50,9 @@ impl Machine {
         }
     }
 
-    /// Settings of a node whose processes start in `workdir`, with what these kinds need on one machine.
-    pub(crate) fn node_config(&self, workdir: PathBuf, kinds: &[Kind]) -> NodeConfig {
+    /// The configuration of a node whose processes start in `workdir`. `kinds` are those whose environments have to be
+    /// adjusted to one machine.
+    pub(super) fn node_config(&self, workdir: PathBuf, kinds: &[Kind]) -> NodeConfig {
         NodeConfig {
             workdir,
             path: self.path.clone(),
@@ -66,16 +67,16 @@ impl Machine {
     }
 }
 
-/// What is printed before a line of output, when its pod is called `pod`.
-pub(crate) fn speaker(pod: &str, log: &LogLine) -> String {
+/// Who wrote a line of output, as printed before it: `pod`, and the container if the pod has several.
+pub(super) fn writer(pod: &str, log: &LogLine) -> String {
     match &log.container {
         Some(container) => format!("{pod}/{container}"),
         None => pod.to_owned(),
     }
 }
 
-/// Lines that tell in what a process differs from its container.
-pub(crate) fn why(prepared: &Prepared) -> Vec<String> {
+/// One line for each way in which a process differs from its container.
+pub(super) fn differences(prepared: &Prepared) -> Vec<String> {
     if prepared.differences.is_empty() {
         return vec!["as in a cluster".to_owned()];
     }

@@ -1,57 +1,88 @@
-//! YAML events → documents.
+//! Text → documents, by way of the events of a YAML parser.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::rc::Rc;
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use serde_json::Value;
 
-use super::node::{Content, Entry, Node, Position};
-use super::scalar;
+use crate::node::{Content, Entry, Node, Position};
+use crate::scalar;
 
-/// The most values that one file may hold with its aliases written out. Nested aliases grow as a
-/// power; 1,000 big jobs have a tenth of this.
-const MAX_VALUES: usize = 2_000_000;
+/// The most values that one file may hold, its aliases written out. Nested aliases grow exponentially; a file with 1,000
+/// big jobs has a tenth of this.
+pub const MAX_VALUES: usize = 2_000_000;
 
-/// How deep values may lie in each other with aliases written out; the parser's own bound for a file without any.
-/// What is deeper costs the square of its depth: the place of each value has a path of that length.
-const MAX_DEPTH: usize = 256;
+/// How deep values may be nested, aliases written out. The YAML parser has the same bound for a file without aliases.
+/// [`Node::positions`] costs the square of the depth, because each value has a path of that length.
+pub const MAX_DEPTH: usize = 256;
 
-/// What is wrong with a file as YAML.
-#[derive(Debug)]
-pub(crate) struct Fault {
+/// Why a text is no manifest.
+///
+/// It is displayed as `line:column: problem; remedy`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
     /// Where.
-    pub(crate) at: Position,
-    /// What.
-    pub(crate) problem: String,
+    pub at: Position,
+    /// What is wrong.
+    pub problem: String,
     /// What to do about it; may be empty.
-    pub(crate) remedy: &'static str,
+    pub remedy: &'static str,
 }
 
-/// The documents of a file that are not empty, and what keeps the rest from being read.
-pub(crate) fn documents(text: &str) -> (Vec<Node>, Option<Fault>) {
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.at.line, self.at.column, self.problem)?;
+        if !self.remedy.is_empty() {
+            write!(f, "; {}", self.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SyntaxError {}
+
+/// The documents of a text that are not empty.
+///
+/// ```
+/// let error = kube_manifest::parse("spec: 1\nspec: 2\n").unwrap_err();
+/// assert_eq!(error.to_string(), "2:1: spec is here twice, first in line 1; keep one");
+/// ```
+///
+/// # Errors
+/// The first place that is no YAML, or that JSON cannot hold.
+pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
+    match parse_until_error(text) {
+        (documents, None) => Ok(documents),
+        (_, Some(error)) => Err(error),
+    }
+}
+
+/// The documents of a text that are not empty, up to the first error; and that error.
+pub fn parse_until_error(text: &str) -> (Vec<Node>, Option<SyntaxError>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader {
+    let mut parser = DocumentParser {
         text,
-        parser: Parser::new_from_str(text),
+        events: Parser::new_from_str(text),
         anchors: BTreeMap::new(),
         values: 0,
         depth: 0,
     };
     let mut documents = Vec::new();
     loop {
-        match reader.document() {
+        match parser.document() {
             Ok(None) => return (documents, None),
             Ok(Some(node)) if matches!(node.content, Content::Scalar(Value::Null)) => {}
             Ok(Some(node)) => documents.push(node),
-            Err(fault) => return (documents, Some(*fault)),
+            Err(error) => return (documents, Some(*error)),
         }
     }
 }
 
-struct Reader<'t> {
+struct DocumentParser<'t> {
     text: &'t str,
-    parser: Parser<'t, StrInput<'t>>,
+    events: Parser<'t, StrInput<'t>>,
     /// By the parser's numbers; a name that is used twice has two.
     anchors: BTreeMap<usize, Anchored>,
     values: usize,
@@ -67,10 +98,10 @@ struct Anchored {
     depth: usize,
 }
 
-type Read<T> = Result<T, Box<Fault>>;
+type Parsed<T> = Result<T, Box<SyntaxError>>;
 
-impl<'t> Reader<'t> {
-    fn document(&mut self) -> Read<Option<Node>> {
+impl<'t> DocumentParser<'t> {
+    fn document(&mut self) -> Parsed<Option<Node>> {
         loop {
             let (event, span) = self.event()?;
             match event {
@@ -81,28 +112,28 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The next event that means something.
-    fn event(&mut self) -> Read<(Event<'t>, Span)> {
+    /// The next event that is no comment.
+    fn event(&mut self) -> Parsed<(Event<'t>, Span)> {
         loop {
-            match self.parser.next_event() {
+            match self.events.next_event() {
                 None => return Ok((Event::StreamEnd, Span::default())),
-                Some(Err(error)) => return Err(syntax(&error, self.text)),
+                Some(Err(error)) => return Err(syntax_error(&error, self.text)),
                 Some(Ok((Event::Comment(..) | Event::Anchor(..), _))) => {}
                 Some(Ok(next)) => return Ok(next),
             }
         }
     }
 
-    fn node(&mut self, event: Event<'t>, span: Span) -> Read<Node> {
+    fn node(&mut self, event: Event<'t>, span: Span) -> Parsed<Node> {
         let at = position(&span.start);
         let (content, anchor) = match event {
             Event::Alias(id) => {
                 let Some(Anchored { node, size, depth }) = self.anchors.get(&id).cloned() else {
-                    return fault(at, "the alias stands inside its own anchor", "");
+                    return error(at, "the alias stands inside its own anchor", "");
                 };
                 self.count(at, size)?;
                 if self.depth + depth > MAX_DEPTH {
-                    return fault(
+                    return error(
                         at,
                         format!("the aliases lie more than {MAX_DEPTH} deep in each other"),
                         "write out what they stand for",
@@ -113,9 +144,9 @@ impl<'t> Reader<'t> {
             Event::Scalar(text, style, anchor, tag) => {
                 (Content::Scalar(value(&text, style, tag.as_deref(), at)?), anchor)
             }
-            Event::SequenceStart(_, anchor, _) => (self.within(Self::list)?, anchor),
-            Event::MappingStart(_, anchor, _) => (self.within(Self::map)?, anchor),
-            event => return fault(at, format!("{event:?} was not expected here"), ""),
+            Event::SequenceStart(_, anchor, _) => (self.nested(Self::list)?, anchor),
+            Event::MappingStart(_, anchor, _) => (self.nested(Self::map)?, anchor),
+            event => return error(at, format!("{event:?} was not expected here"), ""),
         };
         self.count(at, 1)?;
         let node = Node { at, content };
@@ -127,10 +158,10 @@ impl<'t> Reader<'t> {
         Ok(node)
     }
 
-    fn count(&mut self, at: Position, values: usize) -> Read<()> {
+    fn count(&mut self, at: Position, values: usize) -> Parsed<()> {
         self.values = self.values.saturating_add(values);
         if self.values > MAX_VALUES {
-            return fault(
+            return error(
                 at,
                 format!("the file has more than {MAX_VALUES} values"),
                 "use fewer aliases, or several files",
@@ -139,14 +170,14 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn within(&mut self, read: fn(&mut Self) -> Read<Content>) -> Read<Content> {
+    fn nested(&mut self, read: fn(&mut Self) -> Parsed<Content>) -> Parsed<Content> {
         self.depth += 1;
         let content = read(self);
         self.depth -= 1;
         content
     }
 
-    fn list(&mut self) -> Read<Content> {
+    fn list(&mut self) -> Parsed<Content> {
         let mut items = Vec::new();
         loop {
             match self.event()? {
@@ -156,7 +187,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn map(&mut self) -> Read<Content> {
+    fn map(&mut self) -> Parsed<Content> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut lines = BTreeMap::new();
         let mut merged = Vec::new();
@@ -171,12 +202,12 @@ impl<'t> Reader<'t> {
             let (event, span) = self.event()?;
             let value = self.node(event, span)?;
             if merge {
-                merged.extend(sources_of_merge(value)?);
+                merged.extend(merged_entries(value)?);
                 continue;
             }
             let key = key_text(&key)?;
             if let Some(line) = lines.insert(key.clone(), at.line) {
-                return fault(
+                return error(
                     at,
                     format!("{key} is here twice, first in line {line}"),
                     "keep one",
@@ -184,7 +215,7 @@ impl<'t> Reader<'t> {
             }
             entries.push(Entry { at, key, value });
         }
-        // What the mapping says itself counts, then what is merged first.
+        // The mapping's own keys win, then those of what is merged first.
         let mut known: BTreeSet<String> = lines.into_keys().collect();
         for entry in merged {
             if known.insert(entry.key.clone()) {
@@ -195,7 +226,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn sources_of_merge(value: Node) -> Read<Vec<Entry>> {
+fn merged_entries(value: Node) -> Parsed<Vec<Entry>> {
     let at = value.at;
     match value.content {
         Content::Map(entries) => Ok(entries),
@@ -204,21 +235,21 @@ fn sources_of_merge(value: Node) -> Read<Vec<Entry>> {
             for item in items {
                 match item.content {
                     Content::Map(entries) => all.extend(entries),
-                    _ => return fault(item.at, "only a mapping can be merged", ""),
+                    _ => return error(item.at, "only a mapping can be merged", ""),
                 }
             }
             Ok(all)
         }
-        Content::Scalar(_) => fault(at, "only a mapping can be merged", "write << : *anchor"),
+        Content::Scalar(_) => error(at, "only a mapping can be merged", "write << : *anchor"),
     }
 }
 
-/// JSON has no keys but strings; kubectl writes others as they look in JSON.
-fn key_text(key: &Node) -> Read<String> {
+/// JSON has no keys but strings; kubectl writes other keys as they look in JSON.
+fn key_text(key: &Node) -> Parsed<String> {
     match &key.content {
         Content::Scalar(Value::String(text)) => Ok(text.clone()),
         Content::Scalar(value @ (Value::Bool(_) | Value::Number(_))) => Ok(value.to_string()),
-        _ => fault(
+        _ => error(
             key.at,
             "a key must be a string",
             "put it in quotes; a value that begins with '{' as well",
@@ -226,9 +257,9 @@ fn key_text(key: &Node) -> Read<String> {
     }
 }
 
-fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Position) -> Read<Value> {
+fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Position) -> Parsed<Value> {
     let not_json = || {
-        fault(
+        error(
             at,
             format!("{text} is no number that JSON can hold"),
             "put it in quotes",
@@ -242,7 +273,7 @@ fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Position) -> Rea
     };
     match tag.core_suffix() {
         Some("int" | "float" | "bool" | "null") => scalar::resolve(text).map_or_else(not_json, Ok),
-        None if tag.suffix() == "binary" => fault(at, "!!binary is not supported", "write the text itself"),
+        None if tag.suffix() == "binary" => error(at, "!!binary is not supported", "write the text itself"),
         _ => Ok(text.into()),
     }
 }
@@ -254,16 +285,16 @@ fn position(marker: &Marker) -> Position {
     }
 }
 
-fn fault<T>(at: Position, problem: impl Into<String>, remedy: &'static str) -> Read<T> {
-    Err(Box::new(Fault {
+fn error<T>(at: Position, problem: impl Into<String>, remedy: &'static str) -> Parsed<T> {
+    Err(Box::new(SyntaxError {
         at,
         problem: problem.into(),
         remedy,
     }))
 }
 
-/// The parser's messages speak of its own workings; the usual mistakes get plainer words.
-fn syntax(error: &ScanError, text: &str) -> Box<Fault> {
+/// The YAML parser's messages are about its own internals; the usual mistakes get plainer words.
+fn syntax_error(error: &ScanError, text: &str) -> Box<SyntaxError> {
     let mut at = position(error.marker());
     let (problem, remedy) = match error.kind() {
         ErrorKind::TabInIndentation
@@ -300,10 +331,10 @@ fn syntax(error: &ScanError, text: &str) -> Box<Fault> {
         ),
         kind => (without_context(&kind.to_string()).to_owned(), ""),
     };
-    Box::new(Fault { at, problem, remedy })
+    Box::new(SyntaxError { at, problem, remedy })
 }
 
-/// The first tab in the indentation of a line from `line` on.
+/// The first tab in the indentation of `line` or of a line below it.
 fn indenting_tab(text: &str, line: usize) -> Option<Position> {
     let lines = text.lines().enumerate().skip(line.saturating_sub(1));
     lines
@@ -331,9 +362,7 @@ mod tests {
     use serde_json::json;
 
     fn read(text: &str) -> Vec<Value> {
-        let (documents, fault) = documents(text);
-        assert!(fault.is_none(), "{fault:?}");
-        documents.iter().map(Node::to_json).collect()
+        parse(text).unwrap().iter().map(Node::to_json).collect()
     }
 
     #[test]
@@ -357,7 +386,7 @@ mod tests {
 
     #[test]
     fn every_field_knows_its_place() {
-        let (documents, _) = documents("# x\n\na:\n  b.c: 1\n  d:\n  - e: 2\n");
+        let (documents, _) = parse_until_error("# x\n\na:\n  b.c: 1\n  d:\n  - e: 2\n");
         let positions = documents[0].positions();
         let at = |path: &str| positions.get(path).map(|p| (p.line, p.column));
         assert_eq!(at("a"), Some((3, 1)));
@@ -366,10 +395,10 @@ mod tests {
     }
 
     #[test]
-    fn documents_before_a_fault_are_kept() {
-        let (documents, fault) = documents("a: 1\n---\nb: 1\nb: 2\n");
+    fn documents_before_an_error_are_kept() {
+        let (documents, error) = parse_until_error("a: 1\n---\nb: 1\nb: 2\n");
         assert_eq!(documents.len(), 1);
-        assert_eq!(fault.unwrap().at, Position { line: 4, column: 1 });
+        assert_eq!(error.unwrap().at, Position { line: 4, column: 1 });
     }
 
     #[test]
@@ -379,7 +408,7 @@ mod tests {
             let alias = format!("*a{}", n - 1);
             text.push_str(&format!("a{n}: &a{n} [{}]\n", vec![alias; 10].join(", ")));
         }
-        assert!(documents(&text).1.unwrap().problem.contains("values"));
+        assert!(parse(&text).unwrap_err().problem.contains("values"));
     }
 
     #[test]
@@ -388,16 +417,15 @@ mod tests {
         for n in 1..1000 {
             text.push_str(&format!("a{n}: &a{n} [*a{}]\n", n - 1));
         }
-        let (_, fault) = documents(&text);
-        let fault = fault.unwrap();
-        assert!(fault.problem.contains("deep"), "{fault:?}");
-        assert_eq!(fault.at.line, MAX_DEPTH);
+        let error = parse(&text).unwrap_err();
+        assert!(error.problem.contains("deep"), "{error:?}");
+        assert_eq!(error.at.line, MAX_DEPTH);
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[a-c:?,*&<!|>{}\\[\\]'\"#%@~ \t\n-]{0,40}") {
-            let (documents, _) = documents(&text);
+            let (documents, _) = parse_until_error(&text);
             documents.iter().for_each(|d| drop(d.positions()));
         }
     }

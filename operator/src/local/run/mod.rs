@@ -1,10 +1,10 @@
 //! `training-operator local run`: the operator, an in-memory Kubernetes API and a node agent in one
 //! process, so that a job's replicas run as processes of this machine.
 
-mod board;
-mod screen;
+mod output;
+mod progress;
 mod summary;
-mod view;
+mod terminal;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -12,21 +12,38 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::FutureExt;
-use local_node::{Jobs, NodeConfig, Run, RunEvent};
+use local_node::{AdjustEnv, Jobs, NodeConfig, Run, RunEvent};
 use tokio::time::{Instant, Interval, sleep_until};
+use training_job::TrainingJob;
 
-use crate::kinds::kinds;
-use crate::machine::Machine;
-use crate::signals::Signals;
+use super::processes::ProcessArgs;
+use super::signals::Signals;
+use crate::kinds::{ForKind, kinds};
 
-use board::Board;
-use view::View;
+use output::Output;
+use progress::Progress;
 
-/// Events that are shown before the table is.
-const AT_ONCE: usize = 256;
+const HELP: &str = "\
+The operator, an in-memory Kubernetes API and a node agent run in this one process. Images are not
+pulled: the containers' commands run as they are found here.
+
+Examples:
+  training-operator local run examples/mxnet/train.yaml --venv .venv/mxnet
+  training-operator local run job.yaml --workdir ~/src/model --timeout 600 --keep-logs logs
+  training-operator local run job.yaml --why
+
+Exit codes:
+  0    all jobs Succeeded
+  1    a job Failed, or the time-out has passed
+  2    bad YAML or usage
+  130  ended by Ctrl-C; a second Ctrl-C kills at once";
+
+/// Events that are handled before the table is drawn again.
+const EVENTS_PER_DRAW: usize = 256;
 
 /// What to run, and how.
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// Job manifests: files, or `-` for standard input
     #[arg(value_name = "FILE", required = true)]
@@ -37,7 +54,7 @@ pub(crate) struct Args {
     pub workdir: Option<PathBuf>,
 
     #[command(flatten)]
-    pub machine: Machine,
+    pub processes: ProcessArgs,
 
     /// Give up after so many seconds, with exit code 1
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -56,7 +73,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 enum End {
     /// All jobs have ended, or cannot go on.
     Finished,
-    /// The time was up.
+    /// The time-out has passed.
     TimedOut(Duration),
     /// A signal came; its exit code.
     Interrupted(u8),
@@ -66,32 +83,35 @@ enum End {
 ///
 /// # Errors
 /// The machine lacks something that is needed, or the API refuses a job.
-pub(crate) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
-    args.machine.check()?;
+pub(super) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
+    args.processes.check()?;
     let mut signals = Signals::listen()?;
     let run = jobs.start(node_config(args)).await?;
-    let mut stage = Stage {
-        board: Board::new(&run, &kinds()),
+    let mut session = Session {
+        progress: Progress::new(&run, &kinds()),
         run,
-        view: View::new(std::io::stdout().is_terminal(), args.machine.why),
+        output: Output::new(std::io::stdout().is_terminal(), args.processes.why),
         ticks: tokio::time::interval(Duration::from_secs(1)),
     };
-    stage.view.note(&format!(
+    session.output.note(&format!(
         "images are not pulled: commands run on this machine, in {}",
         workdir(args).display()
     ));
-    let end = stage.play(args, &mut signals).await;
+    let end = session.run_until_end(args, &mut signals).await;
 
-    stage.run.stop();
-    let stopped = stage.play_out(&mut signals).await;
-    let Stage {
-        run, board, mut view, ..
-    } = stage;
-    view.close();
+    session.run.stop();
+    let stopped = session.wait_until_stopped(&mut signals).await;
+    let Session {
+        run,
+        progress,
+        mut output,
+        ..
+    } = session;
+    output.close();
     if !stopped {
-        view.note("killed");
+        output.note("killed");
     }
-    screen::write(&summary::of(&run, &board));
+    terminal::write(&summary::text(&run, &progress));
     Ok(match end {
         End::Finished if run.succeeded() => ExitCode::SUCCESS,
         End::Finished => {
@@ -111,11 +131,22 @@ pub(crate) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Jobs of all kinds, none yet.
-pub(crate) fn jobs() -> Jobs {
+/// Takes jobs of all kinds, and has none yet.
+pub(super) fn jobs() -> Jobs {
     kinds().iter().fold(Jobs::default(), |jobs, kind| {
-        (kind.add_local)(jobs, kind.adjust_local)
+        kind.call(AddTo(jobs, kind.adjust_local))
     })
+}
+
+/// Adds a kind to those of a local run.
+struct AddTo(Jobs, AdjustEnv);
+
+impl ForKind for AddTo {
+    type Output = Jobs;
+
+    fn call<J: TrainingJob>(self) -> Jobs {
+        self.0.kind_with::<J>(self.1)
+    }
 }
 
 fn workdir(args: &Args) -> PathBuf {
@@ -131,83 +162,83 @@ fn workdir(args: &Args) -> PathBuf {
 }
 
 fn node_config(args: &Args) -> NodeConfig {
-    args.machine.node_config(workdir(args), &[])
+    args.processes.node_config(workdir(args), &[])
 }
 
-/// All that is shown, and where it comes from.
-struct Stage {
+/// A run, and what is printed of it.
+struct Session {
     run: Run,
-    board: Board,
-    view: View,
+    progress: Progress,
+    output: Output,
     ticks: Interval,
 }
 
-impl Stage {
-    /// Shows what happens until all jobs have ended or the user has had enough.
-    async fn play(&mut self, args: &Args, signals: &mut Signals) -> End {
-        let give_up = args.timeout.map(|timeout| (timeout, Instant::now() + timeout));
+impl Session {
+    /// Prints what happens until all jobs have ended, the time-out has passed, or a signal comes.
+    async fn run_until_end(&mut self, args: &Args, signals: &mut Signals) -> End {
+        let deadline = args.timeout.map(|timeout| (timeout, Instant::now() + timeout));
         loop {
             tokio::select! {
                 // Processes that write without pause must not hold up the rest.
                 biased;
                 code = signals.next() => {
-                    self.view.note("stopping; once more to kill at once");
+                    self.output.note("stopping; once more to kill at once");
                     return End::Interrupted(code);
                 }
-                () = until(give_up.map(|(_, at)| at)) => {
-                    return End::TimedOut(give_up.map_or(Duration::ZERO, |(timeout, _)| timeout));
+                () = until(deadline.map(|(_, at)| at)) => {
+                    return End::TimedOut(deadline.map_or(Duration::ZERO, |(timeout, _)| timeout));
                 }
-                more = self.show_next() => if !more {
+                more = self.handle_events() => if !more {
                     return End::Finished;
                 }
             }
         }
     }
 
-    /// Shows what happens while the node stops; returns whether it did before the user lost patience.
-    async fn play_out(&mut self, signals: &mut Signals) -> bool {
+    /// Prints what happens while the node stops. Returns false if another signal comes before it has.
+    async fn wait_until_stopped(&mut self, signals: &mut Signals) -> bool {
         loop {
             tokio::select! {
                 biased;
                 _ = signals.next() => return false,
-                more = self.show_next() => if !more {
+                more = self.handle_events() => if !more {
                     return true;
                 }
             }
         }
     }
 
-    /// Shows the next event, and those that are there already; returns whether there is more to come.
-    async fn show_next(&mut self) -> bool {
+    /// Handles the next event, and those that are there already; returns whether there is more to come.
+    async fn handle_events(&mut self) -> bool {
         tokio::select! {
             biased;
             _ = self.ticks.tick() => {}
-            event = self.run.next() => if !self.show(event) {
+            event = self.run.next() => if !self.handle(event) {
                 return false;
             }
         }
-        // One table for many lines, but not for ever: there may be a signal.
-        for _ in 0..AT_ONCE {
+        // Many lines are printed with one drawing of the table. There is a limit, so that signals are seen.
+        for _ in 0..EVENTS_PER_DRAW {
             match self.run.next().now_or_never() {
                 Some(event) => {
-                    if !self.show(event) {
+                    if !self.handle(event) {
                         return false;
                     }
                 }
                 None => break,
             }
         }
-        self.view.tick(&self.board);
+        self.output.draw(&self.progress);
         true
     }
 
-    fn show(&mut self, event: Option<RunEvent>) -> bool {
+    fn handle(&mut self, event: Option<RunEvent>) -> bool {
         match event {
             None => return false,
-            Some(RunEvent::Node(event)) => self.view.output(&event, &self.board),
+            Some(RunEvent::Node(event)) => self.output.node_event(&event, &self.progress),
             Some(event) => {
-                let news = self.board.take(&event);
-                self.view.changed(news.as_ref(), &self.board);
+                let change = self.progress.record(&event);
+                self.output.change(change.as_ref(), &self.progress);
             }
         }
         true

@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 /// A file's name and what is in it.
 type File = (String, io::Result<Vec<u8>>);
 
-/// Whether an argument that is no file may be meant as a file or directory of a revision.
-pub(super) fn is_meant(argument: &str) -> bool {
+/// Whether an argument that is no file may name a file or directory of a revision.
+pub(crate) fn may_be_revision(argument: &str) -> bool {
     !argument.starts_with(['-', ':']) && argument.contains(':')
 }
 
 /// The file of this name, or all files below the directory of this name.
-pub(super) fn files(argument: &str, is_manifest: impl Fn(&str) -> bool) -> io::Result<Vec<File>> {
-    let kind = git(&["cat-file", "-t", argument])?;
-    if kind.trim_ascii() != b"tree" {
+pub(crate) fn files(argument: &str, is_manifest: impl Fn(&str) -> bool) -> io::Result<Vec<File>> {
+    let object_type = git(&["cat-file", "-t", argument])?;
+    if object_type.trim_ascii() != b"tree" {
         return Ok(vec![(argument.to_owned(), git(&["cat-file", "blob", argument]))]);
     }
     let list = git(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", argument])?;

@@ -4,33 +4,36 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::revision;
+use crate::revision;
 
-/// The text of a file, or why there is none.
-pub(crate) struct Source {
-    /// Its name in messages.
-    pub(crate) name: String,
-    /// Which of the command's arguments led to it.
-    pub(crate) argument: usize,
-    /// Its text.
-    pub(crate) text: Result<String, String>,
+/// A file's text, or why it cannot be read.
+pub struct Source {
+    /// Its name in messages: its path, `REV:path` or `<stdin>`.
+    pub name: String,
+    /// The index of the argument that named it, or the directory around it.
+    pub argument: usize,
+    /// Its text, or the reason for there being none: no such file, no permission, no UTF-8.
+    pub text: Result<String, String>,
 }
 
 impl Source {
-    /// The source of this name that has these bytes.
-    pub(crate) fn of(name: String, argument: usize, bytes: io::Result<Vec<u8>>) -> Self {
-        let text = bytes.map_err(|e| explain(&e)).and_then(text);
+    /// A source of this name, from the bytes that were read. `argument` is the index of the argument that named it.
+    pub fn from_bytes(name: String, argument: usize, bytes: io::Result<Vec<u8>>) -> Self {
+        let text = bytes.map_err(|e| reason(&e)).and_then(text);
         Self { name, argument, text }
     }
 }
 
-/// What the arguments of a command name: `-` is standard input, a directory stands for all manifests
-/// in it and below it, by name, and what is no file may be one of a git revision.
-pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
+/// Reads the files that the arguments of a command name.
+///
+/// `-` is standard input. A directory stands for all manifests in it and below it ([`manifests_below`]). An argument
+/// `REV:path` that is no file is a file or a directory of a git revision, read by running `git`. An argument that cannot
+/// be read is a source whose text is an error.
+pub fn sources(arguments: &[PathBuf]) -> Vec<Source> {
     let mut sources = Vec::new();
     for (n, path) in arguments.iter().enumerate() {
         let mut add = |name: String, bytes: io::Result<Vec<u8>>| {
-            sources.push(Source::of(name, n, bytes));
+            sources.push(Source::from_bytes(name, n, bytes));
         };
         if path == Path::new("-") {
             let mut bytes = Vec::new();
@@ -52,7 +55,7 @@ pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
         } else {
             let name = path.display().to_string();
             match fs::read(path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && revision::is_meant(&name) => {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && revision::may_be_revision(&name) => {
                     match revision::files(&name, |file| is_manifest(Path::new(file))) {
                         Ok(files) if files.is_empty() => add(name, Err(no_manifest())),
                         Ok(files) => files.into_iter().for_each(|(name, bytes)| add(name, bytes)),
@@ -66,10 +69,13 @@ pub(crate) fn sources(arguments: &[PathBuf]) -> Vec<Source> {
     sources
 }
 
-/// All manifests in a directory and below it, by name.
+/// Adds the `*.yaml`, `*.yml` and `*.json` files in a directory and below it to `files`, ordered by name.
 ///
 /// Links to directories are not followed: they may lead back up.
-pub(crate) fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+///
+/// # Errors
+/// A directory cannot be read.
+pub fn manifests_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
@@ -105,7 +111,7 @@ fn text(bytes: Vec<u8>) -> Result<String, String> {
     Ok(text)
 }
 
-fn explain(error: &io::Error) -> String {
+fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "it may not be read; change its permissions".to_owned(),

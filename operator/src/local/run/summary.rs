@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use local_node::Run;
 use training_job::api::{ConditionStatus, ConditionType, FailureRecord};
 
-use super::board::{Board, Row};
+use super::progress::{Progress, ReplicaRow};
 
 /// The text.
-pub(super) fn of(run: &Run, board: &Board) -> String {
+pub(super) fn text(run: &Run, progress: &Progress) -> String {
     let mut out = String::from("\n");
     for (name, status) in run.statuses() {
         let _ = writeln!(out, "{name}");
@@ -36,17 +36,17 @@ pub(super) fn of(run: &Run, board: &Board) -> String {
             } else {
                 "restarted"
             };
-            out.push_str(&cause(title, failure));
+            out.push_str(&root_cause(title, failure));
         }
     }
     out.push('\n');
-    for line in table(board) {
+    for line in table(progress) {
         let _ = writeln!(out, "{line}");
     }
     out
 }
 
-fn cause(title: &str, failure: &FailureRecord) -> String {
+fn root_cause(title: &str, failure: &FailureRecord) -> String {
     let mut out = format!(
         "  {title} because of {}",
         failure.pod.as_deref().unwrap_or("the job itself")
@@ -75,8 +75,8 @@ fn header() -> String {
     )
 }
 
-/// A replica in a line; `now` is where the age of one that runs ends.
-fn line(name: &str, row: &Row, now: jiff::Timestamp) -> String {
+/// A replica as a row of the table. The age of one that runs ends `now`.
+fn line(name: &str, row: &ReplicaRow, now: jiff::Timestamp) -> String {
     let age = row
         .started
         .map(|from| (row.ended.unwrap_or(now).as_second() - from.as_second()).max(0));
@@ -97,9 +97,11 @@ fn line(name: &str, row: &Row, now: jiff::Timestamp) -> String {
 }
 
 /// The table of all replicas, line by line.
-pub(super) fn table(board: &Board) -> Vec<String> {
+pub(super) fn table(progress: &Progress) -> Vec<String> {
     let now = jiff::Timestamp::now();
-    let rows = board.rows();
-    let rows = rows.iter().map(|(name, row)| line(board.short(name), row, now));
+    let rows = progress.rows();
+    let rows = rows
+        .iter()
+        .map(|(name, row)| line(progress.short(name), row, now));
     std::iter::once(header()).chain(rows).collect()
 }

@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+
+mod finding;
+mod node;
+mod parser;
+mod revision;
+mod scalar;
+mod source;
+
+pub use finding::{Finding, Severity};
+pub use node::{Content, Entry, Node, Position, Positions};
+pub use parser::{MAX_DEPTH, MAX_VALUES, SyntaxError, parse, parse_until_error};
+pub use source::{Source, manifests_below, sources};

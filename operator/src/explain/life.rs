@@ -1,0 +1,137 @@
+//! A job's life: what is created, when it succeeds, what follows from each incident, what is left at the end.
+
+use training_job::plan::ChildKind;
+
+/// What the operator does in a job's life, found by a dry run.
+pub(super) struct Life {
+    /// The pods and services that are created at the start, in order.
+    pub(super) created: Vec<(ChildKind, String)>,
+    /// Its roles that have replicas; none if it is suspended.
+    pub(super) roles: Vec<RoleLife>,
+    /// Seconds after which it fails.
+    pub(super) deadline: Option<i64>,
+    /// What is left of it.
+    pub(super) end: End,
+}
+
+/// What is left of a job once it has ended.
+pub(super) struct End {
+    /// Of a replica that runs then: its pod, its service.
+    pub(super) running: Left,
+    /// Of one that has ended.
+    pub(super) finished: Left,
+    /// Seconds until the job itself is deleted.
+    pub(super) time_to_live: Option<i64>,
+}
+
+/// Which of a replica's objects are left.
+pub(super) struct Left {
+    pub(super) pod: bool,
+    pub(super) service: bool,
+}
+
+pub(super) struct RoleLife {
+    pub(super) name: String,
+    pub(super) replicas: u32,
+    /// Whether the job has succeeded once all of this role have, whatever the others do.
+    pub(super) decides: bool,
+    pub(super) incidents: Vec<(Incident, Consequence)>,
+}
+
+/// Something that happens to one replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Incident {
+    Exit(i32),
+    Evicted,
+    Deleted,
+    /// The job has been active for so many seconds.
+    Deadline(i64),
+}
+
+/// What follows from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Consequence {
+    Fails,
+    /// `scope` restarts, and the job fails at the next such event after this many; never if unset.
+    Restarts {
+        scope: &'static str,
+        times: Option<i32>,
+    },
+    /// It gets a new pod, which counts as no restart.
+    Replaced,
+    RunsOn,
+}
+
+impl Incident {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Exit(1),
+        Self::Exit(137),
+        Self::Exit(139),
+        Self::Exit(143),
+        Self::Evicted,
+        Self::Deleted,
+    ];
+
+    /// For people to read.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Exit(code @ 137) => format!("exit code {code} (killed)"),
+            Self::Exit(code @ 139) => format!("exit code {code} (segmentation fault)"),
+            Self::Exit(code @ 143) => format!("exit code {code} (terminated)"),
+            Self::Exit(code) => format!("exit code {code}"),
+            Self::Evicted => "evicted, or its node lost".to_owned(),
+            Self::Deleted => "its pod deleted by somebody".to_owned(),
+            Self::Deadline(seconds) => format!("still running after {seconds} s (the deadline)"),
+        }
+    }
+}
+
+impl End {
+    /// For people to read.
+    pub(super) fn words(&self) -> String {
+        let service = |left: &Left| match (left.pod, left.service) {
+            (false, false) => " with their services",
+            (true, false) => ", without their services",
+            _ => "",
+        };
+        let running = match self.running.pod {
+            true => "go on",
+            false => "are deleted",
+        };
+        let finished = match self.finished.pod {
+            true => "stay, with their logs",
+            false => "are deleted",
+        };
+        let mut text = format!(
+            "End: pods that still run {running}{}; those that have ended {finished}{}.",
+            service(&self.running),
+            service(&self.finished)
+        );
+        if let Some(seconds) = self.time_to_live {
+            text += &format!(" {seconds} s later the job is deleted with all it has.");
+        }
+        text + "\n"
+    }
+}
+
+impl Consequence {
+    /// For people to read.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Fails => "the job fails".to_owned(),
+            Self::Replaced => "it gets a new pod, without limit".to_owned(),
+            Self::RunsOn => "nothing: the job runs on".to_owned(),
+            Self::Restarts { scope, times: None } => format!("{scope} restarts, without limit"),
+            Self::Restarts {
+                scope,
+                times: Some(1),
+            } => {
+                format!("{scope} restarts once; the next time the job fails")
+            }
+            Self::Restarts {
+                scope,
+                times: Some(times),
+            } => format!("{scope} restarts, {times} times; the next time the job fails"),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `training-operator local`: pods as processes of this machine.
+
+mod node;
+mod processes;
+mod run;
+mod signals;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use tracing_subscriber::EnvFilter;
+
+use crate::check;
+use crate::exit::{self, Failure};
+use crate::report;
+
+/// On this machine.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run jobs until they end, each replica as a process.
+    Run(run::Args),
+    /// Be a node of a cluster: run its pods as processes.
+    Node(node::Args),
+}
+
+/// Runs jobs, or a node.
+pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run(arguments) => run_jobs(arguments),
+        Command::Node(arguments) => block_on("local node", node::run(arguments)),
+    }
+}
+
+/// Nothing is run if any job is wrong.
+fn run_jobs(arguments: &run::Args) -> Result<ExitCode, Failure> {
+    let checked = check::check(&arguments.files);
+    report::print(&checked.findings);
+    if !checked.is_good() {
+        return Ok(exit::bad_input());
+    }
+    let mut jobs = run::jobs();
+    for job in checked.jobs {
+        jobs = jobs
+            .job(&job.object)
+            .map_err(|error| Failure::new("local run", error))?;
+    }
+    block_on("local run", run::run(arguments, jobs))
+}
+
+/// Runs an asynchronous command, with logs on standard error.
+fn block_on(
+    command: &str,
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> Result<ExitCode, Failure> {
+    // The callers report each failed connection themselves, so the client's own lines are off.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_env_filter(filter)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime
+        .block_on(work)
+        .map_err(|error| Failure::new(command, format!("{error:#}")))
+}

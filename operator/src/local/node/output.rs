@@ -1,0 +1,39 @@
+//! What `local node` prints.
+
+use std::io::Write as _;
+
+use local_node::NodeEvent;
+
+use crate::local::processes;
+
+/// Prints an event of a pod after the pod's name, and before that its namespace if the node may have pods of several.
+/// How processes differ from their containers is printed only if `with_differences`.
+pub(super) fn print_event(event: &NodeEvent, with_namespace: bool, with_differences: bool) {
+    let full = |namespace: &str, pod: &str| match with_namespace {
+        false => pod.to_owned(),
+        true => format!("{namespace}/{pod}"),
+    };
+    match event {
+        NodeEvent::Log(log) => {
+            let writer = processes::writer(&full(&log.namespace, &log.pod), log);
+            print(&format!("{writer} | {}", log.text));
+        }
+        NodeEvent::Phase(phase) => print(&format!("{} * {phase}", full(&phase.namespace, &phase.pod))),
+        NodeEvent::Prepared(prepared) if with_differences => {
+            for line in processes::differences(prepared) {
+                print(&format!("{} ? {line}", full(&prepared.namespace, &prepared.pod)));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Prints a line of the program itself.
+pub(super) fn note(text: &str) {
+    print(&format!("training-operator: {text}"));
+}
+
+/// Errors are ignored: the pods go on without a reader.
+fn print(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}

@@ -1,0 +1,161 @@
+//! A job as its author wrote it in a manifest, checked without an API server: against the schema first, as an API server
+//! does, then by [`validate()`].
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+
+use super::mend::{is_echo, mend};
+use super::{schema, validate};
+use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
+
+/// The schemas of a kind, one for each of its API versions.
+///
+/// Deriving them takes longer than checking a job, so derive them once.
+#[derive(Clone, Debug)]
+pub struct Schemas {
+    kind: String,
+    /// By API version, the stored one first.
+    by_version: Vec<(String, JSONSchemaProps)>,
+}
+
+impl Schemas {
+    /// The schemas of jobs of type `J`.
+    pub fn new<J: TrainingJob>() -> Self {
+        Self {
+            kind: J::kind(&()).into_owned(),
+            by_version: by_version(&J::definition()),
+        }
+    }
+
+    /// The API versions under which a job may be written, such as `example.com/v1`. The stored one comes first.
+    pub fn api_versions(&self) -> impl Iterator<Item = &str> {
+        self.by_version.iter().map(|(version, _)| version.as_str())
+    }
+
+    /// The schema of a job that is written under `api_version`, if the kind has that version.
+    pub fn get(&self, api_version: &str) -> Option<&JSONSchemaProps> {
+        let found = self.by_version.iter().find(|(version, _)| version == api_version);
+        found.map(|(_, schema)| schema)
+    }
+}
+
+/// A job of a manifest that can be run.
+#[derive(Clone, Debug)]
+pub struct ManifestJob<J> {
+    /// The job; [valid](validate()) with the default settings.
+    pub job: J,
+    /// The object as it was written, but of the stored version and without null fields.
+    pub object: Value,
+}
+
+/// Checks an object of kind `J` as it is written in a manifest.
+///
+/// A misspelt field and a value of the wrong type are reported with the path of the field. They hide no other error: the
+/// rest of the job is checked as well.
+///
+/// # Errors
+/// Everything that is wrong with it, ordered by path. If the object fits the schema and yet cannot be decoded, there is
+/// one error, with an empty path.
+pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<ManifestJob<J>, FieldErrors> {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let Some(schema) = schemas.get(api_version) else {
+        let mut errors = FieldErrors::default();
+        errors.push(
+            "apiVersion",
+            format!("{api_version:?} has no {}", schemas.kind),
+            format!(
+                "use one of {}",
+                schemas.api_versions().collect::<Vec<_>>().join(", ")
+            ),
+        );
+        return Err(errors);
+    };
+    let by_schema = schema::check(schema, object);
+    let mut object = object.clone();
+    let removed = mend(schema, &mut object);
+    if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {
+        members.insert("apiVersion".to_owned(), stored.into());
+        // What a missing part lacks is then an error of a field.
+        for part in ["metadata", "spec"] {
+            members
+                .entry(part)
+                .or_insert_with(|| Value::Object(Default::default()));
+        }
+    }
+    let mut errors: BTreeMap<String, FieldError> =
+        by_schema.into_iter().map(|e| (e.path.clone(), e)).collect();
+    let decoded: serde_json::Result<J> = serde::Deserialize::deserialize(&object);
+    match decoded {
+        Ok(job) => {
+            if let Err(more) = validate(&job, &Settings::default()) {
+                // Of two errors in one field, the validation's says more than the schema's.
+                let more = more.into_iter().filter(|e| !is_echo(&e.path, &removed));
+                errors.extend(more.map(|e| (e.path.clone(), e)));
+            }
+            if errors.is_empty() {
+                return Ok(ManifestJob { job, object });
+            }
+        }
+        // A field that the schema requires is missing: it has an error already.
+        Err(_) if !errors.is_empty() => {}
+        Err(error) => {
+            let mut unreadable = FieldErrors::default();
+            unreadable.push("", error.to_string(), "");
+            return Err(unreadable);
+        }
+    }
+    let mut all = FieldErrors::default();
+    for error in errors.into_values() {
+        all.push(error.path, error.problem, error.remedy);
+    }
+    Err(all)
+}
+
+/// The schemas by API version, the stored one first.
+///
+/// Where an older version accepts anything in some part, that part must fit the stored version, because the API server
+/// stores the object as such.
+fn by_version(definition: &CustomResourceDefinition) -> Vec<(String, JSONSchemaProps)> {
+    let mut versions: Vec<_> = definition.spec.versions.iter().collect();
+    versions.sort_by_key(|version| !version.storage);
+    let schema =
+        |version: &CustomResourceDefinitionVersion| version.schema.as_ref()?.open_api_v3_schema.clone();
+    let stored = versions.first().filter(|v| v.storage).and_then(|v| schema(v));
+    let stored = stored.unwrap_or_default();
+    versions
+        .into_iter()
+        .filter_map(|version| {
+            let mut own = schema(version)?;
+            fill_in(&mut own, &stored);
+            Some((format!("{}/{}", definition.spec.group, version.name), own))
+        })
+        .collect()
+}
+
+/// Puts the stored version's schema where `schema` accepts anything.
+fn fill_in(schema: &mut JSONSchemaProps, stored: &JSONSchemaProps) {
+    if schema.x_kubernetes_preserve_unknown_fields == Some(true) && schema.properties.is_none() {
+        *schema = stored.clone();
+        return;
+    }
+    for (key, property) in schema.properties.iter_mut().flatten() {
+        if let Some(stored) = stored.properties.as_ref().and_then(|p| p.get(key)) {
+            fill_in(property, stored);
+        }
+    }
+    if let (Some(JSONSchemaPropsOrBool::Schema(own)), Some(JSONSchemaPropsOrBool::Schema(stored))) =
+        (&mut schema.additional_properties, &stored.additional_properties)
+    {
+        fill_in(own, stored);
+    }
+    if let (Some(JSONSchemaPropsOrArray::Schema(own)), Some(JSONSchemaPropsOrArray::Schema(stored))) =
+        (&mut schema.items, &stored.items)
+    {
+        fill_in(own, stored);
+    }
+}
