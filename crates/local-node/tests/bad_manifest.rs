@@ -11,8 +11,8 @@ use kube::CustomResource;
 use local_node::{Jobs, RunError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
-use training_job::{Framework, Replica, RoleKind, Topology, TrainingJob};
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
+use training_job::{Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -31,19 +31,12 @@ struct ToyJobSpec {
 }
 
 impl TrainingJob for ToyJob {
-    const FRAMEWORK: Framework = Framework {
-        name: "toy",
-        controller: "toyjob-controller",
-        container: "toy",
-        port_name: "toy-port",
-        port: 4000,
-        restart_policy: RestartPolicy::Never,
-        specs_field: "replicaSpecs",
-        roles: &[RoleKind::new("Worker")],
-    };
+    const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
+        .port("toy-port", 4000)
+        .roles("replicaSpecs", &[RoleDefinition::new("Worker")]);
 
-    fn replica_specs(&self) -> &ReplicaSpecs {
-        &self.spec.replica_specs
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.replica_specs)
     }
 
     fn run_policy(&self) -> RunPolicy {
