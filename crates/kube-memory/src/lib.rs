@@ -1,45 +1,4 @@
-//! An in-memory Kubernetes API server beneath a real [`kube::Client`].
-//!
-//! A [`Cluster`] keeps objects in memory and answers the REST protocol as `kube-apiserver` does: creation, lists in
-//! pages, watches that can be resumed, the four patch types, conflicts, the `status` sub-resource, finalizers, grace
-//! periods, owner references, namespaces, CustomResourceDefinitions with their schemas. Nothing in it runs jobs: pods
-//! stay pending until somebody (a test, a simulation, the node agent of the local mode) writes their status.
-//!
-//! ```
-//! use k8s_openapi::api::core::v1::ConfigMap;
-//! use kube::{Api, api::PostParams};
-//! use kube_memory::Cluster;
-//!
-//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-//! let cluster = Cluster::new();
-//! let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client("default"));
-//! let mut map = ConfigMap::default();
-//! map.metadata.name = Some("settings".to_owned());
-//! maps.create(&PostParams::default(), &map).await.unwrap();
-//! assert!(cluster.get("configmaps", "default", "settings").is_some());
-//! # });
-//! ```
-//!
-//! # Determinism
-//!
-//! The core is synchronous: a request is answered, and what the controllers of a cluster do in its wake is done,
-//! before the next one is looked at. There is no randomness (UIDs and generated names follow from a seed and a
-//! counter), no wall clock (times come from an injected clock) and no unordered collection, so the same requests make
-//! the same changes to the byte. [`Cluster::on_change`] shows every change as it is stored, [`Cluster::changes`] the
-//! remembered ones.
-//!
-//! # What differs from a real server
-//!
-//! Scripts of requests are played to this API and to a real server, and the answers compared, in the tests of
-//! `training-operator` (`conformance`). What they do not ask for, or name as different:
-//!
-//! * CEL rules (`x-kubernetes-validations`), conversion webhooks, admission plug-ins, authentication and
-//!   authorisation are absent. Of quotas those count that are about numbers of objects. All versions of a kind are stored as one and differ in `apiVersion` only.
-//! * No `managedFields` are shown. Server-side apply remembers what each applier sent, and conflicts only between
-//!   appliers; a patch body in apply format has to be JSON.
-//! * Built-in kinds are checked where clients commonly err.
-//! * The collector and the deletion of namespaces work at once (or step by step, see
-//!   [`Builder::manual_collection`]) instead of after a while.
+#![doc = include_str!("../README.md")]
 
 mod apply;
 mod backup;
