@@ -48,14 +48,14 @@ impl Known {
             (Some("array"), _) => schema
                 .get("items")
                 .map_or(Self::Unclear, |items| Self::List(Box::new(Self::read(items)))),
-            (Some("object"), _) => Self::read_object(schema),
+            (Some("object"), _) => Self::parse_object(schema),
             // Quantities and ports; which numbers they may be is the decoder's to say.
             (None, None) if schema.get("x-kubernetes-int-or-string").is_some() => Self::Text,
             _ => Self::Unclear,
         }
     }
 
-    fn read_object(schema: &Value) -> Self {
+    fn parse_object(schema: &Value) -> Self {
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             let required = schema.get("required").and_then(Value::as_array);
             return Self::Object {

@@ -3,13 +3,16 @@
 mod apply;
 mod backup;
 mod binding;
+mod cause;
 mod collector;
+mod continue_token;
 mod create;
 mod definition;
 mod delete;
 mod discovery;
 mod document;
 mod events;
+mod failure;
 mod kinds;
 mod known;
 mod labels;
@@ -17,9 +20,9 @@ mod leases;
 mod list;
 mod members;
 mod metadata;
+mod normalize;
 mod object;
 mod options;
-mod page;
 mod patch;
 mod pods;
 mod quota;
@@ -30,7 +33,6 @@ mod server;
 mod service;
 mod services;
 mod shape;
-mod status;
 mod store;
 mod update;
 mod watch;
@@ -93,7 +95,7 @@ impl Builder {
         self
     }
 
-    /// How many changes of each kind are remembered, 10,000 unless given. A watch from before them is told 410 Gone.
+    /// How many changes of each kind are remembered, 10,000 unless given. A watch from before them gets 410 Gone.
     #[must_use]
     pub fn history(mut self, changes: usize) -> Self {
         self.history = changes;
@@ -115,7 +117,7 @@ impl Builder {
     }
 
     /// Leaves dependents of deleted owners, and objects in deleted namespaces, to
-    /// [`Cluster::collect_garbage_step`]; otherwise they are dealt with after each request.
+    /// [`Cluster::collect_garbage_step`]. Otherwise they are deleted right after the request.
     #[must_use]
     pub fn manual_collection(mut self) -> Self {
         self.settings.manual_collection = true;
@@ -244,13 +246,13 @@ impl Cluster {
         });
     }
 
-    /// Forgets the history: a watch from any version but the newest, and a page of a list that began earlier, is told
-    /// 410 Gone. Open watches go on.
+    /// Forgets the history: a watch from any version but the newest, and a page of a list that began earlier, gets 410
+    /// Gone. Open watches go on.
     pub fn compact(&self) {
         self.shared.locked(|server| server.store.compact());
     }
 
-    /// Lets the controllers of the cluster look at one object; whether there was one to look at. Only of use with
+    /// Lets the garbage collector process one object; false if there is none. For
     /// [`Builder::manual_collection`].
     pub fn collect_garbage_step(&self) -> bool {
         let now = (self.shared.clock)();
@@ -320,7 +322,7 @@ impl View<'_> {
     /// The object with a UID, of any kind.
     #[must_use]
     pub fn by_uid(&self, uid: &str) -> Option<Arc<Object>> {
-        self.store.at(self.store.place_of(uid)?).cloned()
+        self.store.by_key(self.store.key_of_uid(uid)?).cloned()
     }
 
     /// The version of the newest change.

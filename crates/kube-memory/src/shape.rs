@@ -1,5 +1,5 @@
-//! The shapes of built-in kinds: members that have the wrong type are refused, and those that no kind knows are
-//! dropped, as by a server that decodes what it is sent.
+//! Decoding of built-in kinds: members of the wrong type are refused, unknown members are dropped, and empty ones are
+//! left out, as by a server that decodes into Go types.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ use super::{
     members::Members,
 };
 
-/// Members that are maps, which are left out when they are empty. Others of that look are objects, which are not.
+/// Members that are maps, which are left out when they are empty. Other empty objects stay.
 const MAPS: [&str; 9] = [
     "annotations",
     "binaryData",
@@ -38,10 +38,10 @@ const MAPS: [&str; 9] = [
 
 /// Members whose values are quantities.
 const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "requests", "used"];
-/// Times with microseconds.
+/// Members whose values are times with microseconds (`MicroTime`).
 const FINE_TIMES: [&str; 4] = ["acquireTime", "eventTime", "lastObservedTime", "renewTime"];
 
-/// How objects of a kind are read.
+/// Decodes objects of one kind.
 struct Decoder {
     known: Known,
     round_trip: fn(&Value) -> Result<Value, String>,
@@ -70,7 +70,7 @@ impl Decoder {
             && known.has_all(|key| body.contains_key(key) || (key == "metadata" && metadata.is_some()))
     }
 
-    /// Drops the unknown members of a value; names them, with `path` before them.
+    /// Drops the unknown members of a value; returns their paths, which begin with `path`.
     fn fit(&self, value: &mut Value, path: &str) -> Result<Vec<String>, String> {
         let mut unknown = Vec::new();
         if !self.known.fits(value) {
@@ -88,7 +88,7 @@ macro_rules! decoder {
     }};
 }
 
-/// How objects of this kind are read, if that is known.
+/// The decoder of a kind, if it is a built-in one with a decoder.
 fn decoder(target: &Target) -> Option<&'static Decoder> {
     Some(match (target.kind.family, target.kind.kind.as_str()) {
         (Family::Pod, _) => decoder!(Pod),
@@ -142,11 +142,11 @@ fn stays(key: &str, member: &Value, of: &str) -> bool {
     }
 }
 
-/// Drops the unknown members of a settled object of the stored version; names them.
+/// Drops the unknown members of an object of the stored version; returns their paths.
 ///
 /// # Errors
 ///
-/// What the decoder says of a member of the wrong type.
+/// The decoder's message for a member of the wrong type.
 pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, String> {
     let Some(decoder) = decoder(target) else {
         let metadata = body.get_mut("metadata");
@@ -157,12 +157,12 @@ pub(super) fn fit(target: &Target, body: &mut Value) -> Result<Vec<String>, Stri
     Ok(unknown)
 }
 
-/// The same for the status of a pod.
+/// As [`prune`], for the status of a pod.
 pub(super) fn fit_pod_status(status: &mut Value) -> Result<Vec<String>, String> {
     decoder!(PodStatus).fit(status, "status")
 }
 
-/// The same for the metadata of an object of any kind.
+/// As [`prune`], for the metadata of an object of any kind.
 pub(super) fn fit_metadata_of(body: &mut Document) -> Result<Vec<String>, String> {
     let fits = |metadata: &Members| decoder!(ObjectMeta).known.fits_all(metadata.iter());
     if body.metadata().is_none_or(fits) {
@@ -174,7 +174,7 @@ pub(super) fn fit_metadata_of(body: &mut Document) -> Result<Vec<String>, String
     })
 }
 
-/// The same for metadata alone.
+/// As [`prune`], for metadata alone.
 fn fit_metadata(metadata: &mut Value) -> Result<Vec<String>, String> {
     decoder!(ObjectMeta).fit(metadata, "metadata")
 }
@@ -207,7 +207,7 @@ fn prune(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<String>
     }
 }
 
-/// Leaves out lists and maps without members and values of variables without text, and writes quantities as texts.
+/// Drops empty lists, empty maps and empty values of environment variables, and writes quantities as texts.
 fn tidy(value: &mut Value, of: &str) -> Result<(), String> {
     match value {
         Value::Object(members) => {
@@ -221,14 +221,14 @@ fn tidy(value: &mut Value, of: &str) -> Result<(), String> {
             }
             members.retain(|key, member| stays(key, member, of));
         }
-        // The elements of a list go by its name.
+        // Elements of a list are treated as members of the list's name.
         Value::Array(items) => items.iter_mut().try_for_each(|item| tidy(item, of))?,
         _ => {}
     }
     Ok(())
 }
 
-/// Times that are told to the microsecond are not taken otherwise.
+/// Refuses a `MicroTime` without exactly six digits of a second.
 fn fine(time: &Value) -> Result<(), String> {
     let Some(text) = time.as_str() else { return Ok(()) };
     let digits = text
@@ -240,12 +240,12 @@ fn fine(time: &Value) -> Result<(), String> {
     Err(format!("parsing time {text:?}: not to the microsecond"))
 }
 
-/// The times that the conditions of a node show.
+/// Fills in the times that conditions of a node always have.
 pub(super) fn show_node_times(status: &mut Map<String, Value>) {
     show_times(status, ["lastHeartbeatTime", "lastTransitionTime"]);
 }
 
-/// The times that conditions show also when nobody said them.
+/// Fills in times that conditions always have, as null.
 pub(super) fn show_times(status: &mut Map<String, Value>, keys: [&str; 2]) {
     for condition in status
         .get_mut("conditions")
@@ -275,7 +275,7 @@ mod tests {
             registry.add(kind);
         }
         let target = registry.by_plural(plural).unwrap();
-        let document = Document::read(body.to_string().as_bytes()).unwrap().unwrap();
+        let document = Document::parse(body.to_string().as_bytes()).unwrap().unwrap();
         let mut after = body.clone();
         let known = fit(&target, &mut after).is_ok_and(|unknown| unknown.is_empty());
         (fits(&target, &document), known && after == *body)
