@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::{
     cause::Cause,
-    definition,
+    decode, definition,
     document::Document,
     events,
     failure::{ApiResult, Failure},
     kinds::{Family, Target},
     leases, metadata, patch, pods,
     request::Request,
-    services, shape,
+    services,
 };
 
 pub(super) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
@@ -107,7 +107,7 @@ pub(super) fn normalize_status(
         return Ok(Vec::new());
     };
     drop_nulls(status);
-    match shape::fit_pod_status(status) {
+    match decode::decode_pod_status(status) {
         Ok(unknown) => {
             if let Some(status) = status.as_object_mut() {
                 pods::complete_status(status);
@@ -133,7 +133,7 @@ pub(super) fn normalize(request: &Request, target: &Target, body: &mut Document)
 }
 
 fn normalize_custom(target: &Target, body: &mut Document) -> Result<Vec<String>, String> {
-    let mut unknown = shape::fit_metadata_of(body)?;
+    let mut unknown = decode::decode_metadata(body)?;
     if let Some(schema) = target.schema() {
         body.edit(|body| {
             schema.prune(body, &mut unknown);
@@ -145,10 +145,10 @@ fn normalize_custom(target: &Target, body: &mut Document) -> Result<Vec<String>,
 
 fn normalize_built_in(target: &Target, body: &mut Document) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
-    if !shape::fits(target, body) {
+    if !decode::is_decoded(target, body) {
         unknown = body.edit(|body| {
             drop_nulls(body);
-            shape::fit(target, body)
+            decode::decode(target, body)
         })?;
     }
     match target.kind.family {
@@ -164,7 +164,7 @@ fn normalize_built_in(target: &Target, body: &mut Document) -> Result<Vec<String
 fn show_times(target: &Target, body: &mut Document) {
     let show = match target.kind.family {
         Family::Pod => pods::complete_status,
-        Family::Node => shape::show_node_times,
+        Family::Node => decode::show_node_times,
         _ => return,
     };
     body.change("status", |status| status.as_object_mut().map_or((), show));

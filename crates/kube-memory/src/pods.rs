@@ -6,9 +6,9 @@ use kube_syntax::{FieldPath, names};
 
 use super::{
     cause::Cause,
+    decode,
     document::Document,
     metadata::{self, array},
-    shape,
 };
 
 pub(super) fn set_defaults(pod: &mut Document) {
@@ -178,7 +178,7 @@ pub(super) fn add_condition(pod: &mut Document, condition: Value) {
 
 /// Fills in the members that a status always has.
 pub(super) fn complete_status(status: &mut Map<String, Value>) {
-    shape::show_times(status, ["lastProbeTime", "lastTransitionTime"]);
+    decode::show_times(status, ["lastProbeTime", "lastTransitionTime"]);
     if let Some(address) = status.get("podIP").filter(|address| *address != "").cloned() {
         status.entry("podIPs").or_insert_with(|| json!([{"ip": address}]));
     }
