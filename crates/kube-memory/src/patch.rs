@@ -1,7 +1,7 @@
 //! The patch types: JSON patch, merge patch and strategic merge patch.
 
 use json_patch::PatchOperation;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
@@ -99,17 +99,9 @@ pub(super) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
     keys.iter().all(|key| part(one, key) == part(other, key))
 }
 
-/// The JSON of a body. Checking UTF-8 once for the whole body is cheaper than for each of its strings.
-pub(super) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
-    match std::str::from_utf8(body) {
-        Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(body),
-    }
-}
-
 /// Parses a body as JSON.
 pub(super) fn parse_body(body: &[u8]) -> ApiResult<Value> {
-    parse_json(body).map_err(|error| Failure::bad_request(error_text(&error)))
+    serde_json::from_slice(body).map_err(|error| Failure::bad_request(error_text(&error)))
 }
 
 /// The message for a JSON error.
@@ -123,8 +115,8 @@ pub(super) fn error_text(error: &serde_json::Error) -> String {
 
 /// Applies a JSON patch; an operation that does not fit refuses the whole patch.
 pub(super) fn apply_json_patch(object: &mut Value, body: &[u8]) -> ApiResult<()> {
-    let patch: Value =
-        parse_json(body).map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+    let patch: Value = serde_json::from_slice(body)
+        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
     if !patch.is_array() {
         return Err(Failure::bad_request(
             "error decoding patch: json: no list of operations",

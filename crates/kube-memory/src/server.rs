@@ -33,8 +33,6 @@ pub(super) struct Server {
     pub(super) suffixes: u64,
     pub(super) addresses: u32,
     pub(super) next_watch: u64,
-    /// The time that was formatted last, in seconds, with its text.
-    stamp: (i64, String),
 }
 
 /// An answer: either complete, or a watch to read from.
@@ -71,7 +69,6 @@ impl Server {
             suffixes: 0,
             addresses: 0,
             next_watch: 0,
-            stamp: (i64::MIN, String::new()),
         };
         for kind in kinds::built_in() {
             server.install(kind);
@@ -250,12 +247,9 @@ impl Server {
     }
 
     /// A time as objects show it: RFC 3339, whole seconds, UTC.
-    pub(super) fn timestamp(&mut self, time: Timestamp) -> String {
-        if self.stamp.0 != time.as_second() {
-            let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
-            self.stamp = (time.as_second(), whole.to_string());
-        }
-        self.stamp.1.clone()
+    pub(super) fn timestamp(&self, time: Timestamp) -> String {
+        let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
+        whole.to_string()
     }
 
     /// The next UID: the shape of a random one, yet the same in every run with the same seed.

@@ -303,7 +303,7 @@ impl Server {
 
 /// Parses a patch that has to be an object.
 fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
-    match patch::parse_json(body) {
+    match serde_json::from_slice(body) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
         Err(error) => Err(Failure::bad_request(format!(
