@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used, missing_docs)] // A measurement may fail by panic.
-//! How long the in-memory API takes for the requests of a job's life: `cargo bench --bench memory
-//! --features memory`. 20 to 30 µs a request are wanted of the server.
+//! How long the in-memory API takes for the requests of a job's life: `cargo bench -p kube-memory`. The goal is 20 to
+//! 30 µs a request within the server.
+//!
+//! The number of lives is an argument, so that instructions can be counted on a busy machine too:
+//! `valgrind --tool=callgrind target/release/deps/memory-* 100`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +19,7 @@ use kube_memory::Cluster;
 use serde_json::{Value, json};
 use tower::Service as _;
 
+/// How many lives are measured, unless an argument says otherwise.
 const LIFECYCLES: u32 = 2000;
 
 fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
@@ -70,6 +74,8 @@ async fn lifecycle(client: &Client, round: u32) -> u32 {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    let lifecycles = std::env::args().find_map(|argument| argument.parse().ok());
+    let lifecycles: u32 = lifecycles.unwrap_or(LIFECYCLES);
     let cluster = Cluster::new();
     let inside = Arc::new(AtomicU64::new(0));
     let (spent, endpoint) = (inside.clone(), cluster.endpoint());
@@ -97,14 +103,14 @@ async fn main() {
     ];
     let begin = Instant::now();
     let mut requests = 0;
-    for round in 0..LIFECYCLES {
+    for round in 0..lifecycles {
         requests += lifecycle(&client, round).await;
     }
     let took = begin.elapsed();
     readers.iter().for_each(|reader| reader.abort());
     println!(
         "{:.0} lifecycles a second, {:.1} µs a request, {:.1} of them in the server ({requests} requests, {} changes)",
-        f64::from(LIFECYCLES) / took.as_secs_f64(),
+        f64::from(lifecycles) / took.as_secs_f64(),
         took.as_secs_f64() * 1e6 / f64::from(requests),
         inside.load(Ordering::Relaxed) as f64 / 1e3 / f64::from(requests),
         cluster.resource_version(),

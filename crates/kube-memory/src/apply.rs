@@ -1,14 +1,14 @@
-//! Server-side apply: what an applier sends is merged, what it no longer sends is removed.
+//! Server-side apply: fields that an applier sends are merged, and fields that it no longer sends are removed.
 //!
-//! Only appliers are remembered, each with what it sent last; a write by any other verb owns nothing. Hence an
-//! apply conflicts with other appliers only, and no `managedFields` are shown.
+//! Only appliers own fields: each is kept with the configuration that it sent last. A write by any other verb owns
+//! nothing. So an apply conflicts with other appliers only, and no `managedFields` are shown.
 
 use serde_json::{Map, Value};
 
 use super::{
+    failure::{ApiResult, Failure},
     object::Applied,
-    patch::{ListRule, Spot, same_element},
-    status::{Failure, Outcome},
+    patch::{ListRule, Position, same_element},
 };
 
 /// Merges `config` of `manager` into `live`, and records it in `applied`.
@@ -22,15 +22,15 @@ pub(super) fn apply(
     manager: &str,
     force: bool,
     applied: &mut Applied,
-    spot: Spot<'_>,
-) -> Outcome<()> {
+    position: Position<'_>,
+) -> ApiResult<()> {
     let config = owned_part(config);
     let mut conflicts = Vec::new();
     for (other, theirs) in applied.iter_mut().filter(|(other, _)| *other != manager) {
         let mut paths = Vec::new();
-        differing(&config, theirs, live, "", spot, &mut paths);
+        find_conflicts(&config, theirs, live, "", position, &mut paths);
         if force {
-            give_up(theirs, &config, live, spot);
+            remove_overridden(theirs, &config, live, position);
         } else {
             conflicts.extend(paths.into_iter().map(|path| (other.clone(), path)));
         }
@@ -44,9 +44,9 @@ pub(super) fn apply(
             .filter(|(other, _)| *other != manager)
             .map(|(_, theirs)| theirs)
             .collect();
-        drop_missing(live, last, &config, &others, spot);
+        remove_no_longer_sent(live, last, &config, &others, position);
     }
-    merge(live, &config, spot);
+    merge(live, &config, position);
     if config.as_object().is_some_and(Map::is_empty) {
         applied.remove(manager);
     } else {
@@ -56,7 +56,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The configuration without what names the object, which nobody owns.
+/// The configuration without the fields that identify the object, which nobody owns.
 fn owned_part(config: &Value) -> Value {
     let mut owned = config.clone();
     if let Some(map) = owned.as_object_mut() {
@@ -81,7 +81,7 @@ fn owned_part(config: &Value) -> Value {
     owned
 }
 
-/// The element of a list that an element of another list stands for.
+/// The element of `list` that is the same one as `element`, by the list's rule.
 fn counterpart<'v>(list: Option<&'v Value>, rule: &ListRule<'_>, element: &Value) -> Option<&'v Value> {
     let items = list?.as_array()?;
     match rule {
@@ -91,11 +91,11 @@ fn counterpart<'v>(list: Option<&'v Value>, rule: &ListRule<'_>, element: &Value
     }
 }
 
-fn rule_of<'a>(spot: Spot<'a>, items: &[Value]) -> ListRule<'a> {
-    spot.list_rule(items.first())
+fn rule_of<'a>(position: Position<'a>, items: &[Value]) -> ListRule<'a> {
+    position.list_rule(items.first())
 }
 
-fn merge(live: &mut Value, config: &Value, spot: Spot<'_>) {
+fn merge(live: &mut Value, config: &Value, position: Position<'_>) {
     match config {
         Value::Object(members) => {
             if !live.is_object() {
@@ -109,13 +109,13 @@ fn merge(live: &mut Value, config: &Value, spot: Spot<'_>) {
                     merge(
                         map.entry(key.clone()).or_insert(Value::Null),
                         value,
-                        spot.member(key),
+                        position.member(key),
                     );
                 }
             }
         }
         Value::Array(items) => {
-            let rule = rule_of(spot, items);
+            let rule = rule_of(position, items);
             let Some(found) = live.as_array_mut().filter(|_| rule != ListRule::Whole) else {
                 *live = config.clone();
                 return;
@@ -126,7 +126,7 @@ fn merge(live: &mut Value, config: &Value, spot: Spot<'_>) {
                     _ => *item == element,
                 };
                 match found.iter_mut().find(same) {
-                    Some(item) => merge(item, element, spot.element()),
+                    Some(item) => merge(item, element, position.element()),
                     None => found.push(element.clone()),
                 }
             }
@@ -135,8 +135,14 @@ fn merge(live: &mut Value, config: &Value, spot: Spot<'_>) {
     }
 }
 
-/// Removes from `live` what `last` had, `config` has no more, and none of `others` has.
-fn drop_missing(live: &mut Value, last: &Value, config: &Value, others: &[&Value], spot: Spot<'_>) {
+/// Removes from `live` the fields that are in `last`, but neither in `config` nor in any of `others`.
+fn remove_no_longer_sent(
+    live: &mut Value,
+    last: &Value,
+    config: &Value,
+    others: &[&Value],
+    position: Position<'_>,
+) {
     match (live, last) {
         (Value::Object(map), Value::Object(members)) => {
             for (key, value) in members {
@@ -148,7 +154,13 @@ fn drop_missing(live: &mut Value, last: &Value, config: &Value, others: &[&Value
                     continue;
                 }
                 let empty = Value::Null;
-                drop_missing(found, value, still.unwrap_or(&empty), &theirs, spot.member(key));
+                remove_no_longer_sent(
+                    found,
+                    value,
+                    still.unwrap_or(&empty),
+                    &theirs,
+                    position.member(key),
+                );
                 let emptied = found.as_object().is_some_and(Map::is_empty);
                 if still.is_none() && theirs.is_empty() && emptied {
                     map.remove(key);
@@ -156,7 +168,7 @@ fn drop_missing(live: &mut Value, last: &Value, config: &Value, others: &[&Value
             }
         }
         (Value::Array(found), Value::Array(items)) => {
-            let rule = rule_of(spot, items);
+            let rule = rule_of(position, items);
             if rule == ListRule::Whole {
                 return;
             }
@@ -173,7 +185,7 @@ fn drop_missing(live: &mut Value, last: &Value, config: &Value, others: &[&Value
                 if kept.is_none() && theirs.is_empty() {
                     found.retain(|item| !same(item));
                 } else if let (Some(item), Some(kept)) = (found.iter_mut().find(|item| same(item)), kept) {
-                    drop_missing(item, element, kept, &theirs, spot.element());
+                    remove_no_longer_sent(item, element, kept, &theirs, position.element());
                 }
             }
         }
@@ -181,7 +193,7 @@ fn drop_missing(live: &mut Value, last: &Value, config: &Value, others: &[&Value
     }
 }
 
-/// Whether an object has members beyond those that were applied, which then stay.
+/// Whether an object has members beyond those that were applied. They stay.
 fn keeps_parts(applied: &Value, found: &Value) -> bool {
     match (applied, found) {
         (Value::Object(applied), Value::Object(found)) => found
@@ -192,12 +204,12 @@ fn keeps_parts(applied: &Value, found: &Value) -> bool {
 }
 
 /// Collects the fields that both configurations have and on whose live value `config` disagrees.
-fn differing(
+fn find_conflicts(
     config: &Value,
     theirs: &Value,
     live: &Value,
     path: &str,
-    spot: Spot<'_>,
+    position: Position<'_>,
     found: &mut Vec<String>,
 ) {
     match (config, theirs) {
@@ -205,26 +217,26 @@ fn differing(
             for (key, value) in members {
                 if let Some(other) = others.get(key) {
                     let live = live.get(key).unwrap_or(&Value::Null);
-                    differing(
+                    find_conflicts(
                         value,
                         other,
                         live,
                         &format!("{path}.{key}"),
-                        spot.member(key),
+                        position.member(key),
                         found,
                     );
                 }
             }
         }
-        (Value::Array(items), Value::Array(_)) if rule_of(spot, items) != ListRule::Whole => {
-            let rule = rule_of(spot, items);
+        (Value::Array(items), Value::Array(_)) if rule_of(position, items) != ListRule::Whole => {
+            let rule = rule_of(position, items);
             for element in items {
                 let Some(other) = counterpart(Some(theirs), &rule, element) else {
                     continue;
                 };
                 let live = counterpart(Some(live), &rule, element).unwrap_or(&Value::Null);
                 let path = format!("{path}{}", element_path(&rule, element));
-                differing(element, other, live, &path, spot.element(), found);
+                find_conflicts(element, other, live, &path, position.element(), found);
             }
         }
         _ if config != live => found.push(path.to_owned()),
@@ -247,7 +259,7 @@ fn element_path(rule: &ListRule<'_>, element: &Value) -> String {
 }
 
 /// Takes from `theirs` the fields that `config` overrides by force.
-fn give_up(theirs: &mut Value, config: &Value, live: &Value, spot: Spot<'_>) {
+fn remove_overridden(theirs: &mut Value, config: &Value, live: &Value, position: Position<'_>) {
     let (Value::Object(members), Value::Object(others)) = (config, &mut *theirs) else {
         return;
     };
@@ -256,7 +268,7 @@ fn give_up(theirs: &mut Value, config: &Value, live: &Value, spot: Spot<'_>) {
         let Some(value) = members.get(key) else { continue };
         let live = live.get(key).unwrap_or(&Value::Null);
         if value.is_object() && other.is_object() {
-            give_up(other, value, live, spot.member(key));
+            remove_overridden(other, value, live, position.member(key));
             if other.as_object().is_some_and(Map::is_empty) {
                 gone.push(key.clone());
             }

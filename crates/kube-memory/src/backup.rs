@@ -1,22 +1,23 @@
-//! Backups of a cluster's store, and what it is like to be set back to one.
+//! Backups of a cluster's store, and restoring one.
 
 use std::sync::Arc;
 
 use super::{Cluster, kinds::Target, object::Object};
 
-/// Versions left out when they go on after a restoration, so that none from before it is the newest.
+/// Versions skipped by [`Versions::GoOn`], so that a client's version from before the restore is never the newest.
 const GAP: u64 = 1_000;
 
-/// How versions are counted once a cluster was set back.
+/// How resource versions are counted after [`Cluster::restore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Versions {
-    /// On from beyond the newest, and all before is forgotten: as Kubernetes asks of who restores an etcd.
+    /// From beyond the newest, and everything before it is compacted, as Kubernetes recommends for restoring an etcd
+    /// (`etcdutl snapshot restore --bump-revision --mark-compacted`).
     GoOn,
-    /// From that of the backup, so that the same numbers mean other states.
+    /// From the backup's, so that the same versions come again with other states.
     GoBack,
 }
 
-/// All that a cluster held at one moment, as a snapshot of its etcd has it.
+/// All objects of a cluster at one moment, as in a snapshot of etcd.
 #[derive(Debug, Clone)]
 pub struct Backup {
     version: u64,
@@ -24,7 +25,7 @@ pub struct Backup {
 }
 
 impl Cluster {
-    /// Makes a backup of all objects.
+    /// Backs up all objects.
     #[must_use]
     pub fn back_up(&self) -> Backup {
         self.shared.locked(|server| {
@@ -40,23 +41,23 @@ impl Cluster {
         })
     }
 
-    /// Sets all objects back to a backup: what was made since is gone, what was deleted since is there again, each
-    /// with the UID and the version of then. The history is forgotten and all watches end, as when a server is started
-    /// on a restored etcd; observers are not told. A kind that came since stays, without objects.
+    /// Restores a backup: objects created since are gone, and those deleted since are back, all with the UIDs and
+    /// versions that they had. The history is forgotten and all watches end, as when a server starts on a restored
+    /// etcd. Observers are not called. A kind that was added since stays, without objects.
     pub fn restore(&self, backup: &Backup, versions: Versions) {
         self.shared.locked(|server| {
             let store = &mut server.store;
             store.clear();
             for (target, objects) in &backup.objects {
                 for object in objects {
-                    store.hold(target, object.clone());
+                    store.restore_object(target, object.clone());
                 }
             }
             let version = match versions {
                 Versions::GoOn => store.version() + GAP,
                 Versions::GoBack => backup.version,
             };
-            store.begin_at(version);
+            store.restart_at(version);
         });
     }
 }

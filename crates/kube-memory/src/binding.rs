@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    create::meta_text,
+    failure::{self, ApiResult, Failure},
     kinds::Target,
+    normalize::meta_text,
     patch, pods,
     request::Request,
     server::{Answer, Server},
-    status::{self, Failure, Outcome},
     update::uid_conflict,
 };
 
@@ -21,8 +21,8 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> Outcome<Answer> {
-        let binding = patch::read(&request.body)?;
+    ) -> ApiResult<Answer> {
+        let binding = patch::parse_body(&request.body)?;
         let node = binding
             .get("target")
             .and_then(|target| target.get("name"))
@@ -32,7 +32,7 @@ impl Server {
         if node.is_empty() {
             return Err(Failure::internal("target.name: Required value"));
         }
-        let old = self.existing(request, target, name)?.clone();
+        let old = self.find(request, target, name)?.clone();
         let uid = meta_text(&binding, "uid");
         if !uid.is_empty() && uid != old.uid() {
             return Err(uid_conflict(target, &old, uid));
@@ -49,7 +49,7 @@ impl Server {
             let why = format!("pod {name} is already assigned to node {assigned:?}");
             return Err(Failure::binding_conflict(name, &why));
         }
-        let stamp = self.stamp(now);
+        let stamp = self.timestamp(now);
         let mut document = old.document().clone();
         if let Some(spec) = document.get_mut("spec").and_then(Value::as_object_mut) {
             spec.insert("nodeName".to_owned(), Value::from(node));
@@ -59,6 +59,6 @@ impl Server {
         if !request.query.dry_run {
             self.store.replace(target, &old, document, old.applied.clone());
         }
-        Ok(Answer::value(201, &status::created()))
+        Ok(Answer::value(201, &failure::created()))
     }
 }

@@ -13,45 +13,45 @@ use super::{
     metadata,
     object::Object,
     server::Server,
-    store::Place,
+    store::ObjectKey,
 };
 
-/// What the owners of an object have come to.
+/// The owners of an object, by their state.
 #[derive(Default)]
 struct Owners {
     alive: usize,
     waiting: Vec<String>,
     absent: Vec<String>,
-    /// An owner of a kind that is not served: nothing can be said about it.
+    /// An owner is of a kind that is not served, so it may exist or not.
     unknown: bool,
 }
 
 impl Server {
-    /// Looks at the next object in the queue; whether there was one.
+    /// Processes the next object in the queue; false if the queue is empty.
     pub(super) fn collect_step(&mut self, now: Timestamp) -> bool {
-        let Some(place) = self.store.garbage.pop_front() else {
+        let Some(key) = self.store.garbage.pop_front() else {
             return false;
         };
-        let Some(object) = self.store.at(&place).cloned() else {
+        let Some(object) = self.store.by_key(&key).cloned() else {
             return true;
         };
-        let Some(target) = self.store.registry.stored(place.kind) else {
+        let Some(target) = self.store.registry.stored(key.kind) else {
             return true;
         };
         if object.is_deleting() {
             match target.kind.family {
-                Family::Namespace => self.clear_namespace(&target, &object, now),
+                Family::Namespace => self.empty_namespace(&target, &object, now),
                 Family::Definition if object.has_finalizer(definition::CLEANUP) => {
-                    self.clear_kind(&target, &object, now);
+                    self.delete_instances(&target, &object, now);
                 }
                 _ => {}
             }
         }
-        let Some(object) = self.store.at(&place).cloned() else {
+        let Some(object) = self.store.by_key(&key).cloned() else {
             return true;
         };
         if !object.is_deleting() {
-            self.judge(&target, &object, now);
+            self.delete_if_unowned(&target, &object, now);
         } else if object.has_finalizer(ORPHAN) {
             self.orphan_dependents(&target, &object);
         } else if object.has_finalizer(FOREGROUND) {
@@ -60,15 +60,15 @@ impl Server {
         true
     }
 
-    /// Deletes an object whose owners are gone, or frees it of those that are.
-    fn judge(&mut self, target: &Target, object: &Arc<Object>, now: Timestamp) {
+    /// Deletes an object whose owners are all gone, or removes its references to those that are.
+    fn delete_if_unowned(&mut self, target: &Target, object: &Arc<Object>, now: Timestamp) {
         let owners = self.owners(target, object);
         if owners.unknown || (owners.waiting.is_empty() && owners.absent.is_empty()) {
             return;
         }
         if owners.alive > 0 {
             let gone: Vec<String> = owners.waiting.into_iter().chain(owners.absent).collect();
-            self.drop_owners(target, object, &gone);
+            self.remove_owner_references(target, object, &gone);
             return;
         }
         let waited_for = !owners.waiting.is_empty();
@@ -119,7 +119,7 @@ impl Server {
     }
 
     /// Removes the references to these owners.
-    fn drop_owners(&mut self, target: &Target, object: &Arc<Object>, uids: &[String]) {
+    fn remove_owner_references(&mut self, target: &Target, object: &Arc<Object>, uids: &[String]) {
         let mut document = object.document().clone();
         let kept: Vec<Value> = metadata::array(object.meta("ownerReferences"))
             .filter(|reference| {
@@ -134,13 +134,12 @@ impl Server {
     }
 
     fn dependents(&self, uid: &str) -> Vec<(Target, Arc<Object>)> {
-        let places: Vec<Place> = self.store.dependents(uid).cloned().collect();
-        places
-            .into_iter()
-            .filter_map(|place| {
+        let keys: Vec<ObjectKey> = self.store.dependents(uid).cloned().collect();
+        keys.into_iter()
+            .filter_map(|key| {
                 Some((
-                    self.store.registry.stored(place.kind)?,
-                    self.store.at(&place)?.clone(),
+                    self.store.registry.stored(key.kind)?,
+                    self.store.by_key(&key)?.clone(),
                 ))
             })
             .collect()
@@ -149,16 +148,16 @@ impl Server {
     fn orphan_dependents(&mut self, target: &Target, owner: &Arc<Object>) {
         let uid = [owner.uid().to_owned()];
         for (kind, dependent) in self.dependents(owner.uid()) {
-            self.drop_owners(&kind, &dependent, &uid);
+            self.remove_owner_references(&kind, &dependent, &uid);
         }
-        self.drop_finalizer(target, owner, ORPHAN);
+        self.remove_finalizer(target, owner, ORPHAN);
     }
 
-    /// Deletes the dependents of an owner that waits for them, and lets it go when none blocks it.
+    /// Deletes the dependents of an owner in foreground deletion, and removes its finalizer when none blocks it.
     fn delete_dependents(&mut self, target: &Target, owner: &Arc<Object>, now: Timestamp) {
         for (kind, dependent) in self.dependents(owner.uid()) {
             if !dependent.is_deleting() {
-                self.judge(&kind, &dependent, now);
+                self.delete_if_unowned(&kind, &dependent, now);
             }
         }
         let blocks = |dependent: &Object| {
@@ -172,12 +171,12 @@ impl Server {
             .iter()
             .any(|(_, dependent)| blocks(dependent));
         if !blocked {
-            self.drop_finalizer(target, owner, FOREGROUND);
+            self.remove_finalizer(target, owner, FOREGROUND);
         }
     }
 
     /// Removes a finalizer, and the object with it if it was the last.
-    fn drop_finalizer(&mut self, target: &Target, object: &Arc<Object>, name: &str) {
+    fn remove_finalizer(&mut self, target: &Target, object: &Arc<Object>, name: &str) {
         let kept: Vec<Value> = metadata::array(object.meta("finalizers"))
             .filter(|finalizer| *finalizer != name)
             .cloned()
@@ -196,8 +195,8 @@ impl Server {
             .replace(target, object, document, object.applied.clone());
     }
 
-    /// Deletes what is left in a namespace, and the namespace when nothing is.
-    fn clear_namespace(&mut self, target: &Target, space: &Arc<Object>, now: Timestamp) {
+    /// Deletes the objects in a namespace, and the namespace once it is empty.
+    fn empty_namespace(&mut self, target: &Target, space: &Arc<Object>, now: Timestamp) {
         let name = space.name().to_owned();
         let kinds: Vec<Target> = self
             .store
@@ -209,7 +208,7 @@ impl Server {
         for kind in kinds {
             let objects: Vec<Arc<Object>> = self.store.iter(kind.id, Some(&name), None).cloned().collect();
             for object in objects {
-                left |= !self.remove_if_free(&kind, &object, now);
+                left |= !self.delete_unless_deleting(&kind, &object, now);
             }
         }
         let held = metadata::array(space.meta("finalizers")).next().is_some();
@@ -218,30 +217,30 @@ impl Server {
         }
     }
 
-    /// Deletes the objects of a definition, and the definition when there are none.
-    fn clear_kind(&mut self, target: &Target, definition: &Arc<Object>, now: Timestamp) {
-        let found = definition::kind(definition.value()).and_then(|kind| {
+    /// Deletes the objects of a definition's kind, and the definition once there are none.
+    fn delete_instances(&mut self, target: &Target, definition: &Arc<Object>, now: Timestamp) {
+        let found = definition::parse_kind(definition.value()).and_then(|kind| {
             self.store
                 .registry
                 .by_plural(&format!("{}.{}", kind.plural, kind.stored()?.group))
         });
         let Some(kind) = found else {
-            self.drop_finalizer(target, definition, definition::CLEANUP);
+            self.remove_finalizer(target, definition, definition::CLEANUP);
             return;
         };
         let objects: Vec<Arc<Object>> = self.store.iter(kind.id, None, None).cloned().collect();
         let mut left = false;
         for object in objects {
-            left |= !self.remove_if_free(&kind, &object, now);
+            left |= !self.delete_unless_deleting(&kind, &object, now);
         }
         if !left {
-            self.store.drop_kind(kind.id);
-            self.drop_finalizer(target, definition, definition::CLEANUP);
+            self.store.remove_kind(kind.id);
+            self.remove_finalizer(target, definition, definition::CLEANUP);
         }
     }
 
-    /// Deletes an object unless that is under way; whether it is gone.
-    fn remove_if_free(&mut self, target: &Target, object: &Arc<Object>, now: Timestamp) -> bool {
+    /// Deletes an object unless it is being deleted; true if it is gone.
+    fn delete_unless_deleting(&mut self, target: &Target, object: &Arc<Object>, now: Timestamp) -> bool {
         if object.is_deleting() {
             return false;
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
+    cause::Cause,
     document::Document,
     kinds::{Description, Family, Kind, Version},
     metadata,
     schema::Schema,
-    status::Cause,
 };
 
 /// The finalizer that keeps a definition until its objects are gone.
@@ -30,7 +30,7 @@ fn flag(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// The members a definition gets if its author left them out.
+/// Fills in the members of a definition that its author left out.
 pub(super) fn set_defaults(definition: &mut Value) {
     let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -97,8 +97,8 @@ pub(super) fn validate(definition: &Value) -> Vec<Cause> {
     causes
 }
 
-/// The kind a definition describes; `None` if it is not complete.
-pub(super) fn kind(definition: &Value) -> Option<Kind> {
+/// The kind that a definition describes; `None` if the definition is incomplete.
+pub(super) fn parse_kind(definition: &Value) -> Option<Kind> {
     let spec = |key: &str| text(definition, &["spec", key]);
     let name = |key: &str| text(definition, &["spec", "names", key]);
     let (group, plural, kind) = (spec("group"), name("plural"), name("kind"));
@@ -145,7 +145,7 @@ pub(super) fn kind(definition: &Value) -> Option<Kind> {
 }
 
 /// The status of a definition whose kind is being served.
-pub(super) fn established(definition: &Value, now: &str) -> Value {
+pub(super) fn established_status(definition: &Value, now: &str) -> Value {
     let condition = |kind: &str, reason: &str, message: &str| {
         json!({
             "type": kind,
@@ -169,7 +169,7 @@ pub(super) fn established(definition: &Value, now: &str) -> Value {
     })
 }
 
-/// Marks a definition as on its way out, in its status.
+/// Adds the condition `Terminating` to a definition's status.
 pub(super) fn mark_terminating(definition: &mut Document, now: &str) {
     let condition = json!({
         "type": "Terminating",

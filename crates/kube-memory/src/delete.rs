@@ -1,4 +1,4 @@
-//! Deletion: preconditions, grace periods, finalizers and the three ways to treat dependents.
+//! Deletion: preconditions, grace periods, finalizers and the three propagation policies.
 
 use std::sync::Arc;
 
@@ -6,24 +6,25 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::{
+    cause::Cause,
     definition,
     document::Document,
+    failure::{self, ApiResult, Failure},
     kinds::{Family, Target},
     metadata,
     object::Object,
     patch, pods,
     request::Request,
     server::{Answer, Server},
-    status::{self, Cause, Failure, Outcome},
     update::bump_generation,
 };
 
-/// Kept by an owner until its dependents have lost it.
+/// The finalizer of an owner until its dependents no longer refer to it.
 pub(super) const ORPHAN: &str = "orphan";
-/// Kept by an owner until its dependents are gone.
+/// The finalizer of an owner until its dependents are gone.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// What a deletion was asked to do.
+/// The options of a delete request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DeleteOptions {
     grace_seconds: Option<i64>,
@@ -42,11 +43,11 @@ impl DeleteOptions {
         }
     }
 
-    /// A body is all that counts, if there is one.
-    fn read(request: &Request) -> Outcome<Self> {
+    /// A body replaces the options of the query.
+    fn from_request(request: &Request) -> ApiResult<Self> {
         let query = &request.query;
         if !request.body.is_empty() {
-            return Self::from_json(&patch::read(&request.body)?, query.dry_run);
+            return Self::from_json(&patch::parse_body(&request.body)?, query.dry_run);
         }
         let mut options = Self::from_json(&json!({}), query.dry_run)?;
         options.grace_seconds = query.grace_seconds;
@@ -56,7 +57,7 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    fn from_json(body: &Value, dry_run: bool) -> Outcome<Self> {
+    fn from_json(body: &Value, dry_run: bool) -> ApiResult<Self> {
         let misfit = body
             .get("gracePeriodSeconds")
             .is_some_and(|grace| !grace.is_i64() && !grace.is_null());
@@ -89,7 +90,7 @@ impl DeleteOptions {
     }
 }
 
-fn known_policy(policy: &str) -> Outcome<&str> {
+fn known_policy(policy: &str) -> ApiResult<&str> {
     if matches!(policy, "Background" | "Foreground" | "Orphan") {
         return Ok(policy);
     }
@@ -98,9 +99,9 @@ fn known_policy(policy: &str) -> Outcome<&str> {
     Err(Failure::invalid_options("DeleteOptions", &[cause]))
 }
 
-/// What a deletion left.
+/// The result of a deletion.
 pub(super) struct Deletion {
-    /// The object as it is now, or as it last was.
+    /// The object now, or its last state if it is gone.
     pub(super) object: Arc<Object>,
     pub(super) gone: bool,
 }
@@ -112,14 +113,14 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> Outcome<Answer> {
-        let options = DeleteOptions::read(request)?;
-        let old = self.existing(request, target, name)?.clone();
+    ) -> ApiResult<Answer> {
+        let options = DeleteOptions::from_request(request)?;
+        let old = self.find(request, target, name)?.clone();
         let done = self.delete_object(target, &old, &options, now)?;
         if done.gone && !target.kind.returns_deleted {
-            return Ok(Answer::value(200, &status::deleted(target, name, old.uid())));
+            return Ok(Answer::value(200, &failure::deleted(target, name, old.uid())));
         }
-        Ok(self.shown(200, request, target, &done.object))
+        Ok(self.object_answer(200, request, target, &done.object))
     }
 
     pub(super) fn delete_collection(
@@ -127,23 +128,23 @@ impl Server {
         request: &Request,
         target: &Target,
         now: Timestamp,
-    ) -> Outcome<Answer> {
+    ) -> ApiResult<Answer> {
         if target.kind.namespaced && request.path.namespace.is_none() {
             return Err(Failure::method_not_allowed());
         }
-        let options = DeleteOptions::read(request)?;
+        let options = DeleteOptions::from_request(request)?;
         let filter = super::selector::Filter::parse(&request.query.labels, &request.query.fields, target)?;
         let namespace = request.path.namespace.as_deref();
         let chosen: Vec<Arc<Object>> = self
             .store
             .iter(target.id, namespace, None)
-            .filter(|object| filter.passes(object))
+            .filter(|object| filter.matches(object))
             .cloned()
             .collect();
         for object in &chosen {
             self.delete_object(target, object, &options, now)?;
         }
-        // The objects are shown as they were.
+        // The answer shows the objects as they were before.
         let body = self.list_body(request, target, chosen.iter(), self.store.version(), None, None);
         Ok(Answer::Done { code: 200, body })
     }
@@ -155,13 +156,13 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> Outcome<Answer> {
-        let eviction = patch::read(&request.body)?;
+    ) -> ApiResult<Answer> {
+        let eviction = patch::parse_body(&request.body)?;
         let options = DeleteOptions::from_json(
             eviction.get("deleteOptions").unwrap_or(&Value::Null),
             request.query.dry_run,
         )?;
-        let mut old = self.existing(request, target, name)?.clone();
+        let mut old = self.find(request, target, name)?.clone();
         check_preconditions(target, &old, &options)?;
         if !options.dry_run {
             let mut document = old.document().clone();
@@ -171,7 +172,7 @@ impl Server {
                     "type": "DisruptionTarget",
                     "status": "True",
                     "lastProbeTime": null,
-                    "lastTransitionTime": self.stamp(now),
+                    "lastTransitionTime": self.timestamp(now),
                     "reason": "EvictionByEvictionAPI",
                     "message": "Eviction API: evicting",
                 }),
@@ -183,7 +184,7 @@ impl Server {
             ..options
         };
         self.delete_object(target, &old, &unconditional, now)?;
-        Ok(Answer::value(201, &status::created()))
+        Ok(Answer::value(201, &failure::created()))
     }
 
     /// Deletes an object, or marks it as being deleted.
@@ -193,11 +194,11 @@ impl Server {
         old: &Arc<Object>,
         options: &DeleteOptions,
         now: Timestamp,
-    ) -> Outcome<Deletion> {
+    ) -> ApiResult<Deletion> {
         check_preconditions(target, old, options)?;
         let mut document = old.document().clone();
         let grace = match self.grace(target, old, options, now) {
-            // A deletion with at most this grace is under way already.
+            // The object is being deleted already, with at most this grace.
             Grace::Pending => {
                 return Ok(Deletion {
                     object: old.clone(),
@@ -226,7 +227,7 @@ impl Server {
             let object = Arc::new(Object::new(document, old.resource_version(), None));
             return Ok(Deletion { object, gone: !waits });
         }
-        // Without grace nor finalizers there is nothing to be stored before the removal.
+        // Without grace or finalizers the object is removed at once, with no state in between.
         let marked = if waits || grace.is_some() {
             self.store.replace(target, old, document, old.applied.clone())
         } else {
@@ -289,11 +290,11 @@ impl Server {
             .unwrap_or(begun);
         Grace::Seconds {
             seconds,
-            deadline: self.stamp(deadline),
+            deadline: self.timestamp(deadline),
         }
     }
 
-    /// The finalizers after a deletion was asked for: the two of the collector come and go with the policy.
+    /// The finalizers after a delete request: the collector's two are set by the propagation policy.
     fn finalizers(&self, target: &Target, old: &Object, options: &DeleteOptions) -> Vec<String> {
         let (orphan, foreground) = match options.propagation.as_deref() {
             Some("Orphan") => (true, false),
@@ -320,7 +321,7 @@ impl Server {
     }
 
     fn mark_deleting(&mut self, target: &Target, document: &mut Document, now: Timestamp) {
-        let stamp = self.stamp(now);
+        let stamp = self.timestamp(now);
         if document.meta("deletionGracePeriodSeconds").is_none() {
             bump_generation(document);
         }
@@ -344,7 +345,7 @@ enum Grace {
     Seconds { seconds: i64, deadline: String },
 }
 
-fn check_preconditions(target: &Target, old: &Object, options: &DeleteOptions) -> Outcome<()> {
+fn check_preconditions(target: &Target, old: &Object, options: &DeleteOptions) -> ApiResult<()> {
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != old.uid()) {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \

@@ -1,4 +1,4 @@
-//! What is served, for clients that ask: `/version`, `/api`, `/apis` and the resources of a version.
+//! Discovery: `/version`, `/api`, `/apis` and the resources of a version.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
+    failure::{ApiResult, Failure},
     kinds::{Family, Kind, Version},
     request::Request,
     server::{Answer, Server},
-    status::{Failure, Outcome},
 };
 
 const VERBS: [&str; 8] = [
@@ -24,7 +24,7 @@ const VERBS: [&str; 8] = [
 ];
 
 impl Server {
-    pub(super) fn discover(&self, request: &Request) -> Outcome<Answer> {
+    pub(super) fn discover(&self, request: &Request) -> ApiResult<Answer> {
         if request.method != Method::GET {
             return Err(Failure::method_not_allowed());
         }

@@ -45,11 +45,11 @@ impl Document {
     /// # Errors
     ///
     /// It is no JSON.
-    pub(super) fn read(text: &[u8]) -> serde_json::Result<Option<Self>> {
+    pub(super) fn parse(text: &[u8]) -> serde_json::Result<Option<Self>> {
         if text.trim_ascii_start().starts_with(b"{") {
-            return patch::json_of(text).map(Some);
+            return serde_json::from_slice(text).map(Some);
         }
-        patch::json_of::<Value>(text).map(|_| None)
+        serde_json::from_slice::<Value>(text).map(|_| None)
     }
 
     /// The metadata, if they are an object.
@@ -94,11 +94,11 @@ impl Document {
     }
 
     /// Takes a member over from another document, or loses it if that has none.
-    pub(super) fn share(&mut self, key: &str, from: &Self) {
+    pub(super) fn share_from(&mut self, key: &str, from: &Self) {
         if key == METADATA {
             self.metadata.clone_from(&from.metadata);
         }
-        self.members.share(key, &from.members);
+        self.members.share_from(key, &from.members);
     }
 
     /// Removes a member. Of metadata that were an object, nothing is told.
@@ -159,27 +159,27 @@ impl Document {
 
     /// Changes all of it as one value, which stays an object; what is as before stays shared.
     pub(super) fn edit<T>(&mut self, change: impl FnOnce(&mut Value) -> T) -> T {
-        let (mut whole, shared) = self.members.take();
+        let (mut whole, shared) = self.members.take_map();
         let metadata = self.metadata.take();
         let before = metadata
             .as_ref()
             .filter(|known| Arc::strong_count(known) > 1)
             .cloned();
         let shared_metadata = metadata.map(|metadata| {
-            let (map, shared) = Arc::unwrap_or_clone(metadata).take();
+            let (map, shared) = Arc::unwrap_or_clone(metadata).take_map();
             whole.insert(METADATA.to_owned(), Value::Object(map));
             shared
         });
         let mut whole = Value::Object(whole);
         let result = change(&mut whole);
         if let Value::Object(mut members) = whole {
-            let metadata =
-                split(&mut members).map(|map| Members::back(map, shared_metadata.unwrap_or_default()));
+            let metadata = split(&mut members)
+                .map(|map| Members::from_map_sharing(map, shared_metadata.unwrap_or_default()));
             self.metadata = metadata.map(|metadata| {
                 let same = before.filter(|before| **before == metadata);
                 same.unwrap_or_else(|| Arc::new(metadata))
             });
-            self.members = Members::back(members, shared);
+            self.members = Members::from_map_sharing(members, shared);
         }
         result
     }
@@ -191,15 +191,15 @@ impl Document {
             Some(Value::Null) => {
                 self.remove(METADATA);
             }
-            Some(Value::Object(told)) if self.metadata.is_some() => {
+            Some(Value::Object(given)) if self.metadata.is_some() => {
                 let is_new = |(key, value): (&String, &Value)| self.meta(key) != Some(value);
-                if told.iter().any(is_new)
+                if given.iter().any(is_new)
                     && let Some(metadata) = self.metadata_mut()
                 {
-                    metadata.merge(told);
+                    metadata.merge(given);
                 }
             }
-            Some(other) => self.insert(METADATA, patch::merged(other)),
+            Some(other) => self.insert(METADATA, patch::strip_nulls(other)),
         }
         self.members.merge(patch);
     }
@@ -233,8 +233,8 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Option<Document> {
-        Document::read(text.as_bytes()).unwrap()
+    fn document(text: &str) -> Option<Document> {
+        Document::parse(text.as_bytes()).unwrap()
     }
 
     fn pod() -> Document {
@@ -242,17 +242,17 @@ mod tests {
             "kind": "Pod", "metadata": {"name": "p", "generation": 1, "labels": {"l": "x"}},
             "spec": {"containers": [{"name": "c", "env": [{"name": "E", "value": "\"ü\n"}]}]}, "status": {},
         });
-        read(&pod.to_string()).unwrap()
+        document(&pod.to_string()).unwrap()
     }
 
     /// The members that two documents share.
     fn shared<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
-        one.members.shared(&other.members)
+        one.members.shared_keys(&other.members)
     }
 
     /// The same in their metadata.
     fn shared_metadata<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
-        one.metadata().unwrap().shared(other.metadata().unwrap())
+        one.metadata().unwrap().shared_keys(other.metadata().unwrap())
     }
 
     fn text(document: &Document, shown: fn(&str) -> bool) -> String {
@@ -276,13 +276,13 @@ mod tests {
         assert_eq!(before, pod());
         assert!(before.has_same("spec", &after) && !before.has_same("metadata", &after));
         let again = before.clone();
-        after.share("status", &again);
-        after.share("metadata", &again);
+        after.share_from("status", &again);
+        after.share_from("metadata", &again);
         assert_eq!(shared(&before, &after), ["kind", "spec", "status"]);
         assert_eq!(shared_metadata(&before, &after), ["generation", "labels", "name"]);
         assert_eq!(before, after);
         after.remove("spec");
-        after.share("spec", &Document::default());
+        after.share_from("spec", &Document::default());
         assert_eq!(after.get("spec"), None);
         assert!(before.contains_key("spec"));
     }
@@ -334,16 +334,16 @@ mod tests {
             let Value::Object(members) = &value else {
                 unreachable!()
             };
-            let document = read(text).unwrap();
+            let document = document(text).unwrap();
             assert_eq!(document, Document::from(members.clone()), "{text}");
             assert_eq!(document.to_value(), value);
         }
         for text in ["[]", "5", "null", r#" "{""#] {
-            assert_eq!(read(text), None);
+            assert_eq!(document(text), None);
         }
         for text in ["", "{", "[", "{}{}", r#"{"a": 1,}"#] {
             let (own, other) = (
-                Document::read(text.as_bytes()),
+                Document::parse(text.as_bytes()),
                 serde_json::from_str::<Value>(text),
             );
             assert_eq!(

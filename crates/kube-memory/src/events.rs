@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use kube_syntax::names;
 
-use super::{document::Document, status::Cause};
+use super::{cause::Cause, document::Document};
 
 /// Name in `v1`, name in `events.k8s.io/v1`.
 const RENAMED: [(&str, &str); 7] = [
@@ -41,7 +41,7 @@ fn rename(event: &mut Document, order: impl Fn(&'static str, &'static str) -> (&
     }
 }
 
-/// What a new event must be, in its stored form. Events of the older shape are hardly checked, as in a cluster.
+/// Validates a new event in its stored form. As in a real server, `v1` events are hardly checked.
 pub(super) fn validate(event: &Document, from_events_group: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let text = |key: &str| event.text(key);
@@ -99,7 +99,7 @@ pub(super) fn validate(event: &Document, from_events_group: bool) -> Vec<Cause> 
     causes
 }
 
-/// What a change through the newer shape may not touch, which is all but the series.
+/// Refuses changes through `events.k8s.io`, where all but the series is immutable.
 pub(super) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
     let fixed = [
         ("involvedObject", "involvedObject"),
@@ -125,7 +125,7 @@ pub(super) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
         .collect()
 }
 
-/// The members that a `v1` event always shows.
+/// Fills in the members that a `v1` event always has.
 pub(super) fn set_defaults(event: &mut Document) {
     let mut default = |key: &str, value: fn() -> Value| {
         if !event.contains_key(key) {

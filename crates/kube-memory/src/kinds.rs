@@ -1,4 +1,4 @@
-//! The kinds that are served: what tells one from another, and how a path finds its kind.
+//! The kinds that are served, built-in and custom, and how a path finds its kind.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{document::Document, events, metadata::NameRule, schema::Schema};
 
-/// Kinds whose behaviour goes beyond their metadata.
+/// The behaviour that a kind has beyond its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Pod,
@@ -30,7 +30,7 @@ pub(super) struct Version {
     /// `group/name`, or `name` alone in the core group.
     pub(super) api_version: String,
     pub(super) served: bool,
-    /// Whether `/status` is a resource of its own.
+    /// Whether `/status` is a sub-resource.
     pub(super) status: bool,
     pub(super) schema: Option<Arc<Schema>>,
     /// Whether the schema has rules in CEL, which are not evaluated here.
@@ -140,32 +140,34 @@ pub(super) struct Target {
 }
 
 impl Target {
-    fn served(&self) -> Option<&Version> {
+    fn request_version(&self) -> Option<&Version> {
         self.kind.versions.get(self.version)
     }
 
     pub(super) fn group(&self) -> &str {
-        self.served().map_or("", |version| version.group.as_str())
+        self.request_version()
+            .map_or("", |version| version.group.as_str())
     }
 
     pub(super) fn api_version(&self) -> &str {
-        self.served().map_or("", |version| version.api_version.as_str())
+        self.request_version()
+            .map_or("", |version| version.api_version.as_str())
     }
 
     pub(super) fn version_name(&self) -> &str {
-        self.served().map_or("", |version| version.name.as_str())
+        self.request_version().map_or("", |version| version.name.as_str())
     }
 
     pub(super) fn has_status(&self) -> bool {
-        self.served().is_some_and(|version| version.status)
+        self.request_version().is_some_and(|version| version.status)
     }
 
     pub(super) fn schema(&self) -> Option<&Arc<Schema>> {
-        self.served().and_then(|version| version.schema.as_ref())
+        self.request_version().and_then(|version| version.schema.as_ref())
     }
 
     pub(super) fn has_rules(&self) -> bool {
-        self.served().is_some_and(|version| version.rules)
+        self.request_version().is_some_and(|version| version.rules)
     }
 
     pub(super) fn is_events_group(&self) -> bool {
@@ -182,7 +184,7 @@ impl Target {
         join(&self.kind.kind, self.group())
     }
 
-    /// Where the server's own store keeps an object, which some messages tell.
+    /// The key of an object in etcd, which some messages contain.
     pub(super) fn key(&self, namespace: &str, name: &str) -> String {
         let folder = match self.kind.family {
             Family::Service => "services/specs".to_owned(),
@@ -201,8 +203,8 @@ impl Target {
         self.version == self.kind.storage
     }
 
-    /// A stored object in this version.
-    pub(super) fn present<'a>(&self, stored: &'a Document) -> Cow<'a, Document> {
+    /// A stored object, converted to this version.
+    pub(super) fn in_request_version<'a>(&self, stored: &'a Document) -> Cow<'a, Document> {
         if self.is_stored_version() {
             return Cow::Borrowed(stored);
         }
@@ -214,8 +216,8 @@ impl Target {
         Cow::Owned(document)
     }
 
-    /// An object of this version, made ready to be stored.
-    pub(super) fn absorb(&self, document: &mut Document) {
+    /// Converts an object of this version to the stored version.
+    pub(super) fn to_stored_version(&self, document: &mut Document) {
         if self.is_events_group() {
             events::to_core_group(document);
         }
@@ -392,7 +394,7 @@ impl Registry {
     }
 }
 
-/// What every cluster serves from the start.
+/// The kinds that every cluster serves.
 pub(super) fn built_in() -> Vec<Kind> {
     let core = |family, kind: &str, plural: &str, short: &str| {
         let mut kind = Kind::built_in(family, kind, plural, "", "v1");

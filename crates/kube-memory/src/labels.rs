@@ -1,4 +1,4 @@
-//! Selectors of labels: their grammar, with what the server says of texts that do not follow it.
+//! Label selectors: their grammar, and the server's messages for texts that do not follow it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use kube_syntax::names;
 
 use super::object::Object;
 
-/// What one part of a selector asks of a label.
+/// One requirement of a selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LabelRequirement {
     key: String,
@@ -26,7 +26,7 @@ enum Operator {
 }
 
 impl LabelRequirement {
-    pub(super) fn holds(&self, object: &Object) -> bool {
+    pub(super) fn matches(&self, object: &Object) -> bool {
         let label = object
             .meta("labels")
             .and_then(|labels| labels.get(&self.key))
@@ -43,11 +43,11 @@ impl LabelRequirement {
     }
 }
 
-/// Reads a selector.
+/// Parses a selector.
 ///
 /// # Errors
 ///
-/// Where the text stops being one.
+/// The server's message for the first mistake.
 pub(super) fn parse(text: &str) -> Result<Vec<LabelRequirement>, String> {
     let tokens = tokens(text);
     let mut reader = Reader {
@@ -93,7 +93,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<LabelRequirement>, String> {
 enum Token<'t> {
     Word(&'t str),
     Sign(&'t str),
-    /// Signs that make no sense together.
+    /// Signs that are no operator.
     Nonsense(&'t str),
     End,
 }

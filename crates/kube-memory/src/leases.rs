@@ -1,8 +1,8 @@
-//! Leases: the checks of the API server.
+//! Validation of leases.
 
 use serde_json::Value;
 
-use super::{document::Document, status::Cause};
+use super::{cause::Cause, document::Document};
 
 pub(super) fn validate(lease: &Document) -> Vec<Cause> {
     let mut causes = Vec::new();

@@ -1,66 +1,28 @@
-//! An in-memory Kubernetes API server beneath a real [`kube::Client`].
-//!
-//! A [`Cluster`] keeps objects in memory and answers the REST protocol as `kube-apiserver` does: creation, lists in
-//! pages, watches that can be resumed, the four patch types, conflicts, the `status` sub-resource, finalizers, grace
-//! periods, owner references, namespaces, CustomResourceDefinitions with their schemas. Nothing in it runs jobs: pods
-//! stay pending until somebody (a test, a simulation, the node agent of the local mode) writes their status.
-//!
-//! ```
-//! use k8s_openapi::api::core::v1::ConfigMap;
-//! use kube::{Api, api::PostParams};
-//! use kube_memory::Cluster;
-//!
-//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-//! let cluster = Cluster::new();
-//! let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client("default"));
-//! let mut map = ConfigMap::default();
-//! map.metadata.name = Some("settings".to_owned());
-//! maps.create(&PostParams::default(), &map).await.unwrap();
-//! assert!(cluster.get("configmaps", "default", "settings").is_some());
-//! # });
-//! ```
-//!
-//! # Determinism
-//!
-//! The core is synchronous: a request is answered, and what the controllers of a cluster do in its wake is done,
-//! before the next one is looked at. There is no randomness (UIDs and generated names follow from a seed and a
-//! counter), no wall clock (times come from an injected clock) and no unordered collection, so the same requests make
-//! the same changes to the byte. [`Cluster::on_change`] shows every change as it is stored, [`Cluster::changes`] the
-//! remembered ones.
-//!
-//! # What differs from a real server
-//!
-//! Scripts of requests are played to this API and to a real server, and the answers compared, in the tests of
-//! `training-operator` (`conformance`). What they do not ask for, or name as different:
-//!
-//! * CEL rules (`x-kubernetes-validations`), conversion webhooks, admission plug-ins, authentication and
-//!   authorisation are absent. Of quotas those count that are about numbers of objects. All versions of a kind are stored as one and differ in `apiVersion` only.
-//! * No `managedFields` are shown. Server-side apply remembers what each applier sent, and conflicts only between
-//!   appliers; a patch body in apply format has to be JSON.
-//! * Built-in kinds are checked where clients commonly err.
-//! * The collector and the deletion of namespaces work at once (or step by step, see
-//!   [`Builder::manual_collection`]) instead of after a while.
+#![doc = include_str!("../README.md")]
 
 mod apply;
 mod backup;
 mod binding;
+mod cause;
 mod collector;
+mod continue_token;
 mod create;
+mod decode;
 mod definition;
 mod delete;
 mod discovery;
 mod document;
 mod events;
+mod failure;
 mod kinds;
-mod known;
 mod labels;
 mod leases;
 mod list;
 mod members;
 mod metadata;
+mod normalize;
 mod object;
 mod options;
-mod page;
 mod patch;
 mod pods;
 mod quota;
@@ -71,7 +33,6 @@ mod server;
 mod service;
 mod services;
 mod shape;
-mod status;
 mod store;
 mod update;
 mod watch;
@@ -134,7 +95,7 @@ impl Builder {
         self
     }
 
-    /// How many changes of each kind are remembered, 10,000 unless given. A watch from before them is told 410 Gone.
+    /// How many changes of each kind are remembered, 10,000 unless given. A watch from before them gets 410 Gone.
     #[must_use]
     pub fn history(mut self, changes: usize) -> Self {
         self.history = changes;
@@ -156,7 +117,7 @@ impl Builder {
     }
 
     /// Leaves dependents of deleted owners, and objects in deleted namespaces, to
-    /// [`Cluster::collect_garbage_step`]; otherwise they are dealt with after each request.
+    /// [`Cluster::collect_garbage_step`]. Otherwise they are deleted right after the request.
     #[must_use]
     pub fn manual_collection(mut self) -> Self {
         self.settings.manual_collection = true;
@@ -285,13 +246,13 @@ impl Cluster {
         });
     }
 
-    /// Forgets the history: a watch from any version but the newest, and a page of a list that began earlier, is told
-    /// 410 Gone. Open watches go on.
+    /// Forgets the history: a watch from any version but the newest, and a page of a list that began earlier, gets 410
+    /// Gone. Open watches go on.
     pub fn compact(&self) {
         self.shared.locked(|server| server.store.compact());
     }
 
-    /// Lets the controllers of the cluster look at one object; whether there was one to look at. Only of use with
+    /// Lets the garbage collector process one object; false if there is none. For
     /// [`Builder::manual_collection`].
     pub fn collect_garbage_step(&self) -> bool {
         let now = (self.shared.clock)();
@@ -361,7 +322,7 @@ impl View<'_> {
     /// The object with a UID, of any kind.
     #[must_use]
     pub fn by_uid(&self, uid: &str) -> Option<Arc<Object>> {
-        self.store.at(self.store.place_of(uid)?).cloned()
+        self.store.by_key(self.store.key_of_uid(uid)?).cloned()
     }
 
     /// The version of the newest change.

@@ -6,19 +6,19 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{
+    continue_token::ContinueToken,
+    failure::{ApiResult, Failure},
     kinds::Target,
-    object::{Object, bare, encode, metadata_only, show},
+    object::{Object, bare, encode, encode_in_version, metadata_only},
     options,
-    page::Resume,
     request::{Form, Request},
     selector::Filter,
     server::{Answer, Server},
-    status::{Failure, Outcome},
     watch::Watch,
 };
 
 impl Server {
-    pub(super) fn list(&mut self, request: &Request, target: &Target) -> Outcome<Answer> {
+    pub(super) fn list(&mut self, request: &Request, target: &Target) -> ApiResult<Answer> {
         let query = &request.query;
         let filter = Filter::parse(&query.labels, &query.fields, target)?;
         options::check_list(query)?;
@@ -26,19 +26,21 @@ impl Server {
         let current = self.store.version();
         let asked = version(query.version.as_deref())
             .map_err(|why| Failure::bad_request(format!("invalid resource version: {why}")))?;
-        let resume = match query.resume.as_deref() {
+        let continue_token = match query.continue_token.as_deref() {
             None => None,
-            Some(token) => Some(Resume::read(token, namespace)?),
+            Some(token) => Some(ContinueToken::decode(token, namespace)?),
         };
         if asked > current {
             return Err(Failure::version_too_large(asked, current));
         }
-        let exact = match &resume {
-            Some(resume) if resume.version > 0 => u64::try_from(resume.version).ok(),
+        let exact = match &continue_token {
+            Some(continue_token) if continue_token.version > 0 => u64::try_from(continue_token.version).ok(),
             None if query.version_match.as_deref() == Some("Exact") && asked > 0 => Some(asked),
             _ => None,
         };
-        let after = resume.as_ref().map(|resume| &resume.after);
+        let after = continue_token
+            .as_ref()
+            .map(|continue_token| &continue_token.after);
         let unchanged = |version: u64| {
             self.store
                 .changes_since(target.id, version)
@@ -47,8 +49,10 @@ impl Server {
         let found: Vec<Arc<Object>> = match exact {
             Some(version) if !unchanged(version) => {
                 let Some(objects) = self.store.at_version(target.id, version) else {
-                    return Err(match &resume {
-                        Some(resume) => Failure::expired_page(resume.of_now(namespace)),
+                    return Err(match &continue_token {
+                        Some(continue_token) => {
+                            Failure::expired_page(continue_token.for_current_state(namespace))
+                        }
                         None => Failure::expired_exactly(),
                     });
                 };
@@ -63,7 +67,7 @@ impl Server {
         };
         let shown_version = exact.unwrap_or(current);
         let limit = match usize::try_from(query.limit) {
-            // A cache does not cut into pages what may be old.
+            // A list at version 0 may be served from a cache, which ignores the limit.
             Ok(limit) if limit > 0 && query.version.as_deref() != Some("0") => limit,
             _ => usize::MAX,
         };
@@ -74,22 +78,22 @@ impl Server {
                 break;
             }
             seen += 1;
-            if filter.passes(object) {
+            if filter.matches(object) {
                 page.push(object.clone());
             }
         }
-        // What is left may have nothing that was asked for: that shows on the next page.
+        // The rest may have no match, so the last page may be empty, as with a real server.
         let rest = found.len() - seen;
         let next = page
             .last()
             .filter(|_| rest > 0)
-            .map(|last| Resume::after(shown_version, last).write(namespace));
+            .map(|last| ContinueToken::after(shown_version, last).encode(namespace));
         let remaining = (rest > 0 && filter.is_empty()).then_some(rest);
         let body = self.list_body(request, target, page.iter(), shown_version, next, remaining);
         Ok(Answer::Done { code: 200, body })
     }
 
-    /// A list's JSON, put together from the texts of its objects.
+    /// A list's JSON, made of the JSON of its objects.
     pub(super) fn list_body<'a>(
         &self,
         request: &Request,
@@ -105,7 +109,7 @@ impl Server {
             Some(next) => {
                 metadata.insert("continue".to_owned(), Value::from(next));
             }
-            // Custom kinds show it always.
+            // Lists of custom resources always have the member.
             None if target.kind.is_custom() && request.form == Form::Whole => {
                 metadata.insert("continue".to_owned(), Value::from(""));
             }
@@ -131,9 +135,9 @@ impl Server {
             }
             let item = match request.form {
                 Form::MetadataOnly => encode(&metadata_only(object)),
-                Form::Whole if target.kind.is_custom() => show(target, object),
+                Form::Whole if target.kind.is_custom() => encode_in_version(target, object),
                 Form::Whole if target.is_stored_version() => object.bare(),
-                Form::Whole => bare(&target.present(object.document())),
+                Form::Whole => bare(&target.in_request_version(object.document())),
             };
             body.extend_from_slice(&item);
         }
@@ -141,8 +145,8 @@ impl Server {
         Bytes::from(body)
     }
 
-    /// Opens a watch and queues what it has missed.
-    pub(super) fn watch(&mut self, request: &Request, target: &Target) -> Outcome<Answer> {
+    /// Opens a watch and queues the events since the version that it names.
+    pub(super) fn watch(&mut self, request: &Request, target: &Target) -> ApiResult<Answer> {
         let query = &request.query;
         let filter = Filter::parse(&query.labels, &query.fields, target)?;
         options::check_watch(query)?;
@@ -166,10 +170,10 @@ impl Server {
                 .store
                 .iter(target.id, request.path.namespace.as_deref(), None)
             {
-                watch.present(object);
+                watch.push_initial(object);
             }
             if initial_events && query.bookmarks {
-                watch.mark_initial_end(current);
+                watch.push_initial_end(current);
             }
         } else {
             match self.store.changes_since(target.id, since) {
@@ -177,7 +181,7 @@ impl Server {
                 Ok(changes) => {
                     let mut nobody = Vec::new();
                     for change in changes {
-                        watch.offer(change, &mut nobody);
+                        watch.on_change(change, &mut nobody);
                     }
                 }
             }

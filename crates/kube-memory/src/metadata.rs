@@ -1,9 +1,9 @@
-//! Metadata, labels, finalizers and owner references, as a server checks them.
+//! Validation of metadata: labels, annotations, finalizers, owner references.
 
 use kube_syntax::names::{label_1035, label_1123, label_value, qualified, subdomain};
 use serde_json::{Map, Value};
 
-use super::{document::Document, members::Members, status::Cause};
+use super::{cause::Cause, document::Document, members::Members};
 
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
     'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
@@ -42,7 +42,7 @@ pub(super) fn labels(field: &str, labels: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks the parts of `metadata` that every kind has, the name's own rule aside.
+/// Checks the metadata of an object of any kind, except its name.
 pub(super) fn metadata(meta: &Members, causes: &mut Vec<Cause>) {
     if let Some(value) = meta.get("labels") {
         labels("metadata.labels", value, causes);
@@ -155,12 +155,12 @@ pub(super) fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Refuses metadata whose members have the wrong JSON type, and leaves out what is null or empty.
+/// Refuses metadata whose members have the wrong JSON type, and drops members that are null or empty.
 ///
 /// # Errors
 ///
 /// Which member has the wrong type.
-pub(super) fn settle_metadata(object: &mut Document) -> Result<(), String> {
+pub(super) fn normalize_metadata(object: &mut Document) -> Result<(), String> {
     if object.metadata().is_none() && object.get("metadata").is_none_or(Value::is_null) {
         object.insert("metadata", Value::Object(Map::new()));
     }
@@ -172,7 +172,7 @@ pub(super) fn settle_metadata(object: &mut Document) -> Result<(), String> {
         Value::String(text) => !text.is_empty(),
         _ => true,
     };
-    // What is left as it is stays shared.
+    // Only metadata that change are copied; see `Document`.
     if let Some(meta) = object.metadata()
         && !meta.iter().all(|(key, value)| is_kept(key, value))
         && let Some(meta) = object.metadata_mut()

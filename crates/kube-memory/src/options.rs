@@ -1,16 +1,17 @@
-//! Options of requests that nothing else allows, or that exclude each other.
+//! Validation of request options: unsupported values, and options that exclude each other.
 
 use http::Method;
 use serde_json::Value;
 
 use super::{
+    cause::Cause,
+    failure::{ApiResult, Failure},
     request::{Query, Request},
-    status::{Cause, Failure, Outcome},
 };
 
 const MATCH: &str = "resourceVersionMatch";
 
-fn refuse(causes: &[Cause]) -> Outcome<()> {
+fn refuse(causes: &[Cause]) -> ApiResult<()> {
     if causes.is_empty() {
         return Ok(());
     }
@@ -22,7 +23,7 @@ fn unsupported(found: &str, allowed: &[&str]) -> Cause {
     Cause::unsupported(MATCH, &Value::from(found), &allowed)
 }
 
-pub(super) fn check_write(request: &Request) -> Outcome<()> {
+pub(super) fn check_write(request: &Request) -> ApiResult<()> {
     let query = &request.query;
     let options = match request.method {
         Method::POST => "CreateOptions",
@@ -32,7 +33,7 @@ pub(super) fn check_write(request: &Request) -> Outcome<()> {
         _ => return Ok(()),
     };
     let mut causes = Vec::new();
-    if request.applies() && query.manager.is_empty() {
+    if request.is_apply() && query.manager.is_empty() {
         causes.push(Cause::required("fieldManager", "is required for apply patch"));
     }
     if request.is_plain_patch() && query.force {
@@ -51,7 +52,7 @@ pub(super) fn check_write(request: &Request) -> Outcome<()> {
     Err(Failure::invalid_options(options, &causes))
 }
 
-pub(super) fn check_list(query: &Query) -> Outcome<()> {
+pub(super) fn check_list(query: &Query) -> ApiResult<()> {
     let mut causes = Vec::new();
     let version = query.version.as_deref().unwrap_or_default();
     if let Some(rule) = query.version_match.as_deref() {
@@ -59,7 +60,7 @@ pub(super) fn check_list(query: &Query) -> Outcome<()> {
         if version.is_empty() {
             forbid("resourceVersionMatch is forbidden unless resourceVersion is provided");
         }
-        if query.resume.is_some() {
+        if query.continue_token.is_some() {
             forbid("resourceVersionMatch is forbidden when continue is provided");
         }
         if !matches!(rule, "Exact" | "NotOlderThan") {
@@ -75,14 +76,14 @@ pub(super) fn check_list(query: &Query) -> Outcome<()> {
         causes.push(Cause::forbidden("sendInitialEvents", why));
     }
     refuse(&causes)?;
-    if query.resume.is_some() && !version.is_empty() && version != "0" {
+    if query.continue_token.is_some() && !version.is_empty() && version != "0" {
         let why = "specifying resource version is not allowed when using continue";
         return Err(Failure::bad_request(why));
     }
     Ok(())
 }
 
-pub(super) fn check_watch(query: &Query) -> Outcome<()> {
+pub(super) fn check_watch(query: &Query) -> ApiResult<()> {
     let mut causes = Vec::new();
     let rule = query.version_match.as_deref().unwrap_or_default();
     if query.initial_events.is_some() && rule != "NotOlderThan" {
@@ -98,7 +99,7 @@ pub(super) fn check_watch(query: &Query) -> Outcome<()> {
             causes.push(unsupported(rule, &["NotOlderThan"]));
         }
     }
-    if query.resume.is_some() {
+    if query.continue_token.is_some() {
         causes.push(Cause::forbidden("continue", "continue is forbidden for watch"));
     }
     refuse(&causes)

@@ -1,12 +1,12 @@
 //! The patch types: JSON patch, merge patch and strategic merge patch.
 
 use json_patch::PatchOperation;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
+    failure::{ApiResult, Failure},
     schema::Schema,
-    status::{Failure, Outcome},
 };
 
 pub(super) const JSON: &str = "application/json-patch+json";
@@ -23,7 +23,7 @@ const COPIES_LIMIT: usize = 16;
 
 /// Where in an object a merge is, which decides how a list there is merged.
 #[derive(Clone, Copy)]
-pub(super) enum Spot<'a> {
+pub(super) enum Position<'a> {
     /// Somewhere in a built-in kind, in a member of this name.
     BuiltIn(&'a str),
     /// Somewhere in a custom kind; `None` where the schema says nothing.
@@ -41,11 +41,11 @@ pub(super) enum ListRule<'a> {
     Keyed(Vec<&'a str>),
 }
 
-impl<'a> Spot<'a> {
+impl<'a> Position<'a> {
     pub(super) fn member(self, name: &'a str) -> Self {
         match self {
             Self::BuiltIn(_) => Self::BuiltIn(name),
-            // The metadata of all kinds is the same and stands in no schema.
+            // Metadata is the same for all kinds and is in no schema.
             Self::Custom(_) if matches!(name, "ownerReferences" | "finalizers") => Self::BuiltIn(name),
             Self::Custom(schema) => Self::Custom(schema.and_then(|schema| schema.member(name))),
         }
@@ -99,21 +99,13 @@ pub(super) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
     keys.iter().all(|key| part(one, key) == part(other, key))
 }
 
-/// The JSON of a body. A text is looked at once for being one, instead of each of its texts.
-pub(super) fn json_of<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
-    match std::str::from_utf8(body) {
-        Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(body),
-    }
+/// Parses a body as JSON.
+pub(super) fn parse_body(body: &[u8]) -> ApiResult<Value> {
+    serde_json::from_slice(body).map_err(|error| Failure::bad_request(error_text(&error)))
 }
 
-/// Reads a body as JSON.
-pub(super) fn read(body: &[u8]) -> Outcome<Value> {
-    json_of(body).map_err(|error| Failure::bad_request(words(&error)))
-}
-
-/// What is wrong with a text of JSON.
-pub(super) fn words(error: &serde_json::Error) -> String {
+/// The message for a JSON error.
+pub(super) fn error_text(error: &serde_json::Error) -> String {
     if error.is_eof() {
         "unexpected end of JSON input".to_owned()
     } else {
@@ -122,9 +114,9 @@ pub(super) fn words(error: &serde_json::Error) -> String {
 }
 
 /// Applies a JSON patch; an operation that does not fit refuses the whole patch.
-pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
-    let patch: Value =
-        json_of(body).map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+pub(super) fn apply_json_patch(object: &mut Value, body: &[u8]) -> ApiResult<()> {
+    let patch: Value = serde_json::from_slice(body)
+        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
     if !patch.is_array() {
         return Err(Failure::bad_request(
             "error decoding patch: json: no list of operations",
@@ -141,7 +133,7 @@ pub(super) fn json(object: &mut Value, body: &[u8]) -> Outcome<()> {
     // `object` is a scratch copy, so nothing has to be undone on failure.
     for operation in patch.0 {
         let operation = match operation {
-            // What is not there is added, as long as it is no element of a list.
+            // As in the API server, replacing an absent member of an object adds it.
             PatchOperation::Replace(replace) if is_absent_member(object, replace.path.as_str()) => {
                 PatchOperation::Add(json_patch::AddOperation {
                     path: replace.path,
@@ -163,7 +155,7 @@ fn is_absent_member(object: &Value, path: &str) -> bool {
 }
 
 /// Applies a merge patch (RFC 7396).
-pub(super) fn merge(object: &mut Value, patch: Value) {
+pub(super) fn apply_merge_patch(object: &mut Value, patch: Value) {
     let Value::Object(members) = patch else {
         *object = patch;
         return;
@@ -176,20 +168,24 @@ pub(super) fn merge(object: &mut Value, patch: Value) {
         if value.is_null() {
             map.remove(&key);
         } else {
-            merge(map.entry(key).or_insert(Value::Null), value);
+            apply_merge_patch(map.entry(key).or_insert(Value::Null), value);
         }
     }
 }
 
-/// What a merge patch makes where nothing was.
-pub(super) fn merged(patch: Value) -> Value {
+/// What a merge patch makes of an absent value: itself without nulls.
+pub(super) fn strip_nulls(patch: Value) -> Value {
     let mut object = Value::Null;
-    merge(&mut object, patch);
+    apply_merge_patch(&mut object, patch);
     object
 }
 
 /// Applies a strategic merge patch: like a merge patch, but lists with keys are merged by element.
-pub(super) fn strategic(object: &mut Value, patch: Value, spot: Spot<'_>) -> Outcome<()> {
+pub(super) fn apply_strategic_patch(
+    object: &mut Value,
+    patch: Value,
+    position: Position<'_>,
+) -> ApiResult<()> {
     let Value::Object(mut members) = patch else {
         *object = patch;
         return Ok(());
@@ -230,15 +226,15 @@ pub(super) fn strategic(object: &mut Value, patch: Value, spot: Spot<'_>) -> Out
                 found.retain(|item| !gone.contains(item));
             }
         } else if key.starts_with("$setElementOrder/") {
-            // Order is kept as it is: elements stay where they were and new ones follow.
+            // The order of the patch's elements is enough: see `reorder`.
         } else if value.is_null() {
             map.remove(&key);
         } else if let Value::Array(items) = value {
             let slot = map.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
-            strategic_list(slot, items, spot.member(&key))?;
+            merge_list(slot, items, position.member(&key))?;
         } else {
             let slot = map.entry(key.clone()).or_insert(Value::Null);
-            strategic(slot, value, spot.member(&key))?;
+            apply_strategic_patch(slot, value, position.member(&key))?;
             if slot.is_null() {
                 map.remove(&key);
             }
@@ -247,8 +243,8 @@ pub(super) fn strategic(object: &mut Value, patch: Value, spot: Spot<'_>) -> Out
     Ok(())
 }
 
-fn strategic_list(list: &mut Value, patch: Vec<Value>, spot: Spot<'_>) -> Outcome<()> {
-    let rule = spot.list_rule(patch.first());
+fn merge_list(list: &mut Value, patch: Vec<Value>, position: Position<'_>) -> ApiResult<()> {
+    let rule = position.list_rule(patch.first());
     let Some(items) = list.as_array_mut() else {
         *list = Value::Array(patch);
         return Ok(());
@@ -290,7 +286,7 @@ fn strategic_list(list: &mut Value, patch: Vec<Value>, spot: Spot<'_>) -> Outcom
             continue;
         }
         match items.iter_mut().find(|item| same_element(&keys, item, &element)) {
-            Some(item) => strategic(item, element, spot.element())?,
+            Some(item) => apply_strategic_patch(item, element, position.element())?,
             None => {
                 if let Some(map) = element.as_object_mut() {
                     map.remove("$patch");
@@ -304,8 +300,8 @@ fn strategic_list(list: &mut Value, patch: Vec<Value>, spot: Spot<'_>) -> Outcom
     Ok(())
 }
 
-/// Brings the elements of a merged list into order: those of the patch as they are there, all others as they were,
-/// and of the two the one that was in front before, or else the patch's.
+/// Orders the elements of a merged list. Elements of the patch keep the patch's order, all others keep theirs. Between
+/// one of each, the one that was first before comes first, and a new one of the patch before any other.
 fn reorder(items: &mut Vec<Value>, patch: &[Value], before: &[Value], same: impl Fn(&Value, &Value) -> bool) {
     let place = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
     let (mut sent, mut others): (Vec<Value>, Vec<Value>) =
@@ -329,7 +325,7 @@ fn reorder(items: &mut Vec<Value>, patch: &[Value], before: &[Value], same: impl
     }
 }
 
-/// A map as the server's language prints it.
+/// A value as Go's `%v` prints it.
 fn go_text(value: &Value) -> String {
     match value {
         Value::Object(map) => {

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use kube_syntax::{FieldPath, names};
 
 use super::{
+    cause::Cause,
+    decode,
     document::Document,
     metadata::{self, array},
-    shape,
-    status::Cause,
 };
 
 pub(super) fn set_defaults(pod: &mut Document) {
@@ -53,7 +53,7 @@ fn complete_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// What the admission of a cluster with its usual plug-ins adds to a new pod.
+/// Fills in what the default admission plug-ins add to a new pod.
 pub(super) fn admit(pod: &mut Document) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -67,8 +67,8 @@ pub(super) fn admit(pod: &mut Document) {
     };
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = tolerations.iter().any(|known| {
-            let told = |member: &str| known.get(member).and_then(Value::as_str).unwrap_or_default();
-            (told("key") == key || told("key").is_empty()) && matches!(told("effect"), "NoExecute" | "")
+            let given = |member: &str| known.get(member).and_then(Value::as_str).unwrap_or_default();
+            (given("key") == key || given("key").is_empty()) && matches!(given("effect"), "NoExecute" | "")
         });
         if !tolerated {
             tolerations.push(json!({
@@ -176,9 +176,9 @@ pub(super) fn add_condition(pod: &mut Document, condition: Value) {
     conditions.push(condition);
 }
 
-/// The members that a status shows although nobody wrote them.
+/// Fills in the members that a status always has.
 pub(super) fn complete_status(status: &mut Map<String, Value>) {
-    shape::show_times(status, ["lastProbeTime", "lastTransitionTime"]);
+    decode::show_times(status, ["lastProbeTime", "lastTransitionTime"]);
     if let Some(address) = status.get("podIP").filter(|address| *address != "").cloned() {
         status.entry("podIPs").or_insert_with(|| json!([{"ip": address}]));
     }
@@ -326,7 +326,7 @@ pub(super) fn validate(pod: &Document) -> Vec<Cause> {
     causes
 }
 
-/// A name of what is at `field`, which has to be there, be a label, and be used once.
+/// Checks the name of the item at `field`: it is required, a DNS label, and unique.
 fn named<'a>(field: FieldPath<'_>, name: &'a str, seen: &mut Vec<&'a str>, causes: &mut Vec<Cause>) {
     let field = field.member("name");
     if name.is_empty() {
@@ -401,7 +401,7 @@ fn validate_container(field: FieldPath<'_>, container: &Value, volumes: &[&str],
     }
 }
 
-/// What an update of an existing pod may not do.
+/// Refuses changes that an update of a pod may not make.
 pub(super) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
     if new.has_same("spec", old) {
         return Vec::new();

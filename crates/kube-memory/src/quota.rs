@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use super::{
     document::Document,
+    failure::{ApiResult, Failure},
     kinds::{Family, Target},
     object::Object,
     server::Server,
-    status::{Failure, Outcome},
 };
 
-/// Kinds with a name of their own in quotas; `count/` goes before the others.
+/// Resources that a quota also counts by their plain name; all others need `count/` before it.
 const OWN_NAMES: [&str; 4] = ["configmaps", "pods", "secrets", "services"];
 
-/// What a quota calls a resource and how many of it there are, or may be.
+/// Numbers of objects, by the name that a quota has for the resource.
 type Counts = BTreeMap<String, u64>;
 
 impl Server {
     /// Refuses a new object that a quota of its namespace has no room for.
-    pub(super) fn admit_quota(&self, target: &Target, namespace: &str, body: &Document) -> Outcome<()> {
+    pub(super) fn admit_quota(&self, target: &Target, namespace: &str, body: &Document) -> ApiResult<()> {
         for quota in self.quotas(namespace) {
             let limits = limits(quota);
             let mut exceeded = Vec::new();
@@ -71,7 +71,7 @@ impl Server {
             .flat_map(move |target| self.store.iter(target.id, Some(namespace), None))
     }
 
-    /// How many there are in a namespace of what a quota calls so.
+    /// How many objects a namespace has of a resource, by its name in quotas.
     fn used(&self, name: &str, namespace: &str) -> u64 {
         let (plural, all) = match name.strip_prefix("count/") {
             Some(plural) => (plural, true),
@@ -81,7 +81,7 @@ impl Server {
             return 0;
         };
         let objects = self.store.iter(target.id, Some(namespace), None);
-        // A pod that has ended takes no room, but is still an object.
+        // `pods` counts those that have not ended, `count/pods` counts all.
         let counts = |object: &&Arc<Object>| all || target.kind.family != Family::Pod || !has_ended(object);
         objects.filter(counts).count() as u64
     }
@@ -92,7 +92,7 @@ fn has_ended(pod: &Object) -> bool {
     matches!(phase.and_then(Value::as_str), Some("Succeeded" | "Failed"))
 }
 
-/// What quotas may call the resource.
+/// The names that a quota has for the resource.
 fn names(target: &Target) -> Vec<String> {
     let mut names = vec![format!("count/{}", target.resource())];
     if target.group().is_empty() && OWN_NAMES.contains(&target.kind.plural.as_str()) {
@@ -101,7 +101,7 @@ fn names(target: &Target) -> Vec<String> {
     names
 }
 
-/// The limits that can be told from counts.
+/// The limits on numbers of objects.
 fn limits(quota: &Object) -> Counts {
     let hard = quota.get("spec").and_then(|spec| spec.get("hard"));
     let hard = hard.and_then(Value::as_object).into_iter().flatten();

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 
 use super::{
+    failure::{ApiResult, Failure},
     options, patch,
-    status::{Failure, Outcome},
 };
 
 /// What a path points at.
@@ -19,7 +19,7 @@ pub(super) struct Path {
     pub(super) subresource: Option<String>,
 }
 
-/// The shape in which objects are wanted.
+/// Whether the client wants whole objects or their metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Whole,
@@ -32,7 +32,7 @@ pub(super) struct Query {
     pub(super) labels: String,
     pub(super) fields: String,
     pub(super) limit: i64,
-    pub(super) resume: Option<String>,
+    pub(super) continue_token: Option<String>,
     pub(super) version: Option<String>,
     pub(super) version_match: Option<String>,
     pub(super) watch: bool,
@@ -60,8 +60,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn new(method: Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> Outcome<Self> {
-        let path = Path::parse(uri.path()).ok_or_else(Failure::no_such_page)?;
+    pub(super) fn new(method: Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> ApiResult<Self> {
+        let path = Path::parse(uri.path()).ok_or_else(Failure::path_not_found)?;
         let query = Query::parse(uri.query().unwrap_or_default())?;
         let text = |name| {
             headers
@@ -94,15 +94,15 @@ impl Request {
 }
 
 impl Request {
-    /// Whether it is an apply.
-    pub(super) fn applies(&self) -> bool {
+    /// Whether it is a server-side apply.
+    pub(super) fn is_apply(&self) -> bool {
         let formats = [patch::APPLY, patch::APPLY_JSON];
         self.method == Method::PATCH && formats.contains(&self.content_type.as_str())
     }
 
     /// Whether it is a patch other than an apply.
     pub(super) fn is_plain_patch(&self) -> bool {
-        self.method == Method::PATCH && !self.applies()
+        self.method == Method::PATCH && !self.is_apply()
     }
 }
 
@@ -173,7 +173,7 @@ impl Path {
 }
 
 impl Query {
-    fn parse(text: &str) -> Outcome<Self> {
+    fn parse(text: &str) -> ApiResult<Self> {
         let mut query = Self::default();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -182,7 +182,7 @@ impl Query {
                 "labelSelector" => query.labels = value,
                 "fieldSelector" => query.fields = value,
                 "limit" => query.limit = number(&value)?,
-                "continue" => query.resume = Some(value).filter(|token| !token.is_empty()),
+                "continue" => query.continue_token = Some(value).filter(|token| !token.is_empty()),
                 "resourceVersion" => query.version = Some(value).filter(|version| !version.is_empty()),
                 "resourceVersionMatch" => query.version_match = Some(value).filter(|rule| !rule.is_empty()),
                 "watch" => query.watch = flag(&value),
@@ -207,7 +207,7 @@ fn flag(value: &str) -> bool {
     matches!(value, "" | "1" | "true" | "True" | "t")
 }
 
-fn number(value: &str) -> Outcome<i64> {
+fn number(value: &str) -> ApiResult<i64> {
     let bad = |_| Failure::no_number(400, "ParseInt", value);
     value.parse().map_err(bad)
 }

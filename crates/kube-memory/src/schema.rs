@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{document::Document, status::Cause};
+use super::{cause::Cause, document::Document};
 
 /// A schema, read once when its definition is stored.
 #[derive(Debug, Clone, Default)]
@@ -278,7 +278,7 @@ impl Schema {
 
     fn check_text(&self, text: &str, value: &Value, path: &str, causes: &mut Vec<Cause>) {
         let length = text.chars().count() as u64;
-        // The first that is wrong is told.
+        // Only the first violation is reported.
         if let Some(limit) = self.max_length.filter(|limit| length > *limit) {
             causes.push(Cause::too_long(path, limit));
         } else if let Some(limit) = self.min_length.filter(|limit| length < *limit) {

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{
+    failure::{ApiResult, Failure},
     kinds::{Family, Target},
     labels::{self, LabelRequirement},
     object::Object,
-    status::{Failure, Outcome},
 };
 
 /// What a list or watch asks for: objects pass when every requirement holds.
@@ -25,7 +25,7 @@ struct FieldRequirement {
 
 impl Filter {
     /// Reads both selectors; empty texts select everything.
-    pub(super) fn parse(labels: &str, fields: &str, target: &Target) -> Outcome<Self> {
+    pub(super) fn parse(labels: &str, fields: &str, target: &Target) -> ApiResult<Self> {
         Ok(Self {
             labels: labels::parse(labels).map_err(Failure::bad_request)?,
             fields: parse_fields(fields, target)?,
@@ -36,14 +36,14 @@ impl Filter {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(super) fn passes(&self, object: &Object) -> bool {
-        self.labels.iter().all(|requirement| requirement.holds(object))
-            && self.fields.iter().all(|requirement| requirement.holds(object))
+    pub(super) fn matches(&self, object: &Object) -> bool {
+        self.labels.iter().all(|requirement| requirement.matches(object))
+            && self.fields.iter().all(|requirement| requirement.matches(object))
     }
 }
 
 impl FieldRequirement {
-    fn holds(&self, object: &Object) -> bool {
+    fn matches(&self, object: &Object) -> bool {
         let mut keys = self.path.split('.');
         let member = keys.next().and_then(|key| object.get(key));
         let found = member.and_then(|member| keys.try_fold(member, |value, key| value.get(key)));
@@ -57,7 +57,7 @@ impl FieldRequirement {
     }
 }
 
-fn parse_fields(text: &str, target: &Target) -> Outcome<Vec<FieldRequirement>> {
+fn parse_fields(text: &str, target: &Target) -> ApiResult<Vec<FieldRequirement>> {
     let mut fields = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (path, value, equal) = if let Some((path, value)) = part.split_once("!=") {

@@ -1,4 +1,4 @@
-//! The synchronous core: one request in, one answer out, nothing hidden in between.
+//! The synchronous core: one request in, one answer out.
 
 use bytes::Bytes;
 use http::Method;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{
     document::Document,
+    failure::{ApiResult, Failure},
     kinds::{self, Description, Kind, Target},
-    object::{Object, encode, metadata_only, show},
+    object::{Object, encode, encode_in_version, metadata_only},
     request::{Form, Request},
-    status::{Failure, Outcome},
     store::Store,
 };
 
@@ -33,8 +33,6 @@ pub(super) struct Server {
     pub(super) suffixes: u64,
     pub(super) addresses: u32,
     pub(super) next_watch: u64,
-    /// The second that was formatted last, with its text.
-    stamp: (i64, String),
 }
 
 /// An answer: either complete, or a watch to read from.
@@ -52,7 +50,7 @@ impl Answer {
     }
 
     pub(super) fn failure(failure: &Failure) -> Self {
-        if failure.is_page {
+        if failure.is_plain_text {
             return Self::Done {
                 code: failure.code,
                 body: Bytes::from(failure.message.clone()),
@@ -71,7 +69,6 @@ impl Server {
             suffixes: 0,
             addresses: 0,
             next_watch: 0,
-            stamp: (i64::MIN, String::new()),
         };
         for kind in kinds::built_in() {
             server.install(kind);
@@ -92,7 +89,7 @@ impl Server {
         self.install(description.kind);
     }
 
-    /// Answers a request, then lets the collector finish unless it is run by hand.
+    /// Answers a request, then runs the collector until its queue is empty, unless it is stepped by hand.
     pub(super) fn handle(&mut self, request: &Request, now: Timestamp) -> Answer {
         let answer = match self.route(request, now) {
             Ok(answer) => answer,
@@ -107,7 +104,7 @@ impl Server {
         answer
     }
 
-    fn route(&mut self, request: &Request, now: Timestamp) -> Outcome<Answer> {
+    fn route(&mut self, request: &Request, now: Timestamp) -> ApiResult<Answer> {
         if request.body.len() > BODY_LIMIT {
             return Err(Failure::too_large(BODY_LIMIT));
         }
@@ -119,7 +116,7 @@ impl Server {
             .store
             .registry
             .find(&path.group, &path.version, &path.plural)
-            .ok_or_else(|| self.nothing_at(&path.group, &path.version))?;
+            .ok_or_else(|| self.not_served(&path.group, &path.version))?;
         if !target.kind.namespaced && path.namespace.is_some() {
             return Err(Failure::no_such_resource());
         }
@@ -136,7 +133,7 @@ impl Server {
         }
     }
 
-    fn on_collection(&mut self, request: &Request, target: &Target, now: Timestamp) -> Outcome<Answer> {
+    fn on_collection(&mut self, request: &Request, target: &Target, now: Timestamp) -> ApiResult<Answer> {
         match request.method {
             Method::GET if request.query.watch => self.watch(request, target),
             Method::GET => self.list(request, target),
@@ -155,14 +152,14 @@ impl Server {
         }
     }
 
-    /// What is said of a resource that is not there: groups of custom kinds are not known at all without their kinds.
-    fn nothing_at(&self, group: &str, version: &str) -> Box<Failure> {
+    /// The answer for a resource that is not served. Only in groups of built-in kinds it is a `Status`.
+    fn not_served(&self, group: &str, version: &str) -> Box<Failure> {
         let own = ["", "apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io"];
         let known = group.is_empty() || (own.contains(&group) && version == "v1");
         if known {
             Failure::no_such_resource()
         } else {
-            Failure::no_such_page()
+            Failure::path_not_found()
         }
     }
 
@@ -172,11 +169,11 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> Outcome<Answer> {
+    ) -> ApiResult<Answer> {
         match request.method {
             Method::GET => {
-                let object = self.existing(request, target, name)?;
-                Ok(self.shown(200, request, target, object))
+                let object = self.find(request, target, name)?;
+                Ok(self.object_answer(200, request, target, object))
             }
             Method::PUT => self.replace(request, target, name, false, now),
             Method::PATCH => self.patch(request, target, name, false, now),
@@ -191,11 +188,11 @@ impl Server {
         target: &Target,
         name: &str,
         now: Timestamp,
-    ) -> Outcome<Answer> {
+    ) -> ApiResult<Answer> {
         match request.method {
             Method::GET => {
-                let object = self.existing(request, target, name)?;
-                Ok(self.shown(200, request, target, object))
+                let object = self.find(request, target, name)?;
+                Ok(self.object_answer(200, request, target, object))
             }
             Method::PUT => self.replace(request, target, name, true, now),
             Method::PATCH => self.patch(request, target, name, true, now),
@@ -212,7 +209,7 @@ impl Server {
         name: &str,
         subresource: &str,
         now: Timestamp,
-    ) -> Outcome<Answer> {
+    ) -> ApiResult<Answer> {
         match (target.kind.family, subresource, &request.method) {
             (kinds::Family::Pod, "binding", &Method::POST) => self.bind(request, target, name, now),
             (kinds::Family::Pod, "eviction", &Method::POST) => self.evict(request, target, name, now),
@@ -222,12 +219,12 @@ impl Server {
     }
 
     /// The object a path names.
-    pub(super) fn existing(
+    pub(super) fn find(
         &self,
         request: &Request,
         target: &Target,
         name: &str,
-    ) -> Outcome<&std::sync::Arc<Object>> {
+    ) -> ApiResult<&std::sync::Arc<Object>> {
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
         self.store
             .get(target.id, namespace, name)
@@ -235,21 +232,24 @@ impl Server {
     }
 
     /// An object as an answer, in the form that was asked for.
-    pub(super) fn shown(&self, code: u16, request: &Request, target: &Target, object: &Object) -> Answer {
+    pub(super) fn object_answer(
+        &self,
+        code: u16,
+        request: &Request,
+        target: &Target,
+        object: &Object,
+    ) -> Answer {
         let body = match request.form {
-            Form::Whole => show(target, object),
+            Form::Whole => encode_in_version(target, object),
             Form::MetadataOnly => encode(&metadata_only(object)),
         };
         Answer::Done { code, body }
     }
 
     /// A time as objects show it: RFC 3339, whole seconds, UTC.
-    pub(super) fn stamp(&mut self, time: Timestamp) -> String {
-        if self.stamp.0 != time.as_second() {
-            let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
-            self.stamp = (time.as_second(), whole.to_string());
-        }
-        self.stamp.1.clone()
+    pub(super) fn timestamp(&self, time: Timestamp) -> String {
+        let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
+        whole.to_string()
     }
 
     /// The next UID: the shape of a random one, yet the same in every run with the same seed.
@@ -298,13 +298,13 @@ impl Server {
             body.insert("apiVersion", json!("v1"));
             body.insert("kind", json!("Namespace"));
             body.insert("metadata", json!({ "name": name }));
-            // The name is the only thing that can be wrong, and then the caller's own request says so.
+            // Only the name can be invalid. Then the caller's request fails too, since there is no such namespace.
             let _ = self.insert(&target, "", body, None, false, now);
         }
     }
 }
 
-/// A bijection of 64 bits that scatters neighbours (the finaliser of SplitMix64).
+/// The finalizer of SplitMix64: a bijection that scatters neighbouring numbers.
 fn mix(value: u64) -> u64 {
     let mut bits = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

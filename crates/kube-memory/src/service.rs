@@ -1,4 +1,4 @@
-//! The asynchronous shell: a `tower::Service` around the core, and watches as streaming bodies.
+//! The asynchronous side: a `tower::Service` around the core, and watches as streaming bodies.
 
 use std::{
     convert::Infallible,
@@ -15,9 +15,9 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, Sleep};
 
-use super::{Shared, request::Request, server::Answer, status::Failure, watch::Next};
+use super::{Shared, failure::Failure, request::Request, server::Answer, watch::Next};
 
-/// How long a watch runs if its client does not say.
+/// How long a watch runs without `timeoutSeconds`.
 const WATCH_SECONDS: u64 = 1800;
 
 /// The API server as a [`tower::Service`]: what [`kube::Client::new`] wants, and what a layer that injects faults
@@ -171,7 +171,7 @@ impl WatchBody {
             return Poll::Pending;
         }
         timer.as_mut().reset(Instant::now() + interval);
-        // Registers the timer anew, since this poll used up its wake-up.
+        // The timer was ready in this poll, so it has to be polled again to be registered.
         if timer.as_mut().poll(context).is_ready() {
             context.waker().wake_by_ref();
         }

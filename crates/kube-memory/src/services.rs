@@ -1,17 +1,17 @@
-//! Services: the defaults and checks of the API server.
+//! Defaults and validation of services.
 
 use serde_json::{Map, Value, json};
 
 use kube_syntax::{FieldPath, names};
 
 use super::{
+    cause::Cause,
     document::Document,
     metadata::{self, array},
     pods::{one_of, port_number},
-    status::Cause,
 };
 
-/// Fills in what the author left out; `address` is used if the service needs one.
+/// Fills in defaults; `address` gives a cluster address if the service needs one.
 pub(super) fn set_defaults(service: &mut Document, address: impl FnOnce() -> String) {
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -55,7 +55,7 @@ pub(super) fn first_status() -> Value {
     json!({"loadBalancer": {}})
 }
 
-/// An address keeps through updates that do not name it.
+/// Keeps the cluster address in an update that does not name it.
 pub(super) fn keep_address(new: &mut Document, old: &Document) {
     let old_spec = old.get("spec").and_then(Value::as_object);
     let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) else {
@@ -146,7 +146,7 @@ pub(super) fn validate(service: &Document) -> Vec<Cause> {
     causes
 }
 
-/// A number that a port may have; 0 is no more than wrong here.
+/// Checks a port number. Unlike in pods, 0 is invalid instead of missing.
 fn valid_port(field: FieldPath<'_>, value: Option<&Value>, causes: &mut Vec<Cause>) {
     match value.and_then(Value::as_i64) {
         Some(0) => causes.push(Cause::invalid(

@@ -19,9 +19,9 @@ use super::{
 
 type Names = BTreeMap<String, Arc<Object>>;
 
-/// Where an object is: the kind's number, its namespace (empty outside namespaces) and its name.
+/// The key of an object: the kind's number, its namespace (empty outside namespaces) and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ObjectKey {
     pub(super) kind: usize,
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
@@ -37,7 +37,7 @@ pub(super) struct Table {
     pub(super) watches: BTreeMap<u64, Watch>,
 }
 
-/// A function told of every change as it is stored.
+/// A function that is called with every change as it is stored.
 pub(super) type Observer = Box<dyn FnMut(&Store, &Change) + Send>;
 
 /// Everything that is stored.
@@ -48,11 +48,11 @@ pub(super) struct Store {
     version: u64,
     /// Changes remembered for each kind.
     history_limit: usize,
-    uids: BTreeMap<String, Place>,
+    uids: BTreeMap<String, ObjectKey>,
     /// Objects by the UID of an owner.
-    dependents: BTreeMap<String, BTreeSet<Place>>,
-    /// Objects the collector has to look at, oldest first.
-    pub(super) garbage: VecDeque<Place>,
+    dependents: BTreeMap<String, BTreeSet<ObjectKey>>,
+    /// The collector's queue.
+    pub(super) garbage: VecDeque<ObjectKey>,
     observers: Vec<Observer>,
     /// Tasks to wake when the store is no longer locked.
     pub(super) wakers: Vec<Waker>,
@@ -94,17 +94,17 @@ impl Store {
         self.tables.get(id)?.objects.get(namespace)?.get(name)
     }
 
-    pub(super) fn at(&self, place: &Place) -> Option<&Arc<Object>> {
-        self.get(place.kind, &place.namespace, &place.name)
+    pub(super) fn by_key(&self, key: &ObjectKey) -> Option<&Arc<Object>> {
+        self.get(key.kind, &key.namespace, &key.name)
     }
 
-    /// Where the object with this UID is, if it still is.
-    pub(super) fn place_of(&self, uid: &str) -> Option<&Place> {
+    /// The key of the object with this UID, if there is one.
+    pub(super) fn key_of_uid(&self, uid: &str) -> Option<&ObjectKey> {
         self.uids.get(uid)
     }
 
-    /// Objects that name this UID as an owner, in order.
-    pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Place> {
+    /// The keys of objects that name this UID as an owner, in order.
+    pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &ObjectKey> {
         self.dependents.get(uid).into_iter().flatten()
     }
 
@@ -137,7 +137,7 @@ impl Store {
         }))
     }
 
-    /// Objects of a kind as they were at an older version; `None` if that is forgotten.
+    /// Objects of a kind at an older version; `None` if that is forgotten.
     pub(super) fn at_version(
         &self,
         id: usize,
@@ -171,7 +171,7 @@ impl Store {
         Some(objects)
     }
 
-    /// Holds nothing any more, as after a crash; all watches end.
+    /// Removes all objects without recording it, and ends all watches, as a crash does.
     pub(super) fn clear(&mut self) {
         let mut wakers = std::mem::take(&mut self.wakers);
         for table in &mut self.tables {
@@ -186,19 +186,19 @@ impl Store {
         self.garbage.clear();
     }
 
-    /// Holds an object of an earlier time as it was.
-    pub(super) fn hold(&mut self, target: &Target, object: Arc<Object>) {
-        let place = place(target, &object);
-        self.uids.insert(object.uid().to_owned(), place.clone());
-        self.link(&object, &place);
-        self.put(&object, &place);
+    /// Puts an object back from a backup, with its UID and version, without recording a change.
+    pub(super) fn restore_object(&mut self, target: &Target, object: Arc<Object>) {
+        let key = key(target, &object);
+        self.uids.insert(object.uid().to_owned(), key.clone());
+        self.index_owners(&object, &key);
+        self.put(&object, &key);
         if object.is_deleting() {
-            self.garbage.push_back(place);
+            self.garbage.push_back(key);
         }
     }
 
-    /// Counts versions from here on, without a history.
-    pub(super) fn begin_at(&mut self, version: u64) {
+    /// Continues from this version, without a history.
+    pub(super) fn restart_at(&mut self, version: u64) {
         self.version = version;
         self.compact();
     }
@@ -212,15 +212,15 @@ impl Store {
         self.version += 1;
         let object = Object::new(document, self.version, applied).made_by(Action::Added);
         let object = Arc::new(object);
-        let place = place(target, &object);
-        self.uids.insert(object.uid().to_owned(), place.clone());
-        self.link(&object, &place);
-        self.put(&object, &place);
+        let key = key(target, &object);
+        self.uids.insert(object.uid().to_owned(), key.clone());
+        self.index_owners(&object, &key);
+        self.put(&object, &key);
         self.record(target, object.clone(), None);
         object
     }
 
-    /// Stores a new state of `old`; nothing happens if it is the same.
+    /// Stores a new state of `old`; does nothing if they are equal.
     pub(super) fn replace(
         &mut self,
         target: &Target,
@@ -231,33 +231,33 @@ impl Store {
         if document.meta("resourceVersion") != old.meta("resourceVersion")
             && let (Some(meta), Some(known)) = (document.metadata_mut(), old.document().metadata())
         {
-            meta.share("resourceVersion", known);
+            meta.share_from("resourceVersion", known);
         }
-        let place = place(target, old);
-        // Who applied what is part of the object, although it is not shown.
+        let key = key(target, old);
+        // Applied configurations are part of the object, although they are not shown.
         if document == *old.document() && applied == old.applied {
             return old.clone();
         }
         self.version += 1;
         let object = Arc::new(Object::new(document, self.version, applied));
         if object.meta("ownerReferences") != old.meta("ownerReferences") {
-            self.unlink(old, &place);
-            self.link(&object, &place);
+            self.unindex_owners(old, &key);
+            self.index_owners(&object, &key);
         }
-        self.put(&object, &place);
+        self.put(&object, &key);
         if object.is_deleting() {
-            self.garbage.push_back(place);
+            self.garbage.push_back(key);
         }
         self.record(target, object.clone(), Some(old.clone()));
         object
     }
 
-    /// Removes an object; what is returned is its last state with the deletion's version.
+    /// Removes an object; returns its last state with the deletion's version.
     pub(super) fn remove(&mut self, target: &Target, old: &Arc<Object>) -> Arc<Object> {
         self.version += 1;
         let object = Object::new(old.document().clone(), self.version, None).made_by(Action::Deleted);
         let object = Arc::new(object);
-        let place = place(target, old);
+        let key = key(target, old);
         if let Some(table) = self.table_mut(target.id)
             && let Some(names) = table.objects.get_mut(old.namespace())
         {
@@ -266,18 +266,18 @@ impl Store {
                 table.objects.remove(old.namespace());
             }
         }
-        self.unlink(old, &place);
+        self.unindex_owners(old, &key);
         self.uids.remove(old.uid());
-        if let Some(places) = self.dependents.get(old.uid()) {
-            self.garbage.extend(places.iter().cloned());
+        if let Some(keys) = self.dependents.get(old.uid()) {
+            self.garbage.extend(keys.iter().cloned());
         }
-        self.queue_container(target, old);
+        self.queue_terminating_parent(target, old);
         self.record(target, object.clone(), Some(old.clone()));
         object
     }
 
-    /// A namespace or a definition may be waiting for the object that just went.
-    fn queue_container(&mut self, target: &Target, gone: &Object) {
+    /// Queues the namespace and the definition of a removed object if they are being deleted: it may be their last.
+    fn queue_terminating_parent(&mut self, target: &Target, gone: &Object) {
         let definition = format!("{}.{}", target.kind.plural, target.group());
         for (kind, name) in [
             ("namespaces", gone.namespace()),
@@ -289,7 +289,7 @@ impl Store {
                 .and_then(|container| Some((container.id, self.get(container.id, "", name)?)))
                 .filter(|(_, container)| container.is_deleting());
             if let Some((id, _)) = found {
-                self.garbage.push_back(Place {
+                self.garbage.push_back(ObjectKey {
                     kind: id,
                     namespace: "".into(),
                     name: name.into(),
@@ -298,45 +298,45 @@ impl Store {
         }
     }
 
-    fn put(&mut self, object: &Arc<Object>, place: &Place) {
-        let Some(table) = self.table_mut(place.kind) else {
+    fn put(&mut self, object: &Arc<Object>, key: &ObjectKey) {
+        let Some(table) = self.table_mut(key.kind) else {
             return;
         };
         if let Some(slot) = table
             .objects
-            .get_mut(&*place.namespace)
-            .and_then(|names| names.get_mut(&*place.name))
+            .get_mut(&*key.namespace)
+            .and_then(|names| names.get_mut(&*key.name))
         {
             *slot = object.clone();
             return;
         }
-        let names = table.objects.entry(place.namespace.to_string()).or_default();
-        names.insert(place.name.to_string(), object.clone());
+        let names = table.objects.entry(key.namespace.to_string()).or_default();
+        names.insert(key.name.to_string(), object.clone());
     }
 
-    fn link(&mut self, object: &Object, place: &Place) {
+    fn index_owners(&mut self, object: &Object, key: &ObjectKey) {
         for uid in owner_uids(object) {
             self.dependents
                 .entry(uid.to_owned())
                 .or_default()
-                .insert(place.clone());
+                .insert(key.clone());
         }
         if object.meta("ownerReferences").is_some() {
-            self.garbage.push_back(place.clone());
+            self.garbage.push_back(key.clone());
         }
     }
 
-    fn unlink(&mut self, object: &Object, place: &Place) {
+    fn unindex_owners(&mut self, object: &Object, key: &ObjectKey) {
         for uid in owner_uids(object) {
-            if let Some(places) = self.dependents.get_mut(uid) {
-                places.remove(place);
-                if places.is_empty() {
+            if let Some(keys) = self.dependents.get_mut(uid) {
+                keys.remove(key);
+                if keys.is_empty() {
                     self.dependents.remove(uid);
                 }
             }
             // An owner may be waiting for this dependent.
             if let Some(owner) = self.uids.get(uid)
-                && self.at(owner).is_some_and(|owner| owner.is_deleting())
+                && self.by_key(owner).is_some_and(|owner| owner.is_deleting())
             {
                 let owner = owner.clone();
                 self.garbage.push_back(owner);
@@ -350,7 +350,7 @@ impl Store {
         let mut wakers = std::mem::take(&mut self.wakers);
         if let Some(table) = self.table_mut(target.id) {
             for watch in table.watches.values_mut() {
-                watch.offer(&change, &mut wakers);
+                watch.on_change(&change, &mut wakers);
             }
             table.history.push_back(change.clone());
             while table.history.len() > limit {
@@ -410,7 +410,7 @@ impl Store {
     }
 
     /// Forgets a kind with its history; its watches end.
-    pub(super) fn drop_kind(&mut self, id: usize) {
+    pub(super) fn remove_kind(&mut self, id: usize) {
         self.registry.remove(id);
         let mut wakers = std::mem::take(&mut self.wakers);
         if let Some(table) = self.table_mut(id) {
@@ -422,8 +422,8 @@ impl Store {
     }
 }
 
-fn place(target: &Target, object: &Object) -> Place {
-    Place {
+fn key(target: &Target, object: &Object) -> ObjectKey {
+    ObjectKey {
         kind: target.id,
         namespace: object.namespace().into(),
         name: object.name().into(),

@@ -1,4 +1,4 @@
-//! Changes of existing objects: replacing, patching, binding.
+//! Changes of existing objects: update (PUT), patch and apply.
 
 use std::sync::Arc;
 
@@ -8,18 +8,21 @@ use serde_json::{Map, Value, json};
 
 use super::{
     apply,
-    create::{identify, read_body, settle, settle_status, strict_failure, undecodable, validate},
+    cause::Cause,
     document::Document,
     events,
+    failure::{ApiResult, Failure},
     kinds::{Family, Target},
     metadata,
+    normalize::{
+        check_type_meta, normalize, normalize_status, parse_body, strict_failure, undecodable, validate,
+    },
     object::{Applied, Object},
-    patch::{self, Spot},
+    patch::{self, Position},
     pods,
     request::Request,
     server::{Answer, Server},
     services,
-    status::{Cause, Failure, Outcome},
 };
 
 /// Metadata that only the server writes.
@@ -41,36 +44,36 @@ impl Server {
         name: &str,
         status_only: bool,
         now: Timestamp,
-    ) -> Outcome<Answer> {
-        let mut body = read_body(request, target)?;
-        identify(request, target, &mut body)?;
-        metadata::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
+    ) -> ApiResult<Answer> {
+        let mut body = parse_body(request, target)?;
+        check_type_meta(request, target, &mut body)?;
+        metadata::normalize_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
         if body.meta_text("name").is_empty() {
             return Err(Failure::bad_request(format!(
                 "the name of the object ({name} based on URL) was undeterminable: name must be provided"
             )));
         }
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
-        check_address(&body, name, namespace)?;
-        let old = match self.existing(request, target, name) {
+        check_name_and_namespace(&body, name, namespace)?;
+        let old = match self.find(request, target, name) {
             Ok(old) => old.clone(),
             Err(_) if target.kind.create_on_update() && !status_only => {
                 let object = self.create_from(request, target, namespace, body, None, now)?;
-                return Ok(self.shown(201, request, target, &object));
+                return Ok(self.object_answer(201, request, target, &object));
             }
             Err(failure) => return Err(failure),
         };
         if body.meta_text("resourceVersion").is_empty() && !target.kind.unconditional_update() {
             let why = "must be specified for an update";
             let cause = Cause::invalid("metadata.resourceVersion", &json!(0), why);
-            // Here the server takes the resource for the kind.
+            // The server's message has the resource in the place of the kind.
             let plural = &target.kind.plural;
             return Err(Failure::invalid_kind(target.group(), plural, name, &[cause]));
         }
-        target.absorb(&mut body);
+        target.to_stored_version(&mut body);
         let applied = old.applied.clone();
         let object = self.update(request, target, &old, body, applied, status_only, now)?;
-        Ok(self.shown(200, request, target, &object))
+        Ok(self.object_answer(200, request, target, &object))
     }
 
     pub(super) fn patch(
@@ -80,7 +83,7 @@ impl Server {
         name: &str,
         status_only: bool,
         now: Timestamp,
-    ) -> Outcome<Answer> {
+    ) -> ApiResult<Answer> {
         let kind = request.content_type.as_str();
         if matches!(kind, patch::APPLY | patch::APPLY_JSON) {
             return self.apply(request, target, name, status_only, now);
@@ -97,25 +100,25 @@ impl Server {
                 .collect();
             return Err(Failure::unsupported_media_type(&accepted.join(", ")));
         }
-        let old = self.existing(request, target, name)?.clone();
-        let mut body = target.present(old.document()).into_owned();
+        let old = self.find(request, target, name)?.clone();
+        let mut body = target.in_request_version(old.document()).into_owned();
         match kind {
-            patch::JSON => edit(&mut body, |whole| patch::json(whole, &request.body))?,
-            patch::MERGE => body.merge(read_object(&request.body)?),
+            patch::JSON => edit(&mut body, |whole| patch::apply_json_patch(whole, &request.body))?,
+            patch::MERGE => body.merge(parse_object(&request.body)?),
             _ => {
-                let patch = patch::read(&request.body)?;
+                let patch = patch::parse_body(&request.body)?;
                 edit(&mut body, |whole| {
-                    patch::strategic(whole, patch, Spot::BuiltIn(""))
+                    patch::apply_strategic_patch(whole, patch, Position::BuiltIn(""))
                 })?;
             }
         }
-        identify(request, target, &mut body)?;
-        metadata::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
-        check_address(&body, name, old.namespace())?;
-        target.absorb(&mut body);
+        check_type_meta(request, target, &mut body)?;
+        metadata::normalize_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
+        check_name_and_namespace(&body, name, old.namespace())?;
+        target.to_stored_version(&mut body);
         let applied = old.applied.clone();
         let object = self.update(request, target, &old, body, applied, status_only, now)?;
-        Ok(self.shown(200, request, target, &object))
+        Ok(self.object_answer(200, request, target, &object))
     }
 
     fn apply(
@@ -125,9 +128,9 @@ impl Server {
         name: &str,
         status_only: bool,
         now: Timestamp,
-    ) -> Outcome<Answer> {
+    ) -> ApiResult<Answer> {
         let query = &request.query;
-        let mut config = Document::from(read_object(&request.body)?);
+        let mut config = Document::from(parse_object(&request.body)?);
         if config
             .meta("managedFields")
             .is_some_and(|fields| !fields.is_null())
@@ -141,55 +144,56 @@ impl Server {
                 "invalid object type: {group}/{version}, Kind={kind}"
             )));
         }
-        identify(request, target, &mut config)?;
-        metadata::settle_metadata(&mut config).map_err(|why| undecodable(request, target, &config, &why))?;
+        check_type_meta(request, target, &mut config)?;
+        metadata::normalize_metadata(&mut config)
+            .map_err(|why| undecodable(request, target, &config, &why))?;
         let namespace = request.path.namespace.as_deref().unwrap_or_default();
-        check_address(&config, name, namespace)?;
+        check_name_and_namespace(&config, name, namespace)?;
         let manager = if status_only {
             format!("{}/status", query.manager)
         } else {
             query.manager.clone()
         };
-        let spot = if target.kind.is_custom() {
-            Spot::Custom(target.schema().map(AsRef::as_ref))
+        let position = if target.kind.is_custom() {
+            Position::Custom(target.schema().map(AsRef::as_ref))
         } else {
-            Spot::BuiltIn("")
+            Position::BuiltIn("")
         };
         let sent = config.to_value();
-        let old = self.existing(request, target, name).cloned();
+        let old = self.find(request, target, name).cloned();
         let Ok(old) = old else {
             if status_only {
                 return Err(Failure::not_found(target, name));
             }
-            let told = config.meta_text("uid");
-            if !told.is_empty() {
+            let given = config.meta_text("uid");
+            if !given.is_empty() {
                 let why = format!(
-                    "uid mismatch: the provided object specified uid {told}, and no existing object was found"
+                    "uid mismatch: the provided object specified uid {given}, and no existing object was found"
                 );
                 return Err(Failure::conflict(target, name, &why));
             }
             let mut live = json!({});
             let mut applied = Applied::new();
-            apply::apply(&mut live, &sent, &manager, query.force, &mut applied, spot)?;
-            // The name is owned by nobody, so it is in no applied configuration.
+            apply::apply(&mut live, &sent, &manager, query.force, &mut applied, position)?;
+            // Nobody owns the name, so it is added after the applied configuration is recorded.
             config.set_meta("name", Value::from(name));
             let object =
                 self.create_from(request, target, namespace, config, Some(Arc::new(applied)), now)?;
-            return Ok(self.shown(201, request, target, &object));
+            return Ok(self.object_answer(201, request, target, &object));
         };
-        let mut body = target.present(old.document()).into_owned();
+        let mut body = target.in_request_version(old.document()).into_owned();
         let mut applied = old.applied.as_deref().cloned().unwrap_or_default();
         edit(&mut body, |whole| {
-            apply::apply(whole, &sent, &manager, query.force, &mut applied, spot)
+            apply::apply(whole, &sent, &manager, query.force, &mut applied, position)
         })?;
         for key in ["uid", "resourceVersion"] {
-            let told = config.meta_text(key);
-            if !told.is_empty() {
-                body.set_meta(key, Value::from(told));
+            let given = config.meta_text(key);
+            if !given.is_empty() {
+                body.set_meta(key, Value::from(given));
             }
         }
-        metadata::settle_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
-        target.absorb(&mut body);
+        metadata::normalize_metadata(&mut body).map_err(|why| undecodable(request, target, &body, &why))?;
+        target.to_stored_version(&mut body);
         let object = self.update(
             request,
             target,
@@ -199,10 +203,10 @@ impl Server {
             status_only,
             now,
         )?;
-        Ok(self.shown(200, request, target, &object))
+        Ok(self.object_answer(200, request, target, &object))
     }
 
-    /// Stores a new state of an object, as far as the client may change it.
+    /// Stores a new state of an object, with what the client may not change kept as it was.
     #[allow(clippy::too_many_arguments)]
     fn update(
         &mut self,
@@ -213,7 +217,7 @@ impl Server {
         applied: Option<Arc<Applied>>,
         status_only: bool,
         now: Timestamp,
-    ) -> Outcome<Arc<Object>> {
+    ) -> ApiResult<Arc<Object>> {
         let name = old.name();
         check_preconditions(request, target, old, &new)?;
         if status_only {
@@ -224,14 +228,14 @@ impl Server {
             keep_status(target, &mut new, old.document());
         }
         let unknown = if status_only {
-            settle_status(request, target, &mut new)?
+            normalize_status(request, target, &mut new)?
         } else {
-            settle(request, target, &mut new)?
+            normalize(request, target, &mut new)?
         };
         if request.query.strict && !unknown.is_empty() {
             return Err(strict_failure(request, target, &new, &unknown));
         }
-        let causes = self.breaches(target, &mut new, old, status_only);
+        let causes = self.violations(target, &mut new, old, status_only);
         if !causes.is_empty() {
             return Err(Failure::invalid(target, name, &causes));
         }
@@ -241,13 +245,13 @@ impl Server {
         if request.query.dry_run {
             return Ok(Arc::new(Object::new(new, old.resource_version(), None)));
         }
-        if leaves_now(target, &new) {
+        if may_be_removed(target, &new) {
             self.store.remove(target, old);
             return Ok(Arc::new(Object::new(new, old.resource_version(), None)));
         }
         let object = self.store.replace(target, old, new, applied);
         if target.kind.family == Family::Definition && !status_only && !object.is_deleting() {
-            let stamp = self.stamp(now);
+            let stamp = self.timestamp(now);
             if object.resource_version() != old.resource_version() {
                 self.establish(target, &object, &stamp);
             }
@@ -255,12 +259,12 @@ impl Server {
         Ok(object)
     }
 
-    fn breaches(&self, target: &Target, new: &mut Document, old: &Object, status_only: bool) -> Vec<Cause> {
+    fn violations(&self, target: &Target, new: &mut Document, old: &Object, status_only: bool) -> Vec<Cause> {
         if !status_only && target.kind.family == Family::Service {
             services::keep_address(new, old.document());
             services::set_defaults(new, String::new);
         }
-        // What is as it was when it was checked is not checked again.
+        // A stored object was validated, so unchanged parts are valid.
         let checked = matches!(target.kind.family, Family::Pod | Family::Service)
             && new.has_same("metadata", old.document())
             && new.has_same("spec", old.document());
@@ -297,20 +301,20 @@ impl Server {
     }
 }
 
-/// Reads a patch that is an object.
-fn read_object(body: &[u8]) -> Outcome<Map<String, Value>> {
-    match patch::json_of(body) {
+/// Parses a patch that has to be an object.
+fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
+    match serde_json::from_slice(body) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
         Err(error) => Err(Failure::bad_request(format!(
             "error decoding patch: {}",
-            patch::words(&error)
+            patch::error_text(&error)
         ))),
     }
 }
 
 /// Applies a patch, which has to leave an object.
-fn edit(body: &mut Document, change: impl FnOnce(&mut Value) -> Outcome<()>) -> Outcome<()> {
+fn edit(body: &mut Document, change: impl FnOnce(&mut Value) -> ApiResult<()>) -> ApiResult<()> {
     body.edit(|whole| {
         change(whole)?;
         if !whole.is_object() {
@@ -321,25 +325,25 @@ fn edit(body: &mut Document, change: impl FnOnce(&mut Value) -> Outcome<()>) -> 
 }
 
 /// Refuses a body whose name or namespace is not that of the path.
-fn check_address(body: &Document, name: &str, namespace: &str) -> Outcome<()> {
-    let told = body.meta_text("name");
-    if !told.is_empty() && told != name {
+fn check_name_and_namespace(body: &Document, name: &str, namespace: &str) -> ApiResult<()> {
+    let given = body.meta_text("name");
+    if !given.is_empty() && given != name {
         return Err(Failure::bad_request(format!(
-            "the name of the object ({told}) does not match the name on the URL ({name})"
+            "the name of the object ({given}) does not match the name on the URL ({name})"
         )));
     }
-    let told = body.meta_text("namespace");
-    if !told.is_empty() && told != namespace {
+    let given = body.meta_text("namespace");
+    if !given.is_empty() && given != namespace {
         let why = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Failure::bad_request(why));
     }
     Ok(())
 }
 
-fn check_preconditions(request: &Request, target: &Target, old: &Object, new: &Document) -> Outcome<()> {
+fn check_preconditions(request: &Request, target: &Target, old: &Object, new: &Document) -> ApiResult<()> {
     let uid = new.meta_text("uid");
     let other = !uid.is_empty() && uid != old.uid();
-    // A patch is made into a whole object first, and its UID is looked at when that is validated.
+    // The UID of a patched object is checked later, as an immutable field.
     let patched = request.method == Method::PATCH;
     if other && !patched {
         return Err(uid_conflict(target, old, uid));
@@ -358,12 +362,12 @@ fn check_preconditions(request: &Request, target: &Target, old: &Object, new: &D
     Ok(())
 }
 
-/// A write that was meant for an earlier object of the same name, in the words of the server's store.
-pub(super) fn uid_conflict(target: &Target, old: &Object, told: &str) -> Box<Failure> {
+/// A write whose UID is another than the object's, in the words of the server's storage.
+pub(super) fn uid_conflict(target: &Target, old: &Object, given: &str) -> Box<Failure> {
     let (key, found) = (target.key(old.namespace(), old.name()), old.uid());
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-         failed: UID in precondition: {told}, UID in object meta: {found}"
+         failed: UID in precondition: {given}, UID in object meta: {found}"
     );
     Failure::conflict(target, old.name(), &why)
 }
@@ -373,24 +377,24 @@ fn keep_system_fields(new: &mut Document, old: &Object) {
         return;
     }
     if let (Some(meta), Some(known)) = (new.metadata_mut(), old.document().metadata()) {
-        SYSTEM_FIELDS.iter().for_each(|key| meta.share(key, known));
+        SYSTEM_FIELDS.iter().for_each(|key| meta.share_from(key, known));
     }
 }
 
-/// Undoes what a write of the object itself may not touch.
+/// Keeps the parts that a write of the object itself may not change.
 fn keep_status(target: &Target, new: &mut Document, old: &Document) {
     if target.has_status() {
-        new.share("status", old);
+        new.share_from("status", old);
     }
     if target.kind.family == Family::Namespace {
-        new.share("spec", old);
+        new.share_from("spec", old);
     }
 }
 
-/// The old object with the new status, and with what else a write of the status may change.
+/// The old object with the new status, and with the metadata that a write of the status may change.
 fn with_status_of(target: &Target, old: &Document, new: &Document) -> Document {
     let mut kept = old.clone();
-    kept.share("status", new);
+    kept.share_from("status", new);
     if kept.get("status").is_some_and(Value::is_null) {
         kept.remove("status");
     }
@@ -402,12 +406,12 @@ fn with_status_of(target: &Target, old: &Document, new: &Document) -> Document {
     if changeable.iter().any(|key| kept.meta(key) != new.meta(key))
         && let (Some(meta), Some(given)) = (kept.metadata_mut(), new.metadata())
     {
-        changeable.iter().for_each(|key| meta.share(key, given));
+        changeable.iter().for_each(|key| meta.share_from(key, given));
     }
     kept
 }
 
-/// Whether the desired state differs, which `metadata.generation` counts.
+/// Whether the change counts in `metadata.generation`.
 fn desired_changed(target: &Target, new: &Document, old: &Document) -> bool {
     if !target.kind.generation {
         return false;
@@ -431,8 +435,8 @@ pub(super) fn bump_generation(object: &mut Document) {
     }
 }
 
-/// Whether an object that is being deleted has nothing left to wait for.
-fn leaves_now(target: &Target, object: &Document) -> bool {
+/// Whether an object that is being deleted has neither finalizers nor grace left.
+fn may_be_removed(target: &Target, object: &Document) -> bool {
     let grace = object.meta("deletionGracePeriodSeconds").and_then(Value::as_i64);
     object.meta("deletionTimestamp").is_some()
         && metadata::array(object.meta("finalizers")).next().is_none()

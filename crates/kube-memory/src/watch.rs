@@ -1,4 +1,4 @@
-//! Open watches: which changes each one is to see, and the lines it has not sent yet.
+//! Open watches: which changes each one sees, and the lines it has not sent yet.
 
 use std::{collections::VecDeque, task::Waker};
 
@@ -6,17 +6,17 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
+    failure::Failure,
     kinds::Target,
-    object::{Action, Change, Object, encode, event_line, metadata_only, show},
+    object::{Action, Change, Object, encode, encode_in_version, event_line, metadata_only},
     request::Form,
     selector::Filter,
-    status::Failure,
 };
 
 /// Lines a watch may fall behind before it is ended, as a server ends a client that reads too slowly.
 const BACKLOG: usize = 100_000;
 
-/// What a client asked to watch.
+/// An open watch.
 #[derive(Debug)]
 pub(super) struct Watch {
     target: Target,
@@ -24,7 +24,7 @@ pub(super) struct Watch {
     filter: Filter,
     form: Form,
     pub(super) bookmarks: bool,
-    /// Changes up to and including this version are not for this watch.
+    /// The watch sees only changes after this version.
     since: u64,
     lines: VecDeque<Bytes>,
     ended: bool,
@@ -32,7 +32,7 @@ pub(super) struct Watch {
     waker: Option<Waker>,
 }
 
-/// What a watch has for its reader.
+/// What the reader of a watch gets next.
 pub(super) enum Next {
     Line(Bytes),
     Nothing { frozen: bool },
@@ -68,23 +68,23 @@ impl Watch {
             .is_none_or(|namespace| namespace == object.namespace())
     }
 
-    /// Queues a change, translated into what it means for the selected objects.
-    pub(super) fn offer(&mut self, change: &Change, wakers: &mut Vec<Waker>) {
+    /// Queues a change, as it appears to the watch's selector.
+    pub(super) fn on_change(&mut self, change: &Change, wakers: &mut Vec<Waker>) {
         if self.ended || change.resource_version() <= self.since || !self.covers(&change.object) {
             return;
         }
-        let now = change.action() != Action::Deleted && self.filter.passes(&change.object);
+        let now = change.action() != Action::Deleted && self.filter.matches(&change.object);
         let before = change
             .previous
             .as_ref()
-            .is_some_and(|previous| self.filter.passes(previous));
+            .is_some_and(|previous| self.filter.matches(previous));
         let line = match (before, now) {
             (false, false) => return,
             (false, true) => self.line(Action::Added, &change.object),
             (true, true) => self.line(Action::Modified, &change.object),
             (true, false) => match (change.action(), &change.previous) {
                 (Action::Deleted, _) | (_, None) => self.line(Action::Deleted, &change.object),
-                // The object left the selection: it is shown as it last was inside, with the new version.
+                // The object left the selection: the event has its last selected state, with the new version.
                 (_, Some(previous)) => {
                     let last = Object::new(previous.document().clone(), change.resource_version(), None);
                     self.line(Action::Deleted, &last)
@@ -103,21 +103,21 @@ impl Watch {
 
     fn body(&self, object: &Object) -> Bytes {
         match self.form {
-            Form::Whole => show(&self.target, object),
+            Form::Whole => encode_in_version(&self.target, object),
             Form::MetadataOnly => encode(&metadata_only(object)),
         }
     }
 
     /// Queues an object that was there before the watch began.
-    pub(super) fn present(&mut self, object: &Object) {
-        if self.covers(object) && self.filter.passes(object) {
+    pub(super) fn push_initial(&mut self, object: &Object) {
+        if self.covers(object) && self.filter.matches(object) {
             let line = self.line(Action::Added, object);
             self.lines.push_back(line);
         }
     }
 
     /// Queues the bookmark that ends the initial events.
-    pub(super) fn mark_initial_end(&mut self, version: u64) {
+    pub(super) fn push_initial_end(&mut self, version: u64) {
         let line = self.bookmark_line(version, true);
         self.lines.push_back(line);
     }
@@ -163,7 +163,7 @@ impl Watch {
         }
     }
 
-    /// Takes the next line, or remembers whom to wake for it.
+    /// Takes the next line, or registers the waker.
     pub(super) fn next(&mut self, waker: &Waker) -> Next {
         if !self.frozen {
             if let Some(line) = self.lines.pop_front() {
@@ -179,7 +179,7 @@ impl Watch {
         Next::Nothing { frozen: self.frozen }
     }
 
-    /// A bookmark, unless lines are waiting that it would overtake.
+    /// A bookmark, unless unsent lines are older than it.
     pub(super) fn bookmark(&self, version: u64) -> Option<Bytes> {
         self.lines.is_empty().then(|| self.bookmark_line(version, false))
     }

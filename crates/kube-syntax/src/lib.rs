@@ -1,4 +1,4 @@
-//! The syntax of Kubernetes names, quantities and field paths, as the API server reads them.
+#![doc = include_str!("../README.md")]
 
 mod field_path;
 pub mod names;

@@ -295,7 +295,7 @@ async fn a_definition_goes_with_its_objects() {
             .get("customresourcedefinitions", "", "things.example.com")
             .is_none()
     );
-    // Nobody answers for the group any more, so a page of text comes, and no Status.
+    // The group is no longer served, so the answer is plain text instead of a Status.
     assert_eq!(refusal(api.get("t").await).code, 404);
     // The kind can come back, empty.
     send(

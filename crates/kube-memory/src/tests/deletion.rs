@@ -7,7 +7,7 @@ use kube::{
 use super::*;
 use crate::Action;
 
-/// A pod that a node has.
+/// A pod that is bound to a node.
 async fn bound(client: &Client, name: &str) -> Pod {
     let mut pod = pod(name);
     pod.spec.as_mut().unwrap().node_name = Some("n1".to_owned());
@@ -70,7 +70,7 @@ async fn a_bound_pod_has_its_grace() {
     assert_eq!(meta["deletionTimestamp"], "2030-01-01T00:00:30Z");
     assert_eq!(meta["deletionGracePeriodSeconds"], 30);
     assert_eq!(meta["generation"], 2);
-    // The same wish again changes nothing; a shorter grace brings the end nearer.
+    // The same request again changes nothing; a shorter grace moves the deadline.
     let before = cluster.resource_version();
     pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
     assert_eq!(cluster.resource_version(), before);

@@ -98,7 +98,7 @@ async fn raw(client: &Client, method: Method, path: &str, kind: &str, body: Vec<
     (code, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
 }
 
-/// What a future gives, which has to be there without waiting.
+/// The output of a future that has to be ready without waiting.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_millis(1), future)
         .await

@@ -189,7 +189,7 @@ async fn an_apply_removes_what_it_no_longer_sends() {
     let before = cluster.resource_version();
     apply("two", false, json!({"a": "3"})).await.unwrap();
     assert_eq!(cluster.resource_version(), before);
-    // Other writes own nothing: what a patch added stays through applies.
+    // Other writes own nothing: fields that a patch added stay through applies.
     let added = json!({"data": {"z": "26"}});
     maps(&client)
         .patch("m", &PatchParams::default(), &Patch::Merge(&added))

@@ -9,7 +9,7 @@ use kube::{
 
 use super::*;
 
-fn told<K: kube::Resource>(event: &WatchEvent<K>) -> String {
+fn shown<K: kube::Resource>(event: &WatchEvent<K>) -> String {
     match event {
         WatchEvent::Added(object) => format!("+{}", object.name_any()),
         WatchEvent::Modified(object) => format!("~{}", object.name_any()),
@@ -19,7 +19,7 @@ fn told<K: kube::Resource>(event: &WatchEvent<K>) -> String {
     }
 }
 
-/// What a watcher says next, without the relist's frame.
+/// The watcher's next event, without the events around a list.
 async fn next<K: kube::Resource>(
     stream: &mut (impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Unpin),
 ) -> String {
@@ -54,7 +54,7 @@ async fn a_watch_starts_after_the_version_it_names() {
         .await
         .unwrap();
     pin_mut!(stream);
-    assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "+missed");
+    assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "+missed");
     create_pod(&client, &pod("later")).await;
     maps(&client)
         .create(&PostParams::default(), &map("another-kind"))
@@ -65,17 +65,17 @@ async fn a_watch_starts_after_the_version_it_names() {
         .await
         .unwrap();
     for expected in ["+later", "~before", "-before"] {
-        assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), expected);
+        assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), expected);
     }
-    // From nothing, or from 0, what is there comes first.
+    // Without a version, or from 0, existing objects come first.
     for version in ["", "0"] {
         let stream = pods(&client)
             .watch(&WatchParams::default(), version)
             .await
             .unwrap();
         pin_mut!(stream);
-        assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "+later");
-        assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "+missed");
+        assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "+later");
+        assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "+missed");
     }
 }
 
@@ -93,9 +93,9 @@ async fn a_selecting_watch_sees_objects_come_and_go() {
     label(&client, "a", Some("x")).await;
     label(&client, "a", None).await;
     let enter = soon(stream.next()).await.unwrap().unwrap();
-    assert_eq!(told(&enter), "+a");
+    assert_eq!(shown(&enter), "+a");
     let leave = soon(stream.next()).await.unwrap().unwrap();
-    assert_eq!(told(&leave), "-a");
+    assert_eq!(shown(&leave), "-a");
     let WatchEvent::Deleted(last) = leave else {
         panic!("{leave:?}")
     };
@@ -155,9 +155,9 @@ async fn a_forgotten_version_is_gone() {
         .await
         .unwrap();
     pin_mut!(stream);
-    assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "error 410");
+    assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "error 410");
     assert!(soon(stream.next()).await.is_none());
-    // From the newest version on it goes.
+    // A watch from the newest version works.
     let newest = cluster.resource_version().to_string();
     assert!(
         pods(&client)
@@ -165,7 +165,7 @@ async fn a_forgotten_version_is_gone() {
             .await
             .is_ok()
     );
-    // A short memory forgets by itself.
+    // With a short history, old changes are forgotten without a compaction.
     let short = Cluster::builder().history(2).build();
     let client = short.client("default");
     let begin = short.resource_version();
@@ -180,7 +180,7 @@ async fn a_forgotten_version_is_gone() {
                 .await
                 .unwrap();
             pin_mut!(stream);
-            told(&soon(stream.next()).await.unwrap().unwrap())
+            shown(&soon(stream.next()).await.unwrap().unwrap())
         }
     };
     assert_eq!(first(begin).await, "error 410");
@@ -229,7 +229,7 @@ async fn a_frozen_watch_is_silent_until_it_thaws() {
     let silence = tokio::time::timeout(Duration::from_secs(3600), stream.next()).await;
     assert!(silence.is_err());
     cluster.thaw_watches(None);
-    assert_eq!(told(&soon(stream.next()).await.unwrap().unwrap()), "+a");
+    assert_eq!(shown(&soon(stream.next()).await.unwrap().unwrap()), "+a");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,4 @@
-//! What no two clusters have in common, such as UIDs, is masked before answers are compared. All masks are here.
-//! The same value gets the same mask wherever it stands.
+//! Masks for values that no two clusters have in common, such as UIDs. The same value gets the same mask everywhere.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// Members that name the time at which the server did something.
 const TIMES: [&str; 3] = ["creationTimestamp", "deletionTimestamp", "lastTransitionTime"];
-/// What comes before the words of a decoder of JSON. Each has its own; that it refuses is what counts.
+/// What comes before the message of a JSON decoder. The message itself is cut off, since each decoder has its own.
 const DECODERS: [&str; 5] = [
     "json: ",
     "error decoding patch: ",
@@ -15,7 +14,7 @@ const DECODERS: [&str; 5] = [
     "\"<the object>\": ",
     " cannot be handled as a ",
 ];
-/// What stands for a version that depends on what else happens in a cluster.
+/// The mask of a version that depends on what else happens in a cluster.
 const SOME_VERSION: &str = "<version>";
 
 /// What was masked so far in the answers of one server.
@@ -28,7 +27,7 @@ pub(crate) struct Masks {
 }
 
 impl Masks {
-    /// Masks tell the step that showed a value first, so that one step that differs does not spoil the others.
+    /// Masks contain the step that showed a value first, so that a difference in one step does not shift later masks.
     pub(crate) fn begin_step(&mut self) {
         self.step += 1;
         self.count = 0;
@@ -49,7 +48,7 @@ impl Masks {
         let mut keys: Vec<&String> = members.keys().collect();
         keys.sort();
         let base = members.get("generateName").and_then(Value::as_str);
-        // A list's and a bookmark's version say how far the cluster is, not what happened to an object.
+        // The version of a list or a bookmark is the cluster's, not an object's.
         let is_cursor = members.contains_key("remainingItemCount") || !members.contains_key("name");
         for key in keys {
             let value = &members[key];
@@ -58,7 +57,7 @@ impl Masks {
             }
             let text = value.as_str().unwrap_or_default();
             let masked = match key.as_str() {
-                // Some checks are made again and again.
+                // The real server repeats some causes.
                 "causes" => self.hide(&once(value)),
                 _ if text.is_empty() => self.hide(value),
                 "uid" => Value::from(self.mask("uid", text)),
@@ -78,7 +77,7 @@ impl Masks {
         Value::Object(hidden)
     }
 
-    /// The mask of a value, which it keeps.
+    /// The mask of a value: the same one on every call.
     fn mask(&mut self, kind: &'static str, text: &str) -> String {
         let seen = self.seen.entry(kind).or_default();
         if let Some((_, mask)) = seen.iter().find(|(known, _)| known == text) {
@@ -90,7 +89,7 @@ impl Masks {
         mask
     }
 
-    /// Texts name what was masked elsewhere.
+    /// Masks values inside a text that were seen elsewhere.
     fn hide_text(&self, text: &str) -> String {
         let mut hidden = text.to_owned();
         for kind in ["uid", "address", "generated"] {
@@ -139,7 +138,7 @@ fn once(list: &Value) -> Value {
     Value::from(kept)
 }
 
-/// What a continue token says: its version is one of the cluster's, its start is not.
+/// The content of a continue token, with its version masked.
 fn open(token: &str) -> Value {
     let decoded = decode(token).and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     let Some(mut value) = decoded else {

@@ -17,7 +17,7 @@ use crate::real;
 use crate::script::{Script, Step, fill, fill_value};
 use crate::watches::{NOTHING, Watch};
 
-/// One server, with what it said so far.
+/// One server, with what its answers contained so far.
 struct Player {
     client: Client,
     masks: Masks,
@@ -25,7 +25,7 @@ struct Player {
     watches: BTreeMap<String, Watch>,
 }
 
-/// Plays a script; it fails if an answer differs, and tells all that do.
+/// Plays a script, and panics with all steps whose answers differ.
 pub(crate) async fn script(script: Script) {
     let _turn = real::turn(script.alone).await;
     let plane = real::control_plane().await;
@@ -87,7 +87,7 @@ impl Player {
         player
     }
 
-    /// Makes an object that the script takes for granted.
+    /// Creates an object that the script needs before its first step.
     async fn prepare(&self, object: &Value) {
         let version = object["apiVersion"].as_str().expect("a version");
         let is_kind = object["kind"] == "CustomResourceDefinition";
@@ -109,7 +109,7 @@ impl Player {
         }
     }
 
-    /// Takes a step; the masked answer.
+    /// Takes a step; returns the masked answer.
     async fn step(&mut self, step: &Step) -> Value {
         self.masks.begin_step();
         let answer = if step.send.is_some() {
@@ -168,7 +168,7 @@ impl Player {
         json!({"code": code, "body": body})
     }
 
-    /// Awaits an object, or with `None` its absence, by a watch. The object.
+    /// Waits by a watch for an object with these members, or with `None` for its absence; returns the object.
     async fn wait(&self, path: &str, until: Option<&BTreeMap<String, Value>>) -> Value {
         let fits = |object: &Value| match until {
             None => object.is_null(),
@@ -196,7 +196,7 @@ impl Player {
             };
         }
         if let Some(members) = object.as_object_mut() {
-            // Items of lists have neither, in events both stand.
+            // Events have both members, items of lists have neither.
             members.remove("apiVersion");
             members.remove("kind");
         }
@@ -208,7 +208,7 @@ impl Player {
 async fn exchange(client: &Client, request: Request<Body>) -> (u16, Value) {
     let answer = client.send(request).await.expect("an answer");
     let code = answer.status().as_u16();
-    // A watch that should have been refused does not end.
+    // If the server opened a watch instead of refusing it, the body never ends.
     let Ok(bytes) = timeout(PATIENCE, answer.into_body().collect_bytes()).await else {
         return (code, Value::from(NOTHING));
     };
@@ -217,7 +217,7 @@ async fn exchange(client: &Client, request: Request<Body>) -> (u16, Value) {
     (code, serde_json::from_slice(&bytes).unwrap_or_else(|_| text()))
 }
 
-/// Makes an object.
+/// Creates an object.
 pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> (u16, Value) {
     let request = Request::post(path).header("content-type", "application/json");
     let body = Body::from(object.to_string().into_bytes());

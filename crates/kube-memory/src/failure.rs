@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kinds::Target;
+use super::{cause::Cause, kinds::Target};
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,160 +11,15 @@ pub(super) struct Failure {
     pub(super) reason: &'static str,
     pub(super) message: String,
     details: Map<String, Value>,
-    /// Whether `details` stands there even if it is empty.
+    /// Whether `details` is shown even if it is empty.
     shows_details: bool,
-    /// Whether the message is all there is.
-    pub(super) is_page: bool,
-    /// `metadata.continue`: set only when an expired list may go on inconsistently.
-    resume: Option<String>,
+    /// Whether the answer is the message as plain text, without a `Status`.
+    pub(super) is_plain_text: bool,
+    /// `metadata.continue`: where an expired list may go on, inconsistently.
+    continue_token: Option<String>,
 }
 
-pub(super) type Outcome<T> = Result<T, Box<Failure>>;
-
-/// One field that validation refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Cause {
-    pub(super) field: String,
-    reason: &'static str,
-    message: String,
-}
-
-impl Cause {
-    pub(super) fn required(field: impl Into<String>, detail: &str) -> Self {
-        let message = if detail.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {detail}")
-        };
-        Self {
-            field: field.into(),
-            reason: "FieldValueRequired",
-            message,
-        }
-    }
-
-    pub(super) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {}: {detail}", shown(value)),
-        }
-    }
-
-    pub(super) fn invalid_text(field: impl Into<String>, value: &str, detail: &str) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {value:?}: {detail}"),
-        }
-    }
-
-    /// The same of a value that is shown otherwise than as JSON.
-    pub(super) fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {shown}: {detail}"),
-        }
-    }
-
-    pub(super) fn wrong_type(field: impl Into<String>, found: &str, wanted: &str) -> Self {
-        let field = field.into();
-        let message =
-            format!("Invalid value: {found:?}: {field} in body must be of type {wanted}: {found:?}");
-        Self {
-            field,
-            reason: "FieldValueTypeInvalid",
-            message,
-        }
-    }
-
-    pub(super) fn unsupported(field: impl Into<String>, value: &Value, allowed: &[String]) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueNotSupported",
-            message: format!(
-                "Unsupported value: {}: supported values: {}",
-                shown(value),
-                allowed.join(", ")
-            ),
-        }
-    }
-
-    pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueDuplicate",
-            message: format!("Duplicate value: {}", shown(value)),
-        }
-    }
-
-    /// The same of a value that is shown otherwise than as JSON.
-    pub(super) fn duplicate_text(field: impl Into<String>, shown: &str) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueDuplicate",
-            message: format!("Duplicate value: {shown}"),
-        }
-    }
-
-    pub(super) fn not_found(field: impl Into<String>, value: &str) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueNotFound",
-            message: format!("Not found: {value:?}"),
-        }
-    }
-
-    pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueForbidden",
-            message: format!("Forbidden: {detail}"),
-        }
-    }
-
-    pub(super) fn too_long(field: impl Into<String>, limit: u64) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueTooLong",
-            message: format!("Too long: may not be more than {limit} bytes"),
-        }
-    }
-
-    /// Whether the rules of a kind are not looked at any more.
-    pub(super) fn blocks_rules(&self) -> bool {
-        matches!(
-            self.reason,
-            "FieldValueNotSupported"
-                | "FieldValueRequired"
-                | "FieldValueTooLong"
-                | "FieldValueTooMany"
-                | "FieldValueTypeInvalid"
-        )
-    }
-
-    pub(super) fn rules_unchecked() -> Self {
-        let why = "some validation rules were not checked because the object was invalid; correct the existing \
-                   errors to complete validation";
-        Self::invalid("<nil>", &Value::Null, why)
-    }
-
-    pub(super) fn too_many(field: impl Into<String>, found: usize, limit: u64) -> Self {
-        Self {
-            field: field.into(),
-            reason: "FieldValueTooMany",
-            message: format!("Too many: {found}: must have at most {limit} items"),
-        }
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        other => other.to_string(),
-    }
-}
+pub(super) type ApiResult<T> = Result<T, Box<Failure>>;
 
 impl Failure {
     fn new(code: u16, reason: &'static str, message: String) -> Self {
@@ -174,8 +29,8 @@ impl Failure {
             message,
             details: Map::new(),
             shows_details: false,
-            is_page: false,
-            resume: None,
+            is_plain_text: false,
+            continue_token: None,
         }
     }
 
@@ -201,7 +56,7 @@ impl Failure {
         Box::new(Self::new(500, "", message.into()))
     }
 
-    /// A text that should be a number, in the words of the server's language.
+    /// A text that should be a number, in the words of Go's `strconv`.
     pub(super) fn no_number(code: u16, function: &str, text: &str) -> Box<Self> {
         let reason = if code == 400 { "BadRequest" } else { "" };
         let message = format!("strconv.{function}: parsing {text:?}: invalid syntax");
@@ -223,10 +78,10 @@ impl Failure {
         Self::new(404, "NotFound", message.to_owned()).with_empty_details()
     }
 
-    /// A path that nobody answers for: a page of text.
-    pub(super) fn no_such_page() -> Box<Self> {
+    /// A path that is not served, which is answered with plain text.
+    pub(super) fn path_not_found() -> Box<Self> {
         let mut failure = Self::new(404, "", "404 page not found\n".to_owned());
-        failure.is_page = true;
+        failure.is_plain_text = true;
         Box::new(failure)
     }
 
@@ -261,7 +116,7 @@ impl Failure {
         failure
     }
 
-    /// A deletion that was meant for an object in another state. It names the kind in the place of the resource.
+    /// A deletion whose precondition does not hold. The message names the kind instead of the resource.
     pub(super) fn precondition(target: &Target, name: &str, why: &str) -> Box<Self> {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -347,18 +202,18 @@ impl Failure {
         Self::invalid_kind(group, &target.kind.kind, name, causes)
     }
 
-    /// Options that no request of this kind may have.
+    /// Invalid options of a request; `kind` is theirs, such as `DeleteOptions`.
     pub(super) fn invalid_options(kind: &str, causes: &[Cause]) -> Box<Self> {
         Self::invalid_kind("meta.k8s.io", kind, "", causes)
     }
 
-    /// A patch after which the object could not be read any more.
+    /// A patch after which the object cannot be decoded.
     pub(super) fn unreadable_patch(object: &Value, why: &str) -> Box<Self> {
         let cause = Cause::invalid_text("patch", &object.to_string(), why);
         Self::invalid_kind("", "", "", &[cause])
     }
 
-    /// As [`Failure::invalid`], of a kind that is called otherwise.
+    /// As [`Failure::invalid`], with the group and kind given.
     pub(super) fn invalid_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Box<Self> {
         let mut listed: Vec<String> = Vec::new();
         for cause in causes {
@@ -419,21 +274,21 @@ impl Failure {
         ))
     }
 
-    /// A list of exactly one version, which is gone.
+    /// A list of exactly one version, which is forgotten.
     pub(super) fn expired_exactly() -> Box<Self> {
         let message = "The resourceVersion for the provided list is too old.";
         Box::new(Self::new(410, "Expired", message.to_owned()))
     }
 
-    /// A page of a list whose version is gone; `resume` continues it from the present state.
-    pub(super) fn expired_page(resume: String) -> Box<Self> {
+    /// A page of a list whose version is forgotten; `continue_token` continues it from the current state.
+    pub(super) fn expired_page(continue_token: String) -> Box<Self> {
         let message = "The provided continue parameter is too old to display a consistent list result. You can \
                        start a new list without the continue parameter, or use the continue token in this \
                        response to retrieve the remainder of the results. Continuing with the provided token \
                        results in an inconsistent list - objects that were created, modified, or deleted \
                        between the time the first chunk was returned and now may show up in the list.";
         let mut failure = Self::new(410, "Expired", message.to_owned());
-        failure.resume = Some(resume);
+        failure.continue_token = Some(continue_token);
         Box::new(failure)
     }
 
@@ -450,8 +305,8 @@ impl Failure {
 
     pub(super) fn to_value(&self) -> Value {
         let mut metadata = Map::new();
-        if let Some(resume) = &self.resume {
-            metadata.insert("continue".to_owned(), Value::from(resume.as_str()));
+        if let Some(continue_token) = &self.continue_token {
+            metadata.insert("continue".to_owned(), Value::from(continue_token.as_str()));
         }
         let mut status = json!({
             "kind": "Status",
@@ -473,7 +328,7 @@ impl Failure {
     }
 }
 
-/// The answer to a deletion that left nothing to show.
+/// The answer to a deletion that returns no object.
 pub(super) fn deleted(target: &Target, name: &str, uid: &str) -> Value {
     let mut details = Map::new();
     details.insert("name".to_owned(), Value::from(name));

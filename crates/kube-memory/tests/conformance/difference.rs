@@ -5,7 +5,7 @@ use similar::TextDiff;
 
 use crate::script::Named;
 
-/// What is wrong with a pair of masked answers; nothing if they are the same but for the named differences.
+/// The problems with a pair of masked answers; none if they are equal except for the named differences.
 pub(crate) fn between(mut real: Value, mut memory: Value, named: &[Named]) -> Vec<String> {
     let mut problems = Vec::new();
     for difference in named {

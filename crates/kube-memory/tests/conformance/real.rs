@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use training_job_testing::cluster::{ControlPlane, Options, repository};
 
-/// One for all scripts, each in a namespace of its own.
+/// One control plane for all scripts, each of which has a namespace of its own.
 pub(crate) async fn control_plane() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED
@@ -20,7 +20,7 @@ pub(crate) async fn control_plane() -> &'static ControlPlane {
         .await
 }
 
-/// A client that shows every answer, also those that others would ask again after.
+/// A client that does not retry, so that every answer is seen.
 pub(crate) async fn client(plane: &ControlPlane) -> Client {
     let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;

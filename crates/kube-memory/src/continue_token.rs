@@ -1,24 +1,24 @@
-//! Tokens that continue a list: text of JSON in base 64, as the server's own.
+//! Continue tokens of lists: JSON in base 64, as the API server writes them.
 
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::{Value, json};
 
 use super::{
+    failure::{ApiResult, Failure},
     object::Object,
-    status::{Failure, Outcome},
 };
 
 const VERSION: &str = "meta.k8s.io/v1";
 
 /// Where the next page of a list starts.
-pub(super) struct Resume {
-    /// The version of the list; below 0 if the rest may come from the present state.
+pub(super) struct ContinueToken {
+    /// The version of the list; -1 if the rest comes from the current state.
     pub(super) version: i64,
-    /// Namespace and name before the page.
+    /// Namespace and name of the last object before the page.
     pub(super) after: (String, String),
 }
 
-impl Resume {
+impl ContinueToken {
     pub(super) fn after(version: u64, object: &Object) -> Self {
         Self {
             version: i64::try_from(version).unwrap_or(i64::MAX),
@@ -27,11 +27,11 @@ impl Resume {
     }
 
     /// The token of a list of one namespace or all.
-    pub(super) fn write(&self, namespace: Option<&str>) -> String {
+    pub(super) fn encode(&self, namespace: Option<&str>) -> String {
         self.start(namespace, "/")
     }
 
-    /// The server's cache begins the place in a namespace with a slash, the store does not.
+    /// Tokens that come from the server's cache have a slash before a name in a namespace, those from its store have none.
     fn start(&self, namespace: Option<&str>, slash: &str) -> String {
         let (space, name) = &self.after;
         let start = match namespace {
@@ -43,8 +43,8 @@ impl Resume {
         BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
     }
 
-    /// The token that goes on with what is there now.
-    pub(super) fn of_now(&self, namespace: Option<&str>) -> String {
+    /// The token that continues from the current state instead of the list's version.
+    pub(super) fn for_current_state(&self, namespace: Option<&str>) -> String {
         let now = Self {
             version: -1,
             after: self.after.clone(),
@@ -52,7 +52,7 @@ impl Resume {
         now.start(namespace, "")
     }
 
-    pub(super) fn read(token: &str, namespace: Option<&str>) -> Outcome<Self> {
+    pub(super) fn decode(token: &str, namespace: Option<&str>) -> ApiResult<Self> {
         let refuse = |why: &str| {
             Failure::bad_request(format!(
                 "invalid continue token: continue key is not valid: {why}"

@@ -1,4 +1,4 @@
-//! Scripts: what is sent, and what has to come of it. They are files of YAML.
+//! Scripts: YAML files of requests, with what is expected of both servers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,19 +17,19 @@ pub(crate) struct Script {
     /// Names for parts of paths and bodies, which stand there in braces.
     #[serde(default, rename = "let")]
     pub(crate) names: BTreeMap<String, String>,
-    /// Objects that are made before the first step, definitions of kinds among them.
+    /// Objects that are created before the first step, such as CustomResourceDefinitions.
     #[serde(default)]
     pub(crate) before: Vec<Value>,
     /// Whether the kinds of `crds/` are needed.
     #[serde(default)]
     pub(crate) jobs: bool,
-    /// Whether other scripts would be disturbed.
+    /// Whether the script runs without others beside it.
     #[serde(default)]
     pub(crate) alone: bool,
     pub(crate) steps: Vec<Step>,
 }
 
-/// One step. What it does is said by one of `send`, `watch`, `read`, `await` and `compact`.
+/// One step, with one of `send`, `watch`, `read`, `await` and `compact`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
@@ -39,14 +39,14 @@ pub(crate) struct Step {
     pub(crate) watch: Option<String>,
     /// Reads `lines` lines of the watch of this name, or with `end` all that are left.
     pub(crate) read: Option<String>,
-    /// Awaits that the object at this path is `gone`, or that its members are as in `until`.
+    /// Waits until the object at this path is `gone`, or that its members are as in `until`.
     pub(crate) r#await: Option<String>,
-    /// Has the history before this version forgotten.
+    /// Compacts the history before this version.
     pub(crate) compact: Option<String>,
 
     pub(crate) path: Option<String>,
     pub(crate) body: Option<Value>,
-    /// A body that is no JSON, or not to be written anew.
+    /// A body that is sent as it is, such as invalid JSON.
     pub(crate) text: Option<String>,
     /// The body's media type; JSON unless given.
     pub(crate) r#type: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Step {
     #[serde(default)]
     pub(crate) until: BTreeMap<String, Value>,
 
-    /// What is named for later steps: pointers into the answer's body.
+    /// Values that later steps use by name: pointers into the answer.
     #[serde(default)]
     pub(crate) keep: BTreeMap<String, String>,
     /// Where the two differ on purpose.
@@ -114,10 +114,10 @@ impl Step {
     }
 }
 
-/// Puts what names stand for in their place.
+/// Replaces names in braces by their values.
 pub(crate) fn fill(text: &str, names: &BTreeMap<String, String>) -> String {
     let mut filled = text.to_owned();
-    // Names may stand for texts with names.
+    // Values may contain names.
     for _ in 0..2 {
         for (name, value) in names {
             filled = filled.replace(&format!("{{{name}}}"), value);
@@ -126,7 +126,7 @@ pub(crate) fn fill(text: &str, names: &BTreeMap<String, String>) -> String {
     filled
 }
 
-/// The same in every text of a body.
+/// As [`fill`], in every text of a body.
 pub(crate) fn fill_value(value: &Value, names: &BTreeMap<String, String>) -> Value {
     match value {
         Value::String(text) => Value::from(fill(text, names)),
