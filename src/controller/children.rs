@@ -95,7 +95,7 @@ impl Children {
     }
 
     /// What is held of each job.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "__fuzzing")]
     pub(super) fn all(&self) -> BTreeMap<JobKey, Arc<Observed>> {
         self.observed.clone()
     }

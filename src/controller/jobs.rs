@@ -46,7 +46,7 @@ impl<J: TrainingJob> Jobs<J> {
     }
 
     /// All that are held.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(any(test, feature = "__fuzzing"))]
     pub(super) fn all(&self) -> impl Iterator<Item = (ObjectName, &Arc<Stored<J>>)> {
         self.jobs.iter().map(|(name, job)| (name.clone(), job))
     }

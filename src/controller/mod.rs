@@ -26,7 +26,7 @@ mod children_tests;
 mod clock;
 mod doubt;
 mod events;
-#[cfg(feature = "testing")]
+#[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod jobs;
