@@ -17,7 +17,7 @@ mod e;
 mod f;
 mod g;
 mod h;
+mod harness;
 mod i;
 mod j;
 mod k;
-mod stage;

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
 use training_job::{Framework, Operator, Outcome, Replica, Replicas, RoleKind, Topology, TrainingJob};
 use training_job_mxnet::MXJob;
-use training_job_simulation::kubelet::Fate::Succeeds;
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::faults::PodFate::Succeeds;
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::stage::{make, remove, rest};
+use crate::harness::{make, remove, settle_and_check};
 
 /// Like an MXJob, until somebody asks how it stands.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -109,12 +109,12 @@ impl TrainingJob for Poisoned {
 
 #[tokio::test(start_paused = true)]
 async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
-    let mut world = World::without_operator(|_, _| Succeeds(20));
+    let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
     let description = Description::new("kubeflow.org", "v1", "PoisonedJob", "poisonedjobs");
-    world.cluster.install(description.with_status());
+    sim.cluster.install(description.with_status());
     let metrics = training_job::Metrics::default();
     let counted = metrics.clone();
-    world.start_as(|client, mut options| {
+    sim.start_as(|client, mut options| {
         options.metrics = counted;
         // One that hangs on to its turn would be noticed.
         options.concurrency = 1;
@@ -123,15 +123,15 @@ async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
     });
     let mut poison = train("poison", &SMALL);
     poison["kind"] = "PoisonedJob".into();
-    make(&world, "poisonedjobs", poison).await;
-    world.create(train("job", &SMALL)).await;
-    world.pass(60).await;
+    make(&sim, "poisonedjobs", poison).await;
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(60).await;
     assert!(
-        world.conditions("job").ends_with("Succeeded"),
+        sim.conditions("job").ends_with("Succeeded"),
         "{}",
-        world.conditions("job")
+        sim.conditions("job")
     );
-    world.pass(3_540).await;
+    sim.advance(3_540).await;
     let mut registry = prometheus_client::registry::Registry::default();
     metrics.register(&mut registry);
     let mut page = String::new();
@@ -143,6 +143,6 @@ async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
     let tries = tries.unwrap_or_else(|| panic!("{page}"));
     // Waits double from half a second to five minutes.
     assert!((10..=25).contains(&tries), "{tries} tries in an hour");
-    assert!(remove(&world, "poisonedjobs", "poison").await);
-    rest(&mut world).await;
+    assert!(remove(&sim, "poisonedjobs", "poison").await);
+    settle_and_check(&mut sim).await;
 }
