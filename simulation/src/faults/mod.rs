@@ -1,6 +1,6 @@
 //! All that can go wrong in a simulation. Nothing outside this folder defines a fault.
 //!
-//! # Calls of operators: [`CallFault`], injected by [`CallFault::inject`]
+//! # Calls of operators: [`CallFault`], injected by `CallFault::inject`
 //!
 //! | fault | what it does |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | `Stale` | a list shows an older state |
 //! | `DiesBefore`, `DiesAfter` | the operator dies at the call |
 //!
-//! # Watches: [`WatchDelay`], injected by [`DelayedWatch`](watches::DelayedWatch)
+//! # Watches: [`WatchDelay`], injected by `DelayedWatch`
 //!
 //! Events of a watch are delayed, and some come twice.
 //!

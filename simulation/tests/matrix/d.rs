@@ -11,8 +11,8 @@ use crate::harness::{
 use kube_memory::Versions;
 use training_job_simulation::invariants::AllowedStaleness;
 
-/// All connections break, and for seconds there is nobody to connect to; with its history the server has lost what
-/// watches could go on from.
+/// All connections break, and new ones are refused for seconds. The server has lost its history, so watches cannot go
+/// on.
 #[tokio::test(start_paused = true)]
 async fn d1_the_server_is_started_anew() {
     for at in [0, 1, 2, 50, 101, 201] {
@@ -34,7 +34,7 @@ async fn d1_the_server_is_started_anew() {
     }
 }
 
-/// For an hour nobody answers. Jobs are there whose pods fail and end meanwhile, and new ones come.
+/// No call is answered for an hour. Meanwhile pods fail and succeed, and jobs are created.
 #[tokio::test(start_paused = true)]
 async fn d2_the_server_is_away_for_an_hour() {
     let mut sim = Simulation::new(|name, attempt| match attempt {
@@ -55,7 +55,7 @@ async fn d2_the_server_is_away_for_an_hour() {
     sim.network.take_calls();
     sim.advance(3_600).await;
     let calls = sim.network.take_calls().len();
-    // Of each of three watches one a minute or so, and some for jobs that were in work.
+    // About one a minute for each of three watches, and some for jobs that were being reconciled.
     assert!(calls < 3 * 130 + 20 * 20, "{calls} calls in an hour");
     sim.network.heal();
     sim.advance(60).await;
@@ -89,7 +89,7 @@ fn d3_etcd_has_no_leader() {
     everywhere(&restart(), writes, &[done]);
 }
 
-/// While the operator is cut off its history is forgotten; it lists once, and goes on.
+/// The API server forgets its history while the operator is cut off: the operator lists once, and goes on.
 #[tokio::test(start_paused = true)]
 async fn d4_the_history_is_forgotten_while_it_is_cut_off() {
     let mut sim = Simulation::new(succeeds);
@@ -108,7 +108,7 @@ async fn d4_the_history_is_forgotten_while_it_is_cut_off() {
     assert!(sim.conditions("job").ends_with("Succeeded"));
 }
 
-/// Nothing can be written for ten minutes, and everything read.
+/// For ten minutes nothing can be written, and everything can be read.
 #[tokio::test(start_paused = true)]
 async fn d6_there_is_no_space_left() {
     let mut sim = Simulation::new(succeeds);
@@ -154,7 +154,7 @@ async fn d7_a_webhook_is_down() {
     }
 }
 
-/// Every second call is turned away, whatever it is.
+/// Every second call is refused, whatever it is.
 #[tokio::test(start_paused = true)]
 async fn d8_most_calls_are_turned_away() {
     let mut sim = Simulation::without_operator(succeeds);

@@ -1,4 +1,4 @@
-//! Whose an object is.
+//! The owners of objects.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, NodeLost, Runs, Succeeds};
@@ -58,7 +58,7 @@ async fn f1_a_job_is_made_again_under_its_name() {
     }
 }
 
-/// What watches tell of the first job's pods, and of itself, comes when the second is there.
+/// The events of the first job and its pods come when the second one exists.
 #[test]
 fn f2_old_news_come_after_the_new_job() {
     let script = |_: &str, _: u32| Succeeds(300);
@@ -88,7 +88,7 @@ fn f2_old_news_come_after_the_new_job() {
     }
 }
 
-/// It is left to whoever took it: the name is missed, and told so once.
+/// It is left to its new owner: the job reports once that the name is taken.
 #[tokio::test(start_paused = true)]
 async fn f3_the_owner_is_taken_off_a_pod_or_service() {
     for (plural, event) in [("pods", "FailedCreatePod"), ("services", "FailedCreateService")] {

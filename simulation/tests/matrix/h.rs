@@ -1,4 +1,4 @@
-//! What admission lets in. The refusals are those of a real API server; that they come about is tested there.
+//! Admission and quota. The refusals are those of a real API server, where other tests bring them about.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::Refused;
@@ -7,7 +7,7 @@ use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{created_and_deleted, event_count, policy, settle_and_check};
 
-/// Of pods or services only so many are let in, from none to all but one, then all.
+/// A quota allows only so many pods or services, from none to all but one, then all.
 #[tokio::test(start_paused = true)]
 async fn h1_a_quota_lets_in_some_of_many() {
     for quota in [0, 1, 5, 11] {
@@ -60,7 +60,7 @@ async fn h2_policy_denies_pods() {
     assert_eq!(sim.conditions("job"), "Created Running");
 }
 
-/// A webhook denies with codes of its own choice. One of them is for one pod, others for all.
+/// A webhook denies pods with any status code, one pod or all.
 #[tokio::test(start_paused = true)]
 async fn h3_a_webhook_denies_with_any_code() {
     for code in [400, 402, 403, 418, 451, 499] {
@@ -101,7 +101,7 @@ async fn h4_a_quota_lets_in_some_services() {
     assert_eq!(sim.conditions("job"), "Created Running");
 }
 
-/// What a pod names is not there: it is refused. (A claim that is missing keeps a pod waiting: that is row E6.)
+/// A pod names an object that does not exist, and is refused. (With a missing claim it stays pending: row E6.)
 #[tokio::test(start_paused = true)]
 async fn h5_what_a_pod_names_is_missing() {
     let mut sim = Simulation::new(|_, _| Runs);
@@ -120,7 +120,7 @@ async fn h5_what_a_pod_names_is_missing() {
         message.contains("job-scheduler-0: injected: Forbidden"),
         "{message}"
     );
-    // It can be stopped all the same.
+    // The job can be suspended all the same.
     crate::harness::edit(&sim, "mxjobs", "job", policy(json!({"suspend": true}))).await;
     sim.advance(5).await;
     assert_eq!(sim.conditions("job"), "Created Suspended");

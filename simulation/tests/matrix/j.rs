@@ -91,7 +91,7 @@ async fn j1_jobs_make_no_sense() {
     }
 }
 
-/// Names that are none for a service, or have no room for a role and a number.
+/// Names that no service can have, or that are too long for a role and an index.
 #[tokio::test(start_paused = true)]
 async fn j2_names_are_too_long_or_no_host_names() {
     let names = [
@@ -127,7 +127,7 @@ async fn j2_names_are_too_long_or_no_host_names() {
     settle_and_check(&mut sim).await;
 }
 
-/// As large as etcd takes, and deep.
+/// As large as etcd allows, and deeply nested.
 #[tokio::test(start_paused = true)]
 async fn j3_templates_are_huge() {
     let container = |name: String| json!({"name": name, "image": "i"});
@@ -211,7 +211,7 @@ async fn j4_texts_are_passed_on_to_the_byte() {
     settle_and_check(&mut sim).await;
 }
 
-/// The operator's value is the one that stays, once, for every attempt.
+/// The operator's value replaces the user's, once, in every attempt.
 #[tokio::test(start_paused = true)]
 async fn j5_users_set_the_operators_variables() {
     let own = ["MX_CONFIG", "DMLC_ROLE", "DMLC_NUM_WORKER", "DMLC_PS_ROOT_PORT"];

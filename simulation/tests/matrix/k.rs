@@ -1,4 +1,4 @@
-//! Several operators, and several times.
+//! Several operators, and clocks that differ.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::Slow;
@@ -13,7 +13,7 @@ use crate::harness::{
     succeeds, workload,
 };
 
-/// Both work on all jobs, each a step behind the other at one of its calls, and with watches that lag.
+/// Both reconcile all jobs, with one slow call of one of them, or with delayed watches.
 #[test]
 fn k1_two_operators_work_at_once() {
     let lives = [
@@ -97,7 +97,7 @@ async fn k3_clocks_are_apart_and_jump() {
     }
 }
 
-/// Limits follow the clock that wrote the times they count from, and are told once, also across the greatest jumps.
+/// Limits follow the clock that wrote the times they count from, and are reported once, also after great jumps.
 #[tokio::test(start_paused = true)]
 async fn k3_limits_are_kept_by_clocks_that_jump() {
     for jump in [0, 60, -60, 86_400 * 365 * 50, -86_400 * 365 * 50] {
@@ -115,7 +115,7 @@ async fn k3_limits_are_kept_by_clocks_that_jump() {
         sim.create(with_spec(train("ends", &SMALL), ttl)).await;
         sim.advance(50).await;
         sim.set_clock(jump);
-        // It looks at the clock an hour later at the latest.
+        // The operator looks at the clock at least once an hour.
         sim.advance(3_700).await;
         let over = jump > -3_000;
         assert_eq!(
@@ -141,7 +141,7 @@ async fn k3_limits_are_kept_by_clocks_that_jump() {
     }
 }
 
-/// The new one starts before the old one goes, in each state of a job.
+/// The new operator starts before the old one is killed, in each state of a job.
 #[tokio::test(start_paused = true)]
 async fn k4_an_operator_is_replaced_while_it_works() {
     for at in [0, 1, 5, 99, 101, 150, 201] {

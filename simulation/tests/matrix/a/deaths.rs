@@ -1,4 +1,4 @@
-//! It dies, or is asked to end.
+//! The operator dies, or is asked to stop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ async fn a4_it_dies_before_it_has_listed_everything() {
         sim.kill().await;
         let before = sim.pods_now();
         sim.network.take_calls();
-        // At first no answer comes to the list, then the operator dies at it; nothing may be made meanwhile.
+        // At first the list is not answered, then the operator dies at it. Nothing may be created meanwhile.
         let mut deaths = 0;
         sim.network.add_rule(move |call| {
             let second = call.query.contains("continue=");
@@ -132,7 +132,7 @@ async fn a5_it_is_asked_to_end_while_it_makes_pods() {
             async move {
                 operator.run_until(stop.notified()).await;
                 told.notify_one();
-                // Its process is gone; nobody has killed it.
+                // Its process has ended; it was not killed.
                 std::future::pending().await
             }
         });

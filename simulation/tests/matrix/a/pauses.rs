@@ -1,4 +1,4 @@
-//! It stands still, and goes on with what it knew.
+//! The operator stands still, and goes on with its old caches.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 
 use crate::harness::{edit, settle_and_check, worker};
 
-/// Stops a process, and lets it go on.
+/// Pauses an operator, and resumes it.
 #[derive(Default)]
 struct Switch {
     off: AtomicBool,
@@ -33,7 +33,7 @@ impl Switch {
     }
 }
 
-/// A process with a switch.
+/// An operator that can be paused.
 struct Switched {
     process: Pin<Box<dyn Future<Output = ()> + Send>>,
     switch: Arc<Switch>,
@@ -51,10 +51,10 @@ impl Future for Switched {
     }
 }
 
-/// A sim whose first operator has a switch.
+/// A simulation whose first operator can be paused.
 fn sim(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) -> (Simulation, Arc<Switch>) {
     let mut sim = Simulation::with_setup(Setup {
-        // It may act on what it knew before the pause.
+        // It may act on its state from before the pause.
         staleness: AllowedStaleness {
             of_others: 2_400_000,
             of_own: 2_400_000,

@@ -18,7 +18,7 @@ use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{make, remove, settle_and_check};
 
-/// Like an MXJob, until somebody asks how it stands.
+/// Like an MXJob, but its code panics when the operator asks for its outcome.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Poisoned(MXJob);
@@ -141,7 +141,7 @@ async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
         .find(|l| l.contains("_count{") && l.contains("poison") && l.contains("error"));
     let tries = line.and_then(|l| l.rsplit(' ').next()?.parse::<u32>().ok());
     let tries = tries.unwrap_or_else(|| panic!("{page}"));
-    // Waits double from half a second to five minutes.
+    // The backoff doubles from half a second to five minutes.
     assert!((10..=25).contains(&tries), "{tries} tries in an hour");
     assert!(remove(&sim, "poisonedjobs", "poison").await);
     settle_and_check(&mut sim).await;

@@ -1,4 +1,4 @@
-//! Servers that are busy or broken, and answers that say nothing.
+//! A busy or broken API server, and answers that cannot be read.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{
@@ -48,7 +48,7 @@ async fn b5_the_wait_that_is_asked_for_is_kept() {
     }
 }
 
-/// For ten minutes each call that names one job is refused; it has many pods.
+/// For ten minutes each call about one job, which has many pods, is refused.
 #[tokio::test(start_paused = true)]
 async fn b5_a_job_that_is_refused_for_long_holds_up_no_other() {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
@@ -81,7 +81,7 @@ fn b6_the_server_fails() {
         Refused(504, "Timeout"),
     ];
     in_turn(&success(), |_| true, &faults);
-    // Of these nobody knows whether the call has taken effect: it has.
+    // These answers do not say whether the call took effect. It did.
     let unknown = [Garbled(500, "InternalError"), Garbled(504, "Timeout")];
     everywhere(&restart(), writes, &unknown);
 }

@@ -1,4 +1,4 @@
-//! Something is there already, or not any more.
+//! Objects that exist already, or not any more.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::CallFault::{Garbled, Refused, ResetAfter, Slow, Unanswered};
@@ -32,13 +32,13 @@ async fn b1_the_job_changes_while_its_status_is_on_its_way() {
     );
     assert_eq!(sim.conditions("job"), "", "each of them was refused");
     settle_and_check(&mut sim).await;
-    // When it could at last be told, it had ended, and had run before.
+    // When the status was written at last, the job had finished.
     assert_eq!(sim.conditions("job"), "Created Succeeded");
     assert_eq!(event_count(&sim, "MXJobSucceeded"), 1);
     assert!(!sim.status("job")["startTime"].is_null());
 }
 
-/// Of the change that a refusal is due to, no watch tells: it is asked for.
+/// The watch does not show the change that led to the conflict, so the operator reads the job.
 #[tokio::test(start_paused = true)]
 async fn b1_the_job_has_changed_and_nothing_tells() {
     let mut sim = Simulation::new(succeeds);
@@ -64,8 +64,8 @@ fn b1_any_status_is_refused_once() {
     everywhere(&restart(), status, &faults);
 }
 
-/// Answers are lost, and watches tell of nothing: all that the operator hears of what it has made is that the
-/// name is taken.
+/// Answers are lost, and watches are silent: all that the operator learns of the objects it created is that their names
+/// are taken.
 #[tokio::test(start_paused = true)]
 async fn b2_what_it_has_made_is_there_already() {
     for fault in [ResetAfter, Unanswered] {
@@ -92,7 +92,7 @@ async fn b2_what_it_has_made_is_there_already() {
     }
 }
 
-/// It was made by a call whose answer was lost, no watch tells of it, and somebody deletes it, which takes a minute.
+/// The answer to its creation was lost, watches do not show it, and a user deletes it, which takes a minute.
 #[tokio::test(start_paused = true)]
 async fn b2_what_it_has_made_is_there_and_is_going() {
     let sim = Simulation::new(|_, _| NodeLost(100_000, 60));
@@ -124,7 +124,7 @@ fn stranger(plural: &str, name: &str, owner: &Value) -> Value {
     job::foreign(plural, &json!({"name": name, "ownerReferences": owners}))
 }
 
-/// The job says so by an event, not by a condition: it may be gone the next moment, and the other replicas run.
+/// The job gets an event and no condition: the object may be deleted the next moment, and the other replicas run.
 #[tokio::test(start_paused = true)]
 async fn b3_a_strangers_object_has_the_name() {
     for plural in ["pods", "services"] {
@@ -206,7 +206,7 @@ async fn b3_a_name_that_is_taken_is_not_tried_at_each_event() {
     settle_and_check(&mut sim).await;
 }
 
-/// Its pods take a minute to go, and it is made again at once.
+/// Its pods take a minute to stop, and the job is created again at once.
 #[tokio::test(start_paused = true)]
 async fn b4_its_predecessors_pods_are_still_going() {
     let sim = Simulation::new(|_, _| NodeLost(100_000, 60));
@@ -242,7 +242,7 @@ async fn b4_its_predecessors_pods_are_still_going() {
     sim.assert_no_violations();
 }
 
-/// Pods are gone before they can be deleted, and a job before its status can be written.
+/// Pods are removed before the operator deletes them, and a job before the operator writes its status.
 #[tokio::test(start_paused = true)]
 async fn b13_what_it_writes_to_is_gone() {
     let mut sim = Simulation::new(succeeds);
@@ -302,7 +302,7 @@ async fn b13_what_it_writes_to_is_gone() {
     }
 }
 
-/// A pod goes while it is being asked to, and no watch tells of it: the next one is made when the answer comes.
+/// A pod is removed while the operator deletes it, and no watch shows it: the next one is created when the answer comes.
 #[tokio::test(start_paused = true)]
 async fn b13_what_it_deletes_is_gone_before_it_hears_of_it() {
     let mut sim = Simulation::new(|name, attempt| match attempt {

@@ -1,4 +1,4 @@
-//! What the server says to deletes, of which no watch tells whether they have taken effect.
+//! Answers to deletes, while no watch shows whether they took effect.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{self, Garbled, Refused, Status};
@@ -19,7 +19,7 @@ async fn sim(frozen: &str) -> Simulation {
     sim
 }
 
-/// Asks the operator for deletes: one worker, of two, goes.
+/// Scales two workers down to one, so that the operator deletes.
 async fn shrink(sim: &Simulation) {
     edit(sim, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
 }
@@ -45,7 +45,7 @@ async fn b10_a_status_that_speaks_of_success_is_an_answer_to_a_delete() {
     }
 }
 
-/// A refusal that comes with the code of a success is one all the same.
+/// A failure in a body with the status code of a success is a failure.
 #[tokio::test(start_paused = true)]
 async fn b10_a_status_that_speaks_of_failure_is_none() {
     for plural in ["pods", "services"] {
@@ -88,7 +88,7 @@ async fn b13_what_it_deletes_has_made_room_for_another() {
 #[tokio::test(start_paused = true)]
 async fn b13_a_delete_conflicts() {
     let conflict = |sim: &Simulation, fault: CallFault| sim.network.fail_next("delete", "services", 1, fault);
-    // It was deleted nevertheless.
+    // The delete took effect all the same.
     let mut it = sim("services").await;
     conflict(&it, Garbled(409, "Conflict"));
     shrink(&it).await;
@@ -117,7 +117,7 @@ async fn b13_a_delete_conflicts() {
     }
 }
 
-/// Other refusals are answers, and nothing is read.
+/// After other refusals nothing is read.
 #[tokio::test(start_paused = true)]
 async fn b6_a_refused_delete_is_tried_again_without_a_read() {
     for fault in [Refused(500, "InternalError"), Refused(403, "Forbidden")] {

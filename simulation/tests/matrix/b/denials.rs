@@ -1,4 +1,4 @@
-//! Calls that are denied until somebody mends what is wrong.
+//! Calls that are denied until a user fixes the cause.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::Refused;
@@ -12,8 +12,8 @@ fn b11_its_token_is_not_taken_once() {
     everywhere(&success(), |_| true, &[Refused(401, "Unauthorized")]);
 }
 
-/// One right of the operator's is missing for an hour, while a job is to be made and another to be cleaned up.
-/// The job has an event, once, and no condition: nothing is wrong with it.
+/// One of the operator's permissions is missing for an hour, while one job is to be created and another to be cleaned up.
+/// The job gets one event, and no condition: nothing is wrong with the job.
 #[tokio::test(start_paused = true)]
 async fn b12_a_right_is_taken_away_and_given_back() {
     let rights = [
@@ -60,7 +60,7 @@ async fn b12_a_right_is_taken_away_and_given_back() {
     }
 }
 
-/// Of one kind nothing is known to the server for a while; its pods run on.
+/// The API server does not serve the kind for a while. Its pods run on.
 #[tokio::test(start_paused = true)]
 async fn b14_the_kind_is_not_served_for_a_while() {
     let mut sim = Simulation::new(|_, _| Succeeds(300));
@@ -135,7 +135,7 @@ async fn b15_an_object_is_too_large() {
     one_pod_is_refused(Refused(413, "RequestEntityTooLarge")).await;
 }
 
-/// Of a hundred pods the first is refused, for what is wrong with it and not with the others.
+/// The first of a hundred pods is refused, for a reason that the others do not have.
 #[tokio::test(start_paused = true)]
 async fn b16_a_refused_object_keeps_no_other_waiting() {
     let mut sim = Simulation::new(|_, _| Runs);

@@ -1,4 +1,4 @@
-//! Answers, or calls, that do not arrive.
+//! Calls and answers that are lost.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{Garbled, Late, Lost, Reset, ResetAfter, Unanswered};
@@ -17,7 +17,7 @@ fn b7_it_takes_effect_and_the_answer_is_lost() {
     everywhere(&restart(), writes, &[Unanswered]);
 }
 
-/// It takes effect when the operator has long given it up.
+/// It takes effect long after the operator has stopped waiting.
 #[test]
 fn b7_it_takes_effect_later() {
     let not_events =
@@ -35,8 +35,7 @@ fn b8_it_never_arrives() {
     everywhere(&restart(), writes, &[Lost]);
 }
 
-/// Reads, too, end some time without an answer, and a job whose calls are all swallowed holds up no other, nor
-/// its place in the work.
+/// Reads have a time-out, too, and a job whose calls are all lost does not hold up others.
 #[tokio::test(start_paused = true)]
 async fn b9_no_byte_comes_back() {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
@@ -53,7 +52,7 @@ async fn b9_no_byte_comes_back() {
         sim.create(train(&format!("stuck-{number}"), &SMALL)).await;
     }
     sim.create(train("job", &SMALL)).await;
-    // Two rounds of calls that are given up after half a minute.
+    // Two rounds of calls, each with a time-out of half a minute.
     sim.advance(120).await;
     assert!(
         sim.conditions("job").ends_with("Succeeded"),
@@ -72,7 +71,7 @@ fn b9_no_byte_comes_back_to_a_read() {
     everywhere(&success(), reads, &[Lost, Unanswered]);
 }
 
-/// The end of a job is stored, which neither the answer tells nor a watch: the operator asks before it does anything.
+/// A job's end is stored, and neither the answer nor a watch says so: the operator reads the job before it does anything.
 #[tokio::test(start_paused = true)]
 async fn b7_an_end_takes_effect_and_nothing_tells() {
     for gone in [false, true] {
@@ -100,7 +99,7 @@ async fn b7_an_end_takes_effect_and_nothing_tells() {
     }
 }
 
-/// The job has outlived its time, and nothing tells that its deletion has taken effect.
+/// The job's TTL has passed, and neither the answer nor a watch says that its deletion took effect.
 #[tokio::test(start_paused = true)]
 async fn b7_the_deletion_of_a_job_takes_effect_and_nothing_tells() {
     let mut sim = Simulation::new(succeeds);

@@ -1,4 +1,4 @@
-//! Watches that end, or say nothing any more.
+//! Watches that end, or fall silent.
 
 use training_job_simulation::faults::CallFault::{Gone, Lost, Refused, Slow};
 use training_job_simulation::faults::PodFate::{Pends, Runs, Succeeds};
@@ -63,7 +63,7 @@ async fn c8_a_watch_is_dead_and_the_others_live() {
         let mut sim = Simulation::new(|_, _| Succeeds(30));
         sim.advance(10).await;
         sim.cluster.freeze_watches(Some(resource));
-        // Nor does an answer come to the first try to begin it anew.
+        // The first try to watch again gets no answer either.
         sim.network.fail_next("watch", resource, 1, Lost);
         sim.create(train("job", &SMALL)).await;
         sim.advance(260).await;
@@ -165,7 +165,7 @@ async fn c9_pods_change_a_thousand_times_a_second() {
         (50..=560).contains(&passes),
         "{passes} passes for 5,000 changes\n{page}"
     );
-    // The end is told within two seconds, whatever else is said.
+    // The end is reported within two seconds, whatever else changes.
     sim.advance(92).await;
     assert!(
         sim.status("job")["replicaStatuses"]["Worker"]["succeeded"].as_i64() == Some(2),

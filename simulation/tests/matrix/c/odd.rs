@@ -1,4 +1,4 @@
-//! Objects that are not what they should be.
+//! Objects that cannot be read.
 
 use serde_json::json;
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
@@ -6,7 +6,7 @@ use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{edit, event_count, remove, settle_and_check};
 
-/// A definition without a schema lets everything in, before and while the operator runs.
+/// A CRD without a schema accepts any object, before and while the operator runs.
 #[tokio::test(start_paused = true)]
 async fn c10_a_job_cannot_be_read() {
     let mut sim = Simulation::without_operator(|name, _| {
@@ -24,7 +24,7 @@ async fn c10_a_job_cannot_be_read() {
     sim.start();
     sim.advance(10).await;
     let pods = sim.pods_now();
-    // One that runs becomes one that cannot be read: it is not gone.
+    // A running job that cannot be read any more is not deleted.
     edit(
         &sim,
         "mxjobs",

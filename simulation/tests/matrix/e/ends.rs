@@ -61,7 +61,7 @@ fn ended(code: i32) -> Value {
     json!({"terminated": {"exitCode": code, "reason": if code == 0 { "Completed" } else { "Error" }}})
 }
 
-/// Of several containers the one that failed decides; without a word of any, the cluster took the pod.
+/// Of several containers the failed one decides. Without container statuses the cluster is the cause.
 #[tokio::test(start_paused = true)]
 async fn e5_pods_fail_in_other_ways() {
     let oom = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled", "signal": 9}});
@@ -129,7 +129,7 @@ async fn e5_pods_fail_in_other_ways() {
     assert!(sim.conditions("job").ends_with("Failed"));
 }
 
-/// Two hundred in debug builds' time; the law does not know the number.
+/// Two hundred replicas, for the sake of debug builds.
 #[tokio::test(start_paused = true)]
 async fn e7_all_pods_end_in_one_instant() {
     let mut sim = Simulation::new(|_, _| Succeeds(60));
@@ -223,7 +223,7 @@ async fn e9_all_pods_go_after_the_end() {
     assert!(sim.pods_now().is_empty());
 }
 
-/// A worker that is killed again and again, and an operator that is killed after each of the deaths: the limit holds.
+/// A worker is killed again and again, and the operator after each time: the backoff limit holds.
 #[tokio::test(start_paused = true)]
 async fn e10_a_replica_fails_again_and_again_under_new_operators() {
     for (scope, limit) in [("Replica", 3), ("Job", 2)] {

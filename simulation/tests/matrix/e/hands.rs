@@ -1,4 +1,4 @@
-//! Pods that somebody deletes or changes.
+//! Pods that users delete or change.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
@@ -38,7 +38,7 @@ async fn e1_a_pod_is_deleted_in_each_phase() {
                 let again = matches!(phase, "Pending" | "Running");
                 assert_eq!(times, if again { 2 } else { 1 }, "{case}");
                 let others = created_and_deleted(&sim, "pods job-worker-1").0;
-                // In its first second nobody has waited for it yet.
+                // In its first second the job does not wait for it yet.
                 let together = scope == "Job" && phase == "Running";
                 assert_eq!(others, if together { 2 } else { 1 }, "{case}: the others");
             }
@@ -95,7 +95,7 @@ async fn e11_pods_are_changed_as_they_are_made() {
     for change in changes {
         let mut sim = Simulation::new(|_, _| Runs);
         sim.create(train("job", &SMALL)).await;
-        // As soon as they are there.
+        // As soon as they are created.
         while sim.pods_now().len() < 4 {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Nodes take pods away, or never take them.
+//! Nodes that lose pods, or never start them.
 
 use serde_json::json;
 use training_job_simulation::faults::PodFate::{
@@ -66,7 +66,7 @@ async fn e3_a_node_is_lost_with_its_pod() {
             json!(null),
             "{scope}"
         );
-        // It may say that nobody knows how it is.
+        // Its phase may be Unknown.
         edit_status(
             &sim,
             "pods",
@@ -76,7 +76,7 @@ async fn e3_a_node_is_lost_with_its_pod() {
         .await;
         sim.advance(200).await;
         if scope == "Replica" {
-            // It is made anew, for the same attempt, so that its node is lost again and again.
+            // It is created again for the same attempt, so its node is lost again and again.
             assert_eq!(created_and_deleted(&sim, "pods job-worker-1").0, 2);
             sim.delete("job").await;
             sim.advance(1_200).await;
@@ -125,7 +125,7 @@ async fn e4_phases_come_in_another_order() {
     }
 }
 
-/// It failed, and runs again: what a kubelet of an earlier time, or a hand, may say.
+/// A pod that failed runs again, as an old kubelet or a user may write.
 #[tokio::test(start_paused = true)]
 async fn e4_a_failed_pod_runs_again() {
     let mut sim = Simulation::new(|_, _| Runs);

@@ -6,8 +6,7 @@ use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{created_and_deleted, edit, edit_status, policy, settle_and_check, succeeds, worker};
 
-/// Each edit, at each of the moments of a job's making, and when it runs: rest says that what is there is what the
-/// spec asks for.
+/// Each edit at each step of a job's creation, and when it runs: once settled, the job has what the spec asks for.
 #[tokio::test(start_paused = true)]
 async fn g3_the_spec_changes_at_any_step() {
     let server = json!({"replicas": 2, "restartPolicy": "ExitCode",
@@ -44,7 +43,7 @@ async fn g3_the_spec_changes_at_any_step() {
     }
 }
 
-/// The highest numbers go, and a template is for pods that are still to come.
+/// The highest indices are deleted, and a new template applies to new pods.
 #[tokio::test(start_paused = true)]
 async fn g3_fewer_workers_are_the_first_ones() {
     let mut sim = Simulation::new(|_, _| Runs);
@@ -119,7 +118,7 @@ async fn g5_somebody_edits_the_status() {
     }
 }
 
-/// An end that somebody takes back was one all the same: with the condition gone, the job goes on where its pods are.
+/// A user removes the condition of a finished job: the job goes on with the pods it has.
 #[tokio::test(start_paused = true)]
 async fn g5_an_end_is_taken_back() {
     let sim = Simulation::new(succeeds);
@@ -138,12 +137,12 @@ async fn g5_an_end_is_taken_back() {
         (1, 0),
         "nothing is run again"
     );
-    // What the user did is told as a violation: that is all there is.
+    // The user's edit is the only violation.
     let found = sim.monitor.violations();
     assert!(found.iter().all(|v| v.id == "I3"), "{found:#?}");
 }
 
-/// The time to live of a job that is deleted, and made again, in the moment in which it is over.
+/// A job is deleted and created again in the moment in which its TTL passes.
 #[tokio::test(start_paused = true)]
 async fn g9_its_time_is_over_as_somebody_makes_it_anew() {
     for slow in [false, true] {
@@ -152,7 +151,7 @@ async fn g9_its_time_is_over_as_somebody_makes_it_anew() {
         sim.create(with_spec(train("job", &SMALL), short.clone())).await;
         sim.advance(20).await;
         assert!(sim.conditions("job").ends_with("Succeeded"));
-        // The operator's own call comes late, or it has not heard of the new job.
+        // The operator's own call is late, or it has not seen the new job.
         if slow {
             let slow = training_job_simulation::faults::CallFault::Slow(20_000, 0);
             sim.network.fail_next("delete", "mxjobs", 1, slow);

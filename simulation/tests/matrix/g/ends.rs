@@ -1,4 +1,4 @@
-//! Jobs that are deleted, or end.
+//! Jobs that are deleted, or finish.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::CallFault::{Lost, Refused, Unanswered};
@@ -60,7 +60,7 @@ async fn g2_it_is_deleted_in_each_way() {
     }
 }
 
-/// Somebody's finalizer keeps a job that is being deleted; its pods are deleted meanwhile, and end.
+/// A finalizer keeps a job that is being deleted, while its pods are deleted and end.
 #[tokio::test(start_paused = true)]
 async fn g6_a_finalizer_keeps_it_for_hours() {
     let mut sim = Simulation::new(|name, _| {
@@ -186,7 +186,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
                     "job-worker-1:Succeeded",
                 ],
                 ("Failed", "Running") => &["job-worker-0:Succeeded", "job-worker-1:Failed"],
-                // What a limit was set to stop is stopped.
+                // The limit stops what still runs.
                 ("deadline", _) => &["job-worker-0:Succeeded"],
                 ("limit", _) => &["job-worker-1:Failed"],
                 _ => &["", "", "", ""],
@@ -201,7 +201,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
     }
 }
 
-/// Toggled within a moment, and after the end.
+/// Suspended and resumed within a moment, and after the end.
 #[tokio::test(start_paused = true)]
 async fn g4_it_is_suspended_and_resumed_quickly() {
     for millis in [0, 5, 50, 900] {

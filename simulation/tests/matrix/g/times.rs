@@ -1,4 +1,4 @@
-//! What is due at a time.
+//! Deadlines and TTLs.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, Runs, Succeeds};
@@ -21,7 +21,7 @@ async fn due(
         if over(&sim) {
             break;
         }
-        // Killed every half minute, started anew five seconds later.
+        // The operator is killed every half minute, and starts again five seconds later.
         if restarts && second % 35 == 30 {
             sim.kill().await;
         } else if restarts && second % 35 == 0 && sim.operators() == 0 {
@@ -51,7 +51,7 @@ async fn g8_times_come_though_the_operator_is_started_anew() {
     }
 }
 
-/// Both were over while nobody was there.
+/// Both passed while no operator ran.
 #[tokio::test(start_paused = true)]
 async fn g8_times_went_by_while_the_operator_was_away() {
     let mut sim = Simulation::new(|name, _| {
