@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the corpus of a target anew, of what it is now and what make fuzz has found since: few files that reach
-# all that is reached, and of these as many as fit into 90,000 bytes. Their names are hashes, so the choice is
-# by chance. Files that are named found-… showed a mistake once, and stay.
+# Renews the corpus of a target from itself and what make fuzz has found since: the fewest files that reach the same
+# code, and of these as many as fit into 90,000 bytes. Their names are hashes, so the choice is random. Files named
+# found-… are inputs that found a bug, and stay.
 set -eu
 target=$1
 cd "$(dirname "$0")"

@@ -1,4 +1,4 @@
-//! Mutations that leave YAML and JSON what they are. Each is made half the time; else libFuzzer's own are.
+//! Mutations that keep YAML and JSON valid. Half of the mutations are these, the others libFuzzer's own.
 
 mod random;
 mod tree;
@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzzer_mutate;
 use random::Random;
 use serde_json::Value;
 
-/// Changes a manifest. Comments and anchors go; libFuzzer's own mutations keep them.
+/// Mutates a manifest. It loses comments and anchors, which libFuzzer's own mutations keep.
 pub fn manifest(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     change(bytes, size, max_size, seed, |bytes, random| {
         let text = std::str::from_utf8(bytes).ok()?;
@@ -24,7 +24,7 @@ pub fn manifest(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> us
     })
 }
 
-/// Changes JSON values that stand one behind the other.
+/// Mutates a sequence of JSON values.
 pub fn values(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     change(bytes, size, max_size, seed, |bytes, random| {
         let values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
@@ -35,7 +35,8 @@ pub fn values(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usiz
     })
 }
 
-/// Changes a script of answers, each line of which is JSON or a head. Lines trade places, too.
+/// Mutates a script of answers, each line of which is JSON or begins an answer. Lines are also swapped, copied and
+/// removed.
 pub fn answers(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     change(bytes, size, max_size, seed, |bytes, random| {
         let mut lines: Vec<Vec<u8>> = bytes.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();

@@ -1,6 +1,6 @@
-//! Numbers that follow from libFuzzer's seed.
+//! Random numbers from libFuzzer's seed.
 
-/// A source of numbers (SplitMix64).
+/// A generator of random numbers (SplitMix64).
 pub(crate) struct Random(u64);
 
 impl Random {

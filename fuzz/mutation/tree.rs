@@ -1,4 +1,4 @@
-//! Changes of JSON values.
+//! Mutations of JSON values.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// The words of the dictionary that libFuzzer gets, too.
+/// The words of libFuzzer's dictionary.
 static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let lines = include_str!("../words.dict").lines();
     lines
@@ -34,7 +34,7 @@ pub(crate) fn change(values: &mut Vec<Value>, random: &mut Random) {
         let copy = all.pointer(&other).cloned().unwrap_or_default();
         match random.below(6) {
             0 => remove(&mut all, &one),
-            // Something that stands elsewhere.
+            // A copy of another value.
             1 => set(&mut all, &one, copy),
             2 => add(&mut all, &one, copy, random),
             3 => {
@@ -104,7 +104,7 @@ fn set(all: &mut Value, at: &str, value: Value) {
     }
 }
 
-/// A number or text a little different.
+/// Changes a number or string a little, and reverses an array.
 fn near(all: &mut Value, at: &str, random: &mut Random) {
     match all.pointer_mut(at) {
         Some(Value::Number(number)) => {

@@ -1,6 +1,17 @@
 //! The calls of an operator.
 
-use http::{Method, Request};
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+
+/// What a call fails with if no answer comes.
+pub(crate) type CallError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer.
+pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, CallError>;
+
+/// The answer to a call.
+pub(crate) type Answer = Response<AnswerBody>;
 
 /// One call of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +29,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether this is such a call; an empty resource stands for all.
+    /// Whether it has this verb and resource; an empty resource stands for all.
     pub fn is(&self, verb: &str, resource: &str) -> bool {
         self.verb == verb && (resource.is_empty() || self.resource == resource)
     }
@@ -28,13 +39,13 @@ impl Call {
         !matches!(self.verb, "list" | "watch" | "get")
     }
 
-    /// Verb and resource.
-    pub fn kind(&self) -> String {
+    /// Verb and resource, such as `create pods`.
+    pub fn verb_and_resource(&self) -> String {
         format!("{} {}", self.verb, self.resource)
     }
 
-    /// Reads a request.
-    pub(crate) fn of<B>(operator: usize, request: &Request<B>) -> Self {
+    /// The call that a request makes.
+    pub(crate) fn from_request<B>(operator: usize, request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
         let skipped = if parts[0] == "api" { 2 } else { 3 };
@@ -67,13 +78,13 @@ impl Call {
     }
 }
 
-/// The call of an operator that the cluster is carrying out.
+/// The operator's call that the cluster is carrying out.
 #[derive(Clone, Debug)]
-pub struct Cause {
+pub struct CurrentCall {
     /// The call.
     pub call: Call,
     /// When it was sent, in milliseconds since the beginning.
     pub sent: u64,
-    /// The UID that a delete names.
+    /// The UID in the preconditions of a delete.
     pub uid: Option<String>,
 }

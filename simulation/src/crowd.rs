@@ -1,4 +1,4 @@
-//! Very many jobs in one cluster at once, and operators that die among them.
+//! Very many jobs in one cluster at once, and operators that are killed meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,203 +7,204 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::calm::{Help, settle, stay};
-use crate::fault::Fault;
-use crate::invariants::{Violation, rest::Rest};
-use crate::kubelet::Fate;
-use crate::world::{SMALL, World, on_paused_clock, train};
+use crate::faults::CallFault;
+use crate::faults::PodFate;
+use crate::invariants::Violation;
+use crate::invariants::at_rest::SettledCluster;
+use crate::settle::{Blockers, check_idle, wait_until_settled};
+use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
 
-/// How long each call takes before it takes effect, and as long again for its answer, in milliseconds.
+/// How long each call takes to arrive, and its answer again, in milliseconds.
 const CALL: u64 = 10;
 
-/// How long pods run, in seconds; schedulers ten minutes longer.
+/// How long pods run, in seconds. Schedulers run ten minutes longer.
 const RUN: u64 = 36_000;
 
-/// How long nothing may have changed for a phase to be over, in seconds.
-const CALM: u64 = 30;
+/// A phase is over when nothing has changed for so many seconds.
+const QUIET: u64 = 30;
 
-/// A time in the lives of all jobs.
+/// A phase of the lives of all jobs.
 #[derive(Debug)]
 pub struct Phase {
     /// What happened.
     pub name: &'static str,
-    /// How long it took by the simulated clock.
+    /// How long it took on the simulated clock.
     pub time: Duration,
-    /// The operators' calls by verb and resource, but for watches.
+    /// The operators' calls but watches, by verb and resource.
     pub calls: BTreeMap<String, u64>,
 }
 
 impl Phase {
-    /// How many such calls there were.
-    pub fn count(&self, kind: &str) -> u64 {
-        self.calls.get(kind).copied().unwrap_or_default()
+    /// How many calls with this verb and resource there were, such as `create pods`.
+    pub fn count(&self, calls: &str) -> u64 {
+        self.calls.get(calls).copied().unwrap_or_default()
     }
 }
 
-/// What became of them.
+/// What became of a crowd.
 #[derive(Debug, Default)]
-pub struct Outcome {
-    /// One after the other.
+pub struct CrowdSummary {
+    /// The phases in order.
     pub phases: Vec<Phase>,
-    /// What must never happen and did.
+    /// The violations of invariants.
     pub violations: Vec<Violation>,
 }
 
-/// Lets so many jobs of four pods live in one cluster: they are made, and the operator is killed when it has made half
-/// of their pods; another makes the rest, and is killed when all run; another knows all of them; they end well, and
-/// are deleted. `told` hears of each phase when it is over.
+/// Creates so many jobs of four pods in one cluster. The operator is killed when it has created half of the pods; the
+/// next creates the rest, and is killed when all run; the third sees them succeed and be deleted. `on_phase` is called
+/// when a phase is over.
 ///
 /// # Panics
 /// If the cluster refuses what a user does.
-pub fn live(jobs: u64, told: impl FnMut(&Phase)) -> Outcome {
+pub fn run(jobs: u64, on_phase: impl FnMut(&Phase)) -> CrowdSummary {
     on_paused_clock(async {
-        let mut crowd = Crowd::new(jobs, told);
-        crowd.make_half().await;
-        crowd.make_the_rest().await;
+        let mut crowd = Crowd::new(jobs, on_phase);
+        crowd.create_half().await;
+        crowd.create_rest().await;
         crowd.take_over().await;
-        crowd.end().await;
+        crowd.succeed().await;
         crowd.delete().await;
-        crowd.outcome().await
+        crowd.summarize().await
     })
 }
 
 struct Crowd<F> {
-    world: World,
+    sim: Simulation,
     names: Vec<String>,
-    /// Half of the pods are made.
+    /// Notified when half of the pods are created.
     half: Arc<Notify>,
     begun: Instant,
-    told: F,
-    outcome: Outcome,
+    on_phase: F,
+    summary: CrowdSummary,
 }
 
 impl<F: FnMut(&Phase)> Crowd<F> {
-    fn new(jobs: u64, told: F) -> Self {
-        let world = World::new(|name, _| {
-            Fate::Succeeds(if name.contains("scheduler") {
+    fn new(jobs: u64, on_phase: F) -> Self {
+        let sim = Simulation::new(|name, _| {
+            PodFate::Succeeds(if name.contains("scheduler") {
                 RUN + 600
             } else {
                 RUN
             })
         });
-        // All of them at once: services, pods, events, statuses.
-        world.network.expect(20 * jobs);
+        // All jobs get their services, pods, events and statuses at once.
+        sim.network.allow_calls(20 * jobs);
         let half = Arc::new(Notify::new());
         let (mut left, reached) = (2 * jobs, half.clone());
-        world.network.rule(move |call| {
+        sim.network.add_rule(move |call| {
             if call.is("create", "pods") {
                 left = left.saturating_sub(1);
                 if left == 0 {
                     reached.notify_one();
                 }
             }
-            (call.verb != "watch").then_some(Fault::Slow(CALL, CALL))
+            (call.verb != "watch").then_some(CallFault::Slow(CALL, CALL))
         });
         Self {
-            world,
+            sim,
             names: (0..jobs).map(|number| format!("job-{number}")).collect(),
             half,
             begun: Instant::now(),
-            told,
-            outcome: Outcome::default(),
+            on_phase,
+            summary: CrowdSummary::default(),
         }
     }
 
-    async fn make_half(&mut self) {
+    async fn create_half(&mut self) {
         for name in &self.names {
-            self.world.create(train(name, &SMALL)).await;
+            self.sim.create(train(name, &SMALL)).await;
         }
         self.half.notified().await;
-        self.world.kill().await;
-        self.over(
-            "half of them are made, and the operator is killed",
+        self.sim.kill().await;
+        self.end_phase(
+            "half of the pods are created, and the operator is killed",
             self.begun.elapsed(),
         );
     }
 
-    async fn make_the_rest(&mut self) {
-        self.world.start();
-        let took = self.calm().await;
-        self.expect("Created Running");
-        self.over("another makes the rest", took);
+    async fn create_rest(&mut self) {
+        self.sim.start();
+        let took = self.wait_until_quiet().await;
+        self.check_jobs("Created Running");
+        self.end_phase("the next operator creates the rest", took);
     }
 
     async fn take_over(&mut self) {
-        self.world.kill().await;
-        self.world.start();
-        // One for each kind of object.
-        while self.world.network.count("watch", "") < 3 {
+        self.sim.kill().await;
+        self.sim.start();
+        // One for each of jobs, pods and services.
+        while self.sim.network.count("watch", "") < 3 {
             tokio::time::sleep(Duration::from_millis(CALL)).await;
         }
         let took = self.begun.elapsed();
-        self.calm().await;
-        self.over("another one knows them all", took);
+        self.wait_until_quiet().await;
+        self.end_phase("the next operator lists and watches all of them", took);
     }
 
-    async fn end(&mut self) {
-        let first = self.world.history.now() / 1_000;
-        self.world.pass(RUN.saturating_sub(first)).await;
+    async fn succeed(&mut self) {
+        let first = self.sim.history.now() / 1_000;
+        self.sim.advance(RUN.saturating_sub(first)).await;
         self.begun = Instant::now();
-        self.world.pass(600).await;
-        let took = self.calm().await;
-        self.expect("Created Running=False Succeeded");
-        self.over("all end", took);
+        self.sim.advance(600).await;
+        let took = self.wait_until_quiet().await;
+        self.check_jobs("Created Running=False Succeeded");
+        self.end_phase("all jobs succeed", took);
     }
 
     async fn delete(&mut self) {
         for name in &self.names {
-            self.world.delete(name).await;
+            self.sim.delete(name).await;
         }
-        let took = self.calm().await;
-        self.over("all are deleted", took);
+        let took = self.wait_until_quiet().await;
+        self.end_phase("all jobs are deleted", took);
     }
 
-    /// Waits until nothing has changed for a while; how long it took until the last change.
-    async fn calm(&self) -> Duration {
+    /// Waits until nothing has changed for a while, and returns how long it took until the last change.
+    async fn wait_until_quiet(&self) -> Duration {
         loop {
-            self.world.pass(CALM).await;
-            let now = self.world.history.now();
-            let since = Duration::from_millis(now - self.world.monitor.last_change());
-            if since >= Duration::from_secs(CALM) {
+            self.sim.advance(QUIET).await;
+            let now = self.sim.history.now();
+            let since = Duration::from_millis(now - self.sim.monitor.last_change());
+            if since >= Duration::from_secs(QUIET) {
                 return self.begun.elapsed().saturating_sub(since);
             }
         }
     }
 
-    /// All jobs have what they ask for, and these conditions.
-    fn expect(&mut self, conditions: &str) {
-        let at = self.world.history.now();
-        let mut broken = |id, what| self.outcome.violations.push(Violation { id, at, what });
-        for (id, what) in Rest::of(&self.world.cluster).problems() {
-            broken(id, what);
+    /// Checks that all jobs have what they ask for, and these conditions.
+    fn check_jobs(&mut self, conditions: &str) {
+        let at = self.sim.history.now();
+        let mut violated = |id, what| self.summary.violations.push(Violation { id, at, what });
+        for (id, what) in SettledCluster::read(&self.sim.cluster).problems() {
+            violated(id, what);
         }
         for name in &self.names {
-            let is = self.world.conditions(name);
+            let is = self.sim.conditions(name);
             if is != conditions {
-                broken("I7", format!("{name} is {is}, not {conditions}"));
+                violated("I7", format!("{name} is {is}, not {conditions}"));
             }
         }
     }
 
-    fn over(&mut self, name: &'static str, time: Duration) {
+    fn end_phase(&mut self, name: &'static str, time: Duration) {
         let mut calls = BTreeMap::new();
-        for call in self.world.network.take() {
+        for call in self.sim.network.take_calls() {
             if call.verb != "watch" {
-                *calls.entry(call.kind()).or_default() += 1;
+                *calls.entry(call.verb_and_resource()).or_default() += 1;
             }
         }
         let phase = Phase { name, time, calls };
-        (self.told)(&phase);
-        self.outcome.phases.push(phase);
+        (self.on_phase)(&phase);
+        self.summary.phases.push(phase);
         self.begun = Instant::now();
     }
 
-    async fn outcome(mut self) -> Outcome {
-        let world = &mut self.world;
-        let mut found = settle(world, Help::None).await;
-        found.extend(stay(world, 130).await);
-        found.extend(world.monitor.found());
-        self.outcome.violations.extend(found);
-        self.outcome
+    async fn summarize(mut self) -> CrowdSummary {
+        let sim = &mut self.sim;
+        let mut found = wait_until_settled(sim, Blockers::Keep).await;
+        found.extend(check_idle(sim, 130).await);
+        found.extend(sim.monitor.violations());
+        self.summary.violations.extend(found);
+        self.summary
     }
 }

@@ -1,115 +1,130 @@
-//! Every fault at every call of every workload: the end must be that of the run without faults.
+//! Every fault at every call of every workload: the final state must be that of the run without faults.
 
 use std::collections::BTreeMap;
 
-use crate::fault::{Fault, Site};
+use crate::faults::{CallFault, CallSite};
 use crate::invariants::Violation;
 use crate::report::Report;
-use crate::run::{Outcome, Scenario, run};
-use crate::settings::{self, Settings};
+use crate::run::{RunSummary, run};
+use crate::scenario::Scenario;
 use crate::workloads::Workload;
 
 /// What is tried at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
-    /// The operator dies before or after it.
+    /// The operator dies before the call or after it.
     Deaths,
-    /// It meets each fault.
+    /// The call gets each fault that applies to it.
     Faults,
-    /// The operator dies at it, and again at a later one: every so many-th of them.
+    /// The operator dies at the call, and again at each so many-th of the later calls.
     PairsOfDeaths(usize),
 }
 
-/// One run of a trial, by name, with its faults.
-pub type Case = (String, BTreeMap<Site, Fault>);
-
-/// The places of a run where faults are tried. A watch that is renewed is like any other, so that of each kind
-/// only the first is one.
-pub fn sites(outcome: &Outcome) -> Vec<Site> {
-    let tried = |site: &&Site| site.number == 0 || !site.calls.starts_with("watch");
-    outcome.sites.iter().filter(tried).cloned().collect()
+/// One run of a trial.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The workload and its faults.
+    pub name: String,
+    /// The faults.
+    pub faults: BTreeMap<CallSite, CallFault>,
 }
 
-/// All cases of a trial for a workload, at the calls of its undisturbed run.
-pub fn cases(workload: &Workload, undisturbed: &Outcome, trial: Trial) -> Vec<Case> {
-    let sites = sites(undisturbed);
-    let deaths = [Fault::DiesBefore, Fault::DiesAfter];
-    let mut all: Vec<Vec<(&Site, Fault)>> = Vec::new();
+impl Case {
+    /// A case of this workload with these faults.
+    pub fn new(workload: &Workload, faults: BTreeMap<CallSite, CallFault>) -> Self {
+        let texts: Vec<_> = faults
+            .iter()
+            .map(|(site, f)| format!("{f:?} at {site}"))
+            .collect();
+        Self {
+            name: format!("{}: {}", workload.name, texts.join(", ")),
+            faults,
+        }
+    }
+}
+
+/// The sites of a run at which faults are tried. Of the watches of a resource only the first is one, since those that
+/// renew it are alike.
+pub fn sites(summary: &RunSummary) -> Vec<CallSite> {
+    let tried = |site: &&CallSite| site.number == 0 || !site.calls.starts_with("watch");
+    summary.sites.iter().filter(tried).cloned().collect()
+}
+
+/// All cases of a trial for a workload, at the calls of its run without faults.
+pub fn cases(workload: &Workload, without_faults: &RunSummary, trial: Trial) -> Vec<Case> {
+    let sites = sites(without_faults);
+    let deaths = [CallFault::DiesBefore, CallFault::DiesAfter];
+    let mut all: Vec<Vec<(&CallSite, CallFault)>> = Vec::new();
     for (number, site) in sites.iter().enumerate() {
         match trial {
             Trial::Deaths => all.extend(deaths.iter().map(|f| vec![(site, f.clone())])),
             Trial::Faults => {
-                let faults = Settings::all_faults()
-                    .iter()
-                    .filter(|f| settings::suits(f, &site.calls));
+                let faults = CallFault::all().iter().filter(|f| f.applies_to(&site.calls));
                 all.extend(faults.map(|f| vec![(site, f.clone())]));
             }
             Trial::PairsOfDeaths(step) => {
                 let second = sites.iter().skip(number + 1).step_by(step);
-                all.extend(second.map(|s| vec![(site, Fault::DiesAfter), (s, Fault::DiesAfter)]));
+                all.extend(second.map(|s| vec![(site, CallFault::DiesAfter), (s, CallFault::DiesAfter)]));
             }
         }
     }
-    let name = |faults: &[(&Site, Fault)]| {
-        let told: Vec<_> = faults.iter().map(|(s, f)| format!("{f:?} at {s}")).collect();
-        format!("{}: {}", workload.name, told.join(", "))
-    };
-    let given = |(site, fault): (&Site, Fault)| (site.clone(), fault);
+    let owned = |(site, fault): (&CallSite, CallFault)| (site.clone(), fault);
     all.into_iter()
-        .map(|faults| (name(&faults), faults.into_iter().map(given).collect()))
+        .map(|faults| Case::new(workload, faults.into_iter().map(owned).collect()))
         .collect()
 }
 
 /// Runs a workload without faults.
 ///
 /// # Panics
-/// If even that breaks something.
-pub fn undisturbed(workload: &Workload) -> Outcome {
-    let outcome = run(&workload.scenario);
+/// If it violates an invariant.
+pub fn run_without_faults(workload: &Workload) -> RunSummary {
+    let summary = run(&workload.scenario);
     assert!(
-        outcome.violations.is_empty(),
+        summary.violations.is_empty(),
         "{}: {:?}\n{}",
         workload.name,
-        outcome.violations,
-        outcome.history
+        summary.violations,
+        summary.history
     );
-    outcome
+    summary
 }
 
-/// What one fault may cost in calls besides: each child may be asked about and made again, and some events and
-/// statuses are written again.
-fn allowance(undisturbed: &Outcome) -> u64 {
-    2 * undisturbed.children + 12
+/// How many calls more one fault may cost: each child may be read and created again, and some events and statuses are
+/// written again.
+fn allowance(without_faults: &RunSummary) -> u64 {
+    2 * without_faults.children + 12
 }
 
-/// Runs a case, and holds its end (I17) and its cost (I15) against the undisturbed one.
-pub fn try_case(workload: &Workload, expected: &Outcome, case: &Case, report: &mut Report) -> Outcome {
+/// Runs a case, and compares its final state (I17) and its calls (I15) with the run without faults.
+pub fn run_case(workload: &Workload, expected: &RunSummary, case: &Case, report: &mut Report) -> RunSummary {
     let scenario = Scenario {
-        faults: Some(case.1.clone()),
+        call_faults: Some(case.faults.clone()),
         ..workload.scenario.clone()
     };
-    let mut outcome = run(&scenario);
-    if outcome.violations.is_empty() && outcome.remains != expected.remains {
-        outcome.violations.push(Violation {
+    let mut summary = run(&scenario);
+    if summary.violations.is_empty() && summary.final_state != expected.final_state {
+        summary.violations.push(Violation {
             id: "I17",
             at: 0,
-            what: differences(&expected.remains, &outcome.remains),
+            what: differences(&expected.final_state, &summary.final_state),
         });
     }
-    let most = expected.work + case.1.len() as u64 * allowance(expected);
-    if outcome.violations.is_empty() && outcome.work > most {
-        outcome.violations.push(Violation {
+    let (calls, without_faults) = (summary.object_calls, expected.object_calls);
+    let most = without_faults + case.faults.len() as u64 * allowance(expected);
+    if summary.violations.is_empty() && calls > most {
+        summary.violations.push(Violation {
             id: "I15",
             at: 0,
-            what: format!("{} calls, and {} without faults", outcome.work, expected.work),
+            what: format!("{calls} calls, and {without_faults} without faults"),
         });
     }
-    report.add(&case.0, &outcome);
-    outcome
+    report.add(&case.name, &summary);
+    summary
 }
 
 fn differences(expected: &str, found: &str) -> String {
-    let mut text = String::from("the end differs:");
+    let mut text = String::from("the final state differs:");
     for (sign, lines, others) in [("-", expected, found), ("+", found, expected)] {
         for line in lines
             .lines()
@@ -126,29 +141,29 @@ mod tests {
     use super::*;
     use crate::workloads;
 
-    /// The invariants that a case breaks if the run without faults had been as `expected` makes it.
-    fn broken(expected: impl FnOnce(&mut Outcome)) -> Vec<&'static str> {
+    /// The invariants that a case violates if `change` has changed the run without faults.
+    fn violated(change: impl FnOnce(&mut RunSummary)) -> Vec<&'static str> {
         let workload = &workloads::all()[0];
-        let mut undisturbed = undisturbed(workload);
-        let case = cases(workload, &undisturbed, Trial::Deaths).remove(0);
-        expected(&mut undisturbed);
-        let outcome = try_case(workload, &undisturbed, &case, &mut Report::default());
-        outcome.violations.iter().map(|v| v.id).collect()
+        let mut expected = run_without_faults(workload);
+        let case = cases(workload, &expected, Trial::Deaths).remove(0);
+        change(&mut expected);
+        let summary = run_case(workload, &expected, &case, &mut Report::default());
+        summary.violations.iter().map(|v| v.id).collect()
     }
 
     #[test]
-    fn i15_more_calls_than_a_fault_excuses_are_told() {
-        assert_eq!(broken(|_| {}), [""; 0]);
+    fn i15_more_calls_than_a_fault_may_cost_are_a_violation() {
+        assert_eq!(violated(|_| {}), [""; 0]);
         assert_eq!(
-            broken(|expected| (expected.work, expected.children) = (0, 0)),
+            violated(|expected| (expected.object_calls, expected.children) = (0, 0)),
             ["I15"]
         );
     }
 
     #[test]
-    fn i17_another_end_than_without_faults_is_told() {
+    fn i17_another_final_state_than_without_faults_is_a_violation() {
         assert_eq!(
-            broken(|expected| expected.remains.push_str("a pod more")),
+            violated(|expected| expected.final_state.push_str("a pod more")),
             ["I17"]
         );
     }

@@ -1,4 +1,4 @@
-//! What happened in a run, line by line: the run's identity.
+//! The log of a run. The same scenario gives the same log, to the byte.
 
 use std::fmt::{Display, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,9 +60,9 @@ impl History {
         log.lines += 1;
     }
 
-    /// Adds a line for a change of what is stored, which this operator made, or others.
+    /// Adds a line for a change of a stored object. `operator` is the number of the operator that made it.
     pub fn change(&self, change: &Change, operator: Option<usize>) {
-        let gist = Gist {
+        let details = Details {
             plural: change.plural(),
             object: change.object(),
         };
@@ -74,7 +74,7 @@ impl History {
                 *line += word;
             }
             line.push(' ');
-            gist.write(line);
+            details.write(line);
             match operator {
                 Some(number) => {
                     let _ = write!(line, "(op{number})");
@@ -106,13 +106,13 @@ impl History {
     }
 }
 
-/// What is worth a look in an object.
-struct Gist<'a> {
+/// The details of an object that a line shows.
+struct Details<'a> {
     plural: &'a str,
     object: &'a Object,
 }
 
-impl Gist<'_> {
+impl Details<'_> {
     /// The end of its UID, which tells objects of one run apart.
     fn uid(&self) -> &str {
         let uid = Json::meta(self.object, "uid").as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Jobs as their JSON tells of them.
+//! Reads and makes the JSON of jobs and their children.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,13 +12,13 @@ use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
-/// What is read as JSON, as it is stored or as it is sent.
+/// An object as JSON, stored in the cluster or sent to it.
 pub trait Json {
     /// A member, null if there is none.
     fn member(&self, key: &str) -> &Value;
     /// A member of its metadata, null if there is none.
     fn meta(&self, key: &str) -> &Value;
-    /// All of it.
+    /// The whole object.
     fn whole(&self) -> &Value;
 }
 
@@ -64,32 +64,54 @@ impl<T: Json> Json for &T {
     }
 }
 
-/// A kind of job, in a mode.
+/// A type of job: its kind, and the mode of an MXJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Training with MXNet.
+pub enum JobType {
+    /// An MXJob that trains.
     Train,
-    /// Tuning with TVM.
+    /// An MXJob that tunes with TVM.
     Tune,
-    /// XGBoost.
-    Boost,
-    /// TensorFlow.
-    Flow,
+    /// An XGBoostJob.
+    XgBoost,
+    /// A TFJob.
+    TensorFlow,
 }
 
-impl Kind {
-    /// The kind on the wire, its plural, the field of its replica specs, the container.
-    pub fn words(self) -> [&'static str; 4] {
+impl JobType {
+    /// Its kind.
+    pub fn kind(self) -> &'static str {
         match self {
-            Self::Train | Self::Tune => ["MXJob", "mxjobs", "mxReplicaSpecs", "mxnet"],
-            Self::Boost => ["XGBoostJob", "xgboostjobs", "xgbReplicaSpecs", "xgboost"],
-            Self::Flow => ["TFJob", "tfjobs", "tfReplicaSpecs", "tensorflow"],
+            Self::Train | Self::Tune => "MXJob",
+            Self::XgBoost => "XGBoostJob",
+            Self::TensorFlow => "TFJob",
         }
     }
 
-    /// The plural.
+    /// The plural of its kind.
     pub fn plural(self) -> &'static str {
-        self.words()[1]
+        match self {
+            Self::Train | Self::Tune => "mxjobs",
+            Self::XgBoost => "xgboostjobs",
+            Self::TensorFlow => "tfjobs",
+        }
+    }
+
+    /// The field of its replica specs.
+    pub fn replica_specs_field(self) -> &'static str {
+        match self {
+            Self::Train | Self::Tune => "mxReplicaSpecs",
+            Self::XgBoost => "xgbReplicaSpecs",
+            Self::TensorFlow => "tfReplicaSpecs",
+        }
+    }
+
+    /// The name of its container.
+    pub fn container(self) -> &'static str {
+        match self {
+            Self::Train | Self::Tune => "mxnet",
+            Self::XgBoost => "xgboost",
+            Self::TensorFlow => "tensorflow",
+        }
     }
 }
 
@@ -97,12 +119,11 @@ impl Kind {
 pub const PLURALS: [&str; 3] = ["mxjobs", "xgboostjobs", "tfjobs"];
 
 /// A job with so many replicas of each role, all of this restart policy.
-pub fn of(kind: Kind, name: &str, roles: &[(&str, i32)], restart: &str) -> Value {
-    let [kind_name, _, field, container] = kind.words();
+pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) -> Value {
     let replica = |n: &i32| {
         json!({
             "replicas": n, "restartPolicy": restart,
-            "template": {"spec": {"containers": [{"name": container, "image": "i"}]}},
+            "template": {"spec": {"containers": [{"name": job_type.container(), "image": "i"}]}},
         })
     };
     let specs: serde_json::Map<String, Value> = roles
@@ -110,14 +131,14 @@ pub fn of(kind: Kind, name: &str, roles: &[(&str, i32)], restart: &str) -> Value
         .map(|(role, n)| ((*role).to_owned(), replica(n)))
         .collect();
     let mut spec = json!({});
-    spec[field] = Value::Object(specs);
-    match kind {
-        Kind::Train => spec["jobMode"] = json!("MXTrain"),
-        Kind::Tune => spec["jobMode"] = json!("MXTune"),
-        Kind::Boost | Kind::Flow => {}
+    spec[job_type.replica_specs_field()] = Value::Object(specs);
+    match job_type {
+        JobType::Train => spec["jobMode"] = json!("MXTrain"),
+        JobType::Tune => spec["jobMode"] = json!("MXTune"),
+        JobType::XgBoost | JobType::TensorFlow => {}
     }
     json!({
-        "apiVersion": "kubeflow.org/v1", "kind": kind_name,
+        "apiVersion": "kubeflow.org/v1", "kind": job_type.kind(),
         "metadata": {"name": name, "namespace": "default"},
         "spec": spec,
     })
@@ -138,7 +159,7 @@ pub fn roles(job: &impl Json) -> BTreeMap<String, i64> {
     specs.map(|(role, spec)| (role.clone(), replicas(spec))).collect()
 }
 
-/// The names of the children that a job is to have.
+/// The names of the children that the spec of a job asks for.
 pub fn names(job: &impl Json) -> BTreeSet<String> {
     let name = job.meta("name").as_str().unwrap_or_default();
     let of_role = |(role, n): (String, i64)| {
@@ -161,13 +182,13 @@ pub fn conditions(job: &impl Json) -> impl Iterator<Item = &Value> {
         .flatten()
 }
 
-/// How a job ended, if it did.
+/// How a job finished, if it did.
 pub fn end(job: &impl Json) -> Option<&'static str> {
     ["Succeeded", "Failed"].into_iter().find(|end| is(job, end))
 }
 
-/// Whether a job is taken for invalid, or was and has not been looked at since.
-pub fn is_refused(job: &impl Json) -> bool {
+/// Whether the operator found a job invalid when it last reconciled it.
+pub fn was_found_invalid(job: &impl Json) -> bool {
     conditions(job).any(|c| {
         c["reason"]
             .as_str()
@@ -175,18 +196,18 @@ pub fn is_refused(job: &impl Json) -> bool {
     })
 }
 
-/// What is known of the jobs of a name: their kinds, their specs, and whether they cannot be run.
-type Known = Vec<(Value, Value, bool)>;
+/// The jobs of a name that were validated: their kinds, their specs, and whether they are invalid.
+type Validated = Vec<(Value, Value, bool)>;
 
-/// Whether a job cannot be run.
+/// Whether the library's rules refuse a job.
 pub fn is_invalid(job: &impl Json) -> bool {
     thread_local! {
         // The same few jobs are asked about again and again.
-        static KNOWN: RefCell<BTreeMap<String, Known>> = const { RefCell::new(BTreeMap::new()) };
+        static VALIDATED: RefCell<BTreeMap<String, Validated>> = const { RefCell::new(BTreeMap::new()) };
     }
     let (kind, spec) = (job.member("kind"), job.member("spec"));
     let name = job.meta("name").as_str().unwrap_or_default();
-    KNOWN.with_borrow_mut(|names| {
+    VALIDATED.with_borrow_mut(|names| {
         if names.len() > 1_000 {
             names.clear();
         }
@@ -197,13 +218,13 @@ pub fn is_invalid(job: &impl Json) -> bool {
         if known.len() > 10 {
             known.clear();
         }
-        let invalid = is_refused_by_rules(job.whole());
+        let invalid = fails_validation(job.whole());
         known.push((kind.clone(), spec.clone(), invalid));
         invalid
     })
 }
 
-fn is_refused_by_rules(job: &Value) -> bool {
+fn fails_validation(job: &Value) -> bool {
     fn check<J: TrainingJob + DeserializeOwned>(job: &Value) -> bool {
         let read = J::deserialize(job);
         read.is_ok_and(|job| validate(&job, &Settings::default()).is_err())
@@ -220,7 +241,7 @@ pub fn is_suspended(job: &impl Json) -> bool {
     job.member("spec")["runPolicy"]["suspend"] == true
 }
 
-/// The attempt that the pod of this name must be of, by the job's status.
+/// The attempt that the status gives to the pod of this name.
 pub fn attempt(job: &impl Json, child: &str) -> i64 {
     let recovery = &job.member("status")["recovery"];
     let number = |value: &Value| value.as_i64().unwrap_or(0).max(0);
@@ -237,7 +258,7 @@ pub fn attempt(job: &impl Json, child: &str) -> i64 {
     number(&recovery["job"]) + of_role + number(&recovery["replicas"][key])
 }
 
-/// Whether the status remembers that the replica of this name has ended well.
+/// Whether the status says that the replica of this name has succeeded.
 pub fn is_complete(job: &impl Json, child: &str) -> bool {
     let name = job.meta("name").as_str().unwrap_or_default();
     let key = child
@@ -287,7 +308,7 @@ pub fn phase(pod: &impl Json) -> &str {
     pod.member("status")["phase"].as_str().unwrap_or("Pending")
 }
 
-/// Whether a pod has ended.
+/// Whether a pod has succeeded or failed.
 pub fn has_ended(pod: &impl Json) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }

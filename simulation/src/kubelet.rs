@@ -1,4 +1,4 @@
-//! Nodes without machines: pods go through their phases by a script.
+//! Simulated nodes: each pod goes through its phases as its fate says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,41 +11,14 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{job, wire};
+use crate::faults::PodFate;
+use crate::{direct, job};
 
 /// How long a pod takes to start, and to stop.
-const MOMENT: Duration = Duration::from_secs(1);
+const START_OR_STOP: Duration = Duration::from_secs(1);
 
-/// What becomes of a pod once it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It runs until it is deleted.
-    Runs,
-    /// It ends well after so many seconds.
-    Succeeds(u64),
-    /// It ends with this code after so many seconds.
-    Fails(i32, u64),
-    /// It never starts.
-    Pends,
-    /// It is evicted after so many seconds: failed, without a word of its containers.
-    Evicted(u64),
-    /// It is preempted after so many seconds: marked, ended with 143 and deleted.
-    Preempted(u64),
-    /// Its node is lost after so many seconds: it is deleted, and gone so many seconds later.
-    NodeLost(u64, u64),
-    /// The kubelet restarts its container, which ended with this code, after so many seconds; it ends
-    /// well after so many more.
-    RestartsInPlace(i32, u64, u64),
-    /// It has ended well before anybody saw it run.
-    AtOnce,
-    /// It is seen running, pending, and running again before it ends well after so many seconds.
-    Flickers(u64),
-    /// Its main container ends well after so many seconds, and another with 1.
-    SidecarFails(u64),
-}
-
-/// Says what becomes of a pod, by name and attempt; asked once for each pod.
-pub type Script = Box<dyn Fn(&str, u32) -> Fate + Send + Sync>;
+/// Says the fate of a pod, by name and attempt. It is asked once for each pod.
+pub type PodFates = Box<dyn Fn(&str, u32) -> PodFate + Send + Sync>;
 
 /// The attempt that a pod was made for.
 pub fn attempt(pod: &impl job::Json) -> u32 {
@@ -53,57 +26,54 @@ pub fn attempt(pod: &impl job::Json) -> u32 {
     annotation.as_str().and_then(|a| a.parse().ok()).unwrap_or(0)
 }
 
-/// What is done to a pod at a time.
+/// Something that nodes or controllers do to a pod.
 #[derive(Clone, Debug)]
-enum Step {
+enum PodStep {
     Bind,
-    Say(Value),
-    /// It is asked to go, as by a scheduler or a node controller.
+    WriteStatus(Value),
+    /// It is deleted gracefully, as by a scheduler or a node controller.
     Delete,
-    /// It is gone.
+    /// It is removed.
     Remove,
 }
 
-/// A pod that is looked after.
-struct Held {
+/// A pod on a node.
+struct RunningPod {
     namespace: String,
     name: String,
     container: String,
-    fate: Fate,
+    fate: PodFate,
     deleting: bool,
 }
 
-/// What becomes of each pod, by UID.
-type Fates = BTreeMap<String, Fate>;
-
 type Changed = Arc<Mutex<Vec<(Action, Arc<Object>)>>>;
 
-/// When what is done to which pod; the name before the UID, which says nothing.
-type Agenda = BTreeMap<(Instant, String, String, usize), Step>;
+/// What is due when for which pod, in this order: the name comes before the UID, which is random.
+type Schedule = BTreeMap<(Instant, String, String, usize), PodStep>;
 
 /// All nodes of a cluster. Clones are handles to the same.
 #[derive(Clone, Default)]
 pub struct Nodes {
-    /// How many things are due to happen.
-    ahead: Arc<AtomicUsize>,
+    /// How many steps are scheduled.
+    scheduled: Arc<AtomicUsize>,
     restored: Arc<AtomicBool>,
     notify: Arc<Notify>,
 }
 
 impl Nodes {
-    /// Whether pods are about to do something by themselves.
-    pub fn are_busy(&self) -> bool {
-        self.ahead.load(Ordering::Relaxed) > 0
+    /// Whether a pod is about to change by itself.
+    pub fn have_pending_steps(&self) -> bool {
+        self.scheduled.load(Ordering::Relaxed) > 0
     }
 
-    /// The cluster was set back: what pods do is told again from the beginning.
-    pub fn restored(&self) {
+    /// The cluster was set back to a backup: each pod starts again.
+    pub fn on_restored(&self) {
         self.restored.store(true, Ordering::Relaxed);
         self.notify.notify_one();
     }
 
     /// Runs all pods of the cluster for ever.
-    pub async fn run(self, cluster: Cluster, script: Script) {
+    pub async fn run(self, cluster: Cluster, pod_fates: PodFates) {
         let changed: Changed = Arc::default();
         let (waker, sink) = (self.notify.clone(), changed.clone());
         cluster.on_change(move |_, change| {
@@ -113,41 +83,33 @@ impl Nodes {
                 waker.notify_one();
             }
         });
-        let mut held: BTreeMap<String, Held> = BTreeMap::new();
-        let mut fates: Fates = BTreeMap::new();
-        let mut gone: BTreeSet<String> = BTreeSet::new();
-        let mut agenda = Agenda::new();
+        let mut state = NodeState {
+            pod_fates,
+            fates: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            removed: BTreeSet::new(),
+            schedule: Schedule::new(),
+        };
         loop {
-            let mut fresh = std::mem::take(&mut *changed.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut changes = std::mem::take(&mut *changed.lock().unwrap_or_else(PoisonError::into_inner));
             if self.restored.swap(false, Ordering::Relaxed) {
-                held.clear();
-                gone.clear();
-                agenda.clear();
-                // What has ended stays so.
-                let pods = cluster
-                    .list("pods", None)
-                    .into_iter()
-                    .filter(|p| !job::has_ended(&**p));
-                fresh = pods.map(|pod| (Action::Added, pod)).collect();
+                state.forget_pods();
+                // Pods that have ended do not run again.
+                let pods = cluster.list("pods", None).into_iter();
+                let pods = pods.filter(|pod| !job::has_ended(&**pod));
+                changes = pods.map(|pod| (Action::Added, pod)).collect();
             }
-            for (action, object) in fresh {
-                notice(
-                    action,
-                    &object,
-                    (&script, &mut fates),
-                    &mut held,
-                    &mut gone,
-                    &mut agenda,
-                );
+            for (action, pod) in changes {
+                state.on_change(action, &pod);
             }
-            self.ahead.store(agenda.len(), Ordering::Relaxed);
-            let next = agenda.first_key_value().map(|((at, ..), _)| *at);
+            self.scheduled.store(state.schedule.len(), Ordering::Relaxed);
+            let next = state.schedule.first_key_value().map(|((at, ..), _)| *at);
             match next {
                 Some(at) if at <= Instant::now() => {
-                    if let Some(((_, _, uid, _), step)) = agenda.pop_first()
-                        && let Some(pod) = held.get(&uid)
+                    if let Some(((_, _, uid, _), step)) = state.schedule.pop_first()
+                        && let Some(pod) = state.pods.get(&uid)
                     {
-                        act(&cluster, pod, &uid, step).await;
+                        carry_out(&cluster, pod, &uid, step).await;
                     }
                 }
                 Some(at) => {
@@ -159,120 +121,130 @@ impl Nodes {
     }
 }
 
-fn notice(
-    action: Action,
-    pod: &Object,
-    (script, fates): (&Script, &mut Fates),
-    held: &mut BTreeMap<String, Held>,
-    gone: &mut BTreeSet<String>,
-    agenda: &mut Agenda,
-) {
-    let text = |key: &str| pod.meta(key).and_then(Value::as_str).unwrap_or_default();
-    let uid = text("uid").to_owned();
-    if action == Action::Deleted {
-        held.remove(&uid);
-        gone.insert(uid);
-        return;
+/// What the nodes know of pods, by UID.
+struct NodeState {
+    pod_fates: PodFates,
+    /// A pod that a backup brings back has the fate it had before.
+    fates: BTreeMap<String, PodFate>,
+    pods: BTreeMap<String, RunningPod>,
+    removed: BTreeSet<String>,
+    schedule: Schedule,
+}
+
+impl NodeState {
+    fn forget_pods(&mut self) {
+        self.pods.clear();
+        self.removed.clear();
+        self.schedule.clear();
     }
-    if gone.contains(&uid) {
-        return;
-    }
-    let name = text("name").to_owned();
-    let now = Instant::now();
-    let put = |agenda: &mut Agenda, at: Duration, step: Step| {
-        let number = agenda.len();
-        agenda.insert((now + at, name.clone(), uid.clone(), number), step);
-    };
-    if !held.contains_key(&uid) {
-        let pod = Held {
-            namespace: text("namespace").to_owned(),
-            name: name.clone(),
-            container: pod["spec"]["containers"][0]["name"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-            fate: *fates
-                .entry(uid.clone())
-                .or_insert_with(|| script(&name, attempt(pod))),
-            deleting: false,
-        };
-        for (at, step) in pod.life() {
-            put(agenda, at, step);
+
+    fn on_change(&mut self, action: Action, object: &Object) {
+        let text = |key: &str| object.meta(key).and_then(Value::as_str).unwrap_or_default();
+        let (name, uid) = (text("name"), text("uid"));
+        if action == Action::Deleted {
+            self.pods.remove(uid);
+            self.removed.insert(uid.to_owned());
+            return;
         }
-        held.insert(uid.clone(), pod);
+        if self.removed.contains(uid) {
+            return;
+        }
+        if !self.pods.contains_key(uid) {
+            let fate = self.fates.entry(uid.to_owned());
+            let fate = *fate.or_insert_with(|| (self.pod_fates)(name, attempt(object)));
+            let container = object["spec"]["containers"][0]["name"].as_str();
+            let pod = RunningPod {
+                namespace: text("namespace").to_owned(),
+                name: name.to_owned(),
+                container: container.unwrap_or_default().to_owned(),
+                fate,
+                deleting: false,
+            };
+            for (wait, step) in pod.steps() {
+                self.schedule_step(name, uid, wait, step);
+            }
+            self.pods.insert(uid.to_owned(), pod);
+        }
+        if !text("deletionTimestamp").is_empty()
+            && let Some(pod) = self.pods.get_mut(uid)
+            && !pod.deleting
+        {
+            pod.deleting = true;
+            let wait = match pod.fate {
+                PodFate::NodeLost(_, away) => Duration::from_secs(away),
+                _ => START_OR_STOP,
+            };
+            self.schedule.retain(|(_, _, other, _), _| *other != uid);
+            self.schedule_step(name, uid, wait, PodStep::Remove);
+        }
     }
-    let deleting = !text("deletionTimestamp").is_empty();
-    if let Some(pod) = held.get_mut(&uid)
-        && deleting
-        && !pod.deleting
-    {
-        pod.deleting = true;
-        agenda.retain(|(_, _, other, _), _| *other != uid);
-        let wait = match pod.fate {
-            Fate::NodeLost(_, away) => Duration::from_secs(away),
-            _ => MOMENT,
-        };
-        put(agenda, wait, Step::Remove);
+
+    fn schedule_step(&mut self, name: &str, uid: &str, wait: Duration, step: PodStep) {
+        let number = self.schedule.len();
+        let key = (Instant::now() + wait, name.to_owned(), uid.to_owned(), number);
+        self.schedule.insert(key, step);
     }
 }
 
-impl Held {
-    /// All that happens to it if nobody deletes it.
-    fn life(&self) -> Vec<(Duration, Step)> {
-        let say = |status: Value| Step::Say(status);
-        let runs = || say(json!({"phase": "Running"}));
-        let after = |seconds: u64| MOMENT + Duration::from_secs(seconds);
-        let mut life = vec![(MOMENT, Step::Bind)];
+impl RunningPod {
+    /// The steps of its fate if nobody deletes it, and when each is due.
+    fn steps(&self) -> Vec<(Duration, PodStep)> {
+        let write = |status: Value| PodStep::WriteStatus(status);
+        let runs = || write(json!({"phase": "Running"}));
+        let after = |seconds: u64| START_OR_STOP + Duration::from_secs(seconds);
+        let mut steps = vec![(START_OR_STOP, PodStep::Bind)];
         let rest = match self.fate {
-            Fate::Pends => return Vec::new(),
-            Fate::Runs => vec![(MOMENT, runs())],
-            Fate::Succeeds(s) => vec![(MOMENT, runs()), (after(s), self.ended("Succeeded", 0))],
-            Fate::Fails(code, s) => vec![(MOMENT, runs()), (after(s), self.ended("Failed", code))],
-            Fate::Evicted(s) => {
+            PodFate::Pends => return Vec::new(),
+            PodFate::Runs => vec![(START_OR_STOP, runs())],
+            PodFate::Succeeds(s) => vec![(START_OR_STOP, runs()), (after(s), self.ended("Succeeded", 0))],
+            PodFate::Fails(code, s) => vec![(START_OR_STOP, runs()), (after(s), self.ended("Failed", code))],
+            PodFate::Evicted(s) => {
                 let status =
                     json!({"phase": "Failed", "reason": "Evicted", "message": "the node was low on memory"});
-                vec![(MOMENT, runs()), (after(s), say(status))]
+                vec![(START_OR_STOP, runs()), (after(s), write(status))]
             }
-            Fate::Preempted(s) => {
+            PodFate::Preempted(s) => {
                 let mark = json!({"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]});
                 vec![
-                    (MOMENT, runs()),
-                    (after(s), say(mark)),
+                    (START_OR_STOP, runs()),
+                    (after(s), write(mark)),
                     (after(s), self.ended("Failed", 143)),
-                    (after(s), Step::Delete),
+                    (after(s), PodStep::Delete),
                 ]
             }
-            Fate::NodeLost(s, _) => vec![(MOMENT, runs()), (after(s), Step::Delete)],
-            Fate::RestartsInPlace(code, s, more) => vec![
-                (MOMENT, runs()),
+            PodFate::NodeLost(s, _) => vec![(START_OR_STOP, runs()), (after(s), PodStep::Delete)],
+            PodFate::RestartsInPlace(code, s, more) => vec![
+                (START_OR_STOP, runs()),
                 (after(s), self.restarted(code)),
                 (after(s + more), self.ended("Succeeded", 0)),
             ],
-            Fate::AtOnce => vec![(MOMENT, self.ended("Succeeded", 0))],
-            Fate::Flickers(s) => vec![
-                (MOMENT, runs()),
-                (after(0), say(json!({"phase": "Pending"}))),
+            PodFate::AtOnce => vec![(START_OR_STOP, self.ended("Succeeded", 0))],
+            PodFate::Flickers(s) => vec![
+                (START_OR_STOP, runs()),
+                (after(0), write(json!({"phase": "Pending"}))),
                 (after(1), runs()),
                 (after(s + 1), self.ended("Succeeded", 0)),
             ],
-            Fate::SidecarFails(s) => {
+            PodFate::SidecarFails(s) => {
                 let end = |name: &str, code: i32| terminated(name, code, 0);
                 let status = json!({"phase": "Failed", "containerStatuses": [
                     end(&self.container, 0), end("sidecar", 1)]});
-                vec![(MOMENT, runs()), (after(s), say(status))]
+                vec![(START_OR_STOP, runs()), (after(s), write(status))]
             }
         };
-        life.extend(rest);
-        life
+        steps.extend(rest);
+        steps
     }
 
-    fn ended(&self, phase: &str, code: i32) -> Step {
-        Step::Say(json!({"phase": phase, "containerStatuses": [terminated(&self.container, code, 0)]}))
+    fn ended(&self, phase: &str, code: i32) -> PodStep {
+        PodStep::WriteStatus(
+            json!({"phase": phase, "containerStatuses": [terminated(&self.container, code, 0)]}),
+        )
     }
 
-    fn restarted(&self, code: i32) -> Step {
+    fn restarted(&self, code: i32) -> PodStep {
         let last = json!({"terminated": {"exitCode": code, "reason": "Error"}});
-        Step::Say(json!({"phase": "Running", "containerStatuses": [{
+        PodStep::WriteStatus(json!({"phase": "Running", "containerStatuses": [{
             "name": self.container, "image": "i", "imageID": "i", "ready": true, "restartCount": 1,
             "state": {"running": {}}, "lastState": last,
         }]}))
@@ -291,27 +263,27 @@ fn terminated(container: &str, code: i32, restarts: i32) -> Value {
     })
 }
 
-/// Does a step, if the pod is there; whether it is does not matter to anybody here.
-async fn act(cluster: &Cluster, pod: &Held, uid: &str, step: Step) {
-    let path = |below| wire::pod(&pod.namespace, &pod.name, below);
+/// Carries a step out. It fails if the pod is gone, which does not matter.
+async fn carry_out(cluster: &Cluster, pod: &RunningPod, uid: &str, step: PodStep) {
+    let path = |below| direct::pod(&pod.namespace, &pod.name, below);
     let only_this = json!({"preconditions": {"uid": uid}});
     match step {
-        Step::Bind => {
+        PodStep::Bind => {
             let binding = json!({"apiVersion": "v1", "kind": "Binding",
                 "metadata": {"name": pod.name}, "target": {"kind": "Node", "name": "n"}});
-            wire::send(cluster, Method::POST, &path("/binding"), &binding).await;
+            direct::send(cluster, Method::POST, &path("/binding"), &binding).await;
         }
-        Step::Say(status) => {
+        PodStep::WriteStatus(status) => {
             let patch = json!({"metadata": {"uid": uid}, "status": status});
-            wire::send(cluster, Method::PATCH, &path("/status"), &patch).await;
+            direct::send(cluster, Method::PATCH, &path("/status"), &patch).await;
         }
-        Step::Delete => {
-            wire::send(cluster, Method::DELETE, &path(""), &only_this).await;
+        PodStep::Delete => {
+            direct::send(cluster, Method::DELETE, &path(""), &only_this).await;
         }
-        Step::Remove => {
+        PodStep::Remove => {
             let mut now = only_this;
             now["gracePeriodSeconds"] = json!(0);
-            wire::send(cluster, Method::DELETE, &path(""), &now).await;
+            direct::send(cluster, Method::DELETE, &path(""), &now).await;
         }
     }
 }

@@ -1,26 +1,27 @@
-//! How fast the simulation is when nothing goes wrong: lives of jobs, from their creation to their deletion.
+//! Jobs from creation to deletion without faults, to measure how fast a simulation is.
 
 use http::Method;
 use serde_json::json;
 
-use crate::kubelet::Fate;
-use crate::wire::{path, send};
-use crate::world::{SMALL, World, on_paused_clock, train};
+use crate::direct::{path, send};
+use crate::faults::PodFate;
+use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
 
-/// Jobs in one world.
-pub const TOGETHER: u64 = 10;
+/// Jobs in one simulation.
+pub const JOBS: u64 = 10;
 
-/// Lets so many jobs of four pods live at once in one world: they are made, run, end well and are deleted.
+/// Creates [`JOBS`] jobs of four pods in one simulation, which run, succeed and are deleted.
 ///
 /// # Panics
-/// If one of them does not, or an invariant is broken.
+/// If one of them does not succeed, or an invariant is broken.
 pub fn live() {
     on_paused_clock(async {
-        let world = World::new(|name, _| Fate::Succeeds(if name.contains("scheduler") { 15 } else { 10 }));
-        let names: Vec<String> = (0..TOGETHER).map(|n| format!("job-{n}")).collect();
+        let sim =
+            Simulation::new(|name, _| PodFate::Succeeds(if name.contains("scheduler") { 15 } else { 10 }));
+        let names: Vec<String> = (0..JOBS).map(|n| format!("job-{n}")).collect();
         for name in &names {
             let (code, why) = send(
-                &world.cluster,
+                &sim.cluster,
                 Method::POST,
                 &path("mxjobs", ""),
                 &train(name, &SMALL),
@@ -28,15 +29,15 @@ pub fn live() {
             .await;
             assert_eq!(code, 201, "{why}");
         }
-        world.pass(30).await;
+        sim.advance(30).await;
         let background = json!({"propagationPolicy": "Background"});
         for name in &names {
-            assert_eq!(world.conditions(name), "Created Running=False Succeeded");
-            let (code, why) = send(&world.cluster, Method::DELETE, &path("mxjobs", name), &background).await;
+            assert_eq!(sim.conditions(name), "Created Running=False Succeeded");
+            let (code, why) = send(&sim.cluster, Method::DELETE, &path("mxjobs", name), &background).await;
             assert_eq!(code, 200, "{why}");
         }
-        world.pass(5).await;
-        assert_eq!(world.pods_now(), [""; 0]);
-        world.check();
+        sim.advance(5).await;
+        assert_eq!(sim.pods_now(), [""; 0]);
+        sim.assert_no_violations();
     });
 }

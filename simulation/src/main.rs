@@ -10,32 +10,33 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
+use training_job_simulation::config::{RunConfig, SEED_VERSION};
 use training_job_simulation::exhaustive::{self, Trial};
 use training_job_simulation::report::{Report, describe};
-use training_job_simulation::run::{Scenario, run};
-use training_job_simulation::settings::{Settings, VERSION};
+use training_job_simulation::run::run;
+use training_job_simulation::scenario::Scenario;
 use training_job_simulation::shrink::shrink;
 use training_job_simulation::threads::parallel;
 use training_job_simulation::workloads;
 use training_job_simulation::{crowd, lives};
 
-/// How often it is told how far many seeds are.
+/// How often the progress of many seeds is printed.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-// A run is mostly small objects that come and go.
+// A run mostly allocates and frees small objects.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The operator against an in-memory API, with all that can go wrong.
+/// Simulate the operator on an in-memory API, with faults.
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// How many threads to use.
+    /// The number of threads.
     #[arg(long, global = true, default_value_t = 2)]
     threads: u32,
-    /// What seeds mean: the version of the settings.
-    #[arg(long, global = true, default_value_t = VERSION, value_parser = clap::value_parser!(u32).range(1..=i64::from(VERSION)))]
+    /// The version of what seeds mean, as in regressions.txt.
+    #[arg(long, global = true, default_value_t = SEED_VERSION, value_parser = clap::value_parser!(u32).range(1..=i64::from(SEED_VERSION)))]
     settings: u32,
 }
 
@@ -43,28 +44,28 @@ struct Arguments {
 enum Command {
     /// Run many seeds.
     Seeds {
-        /// How many.
+        /// The number of seeds.
         count: u64,
-        /// The first.
+        /// The first seed.
         #[arg(long, default_value_t = 1)]
         from: u64,
     },
-    /// Run one seed, print its history, and make it smaller if it breaks something.
+    /// Run one seed, print its history, and shrink it if it violates an invariant.
     Seed {
-        /// Which.
+        /// The seed.
         seed: u64,
-        /// Leave it as it is.
+        /// Do not shrink it.
         #[arg(long)]
         whole: bool,
     },
-    /// Measure how fast jobs of four pods live when nothing goes wrong.
+    /// Measure how fast jobs of four pods run without faults.
     Lives {
-        /// How many.
+        /// The number of jobs.
         count: u64,
     },
-    /// Let very many jobs of four pods live in one cluster, with operators that are killed among them.
+    /// Run very many jobs of four pods in one cluster, and kill operators meanwhile.
     Crowd {
-        /// How many.
+        /// The number of jobs.
         jobs: u64,
     },
     /// Try every fault at every call of small workloads.
@@ -72,10 +73,10 @@ enum Command {
         /// Only workloads whose name contains this.
         #[arg(long, default_value = "")]
         only: String,
-        /// Also two deaths in one run, at every so many calls.
+        /// Also let the operator die twice in a run, the second time at every PAIRS-th of the later calls.
         #[arg(long)]
         pairs: Option<usize>,
-        /// Print the history of the first case that breaks something.
+        /// Print the history of the first case that violates an invariant.
         #[arg(long)]
         history: bool,
     },
@@ -84,45 +85,46 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let threads = arguments.threads.max(1);
-    let sound = match arguments.command {
-        Command::Seeds { count, from } => seeds(from, count, arguments.settings, threads),
-        Command::Seed { seed, whole } => one(seed, arguments.settings, whole),
-        Command::Lives { count } => lives(count, threads),
-        Command::Crowd { jobs } => crowd(jobs),
-        Command::Exhaustive { only, pairs, history } => every(&only, pairs, history, threads),
+    let passed = match arguments.command {
+        Command::Seeds { count, from } => run_seeds(from, count, arguments.settings, threads),
+        Command::Seed { seed, whole } => run_seed(seed, arguments.settings, whole),
+        Command::Lives { count } => run_lives(count, threads),
+        Command::Crowd { jobs } => run_crowd(jobs),
+        Command::Exhaustive { only, pairs, history } => run_exhaustive(&only, pairs, history, threads),
     };
-    if sound {
+    if passed {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
 }
 
-fn seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
+fn run_seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
     let begun = Instant::now();
-    let (done, broken) = (AtomicU64::new(0), AtomicU64::new(0));
-    let told = |after: Duration| {
-        let (done, broken) = (done.load(Ordering::Relaxed), broken.load(Ordering::Relaxed));
+    let (done, failed) = (AtomicU64::new(0), AtomicU64::new(0));
+    let print_progress = |after: Duration| {
+        let (done, failed) = (done.load(Ordering::Relaxed), failed.load(Ordering::Relaxed));
         eprintln!(
-            "{done} of {count} seeds after {} s, {broken} broke something",
+            "{done} of {count} seeds after {} s, {failed} failed",
             after.as_secs()
         );
     };
     let act = |n: u64, report: &mut Report| {
         let seed = from + n;
-        let outcome = run(&Scenario::with(Settings::of_version(seed, version)));
-        if let Some(violation) = outcome.violations.first() {
+        let config = RunConfig::from_seed_of_version(seed, version);
+        let summary = run(&Scenario::from_config(config));
+        if let Some(violation) = summary.violations.first() {
             println!("seed {seed}: {violation}");
-            broken.fetch_add(1, Ordering::Relaxed);
+            failed.fetch_add(1, Ordering::Relaxed);
         }
         done.fetch_add(1, Ordering::Relaxed);
-        report.add(seed, &outcome);
+        report.add(seed, &summary);
     };
     let report = std::thread::scope(|scope| {
         let (end, ended) = mpsc::channel::<()>();
         scope.spawn(move || {
             while ended.recv_timeout(PROGRESS) == Err(RecvTimeoutError::Timeout) {
-                told(begun.elapsed());
+                print_progress(begun.elapsed());
             }
         });
         let report = parallel(count, threads, act);
@@ -131,47 +133,47 @@ fn seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
     });
     print!("{}", report.text(begun.elapsed(), threads));
     if let Some(seed) = report.violations.keys().next() {
-        println!("again, and smaller: target/release/sim seed {seed} --settings {version}");
+        println!("to run it again and shrink it: target/release/sim seed {seed} --settings {version}");
     }
     report.violations.is_empty()
 }
 
-fn lives(count: u64, threads: u32) -> bool {
+fn run_lives(count: u64, threads: u32) -> bool {
     let begun = Instant::now();
-    let worlds = count.div_ceil(lives::TOGETHER);
-    parallel(worlds, threads, |_, _| lives::live());
-    let (count, seconds) = (worlds * lives::TOGETHER, begun.elapsed().as_secs_f64());
+    let simulations = count.div_ceil(lives::JOBS);
+    parallel(simulations, threads, |_, _| lives::live());
+    let (count, seconds) = (simulations * lives::JOBS, begun.elapsed().as_secs_f64());
     let rate = count as f64 / seconds / f64::from(threads);
     println!(
-        "{count} lives of jobs of four pods in {seconds:.1} s on {threads} thread(s): {rate:.0} per second and thread"
+        "{count} jobs of four pods in {seconds:.1} s on {threads} thread(s): {rate:.0} per second and thread"
     );
     true
 }
 
-fn crowd(jobs: u64) -> bool {
+fn run_crowd(jobs: u64) -> bool {
     let mut begun = Instant::now();
-    let outcome = crowd::live(jobs, |phase| {
+    let summary = crowd::run(jobs, |phase| {
         let took = begun.elapsed().as_secs_f64();
         let time = phase.time.as_secs_f64();
         println!("{}: {time:.1} s of simulated time, in {took:.1} s", phase.name);
-        for (kind, count) in &phase.calls {
-            println!("  {count:>8} {kind}");
+        for (calls, count) in &phase.calls {
+            println!("  {count:>8} {calls}");
         }
         begun = Instant::now();
     });
-    println!("{} violations", outcome.violations.len());
-    for violation in &outcome.violations {
+    println!("{} violations", summary.violations.len());
+    for violation in &summary.violations {
         println!("  {violation}");
     }
-    outcome.violations.is_empty()
+    summary.violations.is_empty()
 }
 
-fn one(seed: u64, version: u32, whole: bool) -> bool {
-    let scenario = Scenario::with(Settings::of_version(seed, version));
-    let outcome = run(&scenario);
-    let Some(violation) = outcome.violations.first() else {
-        print!("{}", outcome.history);
-        println!("seed {seed} holds; history {:016x}", outcome.hash);
+fn run_seed(seed: u64, version: u32, whole: bool) -> bool {
+    let scenario = Scenario::from_config(RunConfig::from_seed_of_version(seed, version));
+    let summary = run(&scenario);
+    let Some(violation) = summary.violations.first() else {
+        print!("{}", summary.history);
+        println!("seed {seed} passed; history {:016x}", summary.history_hash);
         return true;
     };
     let smaller = (!whole).then(|| shrink(&scenario, violation.id)).flatten();
@@ -181,15 +183,15 @@ fn one(seed: u64, version: u32, whole: bool) -> bool {
     for violation in &last.violations {
         println!("{violation}");
     }
-    println!("seed {seed}: {violation}; history {:016x}", outcome.hash);
+    println!("seed {seed}: {violation}; history {:016x}", summary.history_hash);
     false
 }
 
-fn every(only: &str, pairs: Option<usize>, history: bool, threads: u32) -> bool {
+fn run_exhaustive(only: &str, pairs: Option<usize>, history: bool, threads: u32) -> bool {
     let begun = Instant::now();
     let mut sum = Report::default();
     for workload in workloads::all().iter().filter(|w| w.name.contains(only)) {
-        let expected = exhaustive::undisturbed(workload);
+        let expected = exhaustive::run_without_faults(workload);
         let mut cases = exhaustive::cases(workload, &expected, Trial::Deaths);
         cases.extend(exhaustive::cases(workload, &expected, Trial::Faults));
         if let Some(step) = pairs {
@@ -199,11 +201,11 @@ fn every(only: &str, pairs: Option<usize>, history: bool, threads: u32) -> bool 
         let shown = Mutex::new(!history);
         let report = parallel(cases.len() as u64, threads, |n, report| {
             let case = &cases[usize::try_from(n).unwrap()];
-            let outcome = exhaustive::try_case(workload, &expected, case, report);
+            let summary = exhaustive::run_case(workload, &expected, case, report);
             let mut shown = shown.lock().unwrap();
-            if !outcome.violations.is_empty() && !*shown {
+            if !summary.violations.is_empty() && !*shown {
                 *shown = true;
-                println!("{}\n{}", case.0, outcome.history);
+                println!("{}\n{}", case.name, summary.history);
             }
         });
         println!(

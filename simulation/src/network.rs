@@ -1,83 +1,75 @@
-//! Between an operator's client and the API: a log of all calls, and faults.
+//! The network between operators and the API server: it logs and counts all calls, and injects faults into them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, pending};
-use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, Uri};
-use http_body_util::combinators::UnsyncBoxBody;
+use http::{Request, Uri};
 use http_body_util::{BodyExt, Full};
 use kube::client::Body;
 use kube_memory::{Cluster, Endpoint};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::time::sleep;
 use tower::Service;
 
-use crate::call::{Call, Cause};
-use crate::fault::Fault;
+use crate::call::{Answer, Call, CallError, CurrentCall};
+use crate::faults::watches::DelayedWatch;
+use crate::faults::{CallFault, WatchDelay};
 use crate::history::History;
-use crate::stream::{Lag, Lagging};
 
-/// So many calls in ten seconds are answered, and no more: a storm in which no time passes would have no end.
-const STORM: u64 = 2_000;
+/// So many calls in ten seconds are answered, and no more: a storm of calls in which no time passes would not end.
+const MOST_ANSWERED: u64 = 2_000;
 
-type Rule = Box<dyn FnMut(&Call) -> Option<Fault> + Send>;
-
-/// What a call may fail with, short of an answer.
-pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
+/// Decides whether a call has a fault.
+type Rule = Box<dyn FnMut(&Call) -> Option<CallFault> + Send>;
 
 #[derive(Default)]
-struct State {
+struct NetworkState {
     calls: Vec<Call>,
     count: u64,
-    /// Those that neither list nor watch.
-    work: u64,
+    /// The calls that are no list and no watch.
+    object_calls: u64,
     rules: Vec<Rule>,
-    lag: Option<Lag>,
+    watch_delay: Option<WatchDelay>,
     watches: u64,
-    cause: Option<Arc<Cause>>,
+    current_call: Option<Arc<CurrentCall>>,
     faults: BTreeMap<String, u64>,
-    /// Deletes without a UID.
-    blind: Vec<String>,
-    /// Writes that changed nothing.
-    vain: Vec<String>,
+    deletes_without_uid: Vec<String>,
+    writes_without_change: Vec<String>,
+    /// The operators that faults have killed and nobody has asked for.
     dead: BTreeSet<usize>,
-    /// The calls of these ten seconds, and of the ten that had most.
-    busy: (u64, u64),
-    busiest: u64,
-    /// So many calls more are no storm.
-    expected: u64,
+    /// The latest ten seconds in which there were calls, and how many.
+    ten_seconds: (u64, u64),
+    most_in_ten_seconds: u64,
+    /// So many calls more are answered in ten seconds.
+    allowed: u64,
     operators: usize,
 }
 
-/// All that operators of one cluster send.
+/// The network of all operators of a cluster. Clones are handles to the same.
 #[derive(Clone)]
 pub struct Network {
     cluster: Cluster,
-    state: Arc<Mutex<State>>,
-    died: Arc<Notify>,
+    state: Arc<Mutex<NetworkState>>,
+    operator_died: Arc<Notify>,
     history: History,
 }
 
 impl Network {
-    /// A network in front of a cluster, that writes calls and faults into `history`.
+    /// A network in front of a cluster, which writes calls and faults into `history`.
     pub fn new(cluster: &Cluster, history: History) -> Self {
         Self {
             cluster: cluster.clone(),
             state: Arc::default(),
-            died: Arc::default(),
+            operator_died: Arc::default(),
             history,
         }
     }
 
-    /// A new connection of a new operator, its number, and the switch that ends it.
+    /// A client for a new operator, the operator's number, and a switch that cuts it off for good.
     pub fn connect(&self) -> (kube::Client, usize, Arc<AtomicBool>) {
         let dead = Arc::new(AtomicBool::new(false));
         let mut state = self.state();
@@ -92,55 +84,55 @@ impl Network {
         (kube::Client::new(connection, "default"), operator, dead)
     }
 
-    /// Lets `rule` decide about each call from now on; the first rule with an opinion counts.
-    pub fn rule(&self, rule: impl FnMut(&Call) -> Option<Fault> + Send + 'static) {
+    /// Asks `rule` about each call from now on. The fault of the first rule that names one is injected.
+    pub fn add_rule(&self, rule: impl FnMut(&Call) -> Option<CallFault> + Send + 'static) {
         self.state().rules.push(Box::new(rule));
     }
 
-    /// Takes so many calls more in ten seconds for no storm.
-    pub fn expect(&self, calls: u64) {
-        self.state().expected = calls;
-    }
-
-    /// Does this to the next `times` calls of this kind.
-    pub fn fault(&self, verb: &'static str, resource: &'static str, mut times: usize, fault: Fault) {
-        self.rule(move |call| {
+    /// Injects a fault into the next `times` calls with this verb and resource; an empty resource stands for all.
+    pub fn fail_next(&self, verb: &'static str, resource: &'static str, mut times: usize, fault: CallFault) {
+        self.add_rule(move |call| {
             let hit = times > 0 && call.is(verb, resource);
             times -= usize::from(hit);
             hit.then(|| fault.clone())
         });
     }
 
-    /// Lets watches lag from now on, those that begin later.
-    pub fn lag(&self, lag: Option<Lag>) {
-        self.state().lag = lag;
+    /// Delays the events of watches that begin from now on.
+    pub fn delay_watches(&self, delay: Option<WatchDelay>) {
+        self.state().watch_delay = delay;
     }
 
-    /// No more faults.
+    /// Answers so many calls more in ten seconds before it takes them for a storm.
+    pub fn allow_calls(&self, calls: u64) {
+        self.state().allowed = calls;
+    }
+
+    /// Injects no more faults.
     pub fn heal(&self) {
         let mut state = self.state();
         state.rules.clear();
-        state.lag = None;
+        state.watch_delay = None;
     }
 
-    /// The calls since this was last asked.
-    pub fn take(&self) -> Vec<Call> {
+    /// Takes the calls since this was last called.
+    pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut self.state().calls)
     }
 
-    /// How many such calls there were since the calls were last taken.
+    /// How many calls with this verb and resource there were since the calls were last taken.
     pub fn count(&self, verb: &str, resource: &str) -> usize {
         self.state().calls.iter().filter(|c| c.is(verb, resource)).count()
     }
 
     /// How many calls there were in all.
-    pub fn total(&self) -> u64 {
+    pub fn all_calls(&self) -> u64 {
         self.state().count
     }
 
-    /// How many of them neither listed nor watched.
-    pub fn work(&self) -> u64 {
-        self.state().work
+    /// How many of them were no list and no watch.
+    pub fn object_calls(&self) -> u64 {
+        self.state().object_calls
     }
 
     /// How many operators there were.
@@ -148,61 +140,66 @@ impl Network {
         self.state().operators as u64
     }
 
-    /// How many faults there were, by kind.
+    /// How many faults were injected, by their labels.
     pub fn faults(&self) -> BTreeMap<String, u64> {
         self.state().faults.clone()
     }
 
     /// The most calls in ten seconds.
-    pub fn busiest(&self) -> u64 {
-        self.state().busiest
+    pub fn most_in_ten_seconds(&self) -> u64 {
+        self.state().most_in_ten_seconds
     }
 
-    /// The deletes that named no UID.
-    pub fn blind(&self) -> Vec<String> {
-        self.state().blind.clone()
+    /// The deletes that had no UID as a precondition.
+    pub fn deletes_without_uid(&self) -> Vec<String> {
+        self.state().deletes_without_uid.clone()
     }
 
-    /// The patches that were taken and changed nothing.
-    pub fn vain(&self) -> Vec<String> {
-        self.state().vain.clone()
+    /// The patches that succeeded and changed nothing.
+    pub fn writes_without_change(&self) -> Vec<String> {
+        self.state().writes_without_change.clone()
     }
 
-    /// Comes when a fault has killed an operator, with all that are dead.
-    pub async fn died(&self) -> BTreeSet<usize> {
+    /// Waits until a fault has killed an operator, and returns all that faults have killed since the last time.
+    pub async fn next_deaths(&self) -> BTreeSet<usize> {
         loop {
             let dead = std::mem::take(&mut self.state().dead);
             if !dead.is_empty() {
                 return dead;
             }
-            self.died.notified().await;
+            self.operator_died.notified().await;
         }
     }
 
-    /// Tells the call that is being carried out. Holds nothing of the cluster, which may hold it.
-    pub(crate) fn causes(&self) -> impl Fn() -> Option<Arc<Cause>> + Send + 'static {
+    /// Returns a function that says which call the cluster is carrying out. It holds no handle to the cluster, so the
+    /// cluster may hold it.
+    pub(crate) fn current_call(&self) -> impl Fn() -> Option<Arc<CurrentCall>> + Send + 'static {
         let state = self.state.clone();
-        move || state.lock().unwrap_or_else(PoisonError::into_inner).cause.clone()
+        move || {
+            let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.current_call.clone()
+        }
     }
 
-    fn judge(&self, call: &Call) -> Option<Fault> {
+    /// Logs a call, and chooses its fault.
+    fn record(&self, call: &Call) -> Option<CallFault> {
         let mut state = self.state();
         let mut fault = state.rules.iter_mut().find_map(|rule| rule(call));
-        if state.busy.1 > STORM + state.expected {
-            fault = Some(Fault::Lost);
+        if state.ten_seconds.1 > MOST_ANSWERED + state.allowed {
+            fault = Some(CallFault::Lost);
         }
         state.calls.push(call.clone());
         state.count += 1;
-        state.work += u64::from(!matches!(call.verb, "list" | "watch"));
-        let tens = self.history.now() / 10_000;
-        state.busy = if state.busy.0 == tens {
-            (tens, state.busy.1 + 1)
+        state.object_calls += u64::from(!matches!(call.verb, "list" | "watch"));
+        let now = self.history.now() / 10_000;
+        state.ten_seconds = if state.ten_seconds.0 == now {
+            (now, state.ten_seconds.1 + 1)
         } else {
-            (tens, 1)
+            (now, 1)
         };
-        state.busiest = state.busiest.max(state.busy.1);
+        state.most_in_ten_seconds = state.most_in_ten_seconds.max(state.ten_seconds.1);
         if let Some(fault) = &fault {
-            *state.faults.entry(fault.kind()).or_default() += 1;
+            *state.faults.entry(fault.label()).or_default() += 1;
         }
         drop(state);
         let Call {
@@ -218,11 +215,12 @@ impl Network {
         fault
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, NetworkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// An operator's connection to the API server.
 struct Connection {
     network: Network,
     endpoint: Endpoint,
@@ -230,38 +228,47 @@ struct Connection {
     dead: Arc<AtomicBool>,
 }
 
-type Answer = Response<UnsyncBoxBody<Bytes, Broken>>;
-type Answered = Pin<Box<dyn Future<Output = Result<Answer, Broken>> + Send>>;
-
 impl Service<Request<Body>> for Connection {
     type Response = Answer;
-    type Error = Broken;
-    type Future = Answered;
+    type Error = CallError;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, CallError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Answered {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         if self.dead.load(Ordering::Relaxed) {
             return Box::pin(pending());
         }
-        let call = Call::of(self.operator, &request);
-        let fault = self.network.judge(&call);
-        let request = Pending {
+        let call = Call::from_request(self.operator, &request);
+        let fault = self.network.record(&call);
+        let is_watch = call.verb == "watch";
+        let pending = PendingCall {
             network: self.network.clone(),
             endpoint: self.endpoint.clone(),
             sent: self.network.history.now(),
             call,
             request,
         };
-        let dead = self.dead.clone();
-        Box::pin(request.meet(fault, dead))
+        let (network, operator, dead) = (self.network.clone(), self.operator, self.dead.clone());
+        let kill = move || {
+            dead.store(true, Ordering::Relaxed);
+            network.state().dead.insert(operator);
+            network.operator_died.notify_one();
+        };
+        match fault {
+            None => Box::pin(pending.deliver()),
+            Some(fault) => {
+                let deliver = |versions_ago| pending.deliver_as_of(versions_ago);
+                Box::pin(fault.inject(is_watch, deliver, kill))
+            }
+        }
     }
 }
 
-/// A call on its way.
-struct Pending {
+/// A call that is not answered yet.
+struct PendingCall {
     network: Network,
     endpoint: Endpoint,
     call: Call,
@@ -269,84 +276,9 @@ struct Pending {
     request: Request<Body>,
 }
 
-impl Pending {
-    async fn meet(self, fault: Option<Fault>, dead: Arc<AtomicBool>) -> Result<Answer, Broken> {
-        let network = self.network.clone();
-        let operator = self.call.operator;
-        let die = move || {
-            dead.store(true, Ordering::Relaxed);
-            network.state().dead.insert(operator);
-            network.died.notify_one();
-        };
-        match fault {
-            None => self.arrive().await,
-            Some(Fault::Refused(code, reason)) => refusal(code, reason),
-            Some(Fault::Garbled(code, reason)) => {
-                self.arrive().await?;
-                refusal(code, reason)
-            }
-            Some(Fault::Throttled(after)) => {
-                let mut answer = refusal(429, "TooManyRequests")?;
-                let value = http::HeaderValue::from_static(after);
-                answer.headers_mut().insert(http::header::RETRY_AFTER, value);
-                Ok(answer)
-            }
-            Some(Fault::Busy(seconds)) => {
-                let mut status = status("Failure", 429, "TooManyRequests");
-                status["details"] = json!({"retryAfterSeconds": seconds});
-                text(429, status.to_string())
-            }
-            Some(Fault::Reset) => Err(reset()),
-            Some(Fault::ResetAfter) => {
-                self.arrive().await?;
-                Err(reset())
-            }
-            Some(Fault::Lost) => pending().await,
-            Some(Fault::Unanswered) => {
-                self.arrive().await?;
-                pending().await
-            }
-            Some(Fault::Late(wait)) => {
-                tokio::spawn(async move {
-                    sleep(Duration::from_millis(wait)).await;
-                    let _ = self.arrive().await;
-                });
-                pending().await
-            }
-            Some(Fault::Truncated) => self.halved().await,
-            Some(Fault::Nonsense) => {
-                self.arrive().await?;
-                text(200, "<html><body>It works!</body></html>".to_owned())
-            }
-            Some(Fault::Status) => {
-                self.arrive().await?;
-                text(200, status("Success", 200, "OK").to_string())
-            }
-            Some(Fault::Slow(before, after)) => {
-                sleep(Duration::from_millis(before)).await;
-                let answer = self.arrive().await;
-                sleep(Duration::from_millis(after)).await;
-                answer
-            }
-            Some(Fault::Gone) => {
-                let event = json!({"type": "ERROR", "object": status("Failure", 410, "Expired")});
-                text(200, format!("{event}\n"))
-            }
-            Some(Fault::Stale(versions)) => self.stale(versions).await,
-            Some(Fault::DiesBefore) => {
-                die();
-                pending().await
-            }
-            Some(Fault::DiesAfter) => {
-                let _ = self.arrive().await;
-                die();
-                pending().await
-            }
-        }
-    }
-
-    /// Reaches the cluster, which answers at once.
-    async fn arrive(self) -> Result<Answer, Broken> {
+impl PendingCall {
+    /// Carries it out; the cluster answers at once.
+    async fn deliver(self) -> Result<Answer, CallError> {
         let Self {
             network,
             mut endpoint,
@@ -356,95 +288,56 @@ impl Pending {
         } = self;
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let uid = (call.verb == "delete").then(|| named_uid(&body)).flatten();
-        let call_is_patch = call.verb == "patch";
-        let lag = {
+        let uid = (call.verb == "delete").then(|| precondition_uid(&body)).flatten();
+        let is_patch = call.verb == "patch";
+        let delay = {
             let mut state = network.state();
             if call.verb == "delete" && uid.is_none() {
-                state.blind.push(format!("{} {}", call.resource, call.name));
+                let deleted = format!("{} {}", call.resource, call.name);
+                state.deletes_without_uid.push(deleted);
             }
             state.watches += u64::from(call.verb == "watch");
             let number = state.watches;
-            let lag = state.lag.clone().filter(|_| call.verb == "watch");
-            state.cause = Some(Arc::new(Cause { call, sent, uid }));
-            lag.map(|lag| (lag, number))
+            let delay = state.watch_delay.clone().filter(|_| call.verb == "watch");
+            state.current_call = Some(Arc::new(CurrentCall { call, sent, uid }));
+            delay.map(|delay| (delay, number))
         };
-        let patched = call_is_patch.then(|| network.cluster.resource_version());
+        let version_before = is_patch.then(|| network.cluster.resource_version());
         let answer = endpoint.call(Request::from_parts(parts, Full::new(body))).await?;
         let mut state = network.state();
-        let cause = state.cause.take();
-        if patched == Some(network.cluster.resource_version()) && answer.status().is_success() {
+        let done = state.current_call.take();
+        if version_before == Some(network.cluster.resource_version()) && answer.status().is_success() {
             state
-                .vain
-                .extend(cause.map(|c| format!("{} {}", c.call.kind(), c.call.name)));
+                .writes_without_change
+                .extend(done.map(|done| format!("{} {}", done.call.verb_and_resource(), done.call.name)));
         }
         drop(state);
         Ok(answer.map(|body| {
-            let body = body.map_err(Broken::from);
-            match lag {
-                Some((lag, number)) => Lagging::new(body, &lag, number).boxed_unsync(),
+            let body = body.map_err(CallError::from);
+            match delay {
+                Some((delay, number)) => DelayedWatch::new(body, &delay, number).boxed_unsync(),
                 None => body.boxed_unsync(),
             }
         }))
     }
 
-    async fn halved(self) -> Result<Answer, Broken> {
-        let watches = self.call.verb == "watch";
-        let answer = self.arrive().await?;
-        if watches {
-            // A line that is cut through ends a watch like any other end.
-            return text(200, "{\"type\":\"MODIFIED\",\"obj".to_owned());
+    /// Carries it out; a list shows the state of so many versions ago. If the cluster has forgotten it, the answer is
+    /// 410.
+    async fn deliver_as_of(mut self, versions_ago: u64) -> Result<Answer, CallError> {
+        if versions_ago > 0 {
+            let now = self.network.cluster.resource_version();
+            let version = now.saturating_sub(versions_ago).max(1);
+            let uri = self.request.uri();
+            let (path, query) = (uri.path(), &self.call.query);
+            let uri = format!("{path}?{query}&resourceVersion={version}&resourceVersionMatch=Exact");
+            *self.request.uri_mut() = uri.parse::<Uri>()?;
         }
-        let (parts, body) = answer.into_parts();
-        let whole = body.collect().await?.to_bytes();
-        let half = whole.slice(..whole.len() / 2);
-        Ok(Response::from_parts(parts, full(half)))
-    }
-
-    /// Asks for an older state. If that is forgotten, the answer is 410.
-    async fn stale(mut self, versions: u64) -> Result<Answer, Broken> {
-        let version = self.network.cluster.resource_version().saturating_sub(versions);
-        let uri = self.request.uri();
-        let query = format!(
-            "{}&resourceVersion={}&resourceVersionMatch=Exact",
-            self.call.query,
-            version.max(1)
-        );
-        *self.request.uri_mut() = format!("{}?{query}", uri.path()).parse::<Uri>()?;
-        self.arrive().await
+        self.deliver().await
     }
 }
 
-/// The UID that a delete insists on.
-fn named_uid(body: &[u8]) -> Option<String> {
+/// The UID in the preconditions of a delete.
+fn precondition_uid(body: &[u8]) -> Option<String> {
     let options: Value = serde_json::from_slice(body).ok()?;
     Some(options.pointer("/preconditions/uid")?.as_str()?.to_owned())
-}
-
-fn reset() -> Broken {
-    Box::new(io::Error::new(
-        io::ErrorKind::ConnectionReset,
-        "injected: connection reset",
-    ))
-}
-
-fn status(outcome: &str, code: u16, reason: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": outcome,
-        "code": code, "reason": reason, "message": format!("injected: {reason}"),
-    })
-}
-
-fn refusal(code: u16, reason: &str) -> Result<Answer, Broken> {
-    text(code, status("Failure", code, reason).to_string())
-}
-
-fn text(code: u16, body: String) -> Result<Answer, Broken> {
-    let mut answer = Response::new(full(body.into()));
-    *answer.status_mut() = http::StatusCode::from_u16(code)?;
-    Ok(answer)
-}
-
-fn full(body: Bytes) -> UnsyncBoxBody<Bytes, Broken> {
-    Full::new(body).map_err(Broken::from).boxed_unsync()
 }

@@ -1,4 +1,4 @@
-//! Chance, from a seed and nothing else.
+//! Random numbers that follow from a seed alone.
 
 /// A generator of numbers (SplitMix64). The same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
@@ -10,8 +10,8 @@ impl Random {
         Self(seed)
     }
 
-    /// A generator for one question, named by `what` and `number`: its answer does not depend on which
-    /// other questions were asked before.
+    /// A generator for one purpose, named by `what` and `number`. Its numbers do not depend on what was drawn for
+    /// other purposes.
     pub fn about(seed: u64, what: &str, number: u64) -> Self {
         let mut hash = Hash::default();
         hash.add(&seed.to_le_bytes());
@@ -42,7 +42,7 @@ impl Random {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// Yes in so many of a thousand cases.
+    /// True in so many of a thousand cases.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1_000) < per_mille
     }
@@ -54,7 +54,7 @@ impl Random {
     }
 }
 
-/// A hash that is the same everywhere and for ever (FNV-1a, 64 bits).
+/// A hash that is the same on every machine (FNV-1a, 64 bits).
 #[derive(Clone, Debug)]
 pub struct Hash(u64);
 
@@ -65,7 +65,7 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Takes in more bytes.
+    /// Hashes more bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_stay_what_they_are() {
+    fn the_numbers_of_a_seed_never_change() {
         // Regression seeds mean nothing if these change.
         let mut random = Random::new(1);
         assert_eq!(

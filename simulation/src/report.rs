@@ -1,27 +1,28 @@
-//! What many runs come to.
+//! Sums up many runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::fault::Site;
+use crate::faults::CallSite;
 use crate::invariants::Violation;
-use crate::run::{Outcome, Scenario};
+use crate::run::RunSummary;
+use crate::scenario::Scenario;
 
 /// The sum of many runs.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Runs.
     pub runs: u64,
-    /// Jobs that were made.
+    /// Jobs that were created.
     pub jobs: u64,
-    /// Jobs that ended, or were deleted.
-    pub ended: u64,
+    /// Those of them that finished or were deleted.
+    pub finished_jobs: u64,
     /// Calls of operators.
     pub calls: u64,
-    /// Virtual seconds.
+    /// Simulated seconds.
     pub seconds: u64,
-    /// Faults by kind.
+    /// Faults of calls, by their labels.
     pub faults: BTreeMap<String, u64>,
     /// The first violation of each run that had one, by the run's name.
     pub violations: BTreeMap<String, Violation>,
@@ -29,29 +30,29 @@ pub struct Report {
 
 impl Report {
     /// Adds a run.
-    pub fn add(&mut self, name: impl fmt::Display, outcome: &Outcome) {
+    pub fn add(&mut self, name: impl fmt::Display, summary: &RunSummary) {
         self.runs += 1;
-        self.jobs += outcome.lives.0;
-        self.ended += outcome.lives.1;
-        self.calls += outcome.calls;
-        self.seconds += outcome.seconds;
-        for (kind, count) in &outcome.faults {
-            *self.faults.entry(kind.clone()).or_default() += count;
+        self.jobs += summary.jobs;
+        self.finished_jobs += summary.finished_jobs;
+        self.calls += summary.calls;
+        self.seconds += summary.seconds;
+        for (label, count) in &summary.fault_counts {
+            *self.faults.entry(label.clone()).or_default() += count;
         }
-        if let Some(violation) = outcome.violations.first() {
+        if let Some(violation) = summary.violations.first() {
             self.violations.insert(name.to_string(), violation.clone());
         }
     }
 
-    /// Adds what another thread did.
+    /// Adds the runs of another thread.
     pub fn merge(&mut self, other: Self) {
         self.runs += other.runs;
         self.jobs += other.jobs;
-        self.ended += other.ended;
+        self.finished_jobs += other.finished_jobs;
         self.calls += other.calls;
         self.seconds += other.seconds;
-        for (kind, count) in other.faults {
-            *self.faults.entry(kind).or_default() += count;
+        for (label, count) in other.faults {
+            *self.faults.entry(label).or_default() += count;
         }
         self.violations.extend(other.violations);
     }
@@ -63,12 +64,12 @@ impl Report {
         let faults: u64 = self.faults.values().sum();
         let days = self.seconds / 86_400;
         let mut text = format!(
-            "{} runs in {seconds:.1} s on {threads} thread(s): {} jobs ({} ended), {rate:.0} lives per second and \
-             thread, {} calls, {days} days of virtual time\n{faults} faults:\n",
-            self.runs, self.jobs, self.ended, self.calls
+            "{} runs in {seconds:.1} s on {threads} thread(s): {} jobs ({} finished), {rate:.0} per second and \
+             thread, {} calls, {days} simulated days\n{faults} faults:\n",
+            self.runs, self.jobs, self.finished_jobs, self.calls
         );
-        for (kind, count) in &self.faults {
-            text += &format!("  {count:>10} {kind}\n");
+        for (label, count) in &self.faults {
+            text += &format!("  {count:>10} {label}\n");
         }
         text += &format!("{} violations\n", self.violations.len());
         for (name, violation) in &self.violations {
@@ -78,16 +79,17 @@ impl Report {
     }
 }
 
-/// A scenario in words.
+/// A scenario as text: its configuration, jobs, interventions and faults.
 pub fn describe(scenario: &Scenario) -> String {
-    let mut text = format!("{:#?}\n", scenario.settings);
+    let mut text = format!("{:#?}\n", scenario.config);
     for job in &scenario.jobs {
-        text += &format!("{:?} {}: {}\n", job.kind, job.name, job.object["spec"]);
+        text += &format!("{:?} {}: {}\n", job.job_type, job.name, job.object["spec"]);
     }
-    for act in &scenario.acts {
-        text += &format!("{:>4}.{:03} {:?}\n", act.at / 1_000, act.at % 1_000, act.deed);
+    for scheduled in &scenario.interventions {
+        let (seconds, millis) = (scheduled.at / 1_000, scheduled.at % 1_000);
+        text += &format!("{seconds:>4}.{millis:03} {}\n", scheduled.intervention);
     }
-    let faults = scenario.faults.iter().flatten();
-    let line = |(site, fault): (&Site, _)| format!("{site}: {fault:?}\n");
+    let faults = scenario.call_faults.iter().flatten();
+    let line = |(site, fault): (&CallSite, _)| format!("{site}: {fault:?}\n");
     text + &faults.map(line).collect::<String>()
 }

@@ -1,95 +1,64 @@
-//! One run: a scenario is lived through, and what became of it.
+//! Runs a scenario, and summarizes what became of it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use kube_memory::Versions;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::calm::{Help, settle, stay};
-use crate::fault::{Fault, Site};
-use crate::invariants::{Violation, rest::Rest};
+use crate::faults::calls::CallCounter;
+use crate::faults::{CallFault, CallSite, PodFate};
+use crate::interventions::Intervention;
+use crate::invariants::Violation;
+use crate::invariants::at_rest::SettledCluster;
 use crate::job;
-use crate::kubelet::Fate;
-use crate::settings::{Drawn, Settings, next_site};
-use crate::users::{self, Act, Deed, JobPlan};
-use crate::world::{Setup, World, on_paused_clock};
+use crate::kubelet::PodFates;
+use crate::scenario::Scenario;
+use crate::settle::{Blockers, check_idle, wait_until_settled};
+use crate::simulation::{Setup, Simulation, on_paused_clock};
+use crate::users;
 
-/// So many calls in ten seconds are a storm.
+/// More calls in ten seconds are a storm (I9).
 const MOST_CALLS: u64 = 400;
-
-/// All that a run is made from.
-#[derive(Clone, Debug)]
-pub struct Scenario {
-    /// What may go wrong; what pods do.
-    pub settings: Settings,
-    /// The jobs.
-    pub jobs: Vec<JobPlan>,
-    /// What is done, in order of time.
-    pub acts: Vec<Act>,
-    /// The faults, if they are not to be drawn from the seed.
-    pub faults: Option<BTreeMap<Site, Fault>>,
-    /// What pods do, by name and attempt, if that is not to be drawn from the seed.
-    pub fates: Option<fn(&str, u32) -> Fate>,
-}
-
-impl Scenario {
-    /// The scenario of a seed.
-    pub fn of(seed: u64) -> Self {
-        Self::with(Settings::of(seed))
-    }
-
-    /// The scenario of these settings.
-    pub fn with(settings: Settings) -> Self {
-        let jobs = users::jobs(&settings);
-        let acts = users::acts(&settings, &jobs);
-        Self {
-            settings,
-            jobs,
-            acts,
-            faults: None,
-            fates: None,
-        }
-    }
-}
 
 /// What became of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// What did not hold, the first first.
+pub struct RunSummary {
+    /// The violations of invariants, the first first.
     pub violations: Vec<Violation>,
-    /// The faults that were met, and where.
-    pub met: BTreeMap<Site, Fault>,
-    /// All places where a fault could have been met, in order.
-    pub sites: Vec<Site>,
-    /// How often each kind of fault was met.
-    pub faults: BTreeMap<String, u64>,
+    /// The faults that were injected into calls, and where.
+    pub call_faults: BTreeMap<CallSite, CallFault>,
+    /// The sites of all calls, in order.
+    pub sites: Vec<CallSite>,
+    /// How many faults were injected into calls, by their labels.
+    pub fault_counts: BTreeMap<String, u64>,
     /// Calls of operators.
     pub calls: u64,
-    /// Those of them that neither list nor watch.
-    pub work: u64,
-    /// Pods and services that were made.
+    /// Those of them that are no list and no watch.
+    pub object_calls: u64,
+    /// Pods and services that were created.
     pub children: u64,
-    /// Jobs that were made, and those that ended or were deleted.
-    pub lives: (u64, u64),
-    /// The log, and its hash.
+    /// Jobs that were created.
+    pub jobs: u64,
+    /// Those of them that finished or were deleted.
+    pub finished_jobs: u64,
+    /// The log of the run.
     pub history: String,
     /// The hash of the log.
-    pub hash: u64,
-    /// Virtual seconds.
+    pub history_hash: u64,
+    /// Simulated seconds.
     pub seconds: u64,
-    /// What is left at the end, times and identities aside, and how often each child was made and went.
-    pub remains: String,
+    /// What is stored at the end, without times and UIDs, and how often each child was created and deleted.
+    pub final_state: String,
 }
 
 thread_local! {
     static PANICS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts panics of this thread: the operator survives those of its passes. They are told on stderr.
+/// Counts the panics of this thread, and prints them as before: the operator survives those of a reconcile.
 fn count_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -101,181 +70,187 @@ fn count_panics() {
     });
 }
 
-/// Lives through a scenario.
+/// Runs a scenario.
 ///
 /// # Panics
 /// If Tokio cannot make a runtime.
-pub fn run(scenario: &Scenario) -> Outcome {
+pub fn run(scenario: &Scenario) -> RunSummary {
     count_panics();
     let panics = PANICS.get();
-    let mut outcome = on_paused_clock(live(scenario));
+    let mut summary = on_paused_clock(play(scenario));
     if PANICS.get() > panics {
-        outcome.violations.push(Violation {
+        summary.violations.push(Violation {
             id: "I12",
             at: 0,
             what: "a panic".to_owned(),
         });
     }
-    outcome
+    summary
 }
 
-type Met = Arc<Mutex<(BTreeMap<Site, Fault>, Vec<Site>)>>;
+/// The calls of a run so far.
+#[derive(Default)]
+struct CallLog {
+    faults: BTreeMap<CallSite, CallFault>,
+    sites: Vec<CallSite>,
+}
 
-async fn live(scenario: &Scenario) -> Outcome {
-    let settings = &scenario.settings;
-    let mut world = World::with(Setup {
-        script: match scenario.fates {
-            Some(fates) => Box::new(fates),
-            None => settings.script(),
-        },
-        all_kinds: settings.all_kinds,
-        concurrency: settings.concurrency,
-        patience: settings.patience(),
+async fn play(scenario: &Scenario) -> RunSummary {
+    let config = &scenario.config;
+    let mut sim = Simulation::with_setup(Setup {
+        pod_fates: pod_fates(scenario),
+        all_kinds: config.all_kinds,
+        concurrency: config.concurrency,
+        staleness: config.staleness(),
     });
-    let met = Met::default();
-    put_faults(&world, scenario, &met);
-    world.network.lag(settings.lag.clone());
-    world.start();
-    if settings.two_leaders {
-        world.start();
+    let log = inject_call_faults(&sim, scenario);
+    sim.network.delay_watches(config.watch_delay.clone());
+    sim.start();
+    if config.two_operators {
+        sim.start();
     }
-    let start = world.history.start();
-    for act in &scenario.acts {
-        world.until(start + Duration::from_millis(act.at)).await;
-        perform(&mut world, scenario, &act.deed).await;
+    let start = sim.history.start();
+    for scheduled in &scenario.interventions {
+        sim.advance_until(start + Duration::from_millis(scheduled.at))
+            .await;
+        intervene(&mut sim, scenario, &scheduled.intervention).await;
     }
-    world.until(start + Duration::from_secs(settings.span)).await;
-    world.history.note("all is well again");
-    world.network.heal();
-    world.set_clock(0);
-    world.cluster.cut_watches(None);
-    // What was dead before it was healed.
-    world.until(Instant::now() + Duration::from_secs(1)).await;
-    users::clear_away(&world.cluster).await;
-    let mut violations = settle(&mut world, Help::ClearAway).await;
+    sim.advance_until(start + Duration::from_secs(config.seconds))
+        .await;
+    sim.history.note("all is well again");
+    sim.network.heal();
+    sim.set_clock(0);
+    sim.cluster.cut_watches(None);
+    // Operators that died before are replaced.
+    sim.advance_until(Instant::now() + Duration::from_secs(1)).await;
+    users::delete_blockers(&sim.cluster).await;
+    let mut violations = wait_until_settled(&mut sim, Blockers::Delete).await;
     if violations.is_empty() {
-        let blocked = Rest::of(&world.cluster).is_blocked();
-        let hour = settings.seed > 0 && settings.seed.is_multiple_of(64);
-        violations = stay(&mut world, if hour { 3_600 } else { 130 }).await;
+        let blocked = SettledCluster::read(&sim.cluster).is_blocked();
+        let for_an_hour = config.seed > 0 && config.seed.is_multiple_of(64);
+        violations = check_idle(&mut sim, if for_an_hour { 3_600 } else { 130 }).await;
         if blocked {
-            // Somebody's object stands in the way: it is tried again and again.
+            // An object that no job controls has a child's name: the operator tries again and again.
             violations.clear();
         }
     }
-    finish(world, &met, violations)
+    let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
+    summarize(&sim, log, violations)
 }
 
-fn put_faults(world: &World, scenario: &Scenario, met: &Met) {
-    let mut counts = BTreeMap::new();
-    let mut drawn = scenario.faults.is_none().then(|| Drawn::new(&scenario.settings));
-    let given = scenario.faults.clone().unwrap_or_default();
-    let met = met.clone();
-    world.network.rule(move |call| {
-        let (site, fault) = match &mut drawn {
-            Some(drawn) => drawn.next(call),
-            None => {
-                let site = next_site(&mut counts, call);
-                let fault = given.get(&site).cloned();
-                (site, fault)
-            }
+/// Draws the fate of each pod, unless the scenario says it.
+fn pod_fates(scenario: &Scenario) -> PodFates {
+    if let Some(fates) = scenario.pod_fates {
+        return Box::new(fates);
+    }
+    let (seed, rate) = (scenario.config.seed, scenario.config.pod_fault_rate);
+    let counts = Mutex::new(BTreeMap::<String, u64>::new());
+    Box::new(move |name, _| {
+        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(name.to_owned()).or_default();
+        *count += 1;
+        PodFate::draw(seed, name, *count - 1, rate)
+    })
+}
+
+/// Injects the faults that the scenario has, or draws them, and logs the sites of calls.
+fn inject_call_faults(sim: &Simulation, scenario: &Scenario) -> Arc<Mutex<CallLog>> {
+    let log = Arc::new(Mutex::new(CallLog::default()));
+    let mut calls = CallCounter::default();
+    let (seed, rates) = (scenario.config.seed, scenario.config.calls.clone());
+    let given = scenario.call_faults.clone();
+    let sink = log.clone();
+    sim.network.add_rule(move |call| {
+        let site = calls.next_site(call);
+        let fault = match &given {
+            Some(given) => given.get(&site).cloned(),
+            None => rates.draw(seed, &site),
         };
-        let mut met = met.lock().unwrap_or_else(PoisonError::into_inner);
-        met.1.push(site.clone());
-        met.0.extend(fault.clone().map(|fault| (site, fault)));
+        let mut log = sink.lock().unwrap_or_else(PoisonError::into_inner);
+        log.sites.push(site.clone());
+        log.faults.extend(fault.clone().map(|fault| (site, fault)));
         fault
     });
+    log
 }
 
-async fn perform(world: &mut World, scenario: &Scenario, deed: &Deed) {
-    world.history.note(format_args!("{deed:?}"));
-    match deed {
-        Deed::Cut(which) => {
-            world.cluster.cut_watches(*which);
+async fn intervene(sim: &mut Simulation, scenario: &Scenario, intervention: &Intervention) {
+    sim.history.note(intervention);
+    match intervention {
+        Intervention::User(action) => {
+            users::perform(&sim.cluster, &scenario.jobs, action).await;
         }
-        Deed::Compact => {
-            world.cluster.compact();
-            world.cluster.cut_watches(None);
-        }
-        Deed::Freeze(which) => {
-            world.cluster.freeze_watches(Some(which));
-        }
-        Deed::SetClock(seconds) => world.set_clock(*seconds),
-        Deed::Backup => world.back_up(),
-        Deed::Restore => world.restore(Versions::GoOn),
-        Deed::Kill => {
-            let operators = world.operators();
-            world.kill().await;
-            for _ in 0..operators {
-                world.start();
-            }
-        }
-        deed => {
-            users::perform(&world.cluster, &scenario.jobs, deed).await;
-        }
+        Intervention::Fault(fault) => sim.inject(fault).await,
     }
 }
 
-fn finish(world: World, met: &Met, end: Vec<Violation>) -> Outcome {
-    let mut violations = world.monitor.found();
-    let at = world.history.now();
-    let mut broken = |id: &'static str, what: String| violations.push(Violation { id, at, what });
-    for what in world.network.blind() {
-        broken("I6", format!("a delete without a UID: {what}"));
+fn summarize(sim: &Simulation, log: CallLog, at_the_end: Vec<Violation>) -> RunSummary {
+    let mut violations = sim.monitor.violations();
+    let at = sim.history.now();
+    let mut violated = |id: &'static str, what: String| violations.push(Violation { id, at, what });
+    for what in sim.network.deletes_without_uid() {
+        violated("I6", format!("a delete without a UID: {what}"));
     }
-    for what in world.network.vain() {
-        broken("I8", format!("a write that changed nothing: {what}"));
+    for what in sim.network.writes_without_change() {
+        violated("I8", format!("a write that changed nothing: {what}"));
     }
-    let busiest = world.network.busiest();
+    let calls = sim.network.most_in_ten_seconds();
     // Each new operator lists everything.
-    let allowed = MOST_CALLS + 60 * world.network.operators();
-    if busiest > allowed {
-        broken("I9", format!("{busiest} calls in ten seconds"));
+    let allowed = MOST_CALLS + 60 * sim.network.operators();
+    if calls > allowed {
+        violated("I9", format!("{calls} calls in ten seconds"));
     }
-    if world.has_panicked() {
-        broken("I12", "an operator ended".to_owned());
+    if sim.has_operator_ended() {
+        violated("I12", "an operator ended".to_owned());
     }
-    violations.extend(end);
-    let met = std::mem::take(&mut *met.lock().unwrap_or_else(PoisonError::into_inner));
-    Outcome {
+    violations.extend(at_the_end);
+    let (jobs, finished_jobs) = sim.monitor.job_counts();
+    RunSummary {
         violations,
-        met: met.0,
-        sites: met.1,
-        faults: world.network.faults(),
-        calls: world.network.total(),
-        work: world.network.work(),
-        children: world.monitor.counts().values().map(|(made, _)| made).sum(),
-        lives: world.monitor.lives(),
-        history: world.history.text(),
-        hash: world.history.hash(),
+        call_faults: log.faults,
+        sites: log.sites,
+        fault_counts: sim.network.faults(),
+        calls: sim.network.all_calls(),
+        object_calls: sim.network.object_calls(),
+        children: sim
+            .monitor
+            .child_counts()
+            .values()
+            .map(|(created, _)| created)
+            .sum(),
+        jobs,
+        finished_jobs,
+        history: sim.history.text(),
+        history_hash: sim.history.hash(),
         seconds: at / 1_000,
-        remains: remains(&world),
+        final_state: final_state(sim),
     }
 }
 
-/// Jobs, pods and services as they are, times and identities aside.
-fn remains(world: &World) -> String {
+/// The jobs, pods and services, without times and UIDs, and how often each child was created and deleted.
+fn final_state(sim: &Simulation) -> String {
     let mut text = String::new();
     for plural in job::PLURALS {
-        for job in world.cluster.list(plural, None) {
+        for job in sim.cluster.list(plural, None) {
             let mut status = job.value()["status"].clone();
-            without_times(&mut status);
+            remove_times(&mut status);
             text += &format!("{plural} {}: {status}\n", job.value()["metadata"]["name"]);
         }
     }
-    text += &format!("{:?}\n{:?}\n", world.pods_now(), world.services_now());
-    for (child, (made, gone)) in world.monitor.counts() {
-        text += &format!("{child}: made {made}, gone {gone}\n");
+    text += &format!("{:?}\n{:?}\n", sim.pods_now(), sim.services_now());
+    for (child, (created, deleted)) in sim.monitor.child_counts() {
+        text += &format!("{child}: created {created}, deleted {deleted}\n");
     }
     text
 }
 
-fn without_times(value: &mut Value) {
+fn remove_times(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|key, _| !key.ends_with("Time") && key != "time");
-            map.values_mut().for_each(without_times);
+            map.values_mut().for_each(remove_times);
         }
-        Value::Array(items) => items.iter_mut().for_each(without_times),
+        Value::Array(items) => items.iter_mut().for_each(remove_times),
         _ => {}
     }
 }

@@ -1,31 +1,32 @@
-//! Makes a scenario that breaks something smaller, as long as it breaks the same.
+//! Shrinks a scenario that violates an invariant, as long as it violates the same one.
 
 use std::collections::BTreeMap;
 
-use crate::run::{Scenario, run};
-use crate::users::{Act, Deed};
+use crate::interventions::{Intervention, ScheduledIntervention};
+use crate::run::run;
+use crate::scenario::Scenario;
 
 /// The most runs that one search may take.
 const MOST_RUNS: u32 = 600;
 
-/// The smallest scenario that was found to break the invariant `id` as `scenario` does; `None` if it
-/// breaks nothing any more once its faults are listed instead of drawn.
+/// The smallest scenario found that violates the invariant `id` first, as `scenario` does; `None` if `scenario` does
+/// not once its faults are listed instead of drawn.
 pub fn shrink(scenario: &Scenario, id: &str) -> Option<Scenario> {
-    let met = run(scenario).met;
+    let faults = run(scenario).call_faults;
     let mut search = Search { id, runs: 0 };
     let mut best = Scenario {
-        faults: Some(met),
+        call_faults: Some(faults),
         ..scenario.clone()
     };
-    if !search.breaks(&best) {
+    if !search.violates(&best) {
         return None;
     }
     loop {
         let before = size(&best);
-        best = search.jobs(best);
-        best = search.acts(best);
-        best = search.faults(best);
-        best = search.settings(best);
+        best = search.with_fewer_jobs(best);
+        best = search.with_fewer_interventions(best);
+        best = search.with_fewer_faults(best);
+        best = search.with_calmer_config(best);
         if size(&best) == before || search.runs >= MOST_RUNS {
             return Some(best);
         }
@@ -33,7 +34,7 @@ pub fn shrink(scenario: &Scenario, id: &str) -> Option<Scenario> {
 }
 
 fn size(scenario: &Scenario) -> usize {
-    scenario.acts.len() + scenario.faults.as_ref().map_or(0, BTreeMap::len)
+    scenario.interventions.len() + scenario.call_faults.as_ref().map_or(0, BTreeMap::len)
 }
 
 struct Search<'a> {
@@ -42,59 +43,67 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn breaks(&mut self, scenario: &Scenario) -> bool {
+    fn violates(&mut self, scenario: &Scenario) -> bool {
         self.runs += 1;
         self.runs <= MOST_RUNS && run(scenario).violations.first().is_some_and(|v| v.id == self.id)
     }
 
-    /// Without all that is done to one of the jobs.
-    fn jobs(&mut self, mut best: Scenario) -> Scenario {
+    /// Leaves out all interventions in one job after the other.
+    fn with_fewer_jobs(&mut self, mut best: Scenario) -> Scenario {
         for number in 0..best.jobs.len() {
             let mut fewer = best.clone();
-            fewer.acts.retain(|act| job(act) != Some(number));
-            if fewer.acts.len() < best.acts.len() && self.breaks(&fewer) {
+            fewer
+                .interventions
+                .retain(|scheduled| job(scheduled) != Some(number));
+            if fewer.interventions.len() < best.interventions.len() && self.violates(&fewer) {
                 best = fewer;
             }
         }
         best
     }
 
-    fn acts(&mut self, best: Scenario) -> Scenario {
-        let acts = fewer(best.acts.clone(), |acts| {
-            let acts = acts.to_vec();
-            self.breaks(&Scenario { acts, ..best.clone() })
-        });
-        Scenario { acts, ..best }
-    }
-
-    fn faults(&mut self, best: Scenario) -> Scenario {
-        let faults: Vec<_> = best.faults.clone().unwrap_or_default().into_iter().collect();
-        let faults = fewer(faults, |faults| {
-            let faults = Some(faults.iter().cloned().collect());
-            self.breaks(&Scenario {
-                faults,
+    fn with_fewer_interventions(&mut self, best: Scenario) -> Scenario {
+        let interventions = minimize(best.interventions.clone(), |interventions| {
+            let interventions = interventions.to_vec();
+            self.violates(&Scenario {
+                interventions,
                 ..best.clone()
             })
         });
         Scenario {
-            faults: Some(faults.into_iter().collect()),
+            interventions,
             ..best
         }
     }
 
-    /// With calmer settings.
-    fn settings(&mut self, mut best: Scenario) -> Scenario {
+    fn with_fewer_faults(&mut self, best: Scenario) -> Scenario {
+        let faults: Vec<_> = best.call_faults.clone().unwrap_or_default().into_iter().collect();
+        let faults = minimize(faults, |faults| {
+            let call_faults = Some(faults.iter().cloned().collect());
+            self.violates(&Scenario {
+                call_faults,
+                ..best.clone()
+            })
+        });
+        Scenario {
+            call_faults: Some(faults.into_iter().collect()),
+            ..best
+        }
+    }
+
+    /// Turns off one thing that the configuration has after the other.
+    fn with_calmer_config(&mut self, mut best: Scenario) -> Scenario {
         let calmer: [fn(&mut Scenario); 5] = [
-            |s| s.settings.lag = None,
-            |s| s.settings.troubles = 0,
-            |s| s.settings.two_leaders = false,
-            |s| s.settings.concurrency = 1,
-            |s| s.settings.all_kinds = false,
+            |s| s.config.watch_delay = None,
+            |s| s.config.pod_fault_rate = 0,
+            |s| s.config.two_operators = false,
+            |s| s.config.concurrency = 1,
+            |s| s.config.all_kinds = false,
         ];
         for calm in calmer {
             let mut other = best.clone();
             calm(&mut other);
-            if self.breaks(&other) {
+            if self.violates(&other) {
                 best = other;
             }
         }
@@ -102,16 +111,16 @@ impl Search<'_> {
     }
 }
 
-/// The job that something is done to.
-fn job(act: &Act) -> Option<usize> {
-    match &act.deed {
-        Deed::Create(n) | Deed::Delete(n, _) | Deed::Recreate(n) | Deed::Edit(n, _) => Some(*n),
-        _ => None,
+/// The job that an intervention is about.
+fn job(scheduled: &ScheduledIntervention) -> Option<usize> {
+    match &scheduled.intervention {
+        Intervention::User(action) => action.job(),
+        Intervention::Fault(_) => None,
     }
 }
 
-/// A part of `items` that is still `enough`, from which no single one can be taken: first by halves.
-fn fewer<T: Clone>(mut items: Vec<T>, mut enough: impl FnMut(&[T]) -> bool) -> Vec<T> {
+/// A part of `items` that is still `enough`, and is not if any one item is left out. Tries to leave out halves first.
+fn minimize<T: Clone>(mut items: Vec<T>, mut enough: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut chunk = items.len();
     while chunk > 0 {
         let mut at = 0;
@@ -134,10 +143,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_needed_stays_and_nothing_else() {
+    fn only_the_needed_items_are_left() {
         let items: Vec<u32> = (0..100).collect();
         let mut tries = 0;
-        let left = fewer(items, |some| {
+        let left = minimize(items, |some| {
             tries += 1;
             some.contains(&17) && some.contains(&71)
         });

@@ -1,11 +1,11 @@
-//! Many runs on several threads. Each run is one thread's alone.
+//! Many runs on several threads, each run on one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::report::Report;
 
-/// Does `act` for every number below `count`, on so many threads, and sums up.
+/// Calls `act` with every number below `count`, on so many threads, and sums up the reports.
 pub fn parallel(count: u64, threads: u32, act: impl Fn(u64, &mut Report) + Sync) -> Report {
     let next = AtomicU64::new(0);
     let sum = Mutex::new(Report::default());

@@ -1,19 +1,23 @@
-//! Small lives of jobs, each with one feature, to be tried with every fault at every call.
+//! Workloads: small scenarios, each with one feature, in which the exhaustive mode tries every fault at every call.
+//!
+//! To add one, add it to [`all`].
 
 use serde_json::{Value, json};
 
-use crate::job::{self, Kind};
-use crate::kubelet::Fate::{self, Fails, Runs, Succeeds};
-use crate::run::Scenario;
-use crate::settings::Settings;
-use crate::users::{Act, Deed, JobPlan};
+use crate::config::RunConfig;
+use crate::faults::PodFate::{self, Fails, Runs, Succeeds};
+use crate::interventions::ScheduledIntervention;
+use crate::job::{self, JobType};
+use crate::planned_job::PlannedJob;
+use crate::scenario::Scenario;
+use crate::users::UserAction;
 
-/// Seconds between things that users do: enough for what a fault holds up.
-const LATER: u64 = 400;
+/// Seconds between the actions of users: long enough for what a fault delays.
+const BETWEEN_ACTIONS: u64 = 400;
 
-/// A life.
+/// A small scenario.
 pub struct Workload {
-    /// What it is about.
+    /// Its feature.
     pub name: String,
     /// The scenario, without faults.
     pub scenario: Scenario,
@@ -21,20 +25,20 @@ pub struct Workload {
 
 const TRAIN: [(&str, i32); 3] = [("Scheduler", 1), ("Server", 1), ("Worker", 2)];
 
-/// Ends well, the scheduler last, as it does in reality: also after a pod that a fault made late.
-fn ends_well(name: &str, _: u32) -> Fate {
+/// All pods succeed, the scheduler last as in a real training, also if a fault delays another pod.
+fn succeeds(name: &str, _: u32) -> PodFate {
     Succeeds(if name.contains("scheduler") { 1_200 } else { 1_000 })
 }
 
 /// One worker is killed once.
-fn is_killed_once(name: &str, attempt: u32) -> Fate {
+fn is_killed_once(name: &str, attempt: u32) -> PodFate {
     match attempt {
         0 if name.ends_with("worker-1") || name.ends_with("tuner-0") => Fails(137, 500),
-        _ => ends_well(name, attempt),
+        _ => succeeds(name, attempt),
     }
 }
 
-fn fails(name: &str, _: u32) -> Fate {
+fn fails(name: &str, _: u32) -> PodFate {
     if name.ends_with("worker-1") {
         Fails(1, 500)
     } else {
@@ -42,7 +46,7 @@ fn fails(name: &str, _: u32) -> Fate {
     }
 }
 
-fn is_killed_always(name: &str, _: u32) -> Fate {
+fn is_killed_always(name: &str, _: u32) -> PodFate {
     if name.ends_with("worker-1") {
         Fails(137, 500)
     } else {
@@ -50,94 +54,95 @@ fn is_killed_always(name: &str, _: u32) -> Fate {
     }
 }
 
-fn hangs(_: &str, _: u32) -> Fate {
+fn hangs(_: &str, _: u32) -> PodFate {
     Runs
 }
 
-fn plan(kind: Kind, name: &str, roles: &[(&str, i32)], policy: Value) -> JobPlan {
-    let mut object = job::of(kind, name, roles, "ExitCode");
+fn planned(job_type: JobType, name: &str, roles: &[(&str, i32)], policy: Value) -> PlannedJob {
+    let mut object = job::new(job_type, name, roles, "ExitCode");
     object["spec"]["runPolicy"] = policy;
-    JobPlan {
-        kind,
+    PlannedJob {
+        job_type,
         name: name.to_owned(),
         object,
     }
 }
 
-fn workload(name: &str, fates: fn(&str, u32) -> Fate, jobs: Vec<JobPlan>, deeds: Vec<Deed>) -> Workload {
-    let acts = (0..).zip(deeds).map(|(n, deed)| Act {
-        at: n * LATER * 1_000,
-        deed,
-    });
-    let acts: Vec<_> = acts.collect();
-    let mut settings = Settings::calm();
-    settings.all_kinds = jobs.iter().any(|j| matches!(j.kind, Kind::Boost | Kind::Flow));
-    settings.span = (acts.len() as u64) * LATER;
+fn workload(
+    name: &str,
+    pod_fates: fn(&str, u32) -> PodFate,
+    jobs: Vec<PlannedJob>,
+    actions: Vec<UserAction>,
+) -> Workload {
+    let mut config = RunConfig::without_faults();
+    config.all_kinds = jobs.iter().any(|job| job.job_type.kind() != "MXJob");
+    config.seconds = (actions.len() as u64) * BETWEEN_ACTIONS;
+    let scheduled = |(n, action)| ScheduledIntervention::user(n * BETWEEN_ACTIONS * 1_000, action);
     Workload {
         name: name.to_owned(),
         scenario: Scenario {
-            settings,
+            config,
             jobs,
-            acts,
-            faults: Some(Default::default()),
-            fates: Some(fates),
+            interventions: (0..).zip(actions).map(scheduled).collect(),
+            call_faults: Some(Default::default()),
+            pod_fates: Some(pod_fates),
         },
     }
 }
 
-/// All of them.
+/// All workloads.
 pub fn all() -> Vec<Workload> {
-    let train = |policy: Value| vec![plan(Kind::Train, "job", &TRAIN, policy)];
+    let train = |policy: Value| vec![planned(JobType::Train, "job", &TRAIN, policy)];
     let workers = |n: i64| {
-        Deed::Edit(
+        UserAction::Edit(
             0,
             json!({"spec": {"mxReplicaSpecs": {"Worker": {"replicas": n}}}}),
         )
     };
-    let suspend = |yes: bool| Deed::Edit(0, json!({"spec": {"runPolicy": {"suspend": yes}}}));
-    let one = || vec![Deed::Create(0)];
+    let suspend = |yes: bool| UserAction::Edit(0, json!({"spec": {"runPolicy": {"suspend": yes}}}));
+    let one = || vec![UserAction::Create(0)];
     let mut all = vec![
-        workload("success", ends_well, train(json!({})), one()),
+        workload("success", succeeds, train(json!({})), one()),
         workload("failure", fails, train(json!({})), one()),
         workload(
             "scale-up",
-            ends_well,
+            succeeds,
             train(json!({})),
-            vec![Deed::Create(0), workers(3)],
+            vec![UserAction::Create(0), workers(3)],
         ),
         workload(
             "scale-down",
-            ends_well,
+            succeeds,
             train(json!({})),
-            vec![Deed::Create(0), workers(1)],
+            vec![UserAction::Create(0), workers(1)],
         ),
         workload(
             "suspend-resume",
-            ends_well,
+            succeeds,
             train(json!({})),
-            vec![Deed::Create(0), suspend(true), suspend(false)],
+            vec![UserAction::Create(0), suspend(true), suspend(false)],
         ),
         workload(
             "delete",
-            ends_well,
+            succeeds,
             train(json!({})),
-            vec![Deed::Create(0), Deed::Delete(0, "Background")],
+            vec![UserAction::Create(0), UserAction::Delete(0, "Background")],
         ),
         workload(
             "delete-foreground",
-            ends_well,
+            succeeds,
             train(json!({})),
-            vec![Deed::Create(0), Deed::Delete(0, "Foreground")],
+            vec![UserAction::Create(0), UserAction::Delete(0, "Foreground")],
         ),
         workload(
             "recreate",
-            ends_well,
+            succeeds,
             train(json!({})),
-            vec![Deed::Create(0), Deed::Recreate(0)],
+            vec![UserAction::Create(0), UserAction::Recreate(0)],
         ),
         workload(
             "ttl",
-            ends_well,
+            succeeds,
             train(json!({"ttlSecondsAfterFinished": 20})),
             one(),
         ),
@@ -155,39 +160,42 @@ pub fn all() -> Vec<Workload> {
         ),
         workload(
             "invalid-then-fixed",
-            ends_well,
+            succeeds,
             train(json!({})),
-            vec![Deed::Create(0), workers(-1), workers(2)],
+            vec![UserAction::Create(0), workers(-1), workers(2)],
         ),
         workload(
             "pod-deleted",
-            ends_well,
+            succeeds,
             train(json!({})),
-            vec![Deed::Create(0), Deed::DeletePod("job-worker-0".to_owned(), false)],
+            vec![
+                UserAction::Create(0),
+                UserAction::DeletePod("job-worker-0".to_owned(), false),
+            ],
         ),
         workload(
             "two-jobs",
-            ends_well,
+            succeeds,
             vec![
-                plan(Kind::Train, "one", &TRAIN[..1], json!({})),
-                plan(Kind::Train, "two", &TRAIN[2..], json!({})),
+                planned(JobType::Train, "one", &TRAIN[..1], json!({})),
+                planned(JobType::Train, "two", &TRAIN[2..], json!({})),
             ],
-            vec![Deed::Create(0), Deed::Create(1)],
+            vec![UserAction::Create(0), UserAction::Create(1)],
         ),
         workload(
             "one-name-two-kinds",
-            ends_well,
+            succeeds,
             vec![
-                plan(Kind::Boost, "job", &[("Master", 1)], json!({})),
-                plan(Kind::Flow, "job", &[("Chief", 1)], json!({})),
+                planned(JobType::XgBoost, "job", &[("Master", 1)], json!({})),
+                planned(JobType::TensorFlow, "job", &[("Chief", 1)], json!({})),
             ],
-            vec![Deed::Create(0), Deed::Create(1)],
+            vec![UserAction::Create(0), UserAction::Create(1)],
         ),
         workload(
             "tune",
             is_killed_once,
-            vec![plan(
-                Kind::Tune,
+            vec![planned(
+                JobType::Tune,
                 "job",
                 &[("TunerTracker", 1), ("TunerServer", 1), ("Tuner", 1)],
                 json!({}),
@@ -203,7 +211,7 @@ pub fn all() -> Vec<Workload> {
     for clean in ["All", "Running", "None"] {
         let policy = json!({"cleanPodPolicy": clean});
         let name = format!("clean-{}", clean.to_lowercase());
-        all.push(workload(&name, ends_well, train(policy), one()));
+        all.push(workload(&name, succeeds, train(policy), one()));
     }
     all
 }

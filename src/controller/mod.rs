@@ -33,7 +33,7 @@ mod cache;
 mod clock;
 mod context;
 mod events;
-#[cfg(feature = "testing")]
+#[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod job_state;

@@ -1,4 +1,4 @@
-//! The bytes of a manifest → what the program makes of them.
+//! Fuzzes the program: the input is a manifest.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use training_job_testing::World;
 use training_job_xgboost::XGBoostJob;
 use training_operator::fuzzing::{self, Job, Program};
 
-/// Jobs with more replicas are looked at and not rendered: each pod may name all others.
+/// Jobs with more replicas are validated and not rendered, since each pod may name all others.
 const MOST_REPLICAS: u32 = 24;
 
 thread_local! {
     static PROGRAM: Program = Program::default();
 }
 
-/// Reads, validates, renders, explains and plays the jobs of a manifest.
+/// Reads, validates, renders, explains and plans the jobs of a manifest.
 ///
 /// # Panics
 /// * Something in the program does.
-/// * The same bytes are judged differently a second time.
-/// * A finding's place is not in the file, or a finding could steer a terminal.
+/// * The same bytes give other findings a second time.
+/// * A finding's line and column are not in the file, or a finding could control a terminal.
 /// * A job that validates cannot be rendered, explained, or planned to its end.
 /// * What is rendered is not read back as the same objects.
 pub fn check(bytes: &[u8]) {
@@ -32,7 +32,7 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(review.reports, again.reports);
     for (at, line) in &review.findings {
         if let Some((row, column)) = *at {
-            lies_in(bytes, row, column, line);
+            assert_in_file(bytes, row, column, line);
         }
         let escapes = line.matches('\u{1b}').count();
         assert_eq!(escapes, line.matches("\u{1b}[").count(), "{line:?}");
@@ -40,17 +40,18 @@ pub fn check(bytes: &[u8]) {
     }
     for job in &review.jobs {
         match job.object()["kind"].as_str() {
-            Some("MXJob") => play::<MXJob>(job),
-            Some("TFJob") => play::<TFJob>(job),
-            Some("XGBoostJob") => play::<XGBoostJob>(job),
+            Some("MXJob") => check_job::<MXJob>(job),
+            Some("TFJob") => check_job::<TFJob>(job),
+            Some("XGBoostJob") => check_job::<XGBoostJob>(job),
             other => panic!("the program takes {other:?} for a job"),
         }
     }
 }
 
-/// A file in an editor has one line more than line breaks, and a line one column more than characters.
-fn lies_in(bytes: &[u8], row: usize, column: usize, line: &str) {
-    let text = std::str::from_utf8(bytes).expect("only text has places");
+/// Asserts that a file has this line and column, counted as editors do: from 1, with one line more than line breaks, and
+/// one column more than characters.
+fn assert_in_file(bytes: &[u8], row: usize, column: usize, line: &str) {
+    let text = std::str::from_utf8(bytes).expect("only text has lines");
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let normal = text.replace("\r\n", "\n").replace('\r', "\n");
     let found = row.checked_sub(1).and_then(|n| normal.split('\n').nth(n));
@@ -62,10 +63,10 @@ fn lies_in(bytes: &[u8], row: usize, column: usize, line: &str) {
     );
 }
 
-fn play<J: TrainingJob>(job: &Job) {
+fn check_job<J: TrainingJob>(job: &Job) {
     let mut object = job.object().clone();
-    let typed: J = serde_json::from_value(object.clone()).expect("a job that is good has its kind's shape");
-    let valid = validate(&typed, &Settings::default()).expect("a job that is good is valid");
+    let typed: J = serde_json::from_value(object.clone()).expect("a valid job deserializes");
+    let valid = validate(&typed, &Settings::default()).expect("a job without findings is valid");
     if valid.topology.total() > MOST_REPLICAS {
         return;
     }
@@ -84,7 +85,7 @@ fn play<J: TrainingJob>(job: &Job) {
     if let Some(members) = object.as_object_mut() {
         members.remove("status");
     }
-    live::<J>(&object);
+    check_plans::<J>(&object);
 }
 
 fn render(job: &Job) -> Vec<Value> {
@@ -105,13 +106,13 @@ fn render(job: &Job) -> Vec<Value> {
     objects
 }
 
-/// A job comes to rest, whatever becomes of its first pods, and is planned in one way.
-fn live<J: TrainingJob>(object: &Value) {
+/// A job settles, whatever becomes of its first pods, and the same state has one plan.
+fn check_plans<J: TrainingJob>(object: &Value) {
     let mut world = World::<J>::of(&object.to_string());
     world.settle();
-    one_plan(&world);
+    assert_one_plan(&world);
     world.all_running();
-    one_plan(&world);
+    assert_one_plan(&world);
     let mut replicas: Vec<String> = world.pods.keys().filter_map(|name| first_of_role(name)).collect();
     replicas.truncate(3);
     for replica in &replicas {
@@ -122,9 +123,9 @@ fn live<J: TrainingJob>(object: &Value) {
                 code => world.pod(replica).exits(code),
             }
             world.settle();
-            one_plan(&world);
+            assert_one_plan(&world);
             world.reap().settle().after(100_000_000).settle();
-            one_plan(&world);
+            assert_one_plan(&world);
         }
     }
 }
@@ -134,6 +135,6 @@ fn first_of_role(pod: &str) -> Option<String> {
     replica.ends_with("-0").then(|| replica.to_owned())
 }
 
-fn one_plan<J: TrainingJob>(world: &World<J>) {
+fn assert_one_plan<J: TrainingJob>(world: &World<J>) {
     assert_eq!(format!("{:?}", world.plan()), format!("{:?}", world.plan()));
 }

@@ -1,10 +1,10 @@
-//! What each fuzz target does with its bytes. A panic is a finding.
+//! The checks of the fuzz targets, each a function from bytes. A panic is a finding.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a panic is how a target tells of a finding"
+    reason = "a panic is how a target reports a finding"
 )]
 
 pub mod job;

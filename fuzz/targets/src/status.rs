@@ -1,4 +1,4 @@
-//! A stored object and its pods → what the operator plans and stores.
+//! Fuzzes the planner: the input is a stored job and its pods.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
-/// More passes than any job needs to come to rest.
-const MANY: usize = 24;
+/// More reconciles than any job needs to settle.
+const MOST_RECONCILES: usize = 24;
 
-/// Jobs with more replicas are not planned: each pod may name all others.
+/// Jobs with more replicas are not planned, since each pod may name all others.
 const MOST_REPLICAS: u32 = 24;
 
 /// The fields of a status that the operator writes.
-const KNOWN: [&str; 8] = [
+const OPERATOR_FIELDS: [&str; 8] = [
     "conditions",
     "replicaStatuses",
     "startTime",
@@ -32,29 +32,29 @@ const KNOWN: [&str; 8] = [
     "recovery",
 ];
 
-/// Reads JSON values: a job as it is stored, then pods. Plans the job until it rests.
+/// Reads JSON values: a stored job, then pods. Reconciles the job until it settles.
 ///
 /// # Panics
 /// * Something in the operator does.
-/// * A status that can be read is another one when it was written.
-/// * The same job is planned in two ways.
+/// * A status changes when it is written and read again.
+/// * The same job has two plans.
 /// * What is stored after a write does not read as what was planned, or has lost fields that the operator
 ///   does not know.
-/// * A restart counter falls, an end is taken back, or the job does not come to rest.
+/// * The restart count falls, a finished job runs again, or the job does not settle.
 pub fn check(bytes: &[u8]) {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
     let Some(Ok(job)) = values.next() else { return };
     let pods = values.map_while(Result::ok).take(24);
     let pods: Vec<Pod> = pods.filter_map(|pod| serde_json::from_value(pod).ok()).collect();
-    survives_the_wire(&job["status"]);
+    check_round_trip(&job["status"]);
     match job["kind"].as_str() {
-        Some("TFJob") => lead::<TFJob>(job, &pods),
-        Some("XGBoostJob") => lead::<XGBoostJob>(job, &pods),
-        _ => lead::<MXJob>(job, &pods),
+        Some("TFJob") => reconcile::<TFJob>(job, &pods),
+        Some("XGBoostJob") => reconcile::<XGBoostJob>(job, &pods),
+        _ => reconcile::<MXJob>(job, &pods),
     }
 }
 
-fn survives_the_wire(status: &Value) {
+fn check_round_trip(status: &Value) {
     let Ok(read) = serde_json::from_value::<JobStatus>(status.clone()) else {
         return;
     };
@@ -64,7 +64,7 @@ fn survives_the_wire(status: &Value) {
     assert_eq!(serde_json::to_value(&again).unwrap(), written);
 }
 
-fn lead<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
+fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
     let Ok(typed) = Object::<J>::read(&job) else {
         return;
     };
@@ -83,15 +83,15 @@ fn lead<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
     let is_readable =
         job["status"].is_null() || serde_json::from_value::<JobStatus>(job["status"].clone()).is_ok();
     let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    for _ in 0..MANY {
+    for _ in 0..MOST_RECONCILES {
         let object = Object::<J>::read(&job).unwrap();
         let plan = object.plan(&observed, now);
         assert_eq!(format!("{plan:?}"), format!("{:?}", object.plan(&observed, now)));
         if plan.delete_job {
             return;
         }
-        carry_out(&plan, &mut observed);
-        // What is reported is what is true after that.
+        apply(&plan, &mut observed);
+        // The status is reported after the plan is applied.
         let plan = object.plan(&observed, now);
         if is_readable {
             store(&mut job, &object, &plan);
@@ -103,7 +103,7 @@ fn lead<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
             return;
         }
     }
-    panic!("not at rest after {MANY} passes: {job}");
+    panic!("not settled after {MOST_RECONCILES} reconciles: {job}");
 }
 
 fn is_large<J: TrainingJob>(job: &Value) -> bool {
@@ -113,8 +113,8 @@ fn is_large<J: TrainingJob>(job: &Value) -> bool {
     validate(&typed, &Settings::default()).is_ok_and(|valid| valid.topology.total() > MOST_REPLICAS)
 }
 
-/// The API server's part: what is made is there, what is deleted is gone.
-fn carry_out(plan: &Plan, observed: &mut Observed) {
+/// Creates and deletes the children of a plan, as the API server does.
+fn apply(plan: &Plan, observed: &mut Observed) {
     for service in &plan.create_services {
         let record = ServiceRecord::from(service);
         observed.services.insert(record.name.clone(), Arc::new(record));
@@ -122,7 +122,7 @@ fn carry_out(plan: &Plan, observed: &mut Observed) {
     for pod in &plan.create_pods {
         let record = PodRecord::from(pod);
         let before = observed.pods.insert(record.name.clone(), Arc::new(record));
-        assert!(before.is_none(), "a pod is made where one is: {before:?}");
+        assert!(before.is_none(), "a pod is created where one is: {before:?}");
     }
     for deletion in &plan.delete {
         let gone = match deletion.kind {
@@ -136,10 +136,10 @@ fn carry_out(plan: &Plan, observed: &mut Observed) {
 fn store<J: TrainingJob>(job: &mut Value, object: &Object<J>, plan: &Plan) {
     let Some(change) = &plan.status else { return };
     let (old, next) = (object.status(), &change.status);
-    assert_ne!(&old, next, "a status is written if it differs");
+    assert_ne!(&old, next, "a status is written only if it differs");
     assert!(next.restart_count >= old.restart_count, "{old:?} {next:?}");
     if old.is_finished() && old.start_time.is_some() {
-        assert_eq!(old.conditions, next.conditions, "an end is final");
+        assert_eq!(old.conditions, next.conditions, "a finished job stays finished");
     }
     let patch = fuzzing::change(&old, next).expect("a status is JSON");
     let before = job["status"].take();
@@ -148,7 +148,7 @@ fn store<J: TrainingJob>(job: &mut Value, object: &Object<J>, plan: &Plan) {
     let read: JobStatus = serde_json::from_value(after.clone()).expect("what is stored can be read");
     assert_eq!(&read, next, "{before}\n{patch}");
     for (key, value) in before.as_object().into_iter().flatten() {
-        if !KNOWN.contains(&key.as_str()) {
+        if !OPERATOR_FIELDS.contains(&key.as_str()) {
             assert_eq!(&after[key], value, "{key} is not the operator's");
         }
     }

@@ -1,4 +1,4 @@
-//! Plays what fuzzing has kept: whatever was found once stays mended, without a fuzzer.
+//! Runs the targets on the committed corpora, without a fuzzer: what was found once stays fixed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use training_job_fuzz_targets::{job, status, watch};
 
-/// The most bytes of all corpora: they are read by people in reviews, and by git for ever.
+/// The most bytes of all corpora, which are in the repository for ever.
 const MOST_BYTES: u64 = 300_000;
 
 fn play(target: &str, check: fn(&[u8])) {
@@ -19,7 +19,7 @@ fn play(target: &str, check: fn(&[u8])) {
         .map(|f| f.unwrap().path())
         .collect();
     files.sort();
-    assert!(files.len() > 9, "{}: that is no corpus", folder.display());
+    assert!(files.len() > 9, "{}: the corpus is missing", folder.display());
     for file in files {
         let bytes = fs::read(&file).unwrap();
         if std::panic::catch_unwind(|| check(&bytes)).is_err() {

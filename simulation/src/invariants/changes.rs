@@ -1,16 +1,17 @@
-//! The invariants that each change is held against.
+//! The invariants that are checked at each change.
 
 use std::collections::BTreeSet;
 
 use kube_memory::{Action, Object};
 use serde_json::Value;
 
-use super::memory::{JobLife, Version};
-use super::{Check, Moment};
+use super::timeline::{JobTimeline, JobVersion};
+use super::{Check, CheckedChange};
+use crate::call::CurrentCall;
 use crate::job::{self, Json};
 use crate::kubelet;
 
-/// All of them.
+/// All invariants about changes, with their numbers in docs/reliability.md.
 pub(crate) const ALL: &[(&str, Check)] = &[
     ("I1", unique_rank),
     ("I2", no_excess),
@@ -26,7 +27,7 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I11", justified_deletion),
 ];
 
-impl Moment<'_> {
+impl CheckedChange<'_> {
     fn object(&self) -> &Object {
         self.change.object()
     }
@@ -40,53 +41,55 @@ impl Moment<'_> {
         job::PLURALS.contains(&self.change.plural())
     }
 
-    /// Whether an operator made a pod or service.
+    /// Whether an operator's call created a pod or service.
     fn creates(&self) -> bool {
         self.change.action() == Action::Added && self.acts_on_child()
     }
 
-    /// Whether an operator's call was about this very pod or service, not about its owner.
+    /// Whether an operator's call named this pod or service, and not its owner.
     fn acts_on_child(&self) -> bool {
         let plural = self.change.plural();
         let verb = match self.change.action() {
             Action::Added => "create",
-            // What goes in the wake of a create, the garbage collector took.
+            // A deletion during another call is the garbage collector's.
             Action::Modified | Action::Deleted => "delete",
         };
-        let about = |cause: &crate::call::Cause| cause.call.is(verb, plural);
-        matches!(plural, "pods" | "services") && self.cause.is_some_and(about)
+        let is_it = |current: &CurrentCall| current.call.is(verb, plural);
+        matches!(plural, "pods" | "services") && self.call.is_some_and(is_it)
     }
 
-    /// When an operator's view of what `own` operators did, or others, may be from at the earliest.
-    fn since(&self, patience: u64) -> u64 {
-        self.cause.map_or(self.now, |c| c.sent).saturating_sub(patience)
+    /// The earliest time of a state that the operator may act on, if that may be so many milliseconds old.
+    fn earliest(&self, staleness: u64) -> u64 {
+        self.call
+            .map_or(self.now, |current| current.sent)
+            .saturating_sub(staleness)
     }
 
-    /// Whether somebody wrote the status of this job while the view may be from that an operator acts on.
-    fn status_was_edited(&self, life: &JobLife) -> bool {
+    /// Whether somebody edited the status of this job since the earliest state that the operator may act on.
+    fn status_was_edited(&self, life: &JobTimeline) -> bool {
         life.status_edited
-            .is_some_and(|at| at >= self.since(self.patience.others))
+            .is_some_and(|at| at >= self.earliest(self.staleness.of_others))
     }
 
     /// The job that controls the object.
-    fn owner(&self) -> Option<&JobLife> {
-        self.memory.jobs.get(job::controller(self.before())?)
+    fn owner(&self) -> Option<&JobTimeline> {
+        self.timeline.jobs.get(job::controller(self.before())?)
     }
 
-    /// The job that controls the object, or did a moment ago.
-    fn former_owner(&self, since: u64) -> Option<&JobLife> {
-        let child = self.memory.children.get(self.before().meta("uid")?.as_str()?)?;
+    /// The job that controls the object, or did at `since` or later.
+    fn former_owner(&self, since: u64) -> Option<&JobTimeline> {
+        let child = self.timeline.children.get(self.before().meta("uid")?.as_str()?)?;
         let recently = child.orphaned.is_none_or(|at| at >= since);
-        self.memory.jobs.get(child.owner.as_ref().filter(|_| recently)?)
+        self.timeline.jobs.get(child.owner.as_ref().filter(|_| recently)?)
     }
 
-    fn says(&self, what: &str) -> Option<String> {
+    fn violation(&self, what: &str) -> Option<String> {
         Some(format!("{} {}: {what}", self.change.kind(), self.change.name()))
     }
 }
 
-/// I1: of a job's replica there is at most one pod that neither ended nor is being deleted.
-fn unique_rank(m: &Moment<'_>) -> Option<String> {
+/// I1: a replica has at most one pod that has neither ended nor is being deleted.
+fn unique_rank(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
     }
@@ -94,8 +97,8 @@ fn unique_rank(m: &Moment<'_>) -> Option<String> {
     let uid = job::controller(mine);
     let label =
         |pod: &Object, name: &str| Json::meta(pod, "labels")[name] == Json::meta(mine, "labels")[name];
-    let mut others = m.memory.children_of(uid).filter_map(|(other, life)| {
-        let there = life.plural == "pods" && life.gone.is_none();
+    let mut others = m.timeline.children_of(uid).filter_map(|(other, life)| {
+        let there = life.plural == "pods" && life.deleted.is_none();
         there.then(|| m.view.by_uid(other)).flatten()
     });
     let other = others.find(|other| {
@@ -107,67 +110,72 @@ fn unique_rank(m: &Moment<'_>) -> Option<String> {
             && label(other, "training.kubeflow.org/replica-index")
             && other.meta("namespace") == mine.meta("namespace")
     })?;
-    m.says(&format!(
+    m.violation(&format!(
         "a second pod of this rank, beside {}",
         Json::meta(&*other, "name")
     ))
 }
 
-/// I2: nothing is made that the spec does not ask for, or did not a moment ago.
-fn no_excess(m: &Moment<'_>) -> Option<String> {
+/// I2: a child is created only if a spec asks for it that the operator may still see.
+fn no_excess(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() {
         return None;
     }
     let life = m.owner()?;
-    let mut versions = life.versions_since(m.since(m.patience.others)).iter();
+    let mut versions = life.versions_since(m.earliest(m.staleness.of_others)).iter();
     if versions.any(|version| version.asks_for(m.change.name())) {
         return None;
     }
-    m.says("no version of the spec asks for it")
+    m.violation("no version of the spec asks for it")
 }
 
-/// I3: an end is never taken back, and has one time. Of a job that failed for its spec, it may be.
-fn final_is_final(m: &Moment<'_>) -> Option<String> {
+/// I3: a finished job stays finished, and keeps its completion time. A job that failed for its invalid spec may run
+/// again.
+fn final_is_final(m: &CheckedChange<'_>) -> Option<String> {
     if !m.is_job() || m.change.action() != Action::Modified {
         return None;
     }
-    // Anybody may edit a status; the operator goes on from what it says.
-    m.cause?;
+    // Users may edit a status, and the operator believes it.
+    m.call?;
     let (before, after) = (m.before(), m.object());
     let end = job::end(before)?;
-    if job::is_refused(before) {
+    if job::was_found_invalid(before) {
         return None;
     }
     if job::end(after) != Some(end) {
-        return m.says(&format!("{end} was taken back"));
+        return m.violation(&format!("{end} was taken back"));
     }
     let time = |job: &Object| job["status"]["completionTime"].clone();
     (!time(before).is_null() && time(before) != time(after))
-        .then(|| m.says("its completion time changed"))
+        .then(|| m.violation("its completion time changed"))
         .flatten()
 }
 
-/// I3: nothing is made for a job that has ended.
-fn nothing_after_the_end(m: &Moment<'_>) -> Option<String> {
+/// I3: nothing is created for a finished job.
+fn nothing_after_the_end(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() {
         return None;
     }
-    let ended = |version: &Object| job::end(version).is_some() && !job::is_refused(version);
+    let ended = |version: &Object| job::end(version).is_some() && !job::was_found_invalid(version);
     let life = m.owner()?;
-    if life.since(m.since(m.patience.own)).any(|v| !ended(v)) || m.status_was_edited(life) {
+    if life
+        .objects_since(m.earliest(m.staleness.of_own))
+        .any(|v| !ended(v))
+        || m.status_was_edited(life)
+    {
         return None;
     }
-    m.says("made after the end of its job")
+    m.violation("created after its job finished")
 }
 
-/// I4: no replica runs again that the status remembers to have ended well.
-fn no_success_run_again(m: &Moment<'_>) -> Option<String> {
+/// I4: no replica runs again that has succeeded by the status.
+fn no_success_run_again(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
     }
     let uid = job::controller(m.object())?;
     let attempt = kubelet::attempt(m.object());
-    let succeeded = m.memory.children_of(Some(uid)).any(|(_, pod)| {
+    let succeeded = m.timeline.children_of(Some(uid)).any(|(_, pod)| {
         pod.plural == "pods"
             && pod.owner.as_deref() == Some(uid)
             && pod.name == m.change.name()
@@ -176,107 +184,108 @@ fn no_success_run_again(m: &Moment<'_>) -> Option<String> {
     });
     let life = m.owner()?;
     let known = life
-        .since(m.since(m.patience.own.max(1)))
+        .objects_since(m.earliest(m.staleness.of_own.max(1)))
         .all(|version| job::is_complete(version, m.change.name()));
     (succeeded && known && !m.status_was_edited(life))
-        .then(|| m.says("it has ended well, and is run again"))
+        .then(|| m.violation("it has succeeded, and runs again"))
         .flatten()
 }
 
-/// I5: nothing is made for a job that is gone or going.
-fn nothing_after_deletion(m: &Moment<'_>) -> Option<String> {
+/// I5: nothing is created for a job that was deleted or is being deleted.
+fn nothing_after_deletion(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() {
         return None;
     }
     let Some(uid) = job::controller(m.object()) else {
-        return m.says("made without an owner");
+        return m.violation("created without an owner");
     };
-    let Some(life) = m.memory.jobs.get(uid) else {
-        return m.says("made for a job that never was");
+    let Some(life) = m.timeline.jobs.get(uid) else {
+        return m.violation("created for a job that never existed");
     };
-    let since = m.since(m.patience.others);
-    if life.gone.is_some_and(|gone| gone < since) || life.since(since).all(job::is_deleting) {
-        return m.says("made for a job that is gone");
+    let since = m.earliest(m.staleness.of_others);
+    if life.deleted.is_some_and(|gone| gone < since) || life.objects_since(since).all(job::is_deleting) {
+        return m.violation("created for a job that was deleted");
     }
     None
 }
 
-/// I6: operators change pods and services that a job of theirs controls, statuses of jobs, and events.
-fn foreign_untouched(m: &Moment<'_>) -> Option<String> {
-    let cause = m.cause?;
+/// I6: operators write only the children that a job controls, the statuses of jobs, and events, and delete only jobs and
+/// their children.
+fn foreign_untouched(m: &CheckedChange<'_>) -> Option<String> {
+    let current = m.call?;
     if m.change.plural() == "resourcequotas" {
-        // The API server counts what a call has made or deleted.
+        // The API server counts a call's object in the quota.
         return None;
     }
-    let call = &cause.call;
+    let call = &current.call;
     match call.resource.as_str() {
         "events" if call.verb == "create" => None,
         resource if job::PLURALS.contains(&resource) && call.verb == "delete" => None,
         "pods" | "services" if call.verb == "create" => None,
         "pods" | "services" => {
-            if cause.uid.as_deref() != m.object().meta("uid").and_then(Value::as_str) {
-                return m.says("deleted without its UID");
+            if current.uid.as_deref() != m.object().meta("uid").and_then(Value::as_str) {
+                return m.violation("deleted without its UID");
             }
-            let since = m.since(m.patience.others);
+            let since = m.earliest(m.staleness.of_others);
             let ours = m.former_owner(since).is_some();
-            (!ours).then(|| m.says("it is no job's")).flatten()
+            (!ours).then(|| m.violation("no job controls it")).flatten()
         }
         resource if resource.strip_suffix("/status") == Some(m.change.plural()) => {
             let (before, after) = (m.before(), m.object());
             (before["spec"] != after["spec"] || before.meta("labels") != after.meta("labels"))
-                .then(|| m.says("a write of the status changed more"))
+                .then(|| m.violation("a write of the status changed more"))
                 .flatten()
         }
-        other => m.says(&format!("{} {other} is not an operator's to do", call.verb)),
+        other => m.violation(&format!("{} {other} is not a call for an operator", call.verb)),
     }
 }
 
-/// I9: what goes as soon as it is made is not made again and again.
-fn no_churn(m: &Moment<'_>) -> Option<String> {
+/// I9: a child that is deleted as soon as it is created is not created again and again.
+fn no_churn(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() {
         return None;
     }
     let owner = job::controller(m.object());
-    let recent = m.memory.children_of(owner).filter(|(_, child)| {
+    let recent = m.timeline.children_of(owner).filter(|(_, child)| {
         child.plural == m.change.plural()
             && child.name == m.change.name()
             && child.owner.as_deref() == owner
-            && child.made + 10_000 > m.now
+            && child.created + 10_000 > m.now
     });
     let times = recent.count();
-    // Each of two operators keeps a pace of its own.
-    let most = if m.patience.own > 0 { 24 } else { 12 };
+    // Each of two operators has a backoff of its own.
+    let most = if m.staleness.of_own > 0 { 24 } else { 12 };
     (times >= most)
-        .then(|| m.says(&format!("made {times} times in ten seconds")))
+        .then(|| m.violation(&format!("created {times} times in ten seconds")))
         .flatten()
 }
 
-/// I10: the count of restarts never falls, and a job starts once, or once more when it is resumed.
-fn honest_counters(m: &Moment<'_>) -> Option<String> {
-    if !m.is_job() || m.change.action() != Action::Modified || m.cause.is_none() {
+/// I10: the count of restarts never falls, and the start time changes only when a job is resumed or made valid.
+fn honest_counters(m: &CheckedChange<'_>) -> Option<String> {
+    if !m.is_job() || m.change.action() != Action::Modified || m.call.is_none() {
         return None;
     }
     let (before, after) = (m.before(), m.object());
     let restarts = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
     if restarts(after) < restarts(before) {
-        return m.says("the count of restarts fell");
+        return m.violation("the count of restarts fell");
     }
     let start = |job: &Object| job["status"]["startTime"].clone();
-    let resumed = job::is(before, "Suspended") || job::is_refused(before);
+    let resumed = job::is(before, "Suspended") || job::was_found_invalid(before);
     (!start(before).is_null() && start(before) != start(after) && !resumed)
-        .then(|| m.says("its start time changed"))
+        .then(|| m.violation("its start time changed"))
         .flatten()
 }
 
-/// I10: no condition twice, none that contradicts another, and no more replicas than there may be.
-fn honest_conditions(m: &Moment<'_>) -> Option<String> {
-    if !m.is_job() || m.change.action() == Action::Deleted || m.cause.is_none() {
+/// I10: no condition is there twice, none contradicts another, and no more replicas are counted than a spec asks for.
+fn honest_conditions(m: &CheckedChange<'_>) -> Option<String> {
+    if !m.is_job() || m.change.action() == Action::Deleted || m.call.is_none() {
         return None;
     }
     let job = m.object();
     let types: Vec<_> = job::conditions(job).map(|c| c["type"].as_str()).collect();
     if types.iter().collect::<BTreeSet<_>>().len() < types.len() {
-        return m.says("a condition is there twice");
+        return m.violation("a condition is there twice");
     }
     let is = |condition| job::is(job, condition);
     let pairs = [
@@ -287,21 +296,21 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
         ("Running", "Restarting"),
     ];
     if let Some((a, b)) = pairs.into_iter().find(|(a, b)| is(a) && is(b)) {
-        return m.says(&format!("it is {a} and {b}"));
+        return m.violation(&format!("it is {a} and {b}"));
     }
-    if job::end(job).is_some() && m.patience.own > 0 {
-        // One leader counts what has ended by then, the other what in its view still runs.
+    if job::end(job).is_some() && m.staleness.of_own > 0 {
+        // One operator counts pods that have ended by then, the other those that still run in its caches.
         return None;
     }
     let life = m
-        .memory
+        .timeline
         .jobs
         .get(Json::meta(job, "uid").as_str().unwrap_or_default())?;
-    // What an ended job counts is from its end, whatever its spec asks for since.
+    // A finished job has the counts of its end, whatever its spec asks for since.
     let from = if job::end(job).is_some() {
         0
     } else {
-        m.since(m.patience.others)
+        m.earliest(m.staleness.of_others)
     };
     let most = |role: &str| {
         let versions = life.versions_since(from).iter();
@@ -313,63 +322,68 @@ fn honest_conditions(m: &Moment<'_>) -> Option<String> {
         parts.iter().map(|p| status[p].as_i64().unwrap_or(0)).sum()
     };
     let before = &m.before()["status"]["replicaStatuses"];
-    let mut told = statuses.iter().filter(|(role, status)| before[*role] != **status);
-    let (role, status) = told.find(|(role, status)| sum(status) > most(role))?;
-    m.says(&format!("more {role} replicas than there are: {status}"))
+    let mut changed = statuses.iter().filter(|(role, status)| before[*role] != **status);
+    let (role, status) = changed.find(|(role, status)| sum(status) > most(role))?;
+    m.violation(&format!("more {role} replicas than there are: {status}"))
 }
 
-/// I10: of no replica is it told that it ended well, nor of a job, if none ever did.
-fn honest_successes(m: &Moment<'_>) -> Option<String> {
-    if !m.is_job() || m.change.action() != Action::Modified || m.cause.is_none() {
+/// I10: the status says of a replica that it succeeded, or of the job, only if a pod did.
+fn honest_successes(m: &CheckedChange<'_>) -> Option<String> {
+    if !m.is_job() || m.change.action() != Action::Modified || m.call.is_none() {
         return None;
     }
     let (before, after) = (m.before(), m.object());
     let uid = after.meta("uid")?.as_str()?;
     if before["status"]["recovery"]["completed"] != after["status"]["recovery"]["completed"] {
-        let known = m.memory.successes(uid);
-        let told = |name: &&String| job::is_complete(after, name) && !job::is_complete(before, name);
+        let known = m.timeline.successes(uid);
+        let newly_complete =
+            |name: &&String| job::is_complete(after, name) && !job::is_complete(before, name);
         let names = job::names(after);
-        if let Some(name) = names.iter().filter(told).find(|n| !known.contains(n.as_str())) {
-            return m.says(&format!("{name} never ended well"));
+        if let Some(name) = names
+            .iter()
+            .filter(newly_complete)
+            .find(|n| !known.contains(n.as_str()))
+        {
+            return m.violation(&format!("{name} never succeeded"));
         }
     }
     let ends = job::end(after) == Some("Succeeded") && job::end(before).is_none();
-    // What somebody writes into a status is believed.
+    // The operator believes what users write into a status.
     let edited = || {
-        m.memory
+        m.timeline
             .jobs
             .get(uid)
             .is_some_and(|life| life.status_edited.is_some())
     };
-    (ends && m.memory.successes(uid).is_empty() && !edited())
-        .then(|| m.says("no pod of it ever ended well"))
+    (ends && m.timeline.successes(uid).is_empty() && !edited())
+        .then(|| m.violation("none of its pods ever succeeded"))
         .flatten()
 }
 
-/// I11: a deletion follows from what is stored, or was a moment ago.
-fn justified_deletion(m: &Moment<'_>) -> Option<String> {
-    let going = match m.change.action() {
+/// I11: a deletion has a reason in a state of the job that the operator may act on.
+fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
+    let is_deletion = match m.change.action() {
         Action::Deleted => !job::is_deleting(m.before()),
         Action::Modified => job::is_deleting(m.object()) && !job::is_deleting(m.before()),
         Action::Added => false,
     };
-    if !going || !m.acts_on_child() {
+    if !is_deletion || !m.acts_on_child() {
         return None;
     }
     let child = m.before();
     let name = m.change.name();
     if !job::is_labelled(child) {
-        // No watch tells of it any more.
+        // The operator's watches do not show it any more.
         return None;
     }
-    let life = m.former_owner(m.since(m.patience.others))?;
+    let life = m.former_owner(m.earliest(m.staleness.of_others))?;
     let is_pod = m.change.plural() == "pods";
     let earlier = |job: &Object| {
         let ahead = i64::from(kubelet::attempt(child)) - job::attempt(job, name);
-        // Of an attempt so far ahead that somebody must have made it up.
+        // An attempt so far ahead is a user's edit.
         is_pod && !(0..=1_000_000).contains(&ahead)
     };
-    let reason = |version: &Version| {
+    let reason = |version: &JobVersion| {
         let job = version.job();
         job::end(job).is_some()
             || job::is_suspended(job)
@@ -377,9 +391,9 @@ fn justified_deletion(m: &Moment<'_>) -> Option<String> {
             || !version.names(name)
             || earlier(job)
     };
-    let mut versions = life.versions_since(m.since(m.patience.others)).iter();
+    let mut versions = life.versions_since(m.earliest(m.staleness.of_others)).iter();
     if versions.any(reason) {
         return None;
     }
-    m.says("deleted for no reason")
+    m.violation("deleted for no reason")
 }

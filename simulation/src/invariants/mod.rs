@@ -1,24 +1,27 @@
-//! What must hold of every cluster with this operator, whatever goes wrong.
+//! The invariants: what must hold in every cluster with this operator, whatever goes wrong.
 //!
-//! [`Monitor`] looks at each change as it is stored; [`rest`] looks at what is left when all is calm.
+//! * `changes`: those that [`Monitor`] checks at each change, as it is stored.
+//! * [`at_rest`]: those of a cluster that has settled.
+//! * Those about calls are in `run.rs` and `settle.rs`, and those about what a fault may cost in `exhaustive.rs`.
+//!
+//! To add one: write a function and add it to `changes::ALL`, or to `SettledCluster::problems`; add a line to
+//! docs/reliability.md, and a test in which it is violated to `tests/invariants.rs`.
 
+pub mod at_rest;
 mod changes;
-mod memory;
-pub mod rest;
-#[cfg(test)]
-mod tests;
+mod timeline;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube_memory::{Change, Cluster, View};
 
-use crate::call::Cause;
+use crate::call::CurrentCall;
 use crate::history::History;
 use crate::network::Network;
 
-use memory::Memory;
+use timeline::Timeline;
 
-/// An invariant that did not hold.
+/// A violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Its number, as in docs/reliability.md.
@@ -36,117 +39,132 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// How old what an operator acts on may be, in milliseconds.
+/// How old the state may be that an operator acts on, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// Of what others did: a pass takes its time, and calls have their time-outs.
-    pub others: u64,
-    /// Of what operators themselves did: nothing, unless there are several or their watches lag.
-    pub own: u64,
+pub struct AllowedStaleness {
+    /// Of what others did: watches take their time, and calls have time-outs.
+    pub of_others: u64,
+    /// Of what operators themselves did: 0, unless there are several or lists may show older states.
+    pub of_own: u64,
 }
 
-/// A change, as the invariants see it: `memory` does not know of it yet.
-pub(crate) struct Moment<'a> {
+/// A change, as the invariants see it. The timeline does not have it yet.
+pub(crate) struct CheckedChange<'a> {
     pub(crate) view: &'a View<'a>,
     pub(crate) change: &'a Change,
-    pub(crate) cause: Option<&'a Cause>,
+    /// The operator's call that made the change.
+    pub(crate) call: Option<&'a CurrentCall>,
     pub(crate) now: u64,
-    pub(crate) memory: &'a Memory,
-    pub(crate) patience: Patience,
+    pub(crate) timeline: &'a Timeline,
+    pub(crate) staleness: AllowedStaleness,
 }
 
-/// An invariant about changes: says what is wrong with this one.
-pub(crate) type Check = fn(&Moment<'_>) -> Option<String>;
+/// An invariant about changes. Returns what is wrong with this one.
+pub(crate) type Check = fn(&CheckedChange<'_>) -> Option<String>;
 
-/// Looks at every change of a cluster.
+/// Checks the invariants at every change of a cluster.
 #[derive(Clone)]
 pub struct Monitor {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MonitorState>>,
 }
 
-struct State {
-    memory: Memory,
-    found: Vec<Violation>,
+struct MonitorState {
+    timeline: Timeline,
+    violations: Vec<Violation>,
     last_change: u64,
 }
 
 impl Monitor {
-    /// Looks at every change from now on.
-    pub fn attach(cluster: &Cluster, network: &Network, history: &History, patience: Patience) -> Self {
-        let state = Arc::new(Mutex::new(State {
-            memory: Memory::default(),
-            found: Vec::new(),
+    /// Checks every change from now on.
+    pub fn attach(
+        cluster: &Cluster,
+        network: &Network,
+        history: &History,
+        staleness: AllowedStaleness,
+    ) -> Self {
+        let state = Arc::new(Mutex::new(MonitorState {
+            timeline: Timeline::default(),
+            violations: Vec::new(),
             last_change: 0,
         }));
         let monitor = Self { state };
-        let (state, cause_now, history) = (monitor.clone(), network.causes(), history.clone());
+        let (state, current_call, history) = (monitor.clone(), network.current_call(), history.clone());
         cluster.on_change(move |view, change| {
-            let cause = cause_now();
-            history.change(change, cause.as_ref().map(|cause| cause.call.operator));
-            state.look(view, change, cause.as_deref(), history.now(), patience);
+            let call = current_call();
+            history.change(change, call.as_ref().map(|current| current.call.operator));
+            state.check(view, change, call.as_deref(), history.now(), staleness);
         });
         monitor
     }
 
-    fn look(&self, view: &View<'_>, change: &Change, cause: Option<&Cause>, now: u64, patience: Patience) {
+    fn check(
+        &self,
+        view: &View<'_>,
+        change: &Change,
+        call: Option<&CurrentCall>,
+        now: u64,
+        staleness: AllowedStaleness,
+    ) {
         let mut state = self.state();
-        let State { memory, found, .. } = &mut *state;
-        let moment = Moment {
+        let MonitorState {
+            timeline, violations, ..
+        } = &mut *state;
+        let checked = CheckedChange {
             view,
             change,
-            cause,
+            call,
             now,
-            memory,
-            patience,
+            timeline,
+            staleness,
         };
         for (id, check) in changes::ALL {
-            found.extend(check(&moment).map(|what| Violation { id, at: now, what }));
+            violations.extend(check(&checked).map(|what| Violation { id, at: now, what }));
         }
-        memory.enter(change, cause.is_some(), now);
+        timeline.record(change, call.is_some(), now);
         state.last_change = now;
     }
 
-    /// The cluster was set back to a backup: what came after it has not happened.
-    pub fn restored(&self, cluster: &Cluster, now: u64) {
+    /// The cluster was set back to a backup: what came after the backup is undone.
+    pub fn on_restored(&self, cluster: &Cluster, now: u64) {
         let mut state = self.state();
-        state.memory.restored(cluster, now);
+        state.timeline.on_restored(cluster, now);
         state.last_change = now;
     }
 
-    /// What did not hold so far, in order.
-    pub fn found(&self) -> Vec<Violation> {
-        self.state().found.clone()
+    /// The violations so far, in order.
+    pub fn violations(&self) -> Vec<Violation> {
+        self.state().violations.clone()
     }
 
-    /// When something last changed.
+    /// When something last changed, in milliseconds since the beginning.
     pub fn last_change(&self) -> u64 {
         self.state().last_change
     }
 
-    /// How many pods and services of each name were made, and how many of them are gone.
-    pub fn counts(&self) -> std::collections::BTreeMap<String, (u64, u64)> {
+    /// How many pods and services of each name were created, and how many of them were deleted.
+    pub fn child_counts(&self) -> std::collections::BTreeMap<String, (u64, u64)> {
         let state = self.state();
         let mut counts = std::collections::BTreeMap::<String, (u64, u64)>::new();
-        for child in state.memory.children.values() {
-            let (made, gone) = counts
+        for child in state.timeline.children.values() {
+            let (created, deleted) = counts
                 .entry(format!("{} {}", child.plural, child.name))
                 .or_default();
-            *made += 1;
-            *gone += u64::from(child.gone.is_some());
+            *created += 1;
+            *deleted += u64::from(child.deleted.is_some());
         }
         counts
     }
 
-    /// How many jobs there were, and how many of them ended or are gone.
-    pub fn lives(&self) -> (u64, u64) {
+    /// How many jobs were created, and how many of them finished or were deleted.
+    pub fn job_counts(&self) -> (u64, u64) {
         let state = self.state();
-        let jobs = state.memory.jobs.values();
-        let over =
-            jobs.filter(|j| j.gone.is_some() || j.latest().is_some_and(|job| crate::job::end(job).is_some()));
-        (state.memory.jobs.len() as u64, over.count() as u64)
+        let jobs = state.timeline.jobs.values();
+        let over = jobs
+            .filter(|j| j.deleted.is_some() || j.latest().is_some_and(|job| crate::job::end(job).is_some()));
+        (state.timeline.jobs.len() as u64, over.count() as u64)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MonitorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,21 +1,24 @@
-//! Whose an object is.
+//! The owners of objects.
 
 use serde_json::{Value, json};
-use training_job_simulation::job::{self, Kind};
-use training_job_simulation::kubelet::Fate::{self, NodeLost, Runs, Succeeds};
-use training_job_simulation::stream::Lag;
-use training_job_simulation::users::Deed;
-use training_job_simulation::world::{SMALL, Setup, World, train, with};
+use training_job_simulation::faults::PodFate::{self, NodeLost, Runs, Succeeds};
+use training_job_simulation::faults::WatchDelay;
+use training_job_simulation::job::{self, JobType};
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
+use training_job_simulation::users::UserAction;
 
-use crate::stage::{edit, ends_well, life, made, make, remove, rest, sound, told};
+use crate::harness::{
+    created_and_deleted, edit, event_count, make, remove, run_without_violations, settle_and_check, succeeds,
+    workload,
+};
 
-fn world(script: fn(&str, u32) -> Fate) -> World {
-    let mut world = World::with(Setup {
+fn sim(script: fn(&str, u32) -> PodFate) -> Simulation {
+    let mut sim = Simulation::with_setup(Setup {
         all_kinds: true,
-        ..Setup::of(script)
+        ..Setup::mxjobs(script)
     });
-    world.start();
-    world
+    sim.start();
+    sim
 }
 
 /// A job is deleted and made again at once, at any moment of its life, and three times in a row; its pods take their time to go.
@@ -23,102 +26,106 @@ fn world(script: fn(&str, u32) -> Fate) -> World {
 async fn f1_a_job_is_made_again_under_its_name() {
     for at in [0, 1, 60, 101, 201] {
         for going in [false, true] {
-            let slow: fn(&str, u32) -> Fate = |_, _| NodeLost(100_000, 45);
-            let mut world = world(if going { slow } else { ends_well });
-            world.create(train("job", &SMALL)).await;
-            world.pass(at).await;
+            let slow: fn(&str, u32) -> PodFate = |_, _| NodeLost(100_000, 45);
+            let mut sim = sim(if going { slow } else { succeeds });
+            sim.create(train("job", &SMALL)).await;
+            sim.advance(at).await;
             for _ in 0..3 {
-                world.delete("job").await;
-                world.create(train("job", &SMALL)).await;
+                sim.delete("job").await;
+                sim.create(train("job", &SMALL)).await;
                 tokio::time::sleep(std::time::Duration::from_millis(700)).await;
             }
-            world.pass(100).await;
+            sim.advance(100).await;
             let case = format!("after {at} s, pods that go slowly: {going}");
-            let uid = world.stored("mxjobs", "job")["metadata"]["uid"].clone();
-            for pod in world.cluster.list("pods", None) {
+            let uid = sim.stored("mxjobs", "job")["metadata"]["uid"].clone();
+            for pod in sim.cluster.list("pods", None) {
                 assert_eq!(
                     pod.value()["metadata"]["ownerReferences"][0]["uid"],
                     uid,
                     "{case}"
                 );
             }
-            assert_eq!(world.status("job")["restartCount"], Value::Null, "{case}");
-            assert_eq!(told(&world, "FailedCreatePod"), 0, "{case}");
+            assert_eq!(sim.status("job")["restartCount"], Value::Null, "{case}");
+            assert_eq!(event_count(&sim, "FailedCreatePod"), 0, "{case}");
             if going {
-                assert_eq!(world.conditions("job"), "Created Running", "{case}");
-                world.check();
+                assert_eq!(sim.conditions("job"), "Created Running", "{case}");
+                sim.assert_no_violations();
             } else {
-                rest(&mut world).await;
-                assert!(world.conditions("job").ends_with("Succeeded"), "{case}");
+                settle_and_check(&mut sim).await;
+                assert!(sim.conditions("job").ends_with("Succeeded"), "{case}");
             }
         }
     }
 }
 
-/// What watches tell of the first job's pods, and of itself, comes when the second is there.
+/// The events of the first job and its pods come when the second one exists.
 #[test]
 fn f2_old_news_come_after_the_new_job() {
     let script = |_: &str, _: u32| Succeeds(300);
-    let mut again = life(
+    let mut again = workload(
         "again",
         script,
         json!({}),
-        vec![(20, Deed::Recreate(0)), (21, Deed::Recreate(0))],
+        vec![(20, UserAction::Recreate(0)), (21, UserAction::Recreate(0))],
     );
     for seed in 0..24 {
-        again.scenario.settings.lag = Some(Lag {
+        again.scenario.config.watch_delay = Some(WatchDelay {
             seed,
-            most: 25_000,
-            twice: 200,
+            longest: 25_000,
+            duplicates: 200,
         });
-        let outcome = sound(&again.scenario, &seed.to_string());
+        let summary = run_without_violations(&again.scenario, &seed.to_string());
         assert!(
-            outcome.remains.contains("Succeeded"),
+            summary.final_state.contains("Succeeded"),
             "{seed}: {}",
-            outcome.remains
+            summary.final_state
         );
         assert!(
-            !outcome.remains.contains("restartCount"),
+            !summary.final_state.contains("restartCount"),
             "{seed}: {}",
-            outcome.remains
+            summary.final_state
         );
     }
 }
 
-/// It is left to whoever took it: the name is missed, and told so once.
+/// It is left to its new owner: the job reports once that the name is taken.
 #[tokio::test(start_paused = true)]
 async fn f3_the_owner_is_taken_off_a_pod_or_service() {
     for (plural, event) in [("pods", "FailedCreatePod"), ("services", "FailedCreateService")] {
-        let mut world = world(|_, _| Runs);
+        let mut sim = sim(|_, _| Runs);
         let one = json!({"runPolicy": {"restartScope": "Replica"}});
-        world.create(with(train("job", &SMALL), one)).await;
-        world.pass(10).await;
-        let uid = world.stored(plural, "job-worker-1")["metadata"]["uid"].clone();
+        sim.create(with_spec(train("job", &SMALL), one)).await;
+        sim.advance(10).await;
+        let uid = sim.stored(plural, "job-worker-1")["metadata"]["uid"].clone();
         edit(
-            &world,
+            &sim,
             plural,
             "job-worker-1",
             json!({"metadata": {"ownerReferences": null}}),
         )
         .await;
-        world.pass(3_600).await;
-        let after = world.stored(plural, "job-worker-1")["metadata"].clone();
+        sim.advance(3_600).await;
+        let after = sim.stored(plural, "job-worker-1")["metadata"].clone();
         assert_eq!(
             (&after["uid"], &after["ownerReferences"]),
             (&uid, &Value::Null),
             "{plural}"
         );
-        assert_eq!(told(&world, event), 1, "{plural}");
-        assert!(remove(&world, plural, "job-worker-1").await);
-        world.pass(400).await;
-        rest(&mut world).await;
-        assert_eq!(made(&world, &format!("{plural} job-worker-1")).0, 2, "{plural}");
+        assert_eq!(event_count(&sim, event), 1, "{plural}");
+        assert!(remove(&sim, plural, "job-worker-1").await);
+        sim.advance(400).await;
+        settle_and_check(&mut sim).await;
+        assert_eq!(
+            created_and_deleted(&sim, &format!("{plural} job-worker-1")).0,
+            2,
+            "{plural}"
+        );
     }
 }
 
 /// A reference to an owner.
-fn owner(world: &World, plural: &str, name: &str) -> Value {
-    let stored = world.stored(plural, name);
+fn owner(sim: &Simulation, plural: &str, name: &str) -> Value {
+    let stored = sim.stored(plural, name);
     json!({"apiVersion": stored["apiVersion"], "kind": stored["kind"], "name": name,
         "uid": stored["metadata"]["uid"], "controller": true})
 }
@@ -139,101 +146,106 @@ fn pod(name: &str, owners: &[Value]) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn f4_a_pod_that_looks_like_the_jobs_is_anothers() {
-    let mut world = world(|_, _| Runs);
+    let mut sim = sim(|_, _| Runs);
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "somebody"}, "spec": {"clusterIP": "None"}});
-    make(&world, "services", service).await;
+    make(&sim, "services", service).await;
     make(
-        &world,
+        &sim,
         "tfjobs",
-        job::of(Kind::Flow, "job", &[("Chief", 1)], "Never"),
+        job::new(JobType::TensorFlow, "job", &[("Chief", 1)], "Never"),
     )
     .await;
-    world.pass(10).await;
-    let somebody = owner(&world, "services", "somebody");
-    make(&world, "pods", pod("theirs", &[somebody])).await;
-    make(&world, "pods", pod("nobodys", &[])).await;
-    world.create(train("job", &SMALL)).await;
-    world.pass(10).await;
+    sim.advance(10).await;
+    let somebody = owner(&sim, "services", "somebody");
+    make(&sim, "pods", pod("theirs", &[somebody])).await;
+    make(&sim, "pods", pod("nobodys", &[])).await;
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(10).await;
     for phase in ["Failed", "Succeeded"] {
         for name in ["theirs", "nobodys"] {
-            crate::stage::edit_status(&world, "pods", name, json!({"phase": phase})).await;
+            crate::harness::edit_status(&sim, "pods", name, json!({"phase": phase})).await;
         }
     }
-    world.pass(300).await;
-    assert_eq!(world.conditions("job"), "Created Running");
+    sim.advance(300).await;
+    assert_eq!(sim.conditions("job"), "Created Running");
     assert_eq!(
-        world.status("job")["replicaStatuses"]["Worker"],
+        sim.status("job")["replicaStatuses"]["Worker"],
         json!({"active": 2})
     );
-    world.delete("job").await;
-    world.pass(60).await;
+    sim.delete("job").await;
+    sim.advance(60).await;
     for name in ["theirs", "nobodys"] {
-        assert!(remove(&world, "pods", name).await, "{name} is left alone");
+        assert!(remove(&sim, "pods", name).await, "{name} is left alone");
     }
-    rest(&mut world).await;
+    settle_and_check(&mut sim).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn f5_jobs_of_two_kinds_have_one_name() {
-    let mut world = world(|_, _| Runs);
+    let mut sim = sim(|_, _| Runs);
     // They differ in their roles but for the worker.
     make(
-        &world,
+        &sim,
         "tfjobs",
-        job::of(Kind::Flow, "job", &[("Chief", 1), ("Worker", 2)], "Never"),
+        job::new(
+            JobType::TensorFlow,
+            "job",
+            &[("Chief", 1), ("Worker", 2)],
+            "Never",
+        ),
     )
     .await;
-    world.pass(10).await;
-    let before = world.stored("pods", "job-worker-0")["metadata"]["uid"].clone();
-    world.create(train("job", &SMALL)).await;
-    world.network.take();
-    world.pass(3_600).await;
-    assert_eq!(world.stored("pods", "job-worker-0")["metadata"]["uid"], before);
-    assert_eq!(world.network.count("delete", ""), 0);
-    let tries = world.network.count("create", "pods");
+    sim.advance(10).await;
+    let before = sim.stored("pods", "job-worker-0")["metadata"]["uid"].clone();
+    sim.create(train("job", &SMALL)).await;
+    sim.network.take_calls();
+    sim.advance(3_600).await;
+    assert_eq!(sim.stored("pods", "job-worker-0")["metadata"]["uid"], before);
+    assert_eq!(sim.network.count("delete", ""), 0);
+    let tries = sim.network.count("create", "pods");
     assert!((10..80).contains(&tries), "{tries} tries in an hour");
-    assert_eq!(told(&world, "FailedCreatePod"), 1);
-    assert!(remove(&world, "tfjobs", "job").await);
-    world.pass(400).await;
-    rest(&mut world).await;
-    assert_eq!(world.conditions("job"), "Created Running");
-    assert_eq!(world.pods_now().len(), 4);
+    assert_eq!(event_count(&sim, "FailedCreatePod"), 1);
+    assert!(remove(&sim, "tfjobs", "job").await);
+    sim.advance(400).await;
+    settle_and_check(&mut sim).await;
+    assert_eq!(sim.conditions("job"), "Created Running");
+    assert_eq!(sim.pods_now().len(), 4);
 }
 
 /// A second owner changes nothing; once the job's reference does not say that it controls the pod any more, the pod
 /// is not the job's, until it says so again.
 #[tokio::test(start_paused = true)]
 async fn f6_a_pod_has_two_owners() {
-    let mut world = world(|_, _| Runs);
+    let mut sim = sim(|_, _| Runs);
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "somebody"}, "spec": {"clusterIP": "None"}});
-    make(&world, "services", service).await;
+    make(&sim, "services", service).await;
     let one = json!({"runPolicy": {"restartScope": "Replica"}});
-    world.create(with(train("job", &SMALL), one)).await;
-    world.pass(10).await;
-    let ours = world.stored("pods", "job-worker-1")["metadata"]["ownerReferences"][0].clone();
-    let mut theirs = owner(&world, "services", "somebody");
+    sim.create(with_spec(train("job", &SMALL), one)).await;
+    sim.advance(10).await;
+    let ours = sim.stored("pods", "job-worker-1")["metadata"]["ownerReferences"][0].clone();
+    let mut theirs = owner(&sim, "services", "somebody");
     theirs["controller"] = json!(false);
     let both = |ours: &Value| json!({"metadata": {"ownerReferences": [theirs.clone(), ours.clone()]}});
-    edit(&world, "pods", "job-worker-1", both(&ours)).await;
-    world.network.take();
-    world.pass(300).await;
-    assert!(world.network.take().iter().all(|c| c.verb == "watch"));
+    edit(&sim, "pods", "job-worker-1", both(&ours)).await;
+    sim.network.take_calls();
+    sim.advance(300).await;
+    assert!(sim.network.take_calls().iter().all(|c| c.verb == "watch"));
     let mut weak = ours.clone();
     weak["controller"] = json!(false);
-    let uid = world.stored("pods", "job-worker-1")["metadata"]["uid"].clone();
-    edit(&world, "pods", "job-worker-1", both(&weak)).await;
-    world.pass(600).await;
+    let uid = sim.stored("pods", "job-worker-1")["metadata"]["uid"].clone();
+    edit(&sim, "pods", "job-worker-1", both(&weak)).await;
+    sim.advance(600).await;
     assert_eq!(
-        world.status("job")["replicaStatuses"]["Worker"],
+        sim.status("job")["replicaStatuses"]["Worker"],
         json!({"active": 1})
     );
-    assert_eq!(told(&world, "FailedCreatePod"), 1);
-    edit(&world, "pods", "job-worker-1", both(&ours)).await;
-    world.pass(400).await;
-    rest(&mut world).await;
-    assert_eq!(world.stored("pods", "job-worker-1")["metadata"]["uid"], uid);
+    assert_eq!(event_count(&sim, "FailedCreatePod"), 1);
+    edit(&sim, "pods", "job-worker-1", both(&ours)).await;
+    sim.advance(400).await;
+    settle_and_check(&mut sim).await;
+    assert_eq!(sim.stored("pods", "job-worker-1")["metadata"]["uid"], uid);
     assert_eq!(
-        world.status("job")["replicaStatuses"]["Worker"],
+        sim.status("job")["replicaStatuses"]["Worker"],
         json!({"active": 2})
     );
 }
@@ -242,27 +254,27 @@ async fn f6_a_pod_has_two_owners() {
 /// the job does not count it, whichever is first.
 #[tokio::test(start_paused = true)]
 async fn f7_an_owner_is_claimed_from_another_namespace() {
-    let mut world = world(|_, _| Runs);
-    world.create(train("job", &SMALL)).await;
-    world.pass(10).await;
+    let mut sim = sim(|_, _| Runs);
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(10).await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "away"}});
-    let _ = crate::stage::call(&world, "POST", "/api/v1/namespaces", namespace).await;
-    let ours = world.stored("pods", "job-worker-1")["metadata"]["ownerReferences"][0].clone();
+    let _ = crate::harness::call(&sim, "POST", "/api/v1/namespaces", namespace).await;
+    let ours = sim.stored("pods", "job-worker-1")["metadata"]["ownerReferences"][0].clone();
     let path = "/api/v1/namespaces/away/pods";
     for name in ["job-worker-1", "job-worker-7"] {
         let mut forged = pod(name, std::slice::from_ref(&ours));
         forged["status"] = json!({"phase": "Failed"});
-        crate::stage::call(&world, "POST", path, forged).await.unwrap();
+        crate::harness::call(&sim, "POST", path, forged).await.unwrap();
         let failed = json!({"status": {"phase": "Failed", "containerStatuses": [{"name": "mxnet", "image": "i",
             "imageID": "i", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": 1}}}]}});
-        let _ = crate::stage::call(&world, "PATCH", &format!("{path}/{name}/status"), failed).await;
+        let _ = crate::harness::call(&sim, "PATCH", &format!("{path}/{name}/status"), failed).await;
     }
-    world.pass(60).await;
-    assert_eq!(world.conditions("job"), "Created Running");
+    sim.advance(60).await;
+    assert_eq!(sim.conditions("job"), "Created Running");
     assert_eq!(
-        world.status("job")["replicaStatuses"]["Worker"],
+        sim.status("job")["replicaStatuses"]["Worker"],
         json!({"active": 2})
     );
-    assert_eq!(world.network.count("delete", "pods"), 0);
-    rest(&mut world).await;
+    assert_eq!(sim.network.count("delete", "pods"), 0);
+    settle_and_check(&mut sim).await;
 }

@@ -1,19 +1,19 @@
-//! What admission lets in. The refusals are those of a real API server; that they come about is tested there.
+//! Admission and quota. The refusals are those of a real API server, where other tests bring them about.
 
 use serde_json::json;
-use training_job_simulation::fault::Fault::Refused;
-use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::faults::CallFault::Refused;
+use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{made, policy, rest, told};
+use crate::harness::{created_and_deleted, event_count, policy, settle_and_check};
 
-/// Of pods or services only so many are let in, from none to all but one, then all.
+/// A quota allows only so many pods or services, from none to all but one, then all.
 #[tokio::test(start_paused = true)]
 async fn h1_a_quota_lets_in_some_of_many() {
     for quota in [0, 1, 5, 11] {
-        let mut world = World::new(|_, _| Succeeds(500));
+        let mut sim = Simulation::new(|_, _| Succeeds(500));
         let mut left = quota;
-        world.network.rule(move |call| {
+        sim.network.add_rule(move |call| {
             if !call.is("create", "pods") {
                 return None;
             }
@@ -21,73 +21,70 @@ async fn h1_a_quota_lets_in_some_of_many() {
             left -= usize::from(!over);
             over.then_some(Refused(403, "Forbidden"))
         });
-        world
-            .create(train("job", &[("Scheduler", 1), ("Server", 1), ("Worker", 10)]))
+        sim.create(train("job", &[("Scheduler", 1), ("Server", 1), ("Worker", 10)]))
             .await;
-        world.create(train("other", &SMALL)).await;
-        world.pass(300).await;
-        assert_eq!(world.pods_now().len(), quota);
-        assert_eq!(world.network.count("delete", ""), 0, "what is there is kept");
-        assert_eq!(told(&world, "FailedCreatePod"), 2, "each job says so once");
-        let creates = world.network.count("create", "pods");
+        sim.create(train("other", &SMALL)).await;
+        sim.advance(300).await;
+        assert_eq!(sim.pods_now().len(), quota);
+        assert_eq!(sim.network.count("delete", ""), 0, "what is there is kept");
+        assert_eq!(event_count(&sim, "FailedCreatePod"), 2, "each job says so once");
+        let creates = sim.network.count("create", "pods");
         // Each of some twelve passes of each job has one call in vain, or two that were under way together.
         assert!(
             (quota + 10..quota + 2 * 14 * 12).contains(&creates),
             "{creates} creates in five minutes"
         );
         // The scheduler decides, and is the first.
-        assert_eq!(world.conditions("job").contains("Running"), quota > 0);
-        rest(&mut world).await;
-        assert!(world.conditions("job").ends_with("Succeeded"));
-        assert!(world.monitor.counts().values().all(|(made, _)| *made == 1));
+        assert_eq!(sim.conditions("job").contains("Running"), quota > 0);
+        settle_and_check(&mut sim).await;
+        assert!(sim.conditions("job").ends_with("Succeeded"));
+        assert!(sim.monitor.child_counts().values().all(|(made, _)| *made == 1));
     }
 }
 
 /// A policy denies the pods until it is changed; jobs with a deadline end at it.
 #[tokio::test(start_paused = true)]
 async fn h2_policy_denies_pods() {
-    let mut world = World::new(|_, _| Runs);
-    world
-        .network
-        .fault("create", "pods", usize::MAX, Refused(403, "Forbidden"));
-    world.create(train("job", &SMALL)).await;
+    let mut sim = Simulation::new(|_, _| Runs);
+    sim.network
+        .fail_next("create", "pods", usize::MAX, Refused(403, "Forbidden"));
+    sim.create(train("job", &SMALL)).await;
     let deadline = json!({"runPolicy": {"activeDeadlineSeconds": 600}});
-    world.create(with(train("limited", &SMALL), deadline)).await;
-    world.pass(3_600).await;
-    assert!(world.conditions("limited").ends_with("Failed"));
-    assert_eq!(told(&world, "FailedCreatePod"), 2);
-    let creates = world.network.count("create", "pods");
+    sim.create(with_spec(train("limited", &SMALL), deadline)).await;
+    sim.advance(3_600).await;
+    assert!(sim.conditions("limited").ends_with("Failed"));
+    assert_eq!(event_count(&sim, "FailedCreatePod"), 2);
+    let creates = sim.network.count("create", "pods");
     assert!((10..4 * 40).contains(&creates), "{creates} creates in an hour");
-    rest(&mut world).await;
-    assert_eq!(world.conditions("job"), "Created Running");
+    settle_and_check(&mut sim).await;
+    assert_eq!(sim.conditions("job"), "Created Running");
 }
 
-/// A webhook denies with codes of its own choice. One of them is for one pod, others for all.
+/// A webhook denies pods with any status code, one pod or all.
 #[tokio::test(start_paused = true)]
 async fn h3_a_webhook_denies_with_any_code() {
     for code in [400, 402, 403, 418, 451, 499] {
-        let mut world = World::new(|_, _| Runs);
-        world
-            .network
-            .fault("create", "pods", usize::MAX, Refused(code, "denied the request"));
-        world.create(train("job", &SMALL)).await;
-        world.pass(1_800).await;
-        assert_eq!(told(&world, "FailedCreatePod"), 1, "{code}");
-        let creates = world.network.count("create", "pods");
+        let mut sim = Simulation::new(|_, _| Runs);
+        sim.network
+            .fail_next("create", "pods", usize::MAX, Refused(code, "denied the request"));
+        sim.create(train("job", &SMALL)).await;
+        sim.advance(1_800).await;
+        assert_eq!(event_count(&sim, "FailedCreatePod"), 1, "{code}");
+        let creates = sim.network.count("create", "pods");
         assert!(
             (8..4 * 30).contains(&creates),
             "{code}: {creates} creates in half an hour"
         );
-        rest(&mut world).await;
-        assert_eq!(world.conditions("job"), "Created Running", "{code}");
+        settle_and_check(&mut sim).await;
+        assert_eq!(sim.conditions("job"), "Created Running", "{code}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn h4_a_quota_lets_in_some_services() {
-    let mut world = World::new(|_, _| Runs);
+    let mut sim = Simulation::new(|_, _| Runs);
     let mut left = 2;
-    world.network.rule(move |call| {
+    sim.network.add_rule(move |call| {
         if !call.is("create", "services") {
             return None;
         }
@@ -95,25 +92,24 @@ async fn h4_a_quota_lets_in_some_services() {
         left -= usize::from(!over);
         over.then_some(Refused(403, "Forbidden"))
     });
-    world.create(train("job", &SMALL)).await;
-    world.pass(300).await;
-    assert_eq!(world.services_now().len(), 2);
-    assert_eq!(told(&world, "FailedCreateService"), 1);
-    rest(&mut world).await;
-    assert_eq!(made(&world, "services job-worker-1"), (1, 0));
-    assert_eq!(world.conditions("job"), "Created Running");
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(300).await;
+    assert_eq!(sim.services_now().len(), 2);
+    assert_eq!(event_count(&sim, "FailedCreateService"), 1);
+    settle_and_check(&mut sim).await;
+    assert_eq!(created_and_deleted(&sim, "services job-worker-1"), (1, 0));
+    assert_eq!(sim.conditions("job"), "Created Running");
 }
 
-/// What a pod names is not there: it is refused. (A claim that is missing keeps a pod waiting: that is row E6.)
+/// A pod names an object that does not exist, and is refused. (With a missing claim it stays pending: row E6.)
 #[tokio::test(start_paused = true)]
 async fn h5_what_a_pod_names_is_missing() {
-    let mut world = World::new(|_, _| Runs);
-    world
-        .network
-        .fault("create", "pods", usize::MAX, Refused(403, "Forbidden"));
-    world.create(train("job", &SMALL)).await;
-    world.pass(60).await;
-    let events = world.cluster.list("events", None);
+    let mut sim = Simulation::new(|_, _| Runs);
+    sim.network
+        .fail_next("create", "pods", usize::MAX, Refused(403, "Forbidden"));
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(60).await;
+    let events = sim.cluster.list("events", None);
     let told: Vec<_> = events
         .iter()
         .filter(|e| e.value()["reason"] == "FailedCreatePod")
@@ -124,9 +120,9 @@ async fn h5_what_a_pod_names_is_missing() {
         message.contains("job-scheduler-0: injected: Forbidden"),
         "{message}"
     );
-    // It can be stopped all the same.
-    crate::stage::edit(&world, "mxjobs", "job", policy(json!({"suspend": true}))).await;
-    world.pass(5).await;
-    assert_eq!(world.conditions("job"), "Created Suspended");
-    rest(&mut world).await;
+    // The job can be suspended all the same.
+    crate::harness::edit(&sim, "mxjobs", "job", policy(json!({"suspend": true}))).await;
+    sim.advance(5).await;
+    assert_eq!(sim.conditions("job"), "Created Suspended");
+    settle_and_check(&mut sim).await;
 }

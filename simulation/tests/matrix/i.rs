@@ -2,54 +2,52 @@
 
 use serde_json::json;
 use training_job_simulation::crowd;
-use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::stage::{call, edit, remove, rest, told, worker};
+use crate::harness::{call, edit, event_count, remove, settle_and_check, worker};
 
 /// Ten thousand workers would need an environment that no process can be started with; a hundred (in a debug
 /// build's time) are made a few at a time, and a small job passes them.
 #[tokio::test(start_paused = true)]
 async fn i1_a_job_is_very_large() {
-    let mut world = World::new(|name, _| {
+    let mut sim = Simulation::new(|name, _| {
         if name.starts_with("small") {
             Succeeds(20)
         } else {
             Runs
         }
     });
-    world
-        .create(train("huge", &[("Scheduler", 1), ("Worker", 10_000)]))
+    sim.create(train("huge", &[("Scheduler", 1), ("Worker", 10_000)]))
         .await;
-    world.pass(5).await;
-    assert_eq!(world.conditions("huge"), "Failed");
-    assert_eq!(told(&world, "MXJobFailedValidation"), 1);
-    let message = world.status("huge")["failure"]["message"].to_string();
+    sim.advance(5).await;
+    assert_eq!(sim.conditions("huge"), "Failed");
+    assert_eq!(event_count(&sim, "MXJobFailedValidation"), 1);
+    let message = sim.status("huge")["failure"]["message"].to_string();
     assert!(message.contains("MX_CONFIG"), "{message}");
-    assert!(world.pods_now().is_empty() && world.services_now().is_empty());
-    assert!(remove(&world, "mxjobs", "huge").await);
+    assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
+    assert!(remove(&sim, "mxjobs", "huge").await);
 
     // Each call takes a while, so that a limit on those under way shows.
-    world.network.rule(|call| {
+    sim.network.add_rule(|call| {
         call.is("create", "")
-            .then_some(training_job_simulation::fault::Fault::Slow(100, 100))
+            .then_some(training_job_simulation::faults::CallFault::Slow(100, 100))
     });
-    world.network.take();
-    world
-        .create(train("large", &[("Scheduler", 1), ("Worker", 100)]))
+    sim.network.take_calls();
+    sim.create(train("large", &[("Scheduler", 1), ("Worker", 100)]))
         .await;
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    let first = world.network.count("create", "services");
+    let first = sim.network.count("create", "services");
     assert!((1..=32).contains(&first), "{first} calls at once");
-    world.create(train("small", &SMALL)).await;
-    world.pass(28).await;
+    sim.create(train("small", &SMALL)).await;
+    sim.advance(28).await;
     assert!(
-        world.conditions("small").ends_with("Succeeded"),
+        sim.conditions("small").ends_with("Succeeded"),
         "{}",
-        world.conditions("small")
+        sim.conditions("small")
     );
-    rest(&mut world).await;
-    assert_eq!(world.status("large")["replicaStatuses"]["Worker"]["active"], 100);
+    settle_and_check(&mut sim).await;
+    assert_eq!(sim.status("large")["replicaStatuses"]["Worker"]["active"], 100);
 }
 
 /// 130 jobs here, which are more pods than a page of a list has, and ten thousand in `make sim CROWD=10000`. Operators are
@@ -59,7 +57,7 @@ async fn i1_a_job_is_very_large() {
 #[test]
 fn i2_very_many_jobs_outlive_their_operators() {
     let jobs = 130;
-    let crowd::Outcome { phases, violations } = crowd::live(jobs, |_| ());
+    let crowd::CrowdSummary { phases, violations } = crowd::run(jobs, |_| ());
     assert!(violations.is_empty(), "{violations:#?}");
     let [half, rest, known, ended, deleted] = &phases[..] else {
         panic!("{phases:#?}")
@@ -94,111 +92,105 @@ async fn i3_replicas_are_none_one_or_senseless() {
         i64::MAX,
         i64::MIN,
     ] {
-        let mut world = World::new(|_, _| Runs);
+        let mut sim = Simulation::new(|_, _| Runs);
         let mut job = train("job", &SMALL);
         job["spec"]["mxReplicaSpecs"]["Worker"]["replicas"] = json!(replicas);
-        world.create(job).await;
-        world.pass(3_600).await;
-        assert_eq!(world.conditions("job"), "Failed", "{replicas}");
-        assert_eq!(told(&world, "MXJobFailedValidation"), 1, "{replicas}");
-        assert!(world.pods_now().is_empty() && world.services_now().is_empty());
-        edit(&world, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
-        rest(&mut world).await;
-        assert_eq!(world.conditions("job"), "Created Running", "{replicas}");
+        sim.create(job).await;
+        sim.advance(3_600).await;
+        assert_eq!(sim.conditions("job"), "Failed", "{replicas}");
+        assert_eq!(event_count(&sim, "MXJobFailedValidation"), 1, "{replicas}");
+        assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
+        edit(&sim, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
+        settle_and_check(&mut sim).await;
+        assert_eq!(sim.conditions("job"), "Created Running", "{replicas}");
         // A mistake in an edit of one that runs costs no pod.
-        edit(&world, "mxjobs", "job", worker(json!({"replicas": replicas}))).await;
-        world.pass(600).await;
-        assert_eq!(world.pods_now().len(), 3, "{replicas}");
+        edit(&sim, "mxjobs", "job", worker(json!({"replicas": replicas}))).await;
+        sim.advance(600).await;
+        assert_eq!(sim.pods_now().len(), 3, "{replicas}");
     }
-    let mut world = World::new(|name, _| {
+    let mut sim = Simulation::new(|name, _| {
         if name.contains("server") {
             Succeeds(10)
         } else {
             Runs
         }
     });
-    world
-        .create(train("none", &[("Scheduler", 1), ("Server", 0), ("Worker", 1)]))
+    sim.create(train("none", &[("Scheduler", 1), ("Server", 0), ("Worker", 1)]))
         .await;
-    world
-        .create(train("nobody", &[("Scheduler", 0), ("Server", 1), ("Worker", 0)]))
+    sim.create(train("nobody", &[("Scheduler", 0), ("Server", 1), ("Worker", 0)]))
         .await;
-    world.pass(60).await;
+    sim.advance(60).await;
     assert_eq!(
-        world.pods_now(),
+        sim.pods_now(),
         ["none-scheduler-0:Running", "none-worker-0:Running"]
     );
-    assert_eq!(world.conditions("none"), "Created Running");
-    assert_eq!(world.conditions("nobody"), "Failed", "nobody could decide");
-    world.network.take();
-    world.pass(3_600).await;
+    assert_eq!(sim.conditions("none"), "Created Running");
+    assert_eq!(sim.conditions("nobody"), "Failed", "nobody could decide");
+    sim.network.take_calls();
+    sim.advance(3_600).await;
     assert!(
-        world.network.take().iter().all(|c| c.verb == "watch"),
+        sim.network.take_calls().iter().all(|c| c.verb == "watch"),
         "it is not tried again and again"
     );
-    rest(&mut world).await;
+    settle_and_check(&mut sim).await;
 }
 
 /// One namespace has two hundred jobs at once, another one: it has its turn among the first that come after it, and
 /// is not last.
 #[tokio::test(start_paused = true)]
 async fn i4_one_namespace_has_everything() {
-    let mut world = World::new(|_, _| Runs);
-    world.network.rule(|call| {
-        let slow = training_job_simulation::fault::Fault::Slow(50, 50);
+    let mut sim = Simulation::new(|_, _| Runs);
+    sim.network.add_rule(|call| {
+        let slow = training_job_simulation::faults::CallFault::Slow(50, 50);
         call.writes().then_some(slow)
     });
     for number in 0..150 {
-        world
-            .create(train(&format!("job-{number}"), &[("Worker", 1)]))
+        sim.create(train(&format!("job-{number}"), &[("Worker", 1)]))
             .await;
     }
     let mut alone = train("alone", &[("Worker", 1)]);
     alone["metadata"]["namespace"] = json!("away");
     let path = "/apis/kubeflow.org/v1/namespaces/away/mxjobs";
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "away"}});
-    call(&world, "POST", "/api/v1/namespaces", namespace)
-        .await
-        .unwrap();
-    call(&world, "POST", path, alone).await.unwrap();
+    call(&sim, "POST", "/api/v1/namespaces", namespace).await.unwrap();
+    call(&sim, "POST", path, alone).await.unwrap();
     let begun = tokio::time::Instant::now();
-    let there = || !world.cluster.list("pods", Some("away")).is_empty();
+    let there = || !sim.cluster.list("pods", Some("away")).is_empty();
     while !there() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     // First come, first served, with sixteen at work: nobody waits for longer than all before it take once.
     let millis = begun.elapsed().as_millis();
     assert!(millis <= 150 / 16 * 700, "{millis} ms");
-    rest(&mut world).await;
+    settle_and_check(&mut sim).await;
 }
 
 /// Jobs come and go for a day: what is kept of them goes with them. (That the caches are empty is tested where they are; here,
 /// that an operator which has seen a thousand jobs calls no more than one that has seen none.)
 #[tokio::test(start_paused = true)]
 async fn i5_jobs_come_and_go_for_a_day() {
-    let mut world = World::new(|_, _| Succeeds(20));
+    let mut sim = Simulation::new(|_, _| Succeeds(20));
     for hour in 0..24 {
         for number in 0..10 {
-            world
-                .create(train(
-                    &format!("job-{hour}-{number}"),
-                    &[("Scheduler", 1), ("Worker", 1)],
-                ))
-                .await;
+            sim.create(train(
+                &format!("job-{hour}-{number}"),
+                &[("Scheduler", 1), ("Worker", 1)],
+            ))
+            .await;
         }
-        world.pass(1_800).await;
-        world.network.take();
+        sim.advance(1_800).await;
+        sim.network.take_calls();
         for number in 0..10 {
-            world.delete(&format!("job-{hour}-{number}")).await;
+            sim.delete(&format!("job-{hour}-{number}")).await;
         }
-        world.pass(1_800).await;
-        let calls = world.network.take();
+        sim.advance(1_800).await;
+        let calls = sim.network.take_calls();
         assert!(
             calls.iter().all(|c| c.verb == "watch") && calls.len() <= 3 * 17,
             "{hour}: {}",
             calls.len()
         );
     }
-    assert!(world.pods_now().is_empty() && world.services_now().is_empty());
-    rest(&mut world).await;
+    assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
+    settle_and_check(&mut sim).await;
 }

@@ -1,55 +1,63 @@
-//! Several operators, and several times.
+//! Several operators, and clocks that differ.
 
 use serde_json::json;
-use training_job_simulation::fault::Fault::Slow;
-use training_job_simulation::invariants::Patience;
-use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
-use training_job_simulation::stream::Lag;
-use training_job_simulation::users::Deed;
-use training_job_simulation::world::{SMALL, Setup, World, train, with};
+use training_job_simulation::faults::CallFault::Slow;
+use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::faults::WatchDelay;
+use training_job_simulation::invariants::AllowedStaleness;
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train, with_spec};
+use training_job_simulation::users::UserAction;
 
-use crate::stage::{ends_well, is_killed_once, life, made, rest, sites, sound, told};
+use crate::harness::{
+    created_and_deleted, event_count, is_killed_once, run_without_violations, settle_and_check, sites,
+    succeeds, workload,
+};
 
-/// Both work on all jobs, each a step behind the other at one of its calls, and with watches that lag.
+/// Both reconcile all jobs, with one slow call of one of them, or with delayed watches.
 #[test]
 fn k1_two_operators_work_at_once() {
     let lives = [
-        life("success", ends_well, json!({"cleanPodPolicy": "All"}), Vec::new()),
-        life(
+        workload("success", succeeds, json!({"cleanPodPolicy": "All"}), Vec::new()),
+        workload(
             "restart",
             is_killed_once,
             json!({"cleanPodPolicy": "All"}),
             Vec::new(),
         ),
-        life("recreate", ends_well, json!({}), vec![(50, Deed::Recreate(0))]),
+        workload(
+            "recreate",
+            succeeds,
+            json!({}),
+            vec![(50, UserAction::Recreate(0))],
+        ),
     ];
     for mut life in lives {
-        let sites: Vec<_> = sites(&life).into_iter().filter(crate::stage::writes).collect();
-        life.scenario.settings.two_leaders = true;
+        let sites: Vec<_> = sites(&life).into_iter().filter(crate::harness::writes).collect();
+        life.scenario.config.two_operators = true;
         for site in sites.iter().step_by(2) {
             for slow in [Slow(20, 0), Slow(0, 1_500)] {
-                life.scenario.faults = Some([(site.clone(), slow)].into());
-                sound(&life.scenario, &format!("{} {site}", life.name));
+                life.scenario.call_faults = Some([(site.clone(), slow)].into());
+                run_without_violations(&life.scenario, &format!("{} {site}", life.name));
             }
         }
         for seed in 0..6 {
-            life.scenario.settings.lag = Some(Lag {
+            life.scenario.config.watch_delay = Some(WatchDelay {
                 seed,
-                most: 2_000,
-                twice: 0,
+                longest: 2_000,
+                duplicates: 0,
             });
-            sound(&life.scenario, &format!("{} {seed}", life.name));
+            run_without_violations(&life.scenario, &format!("{} {seed}", life.name));
         }
     }
 }
 
-fn patient(script: fn(&str, u32) -> training_job_simulation::kubelet::Fate) -> World {
-    World::with(Setup {
-        patience: Patience {
-            others: 600_000,
-            own: 600_000,
+fn patient(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) -> Simulation {
+    Simulation::with_setup(Setup {
+        staleness: AllowedStaleness {
+            of_others: 600_000,
+            of_own: 600_000,
         },
-        ..Setup::of(script)
+        ..Setup::mxjobs(script)
     })
 }
 
@@ -64,101 +72,104 @@ async fn k3_clocks_are_apart_and_jump() {
         (0, -3_600),
         (3_600, -3_600),
     ] {
-        let mut world = patient(ends_well);
-        world.set_clock(before);
-        world.start();
+        let mut sim = patient(succeeds);
+        sim.set_clock(before);
+        sim.start();
         let keep = json!({"runPolicy": {"ttlSecondsAfterFinished": 10_000, "activeDeadlineSeconds": 9_000}});
-        world.create(with(train("job", &SMALL), keep)).await;
-        world.pass(50).await;
-        world.set_clock(after);
-        world.pass(170).await;
+        sim.create(with_spec(train("job", &SMALL), keep)).await;
+        sim.advance(50).await;
+        sim.set_clock(after);
+        sim.advance(170).await;
         let case = format!("{before} s, then {after} s");
-        assert_eq!(
-            world.conditions("job"),
-            "Created Running=False Succeeded",
-            "{case}"
-        );
-        assert_eq!(made(&world, "pods job-worker-0"), (1, 0), "{case}");
-        let ended = world.status("job")["completionTime"].clone();
+        assert_eq!(sim.conditions("job"), "Created Running=False Succeeded", "{case}");
+        assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0), "{case}");
+        let ended = sim.status("job")["completionTime"].clone();
         // Seen an hour and more before it is written to have ended.
-        world.set_clock(-7_200);
-        world.kill().await;
-        world.start();
-        world.pass(600).await;
-        assert_eq!(world.status("job")["completionTime"], ended, "{case}");
-        world.set_clock(after);
-        world.kill().await;
-        world.start();
-        rest(&mut world).await;
+        sim.set_clock(-7_200);
+        sim.kill().await;
+        sim.start();
+        sim.advance(600).await;
+        assert_eq!(sim.status("job")["completionTime"], ended, "{case}");
+        sim.set_clock(after);
+        sim.kill().await;
+        sim.start();
+        settle_and_check(&mut sim).await;
     }
 }
 
-/// Limits follow the clock that wrote the times they count from, and are told once, also across the greatest jumps.
+/// Limits follow the clock that wrote the times they count from, and are reported once, also after great jumps.
 #[tokio::test(start_paused = true)]
 async fn k3_limits_are_kept_by_clocks_that_jump() {
     for jump in [0, 60, -60, 86_400 * 365 * 50, -86_400 * 365 * 50] {
-        let mut world = patient(|name, _| {
+        let mut sim = patient(|name, _| {
             if name.starts_with("hangs") {
                 Runs
             } else {
                 Succeeds(20)
             }
         });
-        world.start();
+        sim.start();
         let deadline = json!({"runPolicy": {"activeDeadlineSeconds": 300}});
-        world.create(with(train("hangs", &SMALL), deadline)).await;
+        sim.create(with_spec(train("hangs", &SMALL), deadline)).await;
         let ttl = json!({"runPolicy": {"ttlSecondsAfterFinished": 300}});
-        world.create(with(train("ends", &SMALL), ttl)).await;
-        world.pass(50).await;
-        world.set_clock(jump);
-        // It looks at the clock an hour later at the latest.
-        world.pass(3_700).await;
+        sim.create(with_spec(train("ends", &SMALL), ttl)).await;
+        sim.advance(50).await;
+        sim.set_clock(jump);
+        // The operator looks at the clock at least once an hour.
+        sim.advance(3_700).await;
         let over = jump > -3_000;
         assert_eq!(
-            world.conditions("hangs").ends_with("Failed"),
+            sim.conditions("hangs").ends_with("Failed"),
             over,
             "{jump}: {}",
-            world.conditions("hangs")
+            sim.conditions("hangs")
         );
-        assert_eq!(world.stored("mxjobs", "ends").is_null(), over, "{jump}");
+        assert_eq!(sim.stored("mxjobs", "ends").is_null(), over, "{jump}");
         if !over {
-            world.set_clock(0);
-            world.pass(3_700).await;
+            sim.set_clock(0);
+            sim.advance(3_700).await;
         }
-        rest(&mut world).await;
+        settle_and_check(&mut sim).await;
         assert_eq!(
-            (told(&world, "MXJobFailed"), told(&world, "SuccessfulDeleteJob")),
+            (
+                event_count(&sim, "MXJobFailed"),
+                event_count(&sim, "SuccessfulDeleteJob")
+            ),
             (1, 1),
             "{jump}"
         );
     }
 }
 
-/// The new one starts before the old one goes, in each state of a job.
+/// The new operator starts before the old one is killed, in each state of a job.
 #[tokio::test(start_paused = true)]
 async fn k4_an_operator_is_replaced_while_it_works() {
     for at in [0, 1, 5, 99, 101, 150, 201] {
-        let mut world = patient(|name, attempt| match attempt {
-            0 if name.ends_with("worker-1") => training_job_simulation::kubelet::Fate::Fails(137, 99),
-            _ => ends_well(name, attempt),
+        let mut sim = patient(|name, attempt| match attempt {
+            0 if name.ends_with("worker-1") => training_job_simulation::faults::PodFate::Fails(137, 99),
+            _ => succeeds(name, attempt),
         });
-        let old = world.start();
-        world.create(train("job", &SMALL)).await;
-        world.pass(at).await;
-        world.start();
-        world.pass(3).await;
-        assert!(world.kill_one(old).await);
-        world.pass(400).await;
+        let old = sim.start();
+        sim.create(train("job", &SMALL)).await;
+        sim.advance(at).await;
+        sim.start();
+        sim.advance(3).await;
+        assert!(sim.kill_one(old).await);
+        sim.advance(400).await;
         assert!(
-            world.conditions("job").ends_with("Succeeded"),
+            sim.conditions("job").ends_with("Succeeded"),
             "{at}: {}",
-            world.conditions("job")
+            sim.conditions("job")
         );
-        assert_eq!(world.status("job")["restartCount"], 1, "{at}");
+        assert_eq!(sim.status("job")["restartCount"], 1, "{at}");
         for pod in ["scheduler-0", "worker-0", "worker-1"] {
-            assert_eq!(made(&world, &format!("pods job-{pod}")).0, 2, "{at}: {pod}");
+            assert_eq!(
+                created_and_deleted(&sim, &format!("pods job-{pod}")).0,
+                2,
+                "{at}: {pod}"
+            );
         }
-        assert_eq!(world.monitor.found(), [], "{at}");
-        rest(&mut world).await;
+        assert_eq!(sim.monitor.violations(), [], "{at}");
+        settle_and_check(&mut sim).await;
     }
 }

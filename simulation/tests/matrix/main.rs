@@ -1,6 +1,5 @@
-//! The rows of the matrix of docs/reliability.md that can be simulated, each a test whose name begins with the
-//! row's: a fault, everywhere where it can happen in small lives, and what must come of it. In all of them all
-//! invariants hold.
+//! The rows of the matrix in docs/reliability.md that can be simulated. The name of each test begins with the row's. A
+//! test injects a fault everywhere in a small workload and asserts what must come of it; all invariants must hold.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +16,7 @@ mod e;
 mod f;
 mod g;
 mod h;
+mod harness;
 mod i;
 mod j;
 mod k;
-mod stage;

@@ -92,7 +92,7 @@ impl Children {
     }
 
     /// The children of each job.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "__fuzzing")]
     pub(crate) fn all(&self) -> BTreeMap<JobKey, Arc<Observed>> {
         self.observed.clone()
     }

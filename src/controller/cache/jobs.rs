@@ -46,7 +46,7 @@ impl<J: TrainingJob> Jobs<J> {
     }
 
     /// All jobs.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(any(test, feature = "__fuzzing"))]
     pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, &Arc<StoredJob<J>>)> {
         self.jobs.iter().map(|(name, job)| (name.clone(), job))
     }

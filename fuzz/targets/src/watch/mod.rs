@@ -1,8 +1,9 @@
-//! What an API server answers lists and watches with → the caches of the operator.
+//! Fuzzes the operator's caches: the input is what an API server answers to lists and watches.
 
 mod model;
+mod objects;
 mod script;
-mod told;
+mod server;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,48 +16,49 @@ use training_job::controller::{Clock, fuzzing::Caches};
 use training_job_mxnet::MXJob;
 
 use model::Model;
-use script::{Question, Script};
+use script::{Answers, ListOrWatch};
+use server::Server;
 
 /// Longer than any script takes, with all its waits.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A clock that stands still.
-struct Noon;
+struct FixedClock;
 
-impl Clock for Noon {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         Timestamp::UNIX_EPOCH
     }
 }
 
-/// Plays a script of answers, as `script` reads it, to the operator's watches, through the real client.
+/// Answers the operator's lists and watches from a script (see `script`), through the real client.
 ///
 /// # Panics
 /// * Something in the client or the operator does.
-/// * The operator does not ask for all that the script has within a day, or asks in a loop without a wait.
-/// * A watch does not go on from the version that was told last.
-/// * The caches hold something else than what the answers say.
+/// * The operator does not ask for all answers of the script within a day, or asks without a backoff.
+/// * A watch does not go on from the last resource version.
+/// * The caches differ from the model.
 pub fn check(bytes: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime");
-    runtime.block_on(play(Script::read(bytes)));
+    runtime.block_on(play(script::parse(bytes)));
 }
 
-async fn play(script: Script) {
-    let script = Arc::new(script);
+async fn play(answers: Answers) {
+    let server = Arc::new(Server::new(answers));
     let service = {
-        let script = Arc::clone(&script);
+        let server = Arc::clone(&server);
         tower::service_fn(move |request| {
-            let script = Arc::clone(&script);
-            let question = Question::of(&request);
-            async move { Ok::<_, std::convert::Infallible>(script.answer(&question).await) }
+            let server = Arc::clone(&server);
+            let request = ListOrWatch::from_request(&request);
+            async move { Ok::<_, std::convert::Infallible>(server.answer(&request).await) }
         })
     };
     let options = Options {
-        clock: Arc::new(Noon),
+        clock: Arc::new(FixedClock),
         ..Options::default()
     };
     let caches = Caches::<MXJob>::new(Client::new(service, "ns"), options);
@@ -64,11 +66,11 @@ async fn play(script: Script) {
     tokio::select! {
         biased;
         () = caches.keep() => panic!("a watch has ended for good"),
-        () = script.told() => {},
-        () = sleep(DAY) => panic!("the operator does not ask for what is there: {:?}", script.left()),
+        () = server.all_answers_given() => {},
+        () = sleep(DAY) => panic!("the operator does not ask for all answers: {:?}", server.unused_answers()),
     }
-    script.was_asked_patiently(begun.elapsed());
-    let model: &Model = &script.model();
+    server.assert_backoff(begun.elapsed());
+    let model: &Model = &server.take_model();
     assert_eq!(caches.jobs(), model.jobs());
-    model.compare(&caches.children());
+    model.assert_children(&caches.children());
 }

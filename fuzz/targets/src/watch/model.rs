@@ -1,4 +1,4 @@
-//! What the operator should hold after each answer: the same as its caches, without their index and order.
+//! What the operator's caches should hold after each answer, computed in a simpler way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use serde_json::Value;
 use training_job::controller::fuzzing::Key;
 use training_job::plan::observed::{Observed, Phase, PodRecord};
 
-use super::script::{Answer, Ending, Question};
-use super::told::{Pod, Service};
+use super::objects::{Pod, Service};
+use super::script::{Answer, Ending, ListOrWatch};
 
 #[derive(Default)]
 pub(super) struct Model {
-    jobs: Held<Job>,
-    pods: Held<Pod>,
-    services: Held<Service>,
-    /// Pods that have succeeded and are gone, by their job's namespace and UID.
+    jobs: Cache<Job>,
+    pods: Cache<Pod>,
+    services: Cache<Service>,
+    /// The succeeded pods that were deleted, by the namespace and UID of their job.
     completed: BTreeMap<Key, BTreeMap<String, u32>>,
-    /// The jobs that were there and are not: of them nobody cares what has succeeded.
-    gone: BTreeSet<Key>,
+    /// The jobs that were changed or deleted. What the caches remember of their successes may differ.
+    changed_jobs: BTreeSet<Key>,
 }
 
-/// The objects of a kind, by namespace and name.
-struct Held<K> {
+/// The cached objects of a resource, by namespace and name.
+struct Cache<K> {
     objects: BTreeMap<Key, K>,
-    /// Those that the list under way has not named.
+    /// The objects that the current list has not shown yet.
     unlisted: BTreeSet<Key>,
-    /// The version that the last list or event told.
+    /// The resource version of the last list or event.
     version: String,
 }
 
-impl<K> Default for Held<K> {
+impl<K> Default for Cache<K> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -45,7 +45,7 @@ impl<K> Default for Held<K> {
     }
 }
 
-/// Of a job, its metadata: the operator holds jobs that it cannot read.
+/// The metadata of a job. The operator caches jobs whose spec it cannot read.
 #[derive(Clone, Debug)]
 struct Job(ObjectMeta);
 
@@ -59,38 +59,38 @@ impl<'de> Deserialize<'de> for Job {
     }
 }
 
-/// An object that is held.
-trait Object: Clone + DeserializeOwned + std::fmt::Debug {
+/// An object that can be cached.
+trait Cached: Clone + DeserializeOwned + std::fmt::Debug {
     fn meta(&self) -> &ObjectMeta;
     /// Its name and attempt, if it is a pod that has succeeded.
     fn success(&self) -> Option<(String, u32)>;
-    /// Whether it may be held.
-    fn counts(&self) -> bool;
-    /// The last state of `held`, whose end this tells: it is its own, under the owner that is known.
-    fn last_of(self, held: Self) -> Self;
-    /// Whether its deletion says nothing of `held`, which has the same name and came later.
-    fn is_predecessor(&self, held: &Self) -> bool {
-        self.meta().uid.as_deref().unwrap_or_default() != held.meta().uid.as_deref().unwrap_or_default()
-            && version(held) > version(self)
+    /// Whether it is cached.
+    fn is_relevant(&self) -> bool;
+    /// The last state of the cached object that this deleted object stands for, under the owner that is known.
+    fn last_state(self, cached: Self) -> Self;
+    /// Whether its deletion says nothing about the cached object, which came later under the same name.
+    fn is_predecessor(&self, cached: &Self) -> bool {
+        self.meta().uid.as_deref().unwrap_or_default() != cached.meta().uid.as_deref().unwrap_or_default()
+            && version(cached) > version(self)
     }
 }
 
-impl Object for Job {
+impl Cached for Job {
     fn meta(&self) -> &ObjectMeta {
         &self.0
     }
     fn success(&self) -> Option<(String, u32)> {
         None
     }
-    fn counts(&self) -> bool {
+    fn is_relevant(&self) -> bool {
         self.0.name.is_some()
     }
-    fn last_of(self, held: Self) -> Self {
-        held
+    fn last_state(self, cached: Self) -> Self {
+        cached
     }
 }
 
-impl Object for Pod {
+impl Cached for Pod {
     fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }
@@ -98,57 +98,60 @@ impl Object for Pod {
         let record = self.record();
         (record.phase == Phase::Succeeded).then_some((record.name, record.attempt))
     }
-    fn counts(&self) -> bool {
+    fn is_relevant(&self) -> bool {
         owner(self.meta()).is_some()
     }
-    fn last_of(self, held: Self) -> Self {
+    fn last_state(self, cached: Self) -> Self {
         if self.metadata.uid.as_deref().unwrap_or_default()
-            != held.metadata.uid.as_deref().unwrap_or_default()
+            != cached.metadata.uid.as_deref().unwrap_or_default()
         {
-            return held;
+            return cached;
         }
         let mut last = self;
-        last.metadata.owner_references = held.metadata.owner_references;
+        last.metadata.owner_references = cached.metadata.owner_references;
         last
     }
 }
 
-impl Object for Service {
+impl Cached for Service {
     fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }
     fn success(&self) -> Option<(String, u32)> {
         None
     }
-    fn counts(&self) -> bool {
+    fn is_relevant(&self) -> bool {
         owner(self.meta()).is_some()
     }
-    fn last_of(self, held: Self) -> Self {
-        held
+    fn last_state(self, cached: Self) -> Self {
+        cached
     }
 }
 
-/// A change of what is held: what was, and what is now.
+/// A change of the cache: the object before and after.
 type Change<K> = (Option<K>, Option<K>);
 
-impl<K: Object> Held<K> {
-    /// Takes an answer in, and returns what changes.
-    fn take(&mut self, question: &Question, answer: Option<&Answer>) -> Vec<Change<K>> {
-        if question.watch {
+impl<K: Cached> Cache<K> {
+    /// Applies an answer, and returns what changes.
+    fn apply_answer(&mut self, request: &ListOrWatch, answer: Option<&Answer>) -> Vec<Change<K>> {
+        if request.watch {
             assert!(!self.version.is_empty(), "a watch needs a version to begin with");
-            assert_eq!(question.version, self.version, "a watch goes on where it was");
-        } else if !question.next_page {
+            assert_eq!(
+                request.version, self.version,
+                "a watch goes on from the last version"
+            );
+        } else if !request.next_page {
             self.unlisted = self.objects.keys().cloned().collect();
         }
         match answer {
-            Some(answer) if answer.code == 200 && question.watch => self.watched(answer),
-            Some(answer) if answer.code == 200 && answer.ending == Ending::End => self.listed(answer),
+            Some(answer) if answer.code == 200 && request.watch => self.apply_watch(answer),
+            Some(answer) if answer.code == 200 && answer.ending == Ending::End => self.apply_list(answer),
             _ => Vec::new(),
         }
     }
 
-    fn listed(&mut self, answer: &Answer) -> Vec<Change<K>> {
-        // Of a slice, what is ignored would not be looked at.
+    fn apply_list(&mut self, answer: &Answer) -> Vec<Change<K>> {
+        // From a slice, serde would not check ignored strings.
         let text = std::str::from_utf8(&answer.body).unwrap_or_default();
         let Ok(list) = serde_json::from_str::<ObjectList<K>>(text) else {
             return Vec::new();
@@ -169,7 +172,7 @@ impl<K: Object> Held<K> {
         changes
     }
 
-    fn watched(&mut self, answer: &Answer) -> Vec<Change<K>> {
+    fn apply_watch(&mut self, answer: &Answer) -> Vec<Change<K>> {
         let mut changes = Vec::new();
         for line in lines(answer) {
             let Ok(line) = std::str::from_utf8(line) else {
@@ -178,7 +181,7 @@ impl<K: Object> Held<K> {
             let event = match serde_json::from_str::<WatchEvent<K>>(line) {
                 Ok(event) => event,
                 Err(_) if line.is_empty() => continue,
-                // What was cut is told again, and what comes after it is not believed.
+                // The operator watches again from before a broken line, and ignores what follows it.
                 Err(_) => break,
             };
             let version = match &event {
@@ -193,22 +196,22 @@ impl<K: Object> Held<K> {
             };
             if !version.is_empty() {
                 if number(&version) < number(&self.version) {
-                    // The server was set back: what it tells from then on is worth nothing until it is listed.
+                    // The server was set back to a backup: the operator ignores its events until the next list.
                     break;
                 }
                 self.version = version;
             }
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    if !self.holds_newer(&object) || !object.counts() {
+                    if !self.has_newer(&object) || !object.is_relevant() {
                         changes.push(self.put(object));
                     }
                 }
                 WatchEvent::Deleted(object) => {
-                    let held = self.objects.get(&key(&object));
-                    if held.is_none_or(|held| !object.is_predecessor(held)) {
-                        let held = self.objects.remove(&key(&object));
-                        changes.push((held.map(|held| object.last_of(held)), None));
+                    let cached = self.objects.get(&key(&object));
+                    if cached.is_none_or(|cached| !object.is_predecessor(cached)) {
+                        let cached = self.objects.remove(&key(&object));
+                        changes.push((cached.map(|cached| object.last_state(cached)), None));
                     }
                 }
                 WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
@@ -219,20 +222,20 @@ impl<K: Object> Held<K> {
 
     fn put(&mut self, object: K) -> Change<K> {
         let key = key(&object);
-        if object.counts() {
+        if object.is_relevant() {
             (self.objects.insert(key, object.clone()), Some(object))
         } else {
             (self.objects.remove(&key), None)
         }
     }
 
-    fn holds_newer(&self, object: &K) -> bool {
-        let held = self.objects.get(&key(object));
-        held.is_some_and(|held| version(held) > version(object))
+    fn has_newer(&self, object: &K) -> bool {
+        let cached = self.objects.get(&key(object));
+        cached.is_some_and(|cached| version(cached) > version(object))
     }
 }
 
-/// The lines of an answer as they are heard: the last one counts without its end if the answer has one.
+/// The lines of an answer that the operator reads. The last one needs no line break if the answer is complete.
 fn lines(answer: &Answer) -> impl Iterator<Item = &[u8]> {
     let mut lines: Vec<&[u8]> = answer.body.split(|b| *b == b'\n').collect();
     if answer.ending != Ending::End || lines.last().is_some_and(|last| last.is_empty()) {
@@ -243,7 +246,7 @@ fn lines(answer: &Answer) -> impl Iterator<Item = &[u8]> {
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-fn key(object: &impl Object) -> Key {
+fn key(object: &impl Cached) -> Key {
     let meta = object.meta();
     (
         meta.namespace.clone().unwrap_or_default(),
@@ -251,16 +254,16 @@ fn key(object: &impl Object) -> Key {
     )
 }
 
-fn version(object: &impl Object) -> u64 {
+fn version(object: &impl Cached) -> u64 {
     number(object.meta().resource_version.as_deref().unwrap_or_default())
 }
 
-/// A version that is none comes before all others.
+/// A version that is no number comes before all others.
 fn number(version: &str) -> u64 {
     version.parse().unwrap_or(0)
 }
 
-/// The namespace and UID of the job that an object is of.
+/// The namespace and UID of the job that controls an object.
 fn owner(meta: &ObjectMeta) -> Option<Key> {
     let mut owners = meta.owner_references.iter().flatten();
     let owner = owners.find(|owner| owner.controller == Some(true))?;
@@ -268,27 +271,27 @@ fn owner(meta: &ObjectMeta) -> Option<Key> {
 }
 
 impl Model {
-    /// Takes an answer in.
-    pub(super) fn take(&mut self, question: &Question, answer: Option<&Answer>) {
-        match question.kind {
+    /// Applies an answer.
+    pub(super) fn apply_answer(&mut self, request: &ListOrWatch, answer: Option<&Answer>) {
+        match request.resource {
             "mxjobs" => {
-                for (before, after) in self.jobs.take(question, answer) {
+                for (before, after) in self.jobs.apply_answer(request, answer) {
                     let uid = |job: &Job| job.0.uid.clone().unwrap_or_default();
-                    let of = |job: &Job| (job.0.namespace.clone().unwrap_or_default(), uid(job));
-                    self.gone.extend(before.as_ref().map(of));
-                    self.gone.extend(after.as_ref().map(of));
+                    let key = |job: &Job| (job.0.namespace.clone().unwrap_or_default(), uid(job));
+                    self.changed_jobs.extend(before.as_ref().map(key));
+                    self.changed_jobs.extend(after.as_ref().map(key));
                 }
             }
             "pods" => {
-                for (before, after) in self.pods.take(question, answer) {
+                for (before, after) in self.pods.apply_answer(request, answer) {
                     self.keep_success(before, after.as_ref());
                 }
             }
-            _ => drop(self.services.take(question, answer)),
+            _ => drop(self.services.apply_answer(request, answer)),
         }
     }
 
-    /// A pod that has succeeded and makes way for none, another one, or its own under another job, is not forgotten.
+    /// Remembers a succeeded pod that is deleted, replaced by another, or given to another job.
     fn keep_success(&mut self, before: Option<Pod>, after: Option<&Pod>) {
         let Some(before) = before else { return };
         let uid = |pod: &Pod| pod.metadata.uid.clone().unwrap_or_default();
@@ -304,38 +307,42 @@ impl Model {
     /// The UID and version of each job.
     pub(super) fn jobs(&self) -> BTreeMap<Key, (String, Option<String>)> {
         let jobs = self.jobs.objects.iter();
-        let told = |job: &Job| {
+        let uid_and_version = |job: &Job| {
             (
                 job.0.uid.clone().unwrap_or_default(),
                 job.0.resource_version.clone(),
             )
         };
-        jobs.map(|(key, job)| (key.clone(), told(job))).collect()
+        jobs.map(|(key, job)| (key.clone(), uid_and_version(job)))
+            .collect()
     }
 
-    /// Compares what is held of each job's children.
-    pub(super) fn compare(&self, held: &BTreeMap<Key, Arc<Observed>>) {
+    /// Asserts that the operator's caches hold these children of each job.
+    pub(super) fn assert_children(&self, cached: &BTreeMap<Key, Arc<Observed>>) {
         let mut wanted: BTreeMap<Key, Observed> = BTreeMap::new();
         for pod in self.pods.objects.values() {
             let record = pod.record();
-            let job = owner(&pod.metadata).expect("others are not held");
+            let job = owner(&pod.metadata).expect("only objects with a controller are cached");
             let pods = &mut wanted.entry(job).or_default().pods;
             pods.insert(record.name.clone(), Arc::new(record));
         }
         for service in self.services.objects.values() {
             let record = service.record();
-            let job = owner(&service.metadata).expect("others are not held");
+            let job = owner(&service.metadata).expect("only objects with a controller are cached");
             let services = &mut wanted.entry(job).or_default().services;
             services.insert(record.name.clone(), Arc::new(record));
         }
         for (job, completed) in &self.completed {
             wanted.entry(job.clone()).or_default().completed = completed.clone();
         }
-        let jobs: BTreeSet<&Key> = wanted.keys().chain(held.keys()).collect();
+        let jobs: BTreeSet<&Key> = wanted.keys().chain(cached.keys()).collect();
         for job in jobs {
             let wanted = wanted.get(job).cloned().unwrap_or_default();
-            let held = held.get(job).map(|held| (**held).clone()).unwrap_or_default();
-            // When a pod was seen to end is a matter of the clock.
+            let cached = cached
+                .get(job)
+                .map(|cached| (**cached).clone())
+                .unwrap_or_default();
+            // When a pod was seen to end depends on the clock.
             let without_times = |pods: &BTreeMap<String, Arc<PodRecord>>| -> BTreeMap<String, PodRecord> {
                 let timeless = |pod: &PodRecord| PodRecord {
                     seen_to_end: None,
@@ -345,10 +352,14 @@ impl Model {
                     .map(|(name, pod)| (name.clone(), timeless(pod)))
                     .collect()
             };
-            assert_eq!(without_times(&held.pods), without_times(&wanted.pods), "{job:?}");
-            assert_eq!(held.services, wanted.services, "{job:?}");
-            if !self.gone.contains(job) {
-                assert_eq!(held.completed, wanted.completed, "{job:?}");
+            assert_eq!(
+                without_times(&cached.pods),
+                without_times(&wanted.pods),
+                "{job:?}"
+            );
+            assert_eq!(cached.services, wanted.services, "{job:?}");
+            if !self.changed_jobs.contains(job) {
+                assert_eq!(cached.completed, wanted.completed, "{job:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! It dies, or is asked to end.
+//! The operator dies, or is asked to stop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use training_job::Operator;
 use training_job_mxnet::MXJob;
-use training_job_simulation::fault::Fault::{self, DiesAfter, DiesBefore, Lost, Slow};
-use training_job_simulation::kubelet::Fate::Runs;
+use training_job_simulation::faults::CallFault::{self, DiesAfter, DiesBefore, Lost, Slow};
+use training_job_simulation::faults::PodFate::Runs;
 use training_job_simulation::random::Random;
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::stage::{
-    each, ends_well, everywhere, fill_a_page, made, reads, rest, restart, sites, success, writes,
+use crate::harness::{
+    created_and_deleted, everywhere, fill_a_page, reads, restart, run_cases, settle_and_check, sites,
+    succeeds, success, writes,
 };
 
 #[test]
@@ -49,57 +50,57 @@ fn a3_it_dies_again_and_again() {
     let mut some: Vec<_> = cases.into_iter().step_by(3).collect();
     for seed in 0..10 {
         let mut random = Random::about(seed, "deaths", 0);
-        let mut deaths: BTreeMap<_, Fault> = BTreeMap::new();
+        let mut deaths: BTreeMap<_, CallFault> = BTreeMap::new();
         while deaths.len() < 3 {
             let fault = random.pick(&[DiesBefore, DiesAfter]).clone();
             deaths.insert(random.pick(&sites).clone(), fault);
         }
         some.push(deaths);
     }
-    each(&life, some);
+    run_cases(&life, some);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a4_it_dies_before_it_has_listed_everything() {
     for (resource, page) in [("pods", 2), ("pods", 1), ("services", 1), ("mxjobs", 1)] {
-        let mut world = World::new(|name, _| {
+        let mut sim = Simulation::new(|name, _| {
             if name.starts_with("a-") {
-                training_job_simulation::kubelet::Fate::Pends
+                training_job_simulation::faults::PodFate::Pends
             } else {
                 Runs
             }
         });
-        world.create(train("job", &SMALL)).await;
-        world.pass(10).await;
+        sim.create(train("job", &SMALL)).await;
+        sim.advance(10).await;
         if page == 2 {
-            fill_a_page(&world).await;
+            fill_a_page(&sim).await;
         }
-        world.kill().await;
-        let before = world.pods_now();
-        world.network.take();
-        // At first no answer comes to the list, then the operator dies at it; nothing may be made meanwhile.
+        sim.kill().await;
+        let before = sim.pods_now();
+        sim.network.take_calls();
+        // At first the list is not answered, then the operator dies at it. Nothing may be created meanwhile.
         let mut deaths = 0;
-        world.network.rule(move |call| {
+        sim.network.add_rule(move |call| {
             let second = call.query.contains("continue=");
             let hit = call.is("list", resource) && second == (page == 2) && deaths < 6;
             deaths += usize::from(hit);
             hit.then_some(if deaths % 2 == 1 { DiesAfter } else { Lost })
         });
-        world.start();
+        sim.start();
         for _ in 0..24 {
-            world.pass_with_deaths(5).await;
-            let calls = world.network.take();
+            sim.advance_replacing_dead(5).await;
+            let calls = sim.network.take_calls();
             assert!(
                 calls.iter().all(|c| !c.writes()),
                 "before the list of {resource} was complete: {calls:?}"
             );
         }
-        world.pass_with_deaths(200).await;
-        assert_eq!(world.pods_now(), before);
+        sim.advance_replacing_dead(200).await;
+        assert_eq!(sim.pods_now(), before);
         if page == 1 {
-            rest(&mut world).await;
+            settle_and_check(&mut sim).await;
         }
-        world.check();
+        sim.assert_no_violations();
     }
 }
 
@@ -108,14 +109,14 @@ async fn a4_it_dies_before_it_has_listed_everything() {
 #[tokio::test(start_paused = true)]
 async fn a5_it_is_asked_to_end_while_it_makes_pods() {
     for (at, slow) in (0..11).zip([Slow(2_000, 2_000), Lost].iter().cycle()) {
-        let mut world = World::without_operator(ends_well);
-        world.create(train("job", &SMALL)).await;
+        let mut sim = Simulation::without_operator(succeeds);
+        sim.create(train("job", &SMALL)).await;
         let (stop, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let reached = Arc::new(Notify::new());
         let (asked, told, here) = (stop.clone(), ended.clone(), reached.clone());
         let mut number = 0;
         let slow = slow.clone();
-        world.network.rule(move |call| {
+        sim.network.add_rule(move |call| {
             if call.operator > 0 || !call.writes() {
                 return None;
             }
@@ -126,12 +127,12 @@ async fn a5_it_is_asked_to_end_while_it_makes_pods() {
             }
             (number > at).then(|| slow.clone())
         });
-        world.start_as(|client, options| {
+        sim.start_as(|client, options| {
             let operator = Operator::new(client, options).manage::<MXJob>();
             async move {
                 operator.run_until(stop.notified()).await;
                 told.notify_one();
-                // Its process is gone; nobody has killed it.
+                // Its process has ended; it was not killed.
                 std::future::pending().await
             }
         });
@@ -140,26 +141,30 @@ async fn a5_it_is_asked_to_end_while_it_makes_pods() {
         ended.notified().await;
         // Some of the calls come a second after others.
         assert!(begun.elapsed().as_secs() <= 13, "{at}: {:?}", begun.elapsed());
-        let calls = world.network.take().len();
-        world.pass(60).await;
+        let calls = sim.network.take_calls().len();
+        sim.advance(60).await;
         assert_eq!(
-            world.network.take().len(),
+            sim.network.take_calls().len(),
             0,
             "{at}: after {calls} calls and its end"
         );
-        let statuses = world.status("job");
+        let statuses = sim.status("job");
         assert!(
             statuses.is_null() || statuses["conditions"].is_array(),
             "{at}: {statuses}"
         );
-        world.kill().await;
-        world.start();
-        world.pass(300).await;
-        assert_eq!(world.conditions("job"), "Created Running=False Succeeded", "{at}");
-        assert_eq!(world.status("job")["restartCount"], json!(null), "{at}");
+        sim.kill().await;
+        sim.start();
+        sim.advance(300).await;
+        assert_eq!(sim.conditions("job"), "Created Running=False Succeeded", "{at}");
+        assert_eq!(sim.status("job")["restartCount"], json!(null), "{at}");
         for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
-            assert_eq!(made(&world, &format!("pods job-{pod}")).0, 1, "{at}: {pod}");
+            assert_eq!(
+                created_and_deleted(&sim, &format!("pods job-{pod}")).0,
+                1,
+                "{at}: {pod}"
+            );
         }
-        rest(&mut world).await;
+        settle_and_check(&mut sim).await;
     }
 }

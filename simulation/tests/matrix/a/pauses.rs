@@ -1,4 +1,4 @@
-//! It stands still, and goes on with what it knew.
+//! The operator stands still, and goes on with its old caches.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,13 +7,13 @@ use std::task::{Context, Poll, Waker};
 
 use training_job::Operator;
 use training_job_mxnet::MXJob;
-use training_job_simulation::invariants::Patience;
-use training_job_simulation::kubelet::Fate::{Fails, Runs};
-use training_job_simulation::world::{SMALL, Setup, World, train};
+use training_job_simulation::faults::PodFate::{Fails, Runs};
+use training_job_simulation::invariants::AllowedStaleness;
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 
-use crate::stage::{edit, rest, worker};
+use crate::harness::{edit, settle_and_check, worker};
 
-/// Stops a process, and lets it go on.
+/// Pauses an operator, and resumes it.
 #[derive(Default)]
 struct Switch {
     off: AtomicBool,
@@ -33,7 +33,7 @@ impl Switch {
     }
 }
 
-/// A process with a switch.
+/// An operator that can be paused.
 struct Switched {
     process: Pin<Box<dyn Future<Output = ()> + Send>>,
     switch: Arc<Switch>,
@@ -51,23 +51,23 @@ impl Future for Switched {
     }
 }
 
-/// A world whose first operator has a switch.
-fn world(script: fn(&str, u32) -> training_job_simulation::kubelet::Fate) -> (World, Arc<Switch>) {
-    let mut world = World::with(Setup {
-        // It may act on what it knew before the pause.
-        patience: Patience {
-            others: 2_400_000,
-            own: 2_400_000,
+/// A simulation whose first operator can be paused.
+fn sim(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) -> (Simulation, Arc<Switch>) {
+    let mut sim = Simulation::with_setup(Setup {
+        // It may act on its state from before the pause.
+        staleness: AllowedStaleness {
+            of_others: 2_400_000,
+            of_own: 2_400_000,
         },
-        ..Setup::of(script)
+        ..Setup::mxjobs(script)
     });
     let switch = Arc::new(Switch::default());
     let its = switch.clone();
-    world.start_as(|client, options| Switched {
+    sim.start_as(|client, options| Switched {
         process: Box::pin(Operator::new(client, options).manage::<MXJob>().run()),
         switch: its,
     });
-    (world, switch)
+    (sim, switch)
 }
 
 /// There is no election here: another operator works from the first moment of the pause on, and both do after
@@ -81,32 +81,32 @@ async fn a6_it_stands_still_for_minutes_and_goes_on() {
     };
     for minutes in [1, 5, 30] {
         for at in [0, 1, 10, 30] {
-            let (mut world, switch) = world(restarts);
-            world.create(train("job", &SMALL)).await;
-            world.create(train("other", &SMALL)).await;
-            world.pass(at).await;
+            let (mut sim, switch) = sim(restarts);
+            sim.create(train("job", &SMALL)).await;
+            sim.create(train("other", &SMALL)).await;
+            sim.advance(at).await;
             switch.off();
-            world.start();
-            world.pass(20).await;
-            world.delete("job").await;
-            world.create(train("job", &SMALL)).await;
+            sim.start();
+            sim.advance(20).await;
+            sim.delete("job").await;
+            sim.create(train("job", &SMALL)).await;
             edit(
-                &world,
+                &sim,
                 "mxjobs",
                 "other",
                 worker(serde_json::json!({"replicas": 1})),
             )
             .await;
-            world.pass(minutes * 60 - 20).await;
-            let pods = world.cluster.list("pods", None);
+            sim.advance(minutes * 60 - 20).await;
+            let pods = sim.cluster.list("pods", None);
             let before: Vec<_> = pods
                 .iter()
                 .map(|p| p.value()["metadata"]["uid"].clone())
                 .collect();
-            world.network.take();
+            sim.network.take_calls();
             switch.on();
-            world.pass(60).await;
-            let pods = world.cluster.list("pods", None);
+            sim.advance(60).await;
+            let pods = sim.cluster.list("pods", None);
             let after: Vec<_> = pods
                 .iter()
                 .map(|p| p.value()["metadata"]["uid"].clone())
@@ -115,7 +115,7 @@ async fn a6_it_stands_still_for_minutes_and_goes_on() {
             if minutes > 1 {
                 assert_eq!(before, after, "{minutes} min, at {at} s: it harms no pod");
             }
-            rest(&mut world).await;
+            settle_and_check(&mut sim).await;
         }
     }
 }

@@ -15,12 +15,12 @@ use training_job::{
     Framework, Operator, Outcome, Replica, Replicas, RoleDefinition, RoleSpecs, Topology, TrainingJob,
 };
 use training_job_mxnet::MXJob;
-use training_job_simulation::kubelet::Fate::Succeeds;
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::faults::PodFate::Succeeds;
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::stage::{make, remove, rest};
+use crate::harness::{make, remove, settle_and_check};
 
-/// Like an MXJob, until somebody asks how it stands.
+/// Like an MXJob, but its code panics when the operator asks for its outcome.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Poisoned(MXJob);
@@ -108,12 +108,12 @@ impl TrainingJob for Poisoned {
 
 #[tokio::test(start_paused = true)]
 async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
-    let mut world = World::without_operator(|_, _| Succeeds(20));
+    let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
     let description = Description::new("kubeflow.org", "v1", "PoisonedJob", "poisonedjobs");
-    world.cluster.install(description.with_status());
+    sim.cluster.install(description.with_status());
     let metrics = training_job::Metrics::default();
     let counted = metrics.clone();
-    world.start_as(|client, mut options| {
+    sim.start_as(|client, mut options| {
         options.metrics = counted;
         // One that hangs on to its turn would be noticed.
         options.concurrency = 1;
@@ -122,15 +122,15 @@ async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
     });
     let mut poison = train("poison", &SMALL);
     poison["kind"] = "PoisonedJob".into();
-    make(&world, "poisonedjobs", poison).await;
-    world.create(train("job", &SMALL)).await;
-    world.pass(60).await;
+    make(&sim, "poisonedjobs", poison).await;
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(60).await;
     assert!(
-        world.conditions("job").ends_with("Succeeded"),
+        sim.conditions("job").ends_with("Succeeded"),
         "{}",
-        world.conditions("job")
+        sim.conditions("job")
     );
-    world.pass(3_540).await;
+    sim.advance(3_540).await;
     let mut registry = prometheus_client::registry::Registry::default();
     metrics.register(&mut registry);
     let mut page = String::new();
@@ -140,8 +140,8 @@ async fn a8_a_pass_that_panics_stops_no_other_and_is_tried_ever_more_rarely() {
         .find(|l| l.contains("_count{") && l.contains("poison") && l.contains("error"));
     let tries = line.and_then(|l| l.rsplit(' ').next()?.parse::<u32>().ok());
     let tries = tries.unwrap_or_else(|| panic!("{page}"));
-    // Waits double from half a second to five minutes.
+    // The backoff doubles from half a second to five minutes.
     assert!((10..=25).contains(&tries), "{tries} tries in an hour");
-    assert!(remove(&world, "poisonedjobs", "poison").await);
-    rest(&mut world).await;
+    assert!(remove(&sim, "poisonedjobs", "poison").await);
+    settle_and_check(&mut sim).await;
 }

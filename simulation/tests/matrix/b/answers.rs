@@ -1,13 +1,13 @@
-//! Servers that are busy or broken, and answers that say nothing.
+//! A busy or broken API server, and answers that cannot be read.
 
 use serde_json::json;
-use training_job_simulation::fault::Fault::{
+use training_job_simulation::faults::CallFault::{
     Busy, Garbled, Nonsense, Refused, Slow, Status, Throttled, Truncated,
 };
-use training_job_simulation::kubelet::Fate::Succeeds;
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::faults::PodFate::Succeeds;
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{edit, everywhere, in_turn, reads, rest, restart, success, writes};
+use crate::harness::{edit, everywhere, in_turn, reads, restart, settle_and_check, success, writes};
 
 /// That a header's wait is kept is tested on a real API server: it is the process that reads it.
 #[test]
@@ -29,49 +29,47 @@ async fn b5_the_wait_that_is_asked_for_is_kept() {
         ("patch", "mxjobs/status"),
     ];
     for (verb, resource) in calls {
-        let mut world = World::new(|_, _| Succeeds(200));
-        world.network.fault(verb, resource, 1, Busy(20));
-        world.create(train("job", &SMALL)).await;
-        while world.network.count(verb, resource) == 0 {
+        let mut sim = Simulation::new(|_, _| Succeeds(200));
+        sim.network.fail_next(verb, resource, 1, Busy(20));
+        sim.create(train("job", &SMALL)).await;
+        while sim.network.count(verb, resource) == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
-        world.network.take();
+        sim.network.take_calls();
         // Whatever happens to the job meanwhile.
         let label = json!({"metadata": {"labels": {"a": "b"}}});
-        edit(&world, "mxjobs", "job", label).await;
-        world.pass(19).await;
-        let calls = world.network.take();
+        edit(&sim, "mxjobs", "job", label).await;
+        sim.advance(19).await;
+        let calls = sim.network.take_calls();
         assert_eq!(calls, [], "{verb} {resource}");
-        world.pass(6).await;
-        assert!(world.network.count(verb, resource) > 0, "{verb} {resource}");
-        rest(&mut world).await;
+        sim.advance(6).await;
+        assert!(sim.network.count(verb, resource) > 0, "{verb} {resource}");
+        settle_and_check(&mut sim).await;
     }
 }
 
-/// For ten minutes each call that names one job is refused; it has many pods.
+/// For ten minutes each call about one job, which has many pods, is refused.
 #[tokio::test(start_paused = true)]
 async fn b5_a_job_that_is_refused_for_long_holds_up_no_other() {
-    let mut world = World::without_operator(|_, _| Succeeds(20));
-    world
-        .network
-        .rule(|call| (call.writes() && call.name.starts_with("big")).then_some(Throttled("1")));
-    world.start();
-    world
-        .create(train("big", &[("Scheduler", 1), ("Worker", 100)]))
+    let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
+    sim.network
+        .add_rule(|call| (call.writes() && call.name.starts_with("big")).then_some(Throttled("1")));
+    sim.start();
+    sim.create(train("big", &[("Scheduler", 1), ("Worker", 100)]))
         .await;
     for number in 0..10 {
-        world.create(train(&format!("job-{number}"), &SMALL)).await;
+        sim.create(train(&format!("job-{number}"), &SMALL)).await;
     }
-    world.pass(60).await;
+    sim.advance(60).await;
     for number in 0..10 {
-        let conditions = world.conditions(&format!("job-{number}"));
+        let conditions = sim.conditions(&format!("job-{number}"));
         assert!(conditions.ends_with("Succeeded"), "{number}: {conditions}");
     }
-    world.pass(540).await;
-    let calls = world.network.count("patch", "mxjobs/status");
+    sim.advance(540).await;
+    let calls = sim.network.count("patch", "mxjobs/status");
     assert!(calls < 10 * 3 + 20, "{calls} statuses");
-    rest(&mut world).await;
-    assert!(world.conditions("big").ends_with("Succeeded"));
+    settle_and_check(&mut sim).await;
+    assert!(sim.conditions("big").ends_with("Succeeded"));
 }
 
 #[test]
@@ -83,7 +81,7 @@ fn b6_the_server_fails() {
         Refused(504, "Timeout"),
     ];
     in_turn(&success(), |_| true, &faults);
-    // Of these nobody knows whether the call has taken effect: it has.
+    // These answers do not say whether the call took effect. It did.
     let unknown = [Garbled(500, "InternalError"), Garbled(504, "Timeout")];
     everywhere(&restart(), writes, &unknown);
 }
@@ -110,20 +108,20 @@ fn b17_answers_take_their_time() {
 #[tokio::test(start_paused = true)]
 async fn b17_all_answers_take_their_time() {
     for millis in [1_000, 10_000] {
-        let mut world = World::without_operator(|_, _| Succeeds(200));
-        world.network.rule(move |_| Some(Slow(millis / 2, millis / 2)));
-        world.start();
+        let mut sim = Simulation::without_operator(|_, _| Succeeds(200));
+        sim.network.add_rule(move |_| Some(Slow(millis / 2, millis / 2)));
+        sim.start();
         let clean = json!({"runPolicy": {"cleanPodPolicy": "All"}});
-        world.create(with(train("job", &SMALL), clean)).await;
-        world.pass(400).await;
-        assert!(world.conditions("job").ends_with("Succeeded"), "{millis}");
-        let calls = world.network.take();
+        sim.create(with_spec(train("job", &SMALL), clean)).await;
+        sim.advance(400).await;
+        assert!(sim.conditions("job").ends_with("Succeeded"), "{millis}");
+        let calls = sim.network.take_calls();
         let work = calls
             .iter()
             .filter(|c| c.writes() && c.resource != "events")
             .count();
         // Services, pods, three or four statuses, and the clean-up.
         assert!(work <= 4 * 4 + 5, "{millis}: {work} writes");
-        rest(&mut world).await;
+        settle_and_check(&mut sim).await;
     }
 }

@@ -1,34 +1,34 @@
-//! What the server says to deletes, of which no watch tells whether they have taken effect.
+//! Answers to deletes, while no watch shows whether they took effect.
 
 use serde_json::json;
-use training_job_simulation::fault::Fault::{self, Garbled, Refused, Status};
+use training_job_simulation::faults::CallFault::{self, Garbled, Refused, Status};
+use training_job_simulation::faults::PodFate::Runs;
 use training_job_simulation::job;
-use training_job_simulation::kubelet::Fate::Runs;
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::stage::{edit, made, make, remove, rest, told, worker};
+use crate::harness::{created_and_deleted, edit, event_count, make, remove, settle_and_check, worker};
 
 /// A job of which everything runs, and is known to; of its pods or services no watch tells from now on.
-async fn world(frozen: &str) -> World {
-    let world = World::new(|_, _| Runs);
-    world.create(train("job", &SMALL)).await;
-    world.pass(10).await;
-    assert_eq!(world.conditions("job"), "Created Running");
-    world.cluster.freeze_watches(Some(frozen));
-    world.network.take();
-    world
+async fn sim(frozen: &str) -> Simulation {
+    let sim = Simulation::new(|_, _| Runs);
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(10).await;
+    assert_eq!(sim.conditions("job"), "Created Running");
+    sim.cluster.freeze_watches(Some(frozen));
+    sim.network.take_calls();
+    sim
 }
 
-/// Asks the operator for deletes: one worker, of two, goes.
-async fn shrink(world: &World) {
-    edit(world, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
+/// Scales two workers down to one, so that the operator deletes.
+async fn shrink(sim: &Simulation) {
+    edit(sim, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
 }
 
 /// How many deletes and reads of these there were, without the watches' lists.
-fn calls(world: &World, plural: &str) -> (usize, usize) {
+fn calls(sim: &Simulation, plural: &str) -> (usize, usize) {
     (
-        world.network.count("delete", plural),
-        world.network.count("get", plural),
+        sim.network.count("delete", plural),
+        sim.network.count("get", plural),
     )
 }
 
@@ -36,32 +36,31 @@ fn calls(world: &World, plural: &str) -> (usize, usize) {
 #[tokio::test(start_paused = true)]
 async fn b10_a_status_that_speaks_of_success_is_an_answer_to_a_delete() {
     for plural in ["pods", "services"] {
-        let mut world = world(plural).await;
-        world.network.fault("delete", plural, usize::MAX, Status);
-        shrink(&world).await;
-        world.pass(60).await;
-        assert_eq!(calls(&world, plural), (1, 0), "{plural}");
-        rest(&mut world).await;
+        let mut sim = sim(plural).await;
+        sim.network.fail_next("delete", plural, usize::MAX, Status);
+        shrink(&sim).await;
+        sim.advance(60).await;
+        assert_eq!(calls(&sim, plural), (1, 0), "{plural}");
+        settle_and_check(&mut sim).await;
     }
 }
 
-/// A refusal that comes with the code of a success is one all the same.
+/// A failure in a body with the status code of a success is a failure.
 #[tokio::test(start_paused = true)]
 async fn b10_a_status_that_speaks_of_failure_is_none() {
     for plural in ["pods", "services"] {
-        let mut world = world(plural).await;
-        world
-            .network
-            .fault("delete", plural, 2, Refused(200, "InternalError"));
-        shrink(&world).await;
-        world.pass(60).await;
-        assert_eq!(calls(&world, plural), (3, 0), "{plural}");
+        let mut sim = sim(plural).await;
+        sim.network
+            .fail_next("delete", plural, 2, Refused(200, "InternalError"));
+        shrink(&sim).await;
+        sim.advance(60).await;
+        assert_eq!(calls(&sim, plural), (3, 0), "{plural}");
         assert_eq!(
-            made(&world, &format!("{plural} job-worker-1")),
+            created_and_deleted(&sim, &format!("{plural} job-worker-1")),
             (1, 1),
             "{plural}"
         );
-        rest(&mut world).await;
+        settle_and_check(&mut sim).await;
     }
 }
 
@@ -69,60 +68,64 @@ async fn b10_a_status_that_speaks_of_failure_is_none() {
 /// job wants the name again.
 #[tokio::test(start_paused = true)]
 async fn b13_what_it_deletes_has_made_room_for_another() {
-    let mut world = world("pods").await;
-    assert!(remove(&world, "pods", "job-worker-1").await);
+    let mut sim = sim("pods").await;
+    assert!(remove(&sim, "pods", "job-worker-1").await);
     let another = job::foreign("pods", &json!({"name": "job-worker-1"}));
-    make(&world, "pods", another).await;
-    shrink(&world).await;
-    world.pass(100).await;
-    assert_eq!(calls(&world, "pods"), (1, 1));
-    edit(&world, "mxjobs", "job", worker(json!({"replicas": 2}))).await;
-    world.pass(1).await;
-    assert_eq!(told(&world, "FailedCreatePod"), 1);
-    assert!(remove(&world, "pods", "job-worker-1").await);
-    world.pass(400).await;
-    rest(&mut world).await;
-    assert_eq!(made(&world, "pods job-worker-1"), (3, 2));
+    make(&sim, "pods", another).await;
+    shrink(&sim).await;
+    sim.advance(100).await;
+    assert_eq!(calls(&sim, "pods"), (1, 1));
+    edit(&sim, "mxjobs", "job", worker(json!({"replicas": 2}))).await;
+    sim.advance(1).await;
+    assert_eq!(event_count(&sim, "FailedCreatePod"), 1);
+    assert!(remove(&sim, "pods", "job-worker-1").await);
+    sim.advance(400).await;
+    settle_and_check(&mut sim).await;
+    assert_eq!(created_and_deleted(&sim, "pods job-worker-1"), (3, 2));
 }
 
 /// A conflict says nothing of what is there: that is read, and only what is gone, or another's, counts as deleted.
 #[tokio::test(start_paused = true)]
 async fn b13_a_delete_conflicts() {
-    let conflict = |world: &World, fault: Fault| world.network.fault("delete", "services", 1, fault);
-    // It was deleted nevertheless.
-    let mut it = world("services").await;
+    let conflict = |sim: &Simulation, fault: CallFault| sim.network.fail_next("delete", "services", 1, fault);
+    // The delete took effect all the same.
+    let mut it = sim("services").await;
     conflict(&it, Garbled(409, "Conflict"));
     shrink(&it).await;
-    it.pass(60).await;
+    it.advance(60).await;
     assert_eq!(calls(&it, "services"), (1, 1));
-    rest(&mut it).await;
+    settle_and_check(&mut it).await;
     // It was not; what was read says so, or nothing.
     for read in [
         None,
         Some(Refused(500, "InternalError")),
         Some(Refused(404, "NotFound")),
     ] {
-        let mut it = world("services").await;
+        let mut it = sim("services").await;
         conflict(&it, Refused(409, "Conflict"));
         read.iter()
-            .for_each(|fault| it.network.fault("get", "services", 1, fault.clone()));
+            .for_each(|fault| it.network.fail_next("get", "services", 1, fault.clone()));
         shrink(&it).await;
-        it.pass(60).await;
+        it.advance(60).await;
         assert_eq!(calls(&it, "services"), (2, 1), "{read:?}");
-        assert_eq!(made(&it, "services job-worker-1"), (1, 1), "{read:?}");
-        rest(&mut it).await;
+        assert_eq!(
+            created_and_deleted(&it, "services job-worker-1"),
+            (1, 1),
+            "{read:?}"
+        );
+        settle_and_check(&mut it).await;
     }
 }
 
-/// Other refusals are answers, and nothing is read.
+/// After other refusals nothing is read.
 #[tokio::test(start_paused = true)]
 async fn b6_a_refused_delete_is_tried_again_without_a_read() {
     for fault in [Refused(500, "InternalError"), Refused(403, "Forbidden")] {
-        let mut world = world("pods").await;
-        world.network.fault("delete", "pods", 2, fault.clone());
-        shrink(&world).await;
-        world.pass(60).await;
-        assert_eq!(calls(&world, "pods"), (3, 0), "{fault:?}");
-        rest(&mut world).await;
+        let mut sim = sim("pods").await;
+        sim.network.fail_next("delete", "pods", 2, fault.clone());
+        shrink(&sim).await;
+        sim.advance(60).await;
+        assert_eq!(calls(&sim, "pods"), (3, 0), "{fault:?}");
+        settle_and_check(&mut sim).await;
     }
 }

@@ -1,19 +1,19 @@
-//! Calls that are denied until somebody mends what is wrong.
+//! Calls that are denied until a user fixes the cause.
 
 use serde_json::json;
-use training_job_simulation::fault::Fault::Refused;
-use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::faults::CallFault::Refused;
+use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{edit, everywhere, policy, rest, success, told, worker};
+use crate::harness::{edit, event_count, everywhere, policy, settle_and_check, success, worker};
 
 #[test]
 fn b11_its_token_is_not_taken_once() {
     everywhere(&success(), |_| true, &[Refused(401, "Unauthorized")]);
 }
 
-/// One right of the operator's is missing for an hour, while a job is to be made and another to be cleaned up.
-/// The job has an event, once, and no condition: nothing is wrong with it.
+/// One of the operator's permissions is missing for an hour, while one job is to be created and another to be cleaned up.
+/// The job gets one event, and no condition: nothing is wrong with the job.
 #[tokio::test(start_paused = true)]
 async fn b12_a_right_is_taken_away_and_given_back() {
     let rights = [
@@ -28,7 +28,7 @@ async fn b12_a_right_is_taken_away_and_given_back() {
         ("list", ""),
     ];
     for (verb, resource) in rights {
-        let mut world = World::new(|name, _| {
+        let mut sim = Simulation::new(|name, _| {
             if name.starts_with("old") {
                 Succeeds(60)
             } else {
@@ -36,99 +36,98 @@ async fn b12_a_right_is_taken_away_and_given_back() {
             }
         });
         let clean = json!({"runPolicy": {"cleanPodPolicy": "All"}});
-        world.create(with(train("old", &SMALL), clean)).await;
-        world.pass(30).await;
-        world
-            .network
-            .fault(verb, resource, usize::MAX, Refused(403, "Forbidden"));
+        sim.create(with_spec(train("old", &SMALL), clean)).await;
+        sim.advance(30).await;
+        sim.network
+            .fail_next(verb, resource, usize::MAX, Refused(403, "Forbidden"));
         if verb == "list" || verb == "watch" {
-            world.cluster.compact();
-            world.cluster.cut_watches(None);
+            sim.cluster.compact();
+            sim.cluster.cut_watches(None);
         }
-        world.network.take();
-        world.create(train("job", &SMALL)).await;
-        world.pass(3_600).await;
+        sim.network.take_calls();
+        sim.create(train("job", &SMALL)).await;
+        sim.advance(3_600).await;
         let case = format!("{verb} {resource}");
-        let tries = world.network.count(verb, resource);
+        let tries = sim.network.count(verb, resource);
         assert!((1..=400).contains(&tries), "{case}: {tries} tries in an hour");
-        let failures = world.events().iter().filter(|e| e.starts_with("Failed")).count();
-        assert!(failures <= 2, "{case}: {:?}", world.events());
-        world.network.heal();
-        world.pass(400).await;
-        rest(&mut world).await;
-        assert_eq!(world.conditions("job"), "Created Running", "{case}");
-        assert!(world.conditions("old").ends_with("Succeeded"), "{case}");
+        let failures = sim.events().iter().filter(|e| e.starts_with("Failed")).count();
+        assert!(failures <= 2, "{case}: {:?}", sim.events());
+        sim.network.heal();
+        sim.advance(400).await;
+        settle_and_check(&mut sim).await;
+        assert_eq!(sim.conditions("job"), "Created Running", "{case}");
+        assert!(sim.conditions("old").ends_with("Succeeded"), "{case}");
     }
 }
 
-/// Of one kind nothing is known to the server for a while; its pods run on.
+/// The API server does not serve the kind for a while. Its pods run on.
 #[tokio::test(start_paused = true)]
 async fn b14_the_kind_is_not_served_for_a_while() {
-    let mut world = World::new(|_, _| Succeeds(300));
-    world.create(train("job", &SMALL)).await;
-    world.pass(10).await;
-    world.network.rule(|call| {
+    let mut sim = Simulation::new(|_, _| Succeeds(300));
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(10).await;
+    sim.network.add_rule(|call| {
         call.resource
             .starts_with("mxjobs")
             .then_some(Refused(404, "NotFound"))
     });
-    world.cluster.cut_watches(Some("mxjobs"));
-    world.network.take();
-    world.pass(1_200).await;
-    let calls = world.network.take();
+    sim.cluster.cut_watches(Some("mxjobs"));
+    sim.network.take_calls();
+    sim.advance(1_200).await;
+    let calls = sim.network.take_calls();
     assert!(calls.len() < 120, "{} calls in twenty minutes", calls.len());
     assert!(
         calls.iter().all(|c| c.verb != "delete" && c.verb != "create"),
         "{calls:?}"
     );
-    assert_eq!(world.pods_now().len(), 4);
-    rest(&mut world).await;
-    assert!(world.conditions("job").ends_with("Succeeded"));
+    assert_eq!(sim.pods_now().len(), 4);
+    settle_and_check(&mut sim).await;
+    assert!(sim.conditions("job").ends_with("Succeeded"));
 }
 
 /// One pod of four is refused for good, whatever the reason. The others are made, the job has one event, and it goes on
 /// when its spec is mended; under a deadline it ends all the same.
-async fn one_pod_is_refused(fault: training_job_simulation::fault::Fault) {
-    let mut world = World::new(|_, _| Runs);
+async fn one_pod_is_refused(fault: training_job_simulation::faults::CallFault) {
+    let mut sim = Simulation::new(|_, _| Runs);
     let created = |call: &training_job_simulation::call::Call| call.is("create", "pods");
     let mut number = 0;
     let refused = fault.clone();
     // The fourth is worker-1; after it all that are tried again.
-    world.network.rule(move |call| {
+    sim.network.add_rule(move |call| {
         number += u32::from(created(call));
         (created(call) && number >= 4).then(|| refused.clone())
     });
-    world.create(train("job", &SMALL)).await;
-    world.pass(3_600).await;
-    assert_eq!(world.pods_now().len(), 3, "{fault:?}");
-    assert_eq!(told(&world, "FailedCreatePod"), 1, "{fault:?}");
-    let tries = world.network.count("create", "pods") - 3;
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(3_600).await;
+    assert_eq!(sim.pods_now().len(), 3, "{fault:?}");
+    assert_eq!(event_count(&sim, "FailedCreatePod"), 1, "{fault:?}");
+    let tries = sim.network.count("create", "pods") - 3;
     assert!((5..40).contains(&tries), "{fault:?}: {tries} tries in an hour");
-    world.network.heal();
+    sim.network.heal();
     edit(
-        &world,
+        &sim,
         "mxjobs",
         "job",
         worker(json!({"template": {"metadata": {"labels": {"a": "b"}}}})),
     )
     .await;
-    world.pass(10).await;
-    assert_eq!(world.pods_now().len(), 4, "{fault:?}: an edit is tried at once");
-    rest(&mut world).await;
+    sim.advance(10).await;
+    assert_eq!(sim.pods_now().len(), 4, "{fault:?}: an edit is tried at once");
+    settle_and_check(&mut sim).await;
 
-    let mut world = World::new(|_, _| Runs);
-    world.network.fault("create", "pods", usize::MAX, fault.clone());
-    world.create(train("job", &SMALL)).await;
+    let mut sim = Simulation::new(|_, _| Runs);
+    sim.network.fail_next("create", "pods", usize::MAX, fault.clone());
+    sim.create(train("job", &SMALL)).await;
     edit(
-        &world,
+        &sim,
         "mxjobs",
         "job",
         policy(json!({"activeDeadlineSeconds": 900})),
     )
     .await;
-    world.pass(905).await;
-    assert!(world.conditions("job").ends_with("Failed"), "{fault:?}");
-    rest(&mut world).await;
+    sim.advance(905).await;
+    assert!(sim.conditions("job").ends_with("Failed"), "{fault:?}");
+    settle_and_check(&mut sim).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,24 +135,20 @@ async fn b15_an_object_is_too_large() {
     one_pod_is_refused(Refused(413, "RequestEntityTooLarge")).await;
 }
 
-/// Of a hundred pods the first is refused, for what is wrong with it and not with the others.
+/// The first of a hundred pods is refused, for a reason that the others do not have.
 #[tokio::test(start_paused = true)]
 async fn b16_a_refused_object_keeps_no_other_waiting() {
-    let mut world = World::new(|_, _| Runs);
-    world.network.fault("create", "pods", 1, Refused(422, "Invalid"));
-    world
-        .create(train("job", &[("Scheduler", 1), ("Worker", 100)]))
+    let mut sim = Simulation::new(|_, _| Runs);
+    sim.network
+        .fail_next("create", "pods", 1, Refused(422, "Invalid"));
+    sim.create(train("job", &[("Scheduler", 1), ("Worker", 100)]))
         .await;
-    while told(&world, "FailedCreatePod") == 0 {
+    while event_count(&sim, "FailedCreatePod") == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
-    assert_eq!(
-        world.pods_now().len(),
-        100,
-        "all others are made in the same pass"
-    );
-    world.pass(10).await;
-    rest(&mut world).await;
+    assert_eq!(sim.pods_now().len(), 100, "all others are made in the same pass");
+    sim.advance(10).await;
+    settle_and_check(&mut sim).await;
 }
 
 #[tokio::test(start_paused = true)]

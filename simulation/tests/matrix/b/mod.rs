@@ -1,4 +1,4 @@
-//! What the API server answers, at each of an operator's calls.
+//! Answers of the API server, at each of the operator's calls.
 
 mod answers;
 mod conflicts;

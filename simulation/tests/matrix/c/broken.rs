@@ -1,27 +1,29 @@
-//! Watches that end, or say nothing any more.
+//! Watches that end, or fall silent.
 
-use training_job_simulation::fault::Fault::{Gone, Lost, Refused, Slow};
-use training_job_simulation::kubelet::Fate::{Pends, Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train};
+use training_job_simulation::faults::CallFault::{Gone, Lost, Refused, Slow};
+use training_job_simulation::faults::PodFate::{Pends, Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train};
 
-use crate::stage::{PAIR, call, ends_well, everywhere, fill_a_page, made, reads, rest, success};
+use crate::harness::{
+    PAIR, call, created_and_deleted, everywhere, fill_a_page, reads, settle_and_check, succeeds, success,
+};
 
 /// They go on where they were. One of which nothing was heard for two minutes, not even a bookmark (a server has one for
 /// it each minute), may wait for versions that are never to come, after a restored backup: it lists once.
 #[tokio::test(start_paused = true)]
 async fn c1_watches_end_every_few_seconds() {
     for seconds in [1, 5] {
-        let mut world = World::new(ends_well);
-        world.create(train("job", &SMALL)).await;
+        let mut sim = Simulation::new(succeeds);
+        sim.create(train("job", &SMALL)).await;
         for _ in 0..220 / seconds {
-            world.pass(seconds).await;
-            world.cluster.cut_watches(None);
+            sim.advance(seconds).await;
+            sim.cluster.cut_watches(None);
         }
-        let lists = world.network.count("list", "");
+        let lists = sim.network.count("list", "");
         assert!((3..=6).contains(&lists), "{seconds} s: {lists} lists");
-        assert!(world.conditions("job").ends_with("Succeeded"));
-        assert_eq!(made(&world, "pods job-worker-0"), (1, 0));
-        rest(&mut world).await;
+        assert!(sim.conditions("job").ends_with("Succeeded"));
+        assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0));
+        settle_and_check(&mut sim).await;
     }
 }
 
@@ -34,20 +36,21 @@ fn c2_a_read_is_told_410_once() {
 async fn c2_watches_are_told_410_for_an_hour() {
     for fault in [Gone, Refused(410, "Expired")] {
         for resource in ["pods", "services", "mxjobs", ""] {
-            let mut world = World::without_operator(ends_well);
-            world.network.fault("watch", resource, usize::MAX, fault.clone());
-            world.start();
-            world.create(train("job", &SMALL)).await;
-            world.pass(3_600).await;
-            let lists = world.network.count("list", resource);
+            let mut sim = Simulation::without_operator(succeeds);
+            sim.network
+                .fail_next("watch", resource, usize::MAX, fault.clone());
+            sim.start();
+            sim.create(train("job", &SMALL)).await;
+            sim.advance(3_600).await;
+            let lists = sim.network.count("list", resource);
             let most = if resource.is_empty() { 3 * 130 } else { 130 };
             assert!(
                 (50..=most).contains(&lists),
                 "{fault:?}, {resource}: {lists} lists in an hour"
             );
-            assert!(world.conditions("job").ends_with("Succeeded"), "lists are enough");
-            assert_eq!(made(&world, "pods job-worker-0"), (1, 0));
-            rest(&mut world).await;
+            assert!(sim.conditions("job").ends_with("Succeeded"), "lists are enough");
+            assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0));
+            settle_and_check(&mut sim).await;
         }
     }
 }
@@ -57,20 +60,24 @@ async fn c2_watches_are_told_410_for_an_hour() {
 #[tokio::test(start_paused = true)]
 async fn c8_a_watch_is_dead_and_the_others_live() {
     for resource in ["pods", "services", "mxjobs"] {
-        let mut world = World::new(|_, _| Succeeds(30));
-        world.pass(10).await;
-        world.cluster.freeze_watches(Some(resource));
-        // Nor does an answer come to the first try to begin it anew.
-        world.network.fault("watch", resource, 1, Lost);
-        world.create(train("job", &SMALL)).await;
-        world.pass(260).await;
+        let mut sim = Simulation::new(|_, _| Succeeds(30));
+        sim.advance(10).await;
+        sim.cluster.freeze_watches(Some(resource));
+        // The first try to watch again gets no answer either.
+        sim.network.fail_next("watch", resource, 1, Lost);
+        sim.create(train("job", &SMALL)).await;
+        sim.advance(260).await;
         assert!(
-            world.conditions("job").ends_with("Succeeded"),
+            sim.conditions("job").ends_with("Succeeded"),
             "{resource}: {}",
-            world.conditions("job")
+            sim.conditions("job")
         );
-        assert_eq!(made(&world, "pods job-worker-0"), (1, 0), "{resource}");
-        rest(&mut world).await;
+        assert_eq!(
+            created_and_deleted(&sim, "pods job-worker-0"),
+            (1, 0),
+            "{resource}"
+        );
+        settle_and_check(&mut sim).await;
     }
 }
 
@@ -79,72 +86,72 @@ async fn c8_a_watch_is_dead_and_the_others_live() {
 #[tokio::test(start_paused = true)]
 async fn c7_things_change_while_a_long_list_is_read() {
     for fault in [Slow(3_000, 3_000), Refused(410, "Expired")] {
-        let mut world = World::new(|name, _| match name.get(..2) {
+        let mut sim = Simulation::new(|name, _| match name.get(..2) {
             Some("a-") => Pends,
             Some("en") => Succeeds(8),
             _ => Runs,
         });
         for number in 0..20 {
-            world.create(train(&format!("job-{number}"), &PAIR)).await;
+            sim.create(train(&format!("job-{number}"), &PAIR)).await;
         }
-        fill_a_page(&world).await;
-        world.pass(20).await;
+        fill_a_page(&sim).await;
+        sim.advance(20).await;
         let mut pages = 0;
         let page = fault.clone();
-        world.network.rule(move |call| {
+        sim.network.add_rule(move |call| {
             let hit = call.verb == "list" && call.query.contains("continue=") && pages < 2;
             pages += u32::from(hit);
             hit.then(|| page.clone())
         });
-        world.cluster.compact();
-        world.cluster.cut_watches(None);
+        sim.cluster.compact();
+        sim.cluster.cut_watches(None);
         for number in 0..20 {
-            world.create(train(&format!("ends-{number}"), &SMALL)).await;
+            sim.create(train(&format!("ends-{number}"), &SMALL)).await;
             if number % 2 == 0 {
-                world.delete(&format!("job-{number}")).await;
+                sim.delete(&format!("job-{number}")).await;
             }
-            world.pass(1).await;
+            sim.advance(1).await;
         }
-        world.pass(60).await;
+        sim.advance(60).await;
         for number in 0..20 {
             assert!(
-                world.conditions(&format!("ends-{number}")).ends_with("Succeeded"),
+                sim.conditions(&format!("ends-{number}")).ends_with("Succeeded"),
                 "{fault:?}"
             );
         }
-        let counts = world.monitor.counts();
+        let counts = sim.monitor.child_counts();
         assert!(
             counts.values().all(|(made, _)| *made == 1),
             "{fault:?}: nothing is made twice"
         );
-        assert_eq!(world.pods_now().len(), 500 + 2 * 10 + 4 * 20, "{fault:?}");
-        rest(&mut world).await;
+        assert_eq!(sim.pods_now().len(), 500 + 2 * 10 + 4 * 20, "{fault:?}");
+        settle_and_check(&mut sim).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn c9_pods_change_a_thousand_times_a_second() {
     let metrics = training_job::Metrics::default();
-    let mut world = World::without_operator(ends_well);
+    let mut sim = Simulation::without_operator(succeeds);
     let counted = metrics.clone();
-    world.start_as(|client, mut options| {
+    sim.start_as(|client, mut options| {
         options.metrics = counted;
         training_job::Operator::new(client, options)
             .manage::<training_job_mxnet::MXJob>()
             .run()
     });
-    world.create(train("job", &SMALL)).await;
-    world.pass(10).await;
-    world.network.take();
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(10).await;
+    sim.network.take_calls();
     let path = "/api/v1/namespaces/default/pods/job-worker-0";
     for second in 0..5 {
         for moment in 0..1_000 {
             let note = serde_json::json!({"metadata": {"annotations": {"n": format!("{second}-{moment}")}}});
-            call(&world, "PATCH", path, note).await.unwrap();
+            call(&sim, "PATCH", path, note).await.unwrap();
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     }
-    assert_eq!(world.network.take().len(), 0, "nothing is to be done or told");
+    assert_eq!(sim.network.take_calls().len(), 0, "nothing is to be done or told");
     let mut registry = prometheus_client::registry::Registry::default();
     metrics.register(&mut registry);
     let mut page = String::new();
@@ -158,12 +165,12 @@ async fn c9_pods_change_a_thousand_times_a_second() {
         (50..=560).contains(&passes),
         "{passes} passes for 5,000 changes\n{page}"
     );
-    // The end is told within two seconds, whatever else is said.
-    world.pass(92).await;
+    // The end is reported within two seconds, whatever else changes.
+    sim.advance(92).await;
     assert!(
-        world.status("job")["replicaStatuses"]["Worker"]["succeeded"].as_i64() == Some(2),
+        sim.status("job")["replicaStatuses"]["Worker"]["succeeded"].as_i64() == Some(2),
         "{}",
-        world.status("job")
+        sim.status("job")
     );
-    rest(&mut world).await;
+    settle_and_check(&mut sim).await;
 }

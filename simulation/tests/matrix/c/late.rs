@@ -1,25 +1,25 @@
-//! Watches that lag, each by its own time, and lists of an older state.
+//! Delayed watches, and lists that show an older state.
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use training_job_simulation::exhaustive::undisturbed;
-use training_job_simulation::fault::Fault::{self, DiesBefore, Refused, Stale};
-use training_job_simulation::fault::Site;
-use training_job_simulation::kubelet::Fate::{self, AtOnce, Fails, Runs, Succeeds};
-use training_job_simulation::run::Scenario;
-use training_job_simulation::stream::Lag;
-use training_job_simulation::users::Deed;
+use training_job_simulation::exhaustive::run_without_faults;
+use training_job_simulation::faults::CallFault::{self, DiesBefore, Refused, Stale};
+use training_job_simulation::faults::CallSite;
+use training_job_simulation::faults::PodFate::{self, AtOnce, Fails, Runs, Succeeds};
+use training_job_simulation::faults::WatchDelay;
+use training_job_simulation::scenario::Scenario;
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
+use training_job_simulation::users::UserAction;
 use training_job_simulation::workloads::Workload;
-use training_job_simulation::world::{SMALL, World, train, with};
 
-use crate::stage::{
-    Script, edit, ends_well, is_killed_once, life, made, policy, remove, rest, restart, sound, success,
-    worker,
+use crate::harness::{
+    PodFates, created_and_deleted, edit, is_killed_once, policy, remove, restart, run_without_violations,
+    settle_and_check, succeeds, success, worker, workload,
 };
 
-/// One worker is killed after five seconds, and all is made anew.
-fn restarts(name: &str, attempt: u32) -> Fate {
+/// One worker is killed after five seconds, and the job restarts.
+fn restarts(name: &str, attempt: u32) -> PodFate {
     match attempt {
         0 if name.ends_with("worker-1") => Fails(137, 5),
         0 => Runs,
@@ -27,8 +27,8 @@ fn restarts(name: &str, attempt: u32) -> Fate {
     }
 }
 
-/// Of one kind of object, or of two, nothing is heard for a while, from any change of a life on, and then all at
-/// once. While two minutes are not over, the watch is not given up.
+/// One or two watches are silent for a while, from any change of the job on, and then send everything at once. The
+/// operator gives up a silent watch after two minutes.
 #[tokio::test(start_paused = true)]
 async fn c3_of_one_kind_is_heard_later_than_of_others() {
     let kinds: [&[&str]; 6] = [
@@ -41,97 +41,105 @@ async fn c3_of_one_kind_is_heard_later_than_of_others() {
     ];
     for silent in kinds {
         for from in [1, 6, 12] {
-            let mut world = World::new(restarts);
-            world.create(train("job", &SMALL)).await;
-            let changes = world.cluster.resource_version() + from;
-            while world.cluster.resource_version() < changes {
+            let mut sim = Simulation::new(restarts);
+            sim.create(train("job", &SMALL)).await;
+            let changes = sim.cluster.resource_version() + from;
+            while sim.cluster.resource_version() < changes {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
             for kind in silent {
-                world.cluster.freeze_watches(Some(kind));
+                sim.cluster.freeze_watches(Some(kind));
             }
-            world.pass(60).await;
+            sim.advance(60).await;
             for kind in silent {
-                world.cluster.thaw_watches(Some(kind));
+                sim.cluster.thaw_watches(Some(kind));
             }
-            world.pass(500).await;
+            sim.advance(500).await;
             let case = format!("{silent:?} from the {from}th change on");
             assert!(
-                world.conditions("job").ends_with("Succeeded"),
+                sim.conditions("job").ends_with("Succeeded"),
                 "{case}: {}",
-                world.conditions("job")
+                sim.conditions("job")
             );
-            assert_eq!(world.status("job")["restartCount"], 1, "{case}");
+            assert_eq!(sim.status("job")["restartCount"], 1, "{case}");
             for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
-                assert_eq!(made(&world, &format!("pods job-{pod}")), (2, 1), "{case}: {pod}");
+                assert_eq!(
+                    created_and_deleted(&sim, &format!("pods job-{pod}")),
+                    (2, 1),
+                    "{case}: {pod}"
+                );
             }
-            rest(&mut world).await;
+            settle_and_check(&mut sim).await;
         }
     }
 }
 
-/// Each list shows what was stored some changes ago, from any point of lives in which pods are deleted; a new
-/// operator believes it, and the watch behind it brings the rest.
+/// Each list of a new operator shows an older state, at any call of workloads in which pods are deleted; its watch brings
+/// the rest.
 #[test]
 fn c4_lists_show_the_past() {
     let lives = [
         restart(),
-        life(
+        workload(
             "scale-down",
-            ends_well,
+            succeeds,
             json!({}),
-            vec![(50, Deed::Edit(0, worker(json!({"replicas": 0}))))],
+            vec![(50, UserAction::Edit(0, worker(json!({"replicas": 0}))))],
         ),
-        life("recreate", ends_well, json!({}), vec![(50, Deed::Recreate(0))]),
+        workload(
+            "recreate",
+            succeeds,
+            json!({}),
+            vec![(50, UserAction::Recreate(0))],
+        ),
     ];
     for life in &lives {
-        let expected = undisturbed(life);
-        let deadly: Vec<Site> = expected
+        let expected = run_without_faults(life);
+        let deadly: Vec<CallSite> = expected
             .sites
             .iter()
-            .filter(|s| !crate::stage::reads(s))
+            .filter(|s| !crate::harness::reads(s))
             .cloned()
             .collect();
         for site in deadly.iter().step_by(3) {
             for versions in [2, 9] {
-                let mut faults: BTreeMap<Site, Fault> = BTreeMap::from([(site.clone(), DiesBefore)]);
+                let mut faults: BTreeMap<CallSite, CallFault> = BTreeMap::from([(site.clone(), DiesBefore)]);
                 for calls in ["list pods", "list services", "list mxjobs"] {
-                    let second = Site {
+                    let second = CallSite {
                         calls: calls.to_owned(),
                         number: 1,
                     };
                     faults.insert(second, Stale(versions));
                 }
                 let mut scenario = Scenario {
-                    faults: Some(faults),
+                    call_faults: Some(faults),
                     ..life.scenario.clone()
                 };
-                // What it acts on may be as old as the list.
-                scenario.settings.faults = vec![Stale(versions)];
-                sound(&scenario, &format!("{}, {site}, {versions}", life.name));
+                // The operator may act on state as old as the list.
+                scenario.config.calls.faults = vec![Stale(versions)];
+                run_without_violations(&scenario, &format!("{}, {site}, {versions}", life.name));
             }
         }
     }
 }
 
-/// A blind operator: its watches end, and new ones, and lists, are refused until it may see again, when all that
-/// was in between is forgotten.
-async fn blind(world: &mut World, seconds: u64) {
+/// Cuts the operator's watches and refuses new ones, and lists, for so many seconds. Then the API server has forgotten
+/// the changes in between.
+async fn blind(sim: &mut Simulation, seconds: u64) {
     for verb in ["watch", "list"] {
-        world
-            .network
-            .fault(verb, "", usize::MAX, Refused(503, "ServiceUnavailable"));
+        sim.network
+            .fail_next(verb, "", usize::MAX, Refused(503, "ServiceUnavailable"));
     }
-    world.cluster.cut_watches(None);
-    world.pass(seconds).await;
-    world.cluster.compact();
-    world.network.heal();
+    sim.cluster.cut_watches(None);
+    sim.advance(seconds).await;
+    sim.cluster.compact();
+    sim.network.heal();
 }
 
-/// From any second of a life on, ten seconds of it are never seen.
+/// The operator never sees ten seconds of a job, from any second on.
 #[tokio::test(start_paused = true)]
 async fn c5_what_happened_in_between_is_never_seen() {
-    let lives: [(&str, Script); 3] = [
+    let lives: [(&str, PodFates); 3] = [
         ("ends", |name, _| {
             if name.contains("worker") {
                 AtOnce
@@ -147,70 +155,68 @@ async fn c5_what_happened_in_between_is_never_seen() {
     ];
     for (what, script) in lives {
         for from in [0, 2, 4, 6, 8] {
-            let mut world = World::new(script);
-            let one = with(
+            let mut sim = Simulation::new(script);
+            let one = with_spec(
                 train("job", &SMALL),
                 json!({"runPolicy": {"restartScope": "Replica"}}),
             );
-            world.create(one).await;
-            world.pass(from).await;
+            sim.create(one).await;
+            sim.advance(from).await;
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             if what == "gone" {
-                // Deleted in the dark, one that was there and one that was not yet.
-                let gone = remove(&world, "pods", "job-worker-1").await;
+                // A pod is deleted that was there, or was not created yet.
+                let gone = remove(&sim, "pods", "job-worker-1").await;
                 assert_eq!(gone, from > 0 || gone);
             }
-            blind(&mut world, 10).await;
-            world.pass(500).await;
+            blind(&mut sim, 10).await;
+            sim.advance(500).await;
             let case = format!("{what}, from second {from}");
             assert!(
-                world.conditions("job").ends_with("Succeeded"),
+                sim.conditions("job").ends_with("Succeeded"),
                 "{case}: {}",
-                world.conditions("job")
+                sim.conditions("job")
             );
-            let restarts = world.status("job")["restartCount"].as_i64().unwrap_or(0);
+            let restarts = sim.status("job")["restartCount"].as_i64().unwrap_or(0);
             assert_eq!(restarts, i64::from(what == "fails"), "{case}");
             let most = if what == "ends" { 1 } else { 2 };
             for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
-                let times = made(&world, &format!("pods job-{pod}")).0;
+                let times = created_and_deleted(&sim, &format!("pods job-{pod}")).0;
                 let most = if pod == "worker-1" { most } else { 1 };
                 assert!(times <= most, "{case}: {pod} was made {times} times");
             }
-            rest(&mut world).await;
+            settle_and_check(&mut sim).await;
         }
     }
 }
 
-/// Created, deleted and created again under the same name while nobody looked.
+/// A job is created, deleted and created again under the same name while no watch shows it.
 #[tokio::test(start_paused = true)]
 async fn c5_a_job_is_another_when_it_is_seen_again() {
-    let mut world = World::new(ends_well);
-    world.create(train("job", &SMALL)).await;
-    world.pass(10).await;
-    world.delete("job").await;
-    world
-        .create(train("job", &[("Scheduler", 1), ("Worker", 1)]))
-        .await;
-    blind(&mut world, 10).await;
-    world.pass(400).await;
-    assert!(world.conditions("job").ends_with("Succeeded"));
-    assert_eq!(world.pods_now().len(), 2);
-    rest(&mut world).await;
+    let mut sim = Simulation::new(succeeds);
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(10).await;
+    sim.delete("job").await;
+    sim.create(train("job", &[("Scheduler", 1), ("Worker", 1)])).await;
+    blind(&mut sim, 10).await;
+    sim.advance(400).await;
+    assert!(sim.conditions("job").ends_with("Succeeded"));
+    assert_eq!(sim.pods_now().len(), 2);
+    settle_and_check(&mut sim).await;
 }
 
-fn calls_of(life: &Workload, lag: Option<Lag>) -> (u64, String) {
+fn calls_of(life: &Workload, lag: Option<WatchDelay>) -> (u64, String) {
     let mut scenario = life.scenario.clone();
-    scenario.settings.lag = lag;
-    let outcome = sound(&scenario, &life.name);
-    (outcome.calls, outcome.remains)
+    scenario.config.watch_delay = lag;
+    let summary = run_without_violations(&scenario, &life.name);
+    (summary.calls, summary.final_state)
 }
 
-/// Each event comes twice, or those of some watches later than others: no call more is made than a delay costs.
+/// Each event comes twice, or some watches are slower than others: only the delay costs calls.
 #[test]
 fn c6_events_come_twice_and_in_another_order() {
     for life in [
         success(),
-        life(
+        workload(
             "restart",
             is_killed_once,
             json!({"cleanPodPolicy": "All"}),
@@ -218,10 +224,10 @@ fn c6_events_come_twice_and_in_another_order() {
         ),
     ] {
         let (calls, end) = calls_of(&life, None);
-        let twice = Lag {
+        let twice = WatchDelay {
             seed: 1,
-            most: 0,
-            twice: 1_000,
+            longest: 0,
+            duplicates: 1_000,
         };
         assert_eq!(
             calls_of(&life, Some(twice)),
@@ -229,10 +235,10 @@ fn c6_events_come_twice_and_in_another_order() {
             "each comes twice"
         );
         for seed in 0..8 {
-            let lag = Lag {
+            let lag = WatchDelay {
                 seed,
-                most: 3_000,
-                twice: 300,
+                longest: 3_000,
+                duplicates: 300,
             };
             let (more, same) = calls_of(&life, Some(lag));
             assert_eq!(same, end, "{seed}");
@@ -241,24 +247,24 @@ fn c6_events_come_twice_and_in_another_order() {
     }
 }
 
-/// For an hour there is nothing but bookmarks.
+/// For an hour watches send only bookmarks.
 #[tokio::test(start_paused = true)]
 async fn c6_nothing_but_bookmarks_comes() {
-    let mut world = World::new(|_, _| Runs);
-    world.create(train("job", &SMALL)).await;
-    world.pass(30).await;
+    let mut sim = Simulation::new(|_, _| Runs);
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(30).await;
     edit(
-        &world,
+        &sim,
         "mxjobs",
         "job",
         policy(json!({"ttlSecondsAfterFinished": 5})),
     )
     .await;
-    world.pass(30).await;
-    world.network.take();
-    world.pass(3_600).await;
-    let calls = world.network.take();
+    sim.advance(30).await;
+    sim.network.take_calls();
+    sim.advance(3_600).await;
+    let calls = sim.network.take_calls();
     assert!(calls.iter().all(|c| c.verb == "watch"), "{calls:?}");
     assert!(calls.len() <= 3 * 31, "{}", calls.len());
-    rest(&mut world).await;
+    settle_and_check(&mut sim).await;
 }

@@ -1,4 +1,4 @@
-//! Lists and watches, and what is known from them.
+//! Lists and watches, and the caches.
 
 mod broken;
 mod late;

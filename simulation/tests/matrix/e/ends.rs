@@ -1,13 +1,13 @@
 //! How pods end, and when.
 
 use serde_json::{Value, json};
-use training_job_simulation::job::{self, Kind};
-use training_job_simulation::kubelet::Fate::{self, Fails, Runs, SidecarFails, Succeeds};
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::faults::PodFate::{self, Fails, Runs, SidecarFails, Succeeds};
+use training_job_simulation::job::{self, JobType};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{PAIR, edit_status, made, remove, rest};
+use crate::harness::{PAIR, created_and_deleted, edit_status, remove, settle_and_check};
 
-fn ends(name: &str) -> Fate {
+fn ends(name: &str) -> PodFate {
     Succeeds(if name.contains("scheduler") { 200 } else { 150 })
 }
 
@@ -17,21 +17,21 @@ async fn e5_containers_end_with_each_code() {
     let codes = [1, 2, 126, 127, 128, 129, 130, 134, 137, 139, 143, 255];
     for policy in ["ExitCode", "OnFailure", "Always", "Never"] {
         for code in codes {
-            let world = World::new(move |name, attempt| match attempt {
+            let sim = Simulation::new(move |name, attempt| match attempt {
                 0 if name.ends_with("worker-0") => Fails(code, 5),
                 _ => ends(name),
             });
-            world.create(job::of(Kind::Train, "job", &PAIR, policy)).await;
-            world.pass(300).await;
+            sim.create(job::new(JobType::Train, "job", &PAIR, policy)).await;
+            sim.advance(300).await;
             let retried = matches!(policy, "OnFailure" | "Always") || (policy == "ExitCode" && code >= 128);
             let end = if retried { "Succeeded" } else { "Failed" };
             let case = format!("{code} under {policy}");
             assert!(
-                world.conditions("job").ends_with(end),
+                sim.conditions("job").ends_with(end),
                 "{case}: {}",
-                world.conditions("job")
+                sim.conditions("job")
             );
-            let status = world.status("job");
+            let status = sim.status("job");
             assert_eq!(
                 status["restartCount"].as_i64().unwrap_or(0),
                 i64::from(retried),
@@ -40,7 +40,7 @@ async fn e5_containers_end_with_each_code() {
             assert_eq!(status["failure"]["exitCode"], code, "{case}");
             let signal = (129..=192).contains(&code).then(|| code - 128);
             assert_eq!(status["failure"]["signal"], json!(signal), "{case}");
-            world.check();
+            sim.assert_no_violations();
         }
     }
 }
@@ -61,7 +61,7 @@ fn ended(code: i32) -> Value {
     json!({"terminated": {"exitCode": code, "reason": if code == 0 { "Completed" } else { "Error" }}})
 }
 
-/// Of several containers the one that failed decides; without a word of any, the cluster took the pod.
+/// Of several containers the failed one decides. Without container statuses the cluster is the cause.
 #[tokio::test(start_paused = true)]
 async fn e5_pods_fail_in_other_ways() {
     let oom = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled", "signal": 9}});
@@ -100,50 +100,49 @@ async fn e5_pods_fail_in_other_ways() {
         ),
     ];
     for (case, status, retried, reason) in cases {
-        let mut world = World::new(|name, attempt| match attempt {
+        let mut sim = Simulation::new(|name, attempt| match attempt {
             0 if name.ends_with("worker-0") => Runs,
             _ => ends(name),
         });
-        world.create(train("job", &PAIR)).await;
-        world.pass(10).await;
-        edit_status(&world, "pods", "job-worker-0", status).await;
-        rest(&mut world).await;
+        sim.create(train("job", &PAIR)).await;
+        sim.advance(10).await;
+        edit_status(&sim, "pods", "job-worker-0", status).await;
+        settle_and_check(&mut sim).await;
         let end = if retried { "Succeeded" } else { "Failed" };
         assert!(
-            world.conditions("job").ends_with(end),
+            sim.conditions("job").ends_with(end),
             "{case}: {}",
-            world.conditions("job")
+            sim.conditions("job")
         );
-        assert_eq!(world.status("job")["failure"]["reason"], reason, "{case}");
-        let container = &world.status("job")["failure"]["container"];
+        assert_eq!(sim.status("job")["failure"]["reason"], reason, "{case}");
+        let container = &sim.status("job")["failure"]["container"];
         if case == "a sidecar" {
             assert_eq!(container, "log");
         }
     }
-    let mut world = World::new(|name, attempt| match attempt {
+    let mut sim = Simulation::new(|name, attempt| match attempt {
         0 if name.ends_with("worker-0") => SidecarFails(5),
         _ => ends(name),
     });
-    world.create(train("job", &PAIR)).await;
-    rest(&mut world).await;
-    assert!(world.conditions("job").ends_with("Failed"));
+    sim.create(train("job", &PAIR)).await;
+    settle_and_check(&mut sim).await;
+    assert!(sim.conditions("job").ends_with("Failed"));
 }
 
-/// Two hundred in debug builds' time; the law does not know the number.
+/// Two hundred replicas, for the sake of debug builds.
 #[tokio::test(start_paused = true)]
 async fn e7_all_pods_end_in_one_instant() {
-    let mut world = World::new(|_, _| Succeeds(60));
-    world
-        .create(train("job", &[("Scheduler", 1), ("Worker", 200)]))
+    let mut sim = Simulation::new(|_, _| Succeeds(60));
+    sim.create(train("job", &[("Scheduler", 1), ("Worker", 200)]))
         .await;
-    world.pass(50).await;
-    world.network.take();
-    world.pass(60).await;
-    assert!(world.conditions("job").ends_with("Succeeded"));
-    let statuses = world.network.count("patch", "mxjobs/status");
+    sim.advance(50).await;
+    sim.network.take_calls();
+    sim.advance(60).await;
+    assert!(sim.conditions("job").ends_with("Succeeded"));
+    let statuses = sim.network.count("patch", "mxjobs/status");
     assert!((1..=2).contains(&statuses), "{statuses} statuses");
-    assert_eq!(world.status("job")["replicaStatuses"]["Worker"]["succeeded"], 200);
-    rest(&mut world).await;
+    assert_eq!(sim.status("job")["replicaStatuses"]["Worker"]["succeeded"], 200);
+    settle_and_check(&mut sim).await;
 }
 
 /// A worker's final failure counts more than the scheduler's success, whichever is told first, also a moment
@@ -153,11 +152,11 @@ async fn e8_the_scheduler_ends_well_as_a_worker_fails() {
     for apart in [0, 200, 900] {
         for first in ["scheduler", "worker"] {
             for blind in [false, true] {
-                let mut world = World::new(|_, _| Runs);
-                world.create(train("job", &PAIR)).await;
-                world.pass(10).await;
+                let mut sim = Simulation::new(|_, _| Runs);
+                sim.create(train("job", &PAIR)).await;
+                sim.advance(10).await;
                 if blind {
-                    world.cluster.freeze_watches(Some("pods"));
+                    sim.cluster.freeze_watches(Some("pods"));
                 }
                 let good = json!({"phase": "Succeeded", "containerStatuses": failed(&[("mxnet", ended(0))], &[])["containerStatuses"]});
                 let bad = failed(&[("mxnet", ended(1))], &[]);
@@ -166,12 +165,12 @@ async fn e8_the_scheduler_ends_well_as_a_worker_fails() {
                     both.reverse();
                 }
                 for (pod, status) in both {
-                    edit_status(&world, "pods", pod, status).await;
+                    edit_status(&sim, "pods", pod, status).await;
                     tokio::time::sleep(std::time::Duration::from_millis(apart)).await;
                 }
-                world.cluster.thaw_watches(Some("pods"));
-                rest(&mut world).await;
-                let conditions = world.conditions("job");
+                sim.cluster.thaw_watches(Some("pods"));
+                settle_and_check(&mut sim).await;
+                let conditions = sim.conditions("job");
                 assert!(
                     conditions.ends_with("Failed"),
                     "{first} first, {apart} ms, {blind}: {conditions}"
@@ -186,49 +185,49 @@ async fn e8_the_scheduler_ends_well_as_a_worker_fails() {
 #[tokio::test(start_paused = true)]
 async fn e9_finished_pods_go_while_the_operator_is_down() {
     for seen in [true, false] {
-        let mut world = World::new(|name, _| match name {
+        let mut sim = Simulation::new(|name, _| match name {
             "job-worker-0" => Succeeds(20),
             _ if name.contains("scheduler") => Succeeds(200),
             _ => Succeeds(150),
         });
         let policy = json!({"runPolicy": {"restartScope": "Replica"}});
-        world.create(with(train("job", &SMALL), policy)).await;
-        world.pass(if seen { 30 } else { 15 }).await;
-        world.kill().await;
-        world.pass(30).await;
-        assert!(remove(&world, "pods", "job-worker-0").await);
-        world.start();
-        rest(&mut world).await;
+        sim.create(with_spec(train("job", &SMALL), policy)).await;
+        sim.advance(if seen { 30 } else { 15 }).await;
+        sim.kill().await;
+        sim.advance(30).await;
+        assert!(remove(&sim, "pods", "job-worker-0").await);
+        sim.start();
+        settle_and_check(&mut sim).await;
         assert_eq!(
-            made(&world, "pods job-worker-0").0,
+            created_and_deleted(&sim, "pods job-worker-0").0,
             if seen { 1 } else { 2 },
             "seen to end: {seen}"
         );
-        assert!(world.conditions("job").ends_with("Succeeded"));
+        assert!(sim.conditions("job").ends_with("Succeeded"));
     }
 }
 
 /// The scheduler's own success, and with it the job's, too.
 #[tokio::test(start_paused = true)]
 async fn e9_all_pods_go_after_the_end() {
-    let mut world = World::new(|_, _| Succeeds(20));
-    world.create(train("job", &SMALL)).await;
-    world.pass(40).await;
-    world.kill().await;
+    let mut sim = Simulation::new(|_, _| Succeeds(20));
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(40).await;
+    sim.kill().await;
     for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
-        assert!(remove(&world, "pods", &format!("job-{pod}")).await);
+        assert!(remove(&sim, "pods", &format!("job-{pod}")).await);
     }
-    world.start();
-    rest(&mut world).await;
-    assert_eq!(world.conditions("job"), "Created Running=False Succeeded");
-    assert!(world.pods_now().is_empty());
+    sim.start();
+    settle_and_check(&mut sim).await;
+    assert_eq!(sim.conditions("job"), "Created Running=False Succeeded");
+    assert!(sim.pods_now().is_empty());
 }
 
-/// A worker that is killed again and again, and an operator that is killed after each of the deaths: the limit holds.
+/// A worker is killed again and again, and the operator after each time: the backoff limit holds.
 #[tokio::test(start_paused = true)]
 async fn e10_a_replica_fails_again_and_again_under_new_operators() {
     for (scope, limit) in [("Replica", 3), ("Job", 2)] {
-        let mut world = World::new(|name, _| {
+        let mut sim = Simulation::new(|name, _| {
             if name.ends_with("worker-0") {
                 Fails(137, 5)
             } else {
@@ -236,28 +235,28 @@ async fn e10_a_replica_fails_again_and_again_under_new_operators() {
             }
         });
         let policy = json!({"runPolicy": {"restartScope": scope, "backoffLimit": limit}});
-        world.create(with(train("job", &SMALL), policy)).await;
+        sim.create(with_spec(train("job", &SMALL), policy)).await;
         for second in 0..120 {
             tokio::time::sleep(std::time::Duration::from_millis(997)).await;
             if second % 3 == 0 {
-                world.kill().await;
-                world.start();
+                sim.kill().await;
+                sim.start();
             }
         }
-        rest(&mut world).await;
+        settle_and_check(&mut sim).await;
         assert!(
-            world.conditions("job").ends_with("Failed"),
+            sim.conditions("job").ends_with("Failed"),
             "{scope}: {}",
-            world.conditions("job")
+            sim.conditions("job")
         );
-        assert_eq!(world.status("job")["restartCount"], limit, "{scope}");
+        assert_eq!(sim.status("job")["restartCount"], limit, "{scope}");
         assert_eq!(
-            world.status("job")["failure"]["reason"],
+            sim.status("job")["failure"]["reason"],
             "BackoffLimitExceeded",
             "{scope}"
         );
         assert_eq!(
-            made(&world, "pods job-worker-0").0,
+            created_and_deleted(&sim, "pods job-worker-0").0,
             u64::try_from(limit + 1).unwrap(),
             "{scope}"
         );

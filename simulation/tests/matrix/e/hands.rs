@@ -1,12 +1,12 @@
-//! Pods that somebody deletes or changes.
+//! Pods that users delete or change.
 
 use serde_json::{Value, json};
-use training_job_simulation::kubelet::Fate::{self, Fails, Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{edit, made, remove, rest};
+use crate::harness::{created_and_deleted, edit, remove, settle_and_check};
 
-fn ends_after_a_minute(name: &str, _: u32) -> Fate {
+fn ends_after_a_minute(name: &str, _: u32) -> PodFate {
     Succeeds(if name.contains("scheduler") { 90 } else { 60 })
 }
 
@@ -17,28 +17,28 @@ async fn e1_a_pod_is_deleted_in_each_phase() {
     for scope in ["Replica", "Job"] {
         for force in [false, true] {
             for (phase, at) in [("Pending", 0), ("Running", 30), ("Succeeded", 65), ("ended", 120)] {
-                let mut world = World::new(ends_after_a_minute);
+                let mut sim = Simulation::new(ends_after_a_minute);
                 let policy = json!({"runPolicy": {"restartScope": scope, "cleanPodPolicy": "None"}});
-                world.create(with(train("job", &SMALL), policy)).await;
-                world.pass(at).await;
+                sim.create(with_spec(train("job", &SMALL), policy)).await;
+                sim.advance(at).await;
                 tokio::time::sleep(std::time::Duration::from_millis(500)).await;
                 if force {
-                    assert!(remove(&world, "pods", "job-worker-0").await);
+                    assert!(remove(&sim, "pods", "job-worker-0").await);
                 } else {
-                    world.delete_pod("job-worker-0").await;
+                    sim.delete_pod("job-worker-0").await;
                 }
-                rest(&mut world).await;
+                settle_and_check(&mut sim).await;
                 let case = format!("{phase}, scope {scope}, by force: {force}");
                 assert!(
-                    world.conditions("job").ends_with("Succeeded"),
+                    sim.conditions("job").ends_with("Succeeded"),
                     "{case}: {}",
-                    world.conditions("job")
+                    sim.conditions("job")
                 );
-                let times = made(&world, "pods job-worker-0").0;
+                let times = created_and_deleted(&sim, "pods job-worker-0").0;
                 let again = matches!(phase, "Pending" | "Running");
                 assert_eq!(times, if again { 2 } else { 1 }, "{case}");
-                let others = made(&world, "pods job-worker-1").0;
-                // In its first second nobody has waited for it yet.
+                let others = created_and_deleted(&sim, "pods job-worker-1").0;
+                // In its first second the job does not wait for it yet.
                 let together = scope == "Job" && phase == "Running";
                 assert_eq!(others, if together { 2 } else { 1 }, "{case}: the others");
             }
@@ -51,28 +51,28 @@ async fn e1_a_failed_pod_is_deleted() {
     for force in [false, true] {
         // The moment between its failure and its replacement, and long after the job has failed for it.
         for (code, wait) in [(137, 0), (1, 0), (1, 30)] {
-            let mut world = World::new(move |name, attempt| match attempt {
+            let mut sim = Simulation::new(move |name, attempt| match attempt {
                 0 if name.ends_with("worker-0") => Fails(code, 10),
                 _ => ends_after_a_minute(name, attempt),
             });
             let policy = json!({"runPolicy": {"cleanPodPolicy": "None"}});
-            world.create(with(train("job", &SMALL), policy)).await;
-            while world.stored("pods", "job-worker-0")["status"]["phase"] != "Failed" {
+            sim.create(with_spec(train("job", &SMALL), policy)).await;
+            while sim.stored("pods", "job-worker-0")["status"]["phase"] != "Failed" {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
-            world.pass(wait).await;
+            sim.advance(wait).await;
             if force {
-                remove(&world, "pods", "job-worker-0").await;
+                remove(&sim, "pods", "job-worker-0").await;
             } else {
-                let _ = world.pods().delete("job-worker-0", &Default::default()).await;
+                let _ = sim.pods().delete("job-worker-0", &Default::default()).await;
             }
-            rest(&mut world).await;
+            settle_and_check(&mut sim).await;
             let case = format!("{code}, after {wait} s, by force: {force}");
-            let restarts = world.status("job")["restartCount"].as_i64().unwrap_or(0);
+            let restarts = sim.status("job")["restartCount"].as_i64().unwrap_or(0);
             if wait > 0 {
-                assert!(world.conditions("job").ends_with("Failed"), "{case}");
-                assert_eq!(made(&world, "pods job-worker-0").0, 1, "{case}");
-            } else if world.conditions("job").ends_with("Succeeded") {
+                assert!(sim.conditions("job").ends_with("Failed"), "{case}");
+                assert_eq!(created_and_deleted(&sim, "pods job-worker-0").0, 1, "{case}");
+            } else if sim.conditions("job").ends_with("Succeeded") {
                 // Either it was seen to fail, or it is as if it had been deleted while it ran.
                 assert_eq!(restarts, 1, "{case}");
             } else {
@@ -93,32 +93,32 @@ async fn e11_pods_are_changed_as_they_are_made() {
         json!({"metadata": {"ownerReferences": null}}),
     ];
     for change in changes {
-        let mut world = World::new(|_, _| Runs);
-        world.create(train("job", &SMALL)).await;
-        // As soon as they are there.
-        while world.pods_now().len() < 4 {
+        let mut sim = Simulation::new(|_, _| Runs);
+        sim.create(train("job", &SMALL)).await;
+        // As soon as they are created.
+        while sim.pods_now().len() < 4 {
             tokio::task::yield_now().await;
         }
         for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
-            edit(&world, "pods", &format!("job-{pod}"), change.clone()).await;
+            edit(&sim, "pods", &format!("job-{pod}"), change.clone()).await;
         }
-        world.pass(20).await;
-        world.network.take();
-        world.pass(3_600).await;
-        let writes = world.network.take().iter().filter(|c| c.writes()).count();
+        sim.advance(20).await;
+        sim.network.take_calls();
+        sim.advance(3_600).await;
+        let writes = sim.network.take_calls().iter().filter(|c| c.writes()).count();
         let orphaned = change["metadata"].get("ownerReferences").is_some();
         assert!(
             writes <= if orphaned { 150 } else { 0 },
             "{change}: {writes} writes in an hour"
         );
-        assert_eq!(made(&world, "pods job-worker-0").0, 1, "{change}");
+        assert_eq!(created_and_deleted(&sim, "pods job-worker-0").0, 1, "{change}");
         if orphaned {
             for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
-                assert!(remove(&world, "pods", &format!("job-{pod}")).await);
+                assert!(remove(&sim, "pods", &format!("job-{pod}")).await);
             }
         }
-        rest(&mut world).await;
-        assert_eq!(world.conditions("job"), "Created Running", "{change}");
+        settle_and_check(&mut sim).await;
+        assert_eq!(sim.conditions("job"), "Created Running", "{change}");
     }
 }
 
@@ -137,23 +137,19 @@ async fn e12_labels_of_pods_and_services_are_edited() {
     for plural in ["pods", "services"] {
         for label in labels {
             for value in &values {
-                let mut world = World::new(|_, _| Runs);
+                let mut sim = Simulation::new(|_, _| Runs);
                 let one = json!({"runPolicy": {"restartScope": "Replica"}});
-                world.create(with(train("job", &SMALL), one)).await;
-                world.pass(10).await;
+                sim.create(with_spec(train("job", &SMALL), one)).await;
+                sim.advance(10).await;
                 let key = format!("training.kubeflow.org/{label}");
                 let patch = json!({"metadata": {"labels": {key: value}}});
-                edit(&world, plural, "job-worker-1", patch).await;
-                rest(&mut world).await;
+                edit(&sim, plural, "job-worker-1", patch).await;
+                settle_and_check(&mut sim).await;
                 let case = format!("{plural} {label}={value}");
-                let times = made(&world, &format!("{plural} job-worker-1")).0;
+                let times = created_and_deleted(&sim, &format!("{plural} job-worker-1")).0;
                 assert_eq!(times, if label == "operator-name" { 2 } else { 1 }, "{case}");
-                assert_eq!(
-                    (world.pods_now().len(), world.services_now().len()),
-                    (4, 4),
-                    "{case}"
-                );
-                assert!(world.conditions("job").ends_with("Running"), "{case}");
+                assert_eq!((sim.pods_now().len(), sim.services_now().len()), (4, 4), "{case}");
+                assert!(sim.conditions("job").ends_with("Running"), "{case}");
             }
         }
     }

@@ -1,14 +1,14 @@
-//! Nodes take pods away, or never take them.
+//! Nodes that lose pods, or never start them.
 
 use serde_json::json;
-use training_job_simulation::kubelet::Fate::{
+use training_job_simulation::faults::PodFate::{
     self, AtOnce, Evicted, Flickers, NodeLost, Pends, Preempted, RestartsInPlace, Runs, Succeeds,
 };
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{edit_status, made, rest, told};
+use crate::harness::{created_and_deleted, edit_status, event_count, settle_and_check};
 
-fn ends(name: &str) -> Fate {
+fn ends(name: &str) -> PodFate {
     Succeeds(if name.contains("scheduler") { 200 } else { 150 })
 }
 
@@ -18,20 +18,20 @@ fn ends(name: &str) -> Fate {
 async fn e2_a_node_evicts_or_a_scheduler_preempts() {
     for fate in [Evicted(20), Preempted(20)] {
         for restart in ["ExitCode", "OnFailure", "Always", "Never"] {
-            let mut world = World::new(move |name, attempt| match attempt {
+            let mut sim = Simulation::new(move |name, attempt| match attempt {
                 0 if name.ends_with("worker-1") => fate,
                 _ => ends(name),
             });
-            let job = training_job_simulation::job::of(
-                training_job_simulation::job::Kind::Train,
+            let job = training_job_simulation::job::new(
+                training_job_simulation::job::JobType::Train,
                 "job",
                 &SMALL,
                 restart,
             );
-            world.create(job).await;
-            rest(&mut world).await;
-            let restarts = world.status("job")["restartCount"].as_i64().unwrap_or(0);
-            let conditions = world.conditions("job");
+            sim.create(job).await;
+            settle_and_check(&mut sim).await;
+            let restarts = sim.status("job")["restartCount"].as_i64().unwrap_or(0);
+            let conditions = sim.conditions("job");
             if restart == "Never" && fate == Evicted(20) {
                 assert!(conditions.ends_with("Failed"), "{fate:?} {restart}: {conditions}");
                 assert_eq!(restarts, 0);
@@ -52,40 +52,40 @@ async fn e2_a_node_evicts_or_a_scheduler_preempts() {
 #[tokio::test(start_paused = true)]
 async fn e3_a_node_is_lost_with_its_pod() {
     for scope in ["Replica", "Job"] {
-        let mut world = World::new(|name, attempt| match attempt {
+        let mut sim = Simulation::new(|name, attempt| match attempt {
             0 if name.ends_with("worker-1") => NodeLost(20, 1_000),
             _ => Runs,
         });
         let policy = json!({"runPolicy": {"restartScope": scope}});
-        world.create(with(train("job", &SMALL), policy)).await;
-        world.pass(900).await;
-        assert_eq!(made(&world, "pods job-worker-1"), (1, 0), "{scope}");
-        assert_eq!(world.pods_now().len(), 4, "{scope}: the others stay");
+        sim.create(with_spec(train("job", &SMALL), policy)).await;
+        sim.advance(900).await;
+        assert_eq!(created_and_deleted(&sim, "pods job-worker-1"), (1, 0), "{scope}");
+        assert_eq!(sim.pods_now().len(), 4, "{scope}: the others stay");
         assert_eq!(
-            world.status("job")["replicaStatuses"]["Worker"]["failed"],
+            sim.status("job")["replicaStatuses"]["Worker"]["failed"],
             json!(null),
             "{scope}"
         );
-        // It may say that nobody knows how it is.
+        // Its phase may be Unknown.
         edit_status(
-            &world,
+            &sim,
             "pods",
             "job-worker-1",
             json!({"phase": "Unknown", "reason": "NodeLost"}),
         )
         .await;
-        world.pass(200).await;
+        sim.advance(200).await;
         if scope == "Replica" {
-            // It is made anew, for the same attempt, so that its node is lost again and again.
-            assert_eq!(made(&world, "pods job-worker-1").0, 2);
-            world.delete("job").await;
-            world.pass(1_200).await;
-            assert!(world.pods_now().is_empty(), "{:?}", world.pods_now());
-            world.check();
+            // It is created again for the same attempt, so its node is lost again and again.
+            assert_eq!(created_and_deleted(&sim, "pods job-worker-1").0, 2);
+            sim.delete("job").await;
+            sim.advance(1_200).await;
+            assert!(sim.pods_now().is_empty(), "{:?}", sim.pods_now());
+            sim.assert_no_violations();
         } else {
-            rest(&mut world).await;
-            assert_eq!(world.status("job")["restartCount"], 1);
-            assert!(world.conditions("job").ends_with("Running"));
+            settle_and_check(&mut sim).await;
+            assert_eq!(sim.status("job")["restartCount"], 1);
+            assert!(sim.conditions("job").ends_with("Running"));
         }
     }
 }
@@ -100,20 +100,20 @@ async fn e4_phases_come_in_another_order() {
     ];
     for scope in ["Replica", "Job"] {
         for fate in fates {
-            let mut world = World::new(move |name, attempt| match attempt {
+            let mut sim = Simulation::new(move |name, attempt| match attempt {
                 0 if name.ends_with("worker-1") => fate,
                 _ => ends(name),
             });
             let policy = json!({"runPolicy": {"restartScope": scope, "cleanPodPolicy": "None"}});
-            world.create(with(train("job", &SMALL), policy)).await;
-            rest(&mut world).await;
+            sim.create(with_spec(train("job", &SMALL), policy)).await;
+            settle_and_check(&mut sim).await;
             let case = format!("{fate:?}, scope {scope}");
             assert!(
-                world.conditions("job").ends_with("Succeeded"),
+                sim.conditions("job").ends_with("Succeeded"),
                 "{case}: {}",
-                world.conditions("job")
+                sim.conditions("job")
             );
-            let status = world.status("job");
+            let status = sim.status("job");
             assert_eq!(
                 status["replicaStatuses"]["Worker"],
                 json!({"succeeded": 2}),
@@ -125,22 +125,22 @@ async fn e4_phases_come_in_another_order() {
     }
 }
 
-/// It failed, and runs again: what a kubelet of an earlier time, or a hand, may say.
+/// A pod that failed runs again, as an old kubelet or a user may write.
 #[tokio::test(start_paused = true)]
 async fn e4_a_failed_pod_runs_again() {
-    let mut world = World::new(|_, _| Runs);
+    let mut sim = Simulation::new(|_, _| Runs);
     let policy = json!({"runPolicy": {"restartScope": "Replica"}});
-    world.create(with(train("job", &SMALL), policy)).await;
-    world.pass(10).await;
+    sim.create(with_spec(train("job", &SMALL), policy)).await;
+    sim.advance(10).await;
     for phase in ["Failed", "Running", "Unknown", "Running"] {
-        edit_status(&world, "pods", "job-worker-1", json!({"phase": phase})).await;
+        edit_status(&sim, "pods", "job-worker-1", json!({"phase": phase})).await;
     }
-    rest(&mut world).await;
+    settle_and_check(&mut sim).await;
     assert_eq!(
-        world.status("job")["replicaStatuses"]["Worker"],
+        sim.status("job")["replicaStatuses"]["Worker"],
         json!({"active": 2})
     );
-    assert!(world.conditions("job").ends_with("Running"));
+    assert!(sim.conditions("job").ends_with("Running"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,24 +153,24 @@ async fn e6_a_pod_never_starts() {
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available",
     }]});
     for (status, reason) in [(images, "ImagePullBackOff"), (nodes, "Unschedulable")] {
-        let mut world = World::new(|name, _| if name.contains("worker") { Pends } else { Runs });
+        let mut sim = Simulation::new(|name, _| if name.contains("worker") { Pends } else { Runs });
         let policy = json!({"runPolicy": {"activeDeadlineSeconds": 600}});
-        world.create(with(train("job", &SMALL), policy)).await;
-        world.pass(10).await;
+        sim.create(with_spec(train("job", &SMALL), policy)).await;
+        sim.advance(10).await;
         for pod in ["job-worker-0", "job-worker-1"] {
-            edit_status(&world, "pods", pod, status.clone()).await;
+            edit_status(&sim, "pods", pod, status.clone()).await;
         }
-        world.pass(580).await;
-        assert!(!world.conditions("job").contains("Failed"), "{reason}");
-        assert_eq!(told(&world, reason), 1, "{:?}", world.events());
-        world.pass(15).await;
+        sim.advance(580).await;
+        assert!(!sim.conditions("job").contains("Failed"), "{reason}");
+        assert_eq!(event_count(&sim, reason), 1, "{:?}", sim.events());
+        sim.advance(15).await;
         assert!(
-            world.conditions("job").ends_with("Failed"),
+            sim.conditions("job").ends_with("Failed"),
             "{reason}: {}",
-            world.conditions("job")
+            sim.conditions("job")
         );
-        assert_eq!(world.status("job")["failure"]["reason"], "DeadlineExceeded");
-        rest(&mut world).await;
-        assert!(world.pods_now().is_empty());
+        assert_eq!(sim.status("job")["failure"]["reason"], "DeadlineExceeded");
+        settle_and_check(&mut sim).await;
+        assert!(sim.pods_now().is_empty());
     }
 }

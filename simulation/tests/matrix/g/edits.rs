@@ -1,13 +1,12 @@
 //! Jobs that are edited while they run.
 
 use serde_json::{Value, json};
-use training_job_simulation::kubelet::Fate::{Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::faults::PodFate::{Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{edit, edit_status, ends_well, made, policy, rest, worker};
+use crate::harness::{created_and_deleted, edit, edit_status, policy, settle_and_check, succeeds, worker};
 
-/// Each edit, at each of the moments of a job's making, and when it runs: rest says that what is there is what the
-/// spec asks for.
+/// Each edit at each step of a job's creation, and when it runs: once settled, the job has what the spec asks for.
 #[tokio::test(start_paused = true)]
 async fn g3_the_spec_changes_at_any_step() {
     let server = json!({"replicas": 2, "restartPolicy": "ExitCode",
@@ -28,50 +27,49 @@ async fn g3_the_spec_changes_at_any_step() {
     for change in edits {
         // So many changes after the job was made: 4 services, 4 pods, what the nodes say, the status.
         for step in [0, 5, 10, 16] {
-            let mut world = World::new(|_, _| Runs);
-            let before = world.cluster.resource_version();
-            world.create(train("job", &SMALL)).await;
-            while world.cluster.resource_version() <= before + step {
+            let mut sim = Simulation::new(|_, _| Runs);
+            let before = sim.cluster.resource_version();
+            sim.create(train("job", &SMALL)).await;
+            while sim.cluster.resource_version() <= before + step {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
-            edit(&world, "mxjobs", "job", change.clone()).await;
-            rest(&mut world).await;
+            edit(&sim, "mxjobs", "job", change.clone()).await;
+            settle_and_check(&mut sim).await;
             let case = format!("{change} at change {step}");
-            let runs = made(&world, "pods job-scheduler-0");
+            let runs = created_and_deleted(&sim, "pods job-scheduler-0");
             assert_eq!(runs.0, 1, "{case}: nothing that stays is made anew");
-            assert_eq!(world.status("job")["restartCount"], Value::Null, "{case}");
+            assert_eq!(sim.status("job")["restartCount"], Value::Null, "{case}");
         }
     }
 }
 
-/// The highest numbers go, and a template is for pods that are still to come.
+/// The highest indices are deleted, and a new template applies to new pods.
 #[tokio::test(start_paused = true)]
 async fn g3_fewer_workers_are_the_first_ones() {
-    let mut world = World::new(|_, _| Runs);
+    let mut sim = Simulation::new(|_, _| Runs);
     let one = json!({"runPolicy": {"restartScope": "Replica"}});
-    world
-        .create(with(train("job", &[("Scheduler", 1), ("Worker", 5)]), one))
+    sim.create(with_spec(train("job", &[("Scheduler", 1), ("Worker", 5)]), one))
         .await;
-    world.pass(10).await;
+    sim.advance(10).await;
     let before: Vec<Value> = (0..2)
-        .map(|n| world.stored("pods", &format!("job-worker-{n}")))
+        .map(|n| sim.stored("pods", &format!("job-worker-{n}")))
         .collect();
     let image = json!({"template": {"spec": {"containers": [{"name": "mxnet", "image": "other"}]}}});
-    edit(&world, "mxjobs", "job", worker(image)).await;
-    edit(&world, "mxjobs", "job", worker(json!({"replicas": 2}))).await;
-    rest(&mut world).await;
+    edit(&sim, "mxjobs", "job", worker(image)).await;
+    edit(&sim, "mxjobs", "job", worker(json!({"replicas": 2}))).await;
+    settle_and_check(&mut sim).await;
     for (n, pod) in before.iter().enumerate() {
         assert_eq!(
-            &world.stored("pods", &format!("job-worker-{n}")),
+            &sim.stored("pods", &format!("job-worker-{n}")),
             pod,
             "it runs on as it is"
         );
     }
-    assert_eq!(world.pods_now().len(), 3);
-    world.delete_pod("job-worker-1").await;
-    rest(&mut world).await;
+    assert_eq!(sim.pods_now().len(), 3);
+    sim.delete_pod("job-worker-1").await;
+    settle_and_check(&mut sim).await;
     let image =
-        |n: u32| world.stored("pods", &format!("job-worker-{n}"))["spec"]["containers"][0]["image"].clone();
+        |n: u32| sim.stored("pods", &format!("job-worker-{n}"))["spec"]["containers"][0]["image"].clone();
     assert_eq!((image(0), image(1)), (json!("i"), json!("other")));
 }
 
@@ -96,83 +94,83 @@ async fn g5_somebody_edits_the_status() {
         (json!({"conditions": [end]}), true),
     ];
     for (change, ends) in edits {
-        let mut world = World::new(|_, _| Runs);
-        world.create(train("job", &SMALL)).await;
-        world.pass(30).await;
-        let right = world.status("job");
-        edit_status(&world, "mxjobs", "job", change.clone()).await;
-        rest(&mut world).await;
-        let now = world.status("job");
+        let mut sim = Simulation::new(|_, _| Runs);
+        sim.create(train("job", &SMALL)).await;
+        sim.advance(30).await;
+        let right = sim.status("job");
+        edit_status(&sim, "mxjobs", "job", change.clone()).await;
+        settle_and_check(&mut sim).await;
+        let now = sim.status("job");
         if ends {
-            assert_eq!(world.conditions("job"), "Succeeded", "{change}");
+            assert_eq!(sim.conditions("job"), "Succeeded", "{change}");
             assert!(
-                world.pods_now().is_empty(),
+                sim.pods_now().is_empty(),
                 "{change}: what still ran is cleaned up"
             );
         } else {
             for field in ["replicaStatuses", "recovery"] {
                 assert_eq!(now[field], right[field], "{change}");
             }
-            assert_eq!(world.conditions("job"), "Created Running", "{change}");
+            assert_eq!(sim.conditions("job"), "Created Running", "{change}");
             assert!(!now["startTime"].is_null(), "{change}");
-            assert_eq!(made(&world, "pods job-worker-0"), (1, 0), "{change}");
+            assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0), "{change}");
         }
     }
 }
 
-/// An end that somebody takes back was one all the same: with the condition gone, the job goes on where its pods are.
+/// A user removes the condition of a finished job: the job goes on with the pods it has.
 #[tokio::test(start_paused = true)]
 async fn g5_an_end_is_taken_back() {
-    let world = World::new(ends_well);
-    world.create(train("job", &SMALL)).await;
-    world.pass(230).await;
-    assert!(world.conditions("job").ends_with("Succeeded"));
-    edit_status(&world, "mxjobs", "job", json!({"conditions": null})).await;
-    world.pass(200).await;
+    let sim = Simulation::new(succeeds);
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(230).await;
+    assert!(sim.conditions("job").ends_with("Succeeded"));
+    edit_status(&sim, "mxjobs", "job", json!({"conditions": null})).await;
+    sim.advance(200).await;
     assert!(
-        world.conditions("job").ends_with("Succeeded"),
+        sim.conditions("job").ends_with("Succeeded"),
         "{}",
-        world.conditions("job")
+        sim.conditions("job")
     );
     assert_eq!(
-        made(&world, "pods job-scheduler-0"),
+        created_and_deleted(&sim, "pods job-scheduler-0"),
         (1, 0),
         "nothing is run again"
     );
-    // What the user did is told as a violation: that is all there is.
-    let found = world.monitor.found();
+    // The user's edit is the only violation.
+    let found = sim.monitor.violations();
     assert!(found.iter().all(|v| v.id == "I3"), "{found:#?}");
 }
 
-/// The time to live of a job that is deleted, and made again, in the moment in which it is over.
+/// A job is deleted and created again in the moment in which its TTL passes.
 #[tokio::test(start_paused = true)]
 async fn g9_its_time_is_over_as_somebody_makes_it_anew() {
     for slow in [false, true] {
-        let mut world = World::new(|_, _| Succeeds(10));
+        let mut sim = Simulation::new(|_, _| Succeeds(10));
         let short = json!({"runPolicy": {"ttlSecondsAfterFinished": 30}});
-        world.create(with(train("job", &SMALL), short.clone())).await;
-        world.pass(20).await;
-        assert!(world.conditions("job").ends_with("Succeeded"));
-        // The operator's own call comes late, or it has not heard of the new job.
+        sim.create(with_spec(train("job", &SMALL), short.clone())).await;
+        sim.advance(20).await;
+        assert!(sim.conditions("job").ends_with("Succeeded"));
+        // The operator's own call is late, or it has not seen the new job.
         if slow {
-            let slow = training_job_simulation::fault::Fault::Slow(20_000, 0);
-            world.network.fault("delete", "mxjobs", 1, slow);
-            world.pass(25).await;
+            let slow = training_job_simulation::faults::CallFault::Slow(20_000, 0);
+            sim.network.fail_next("delete", "mxjobs", 1, slow);
+            sim.advance(25).await;
         } else {
-            world.cluster.freeze_watches(Some("mxjobs"));
+            sim.cluster.freeze_watches(Some("mxjobs"));
         }
-        world.delete("job").await;
-        world.create(with(train("job", &SMALL), short)).await;
-        let uid = world.stored("mxjobs", "job")["metadata"]["uid"].clone();
-        world.pass(30).await;
-        assert!(world.network.count("delete", "mxjobs") >= 1, "slow: {slow}");
+        sim.delete("job").await;
+        sim.create(with_spec(train("job", &SMALL), short)).await;
+        let uid = sim.stored("mxjobs", "job")["metadata"]["uid"].clone();
+        sim.advance(30).await;
+        assert!(sim.network.count("delete", "mxjobs") >= 1, "slow: {slow}");
         assert_eq!(
-            world.stored("mxjobs", "job")["metadata"]["uid"],
+            sim.stored("mxjobs", "job")["metadata"]["uid"],
             uid,
             "slow: {slow}"
         );
-        world.cluster.thaw_watches(None);
-        rest(&mut world).await;
-        assert!(world.stored("mxjobs", "job").is_null(), "slow: {slow}");
+        sim.cluster.thaw_watches(None);
+        settle_and_check(&mut sim).await;
+        assert!(sim.stored("mxjobs", "job").is_null(), "slow: {slow}");
     }
 }

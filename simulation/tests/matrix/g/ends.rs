@@ -1,11 +1,11 @@
-//! Jobs that are deleted, or end.
+//! Jobs that are deleted, or finish.
 
 use serde_json::{Value, json};
-use training_job_simulation::fault::Fault::{Lost, Refused, Unanswered};
-use training_job_simulation::kubelet::Fate::{self, Fails, Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::faults::CallFault::{Lost, Refused, Unanswered};
+use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{Script, call, edit, ends_well, policy, rest, told};
+use crate::harness::{PodFates, call, edit, event_count, policy, settle_and_check, succeeds};
 
 /// The call at which the job is deleted has no answer, with or without its effect; those under way with it go on.
 #[tokio::test(start_paused = true)]
@@ -13,10 +13,10 @@ async fn g1_it_is_deleted_at_each_call_of_its_making() {
     // Four services, four pods, what is told of them, and the status.
     for at in 0..11 {
         for fault in [Lost, Unanswered] {
-            let mut world = World::new(ends_well);
+            let mut sim = Simulation::new(succeeds);
             let hit = std::sync::Arc::new(tokio::sync::Notify::new());
             let (reached, mut number, answer) = (hit.clone(), 0, fault.clone());
-            world.network.rule(move |call| {
+            sim.network.add_rule(move |call| {
                 number += usize::from(call.writes());
                 if call.writes() && number == at + 1 {
                     reached.notify_one();
@@ -24,13 +24,13 @@ async fn g1_it_is_deleted_at_each_call_of_its_making() {
                 }
                 None
             });
-            world.create(train("job", &SMALL)).await;
+            sim.create(train("job", &SMALL)).await;
             hit.notified().await;
-            world.delete("job").await;
-            rest(&mut world).await;
+            sim.delete("job").await;
+            settle_and_check(&mut sim).await;
             let case = format!("{fault:?} at write {at}");
             assert!(
-                world.pods_now().is_empty() && world.services_now().is_empty(),
+                sim.pods_now().is_empty() && sim.services_now().is_empty(),
                 "{case}"
             );
         }
@@ -41,29 +41,29 @@ async fn g1_it_is_deleted_at_each_call_of_its_making() {
 async fn g2_it_is_deleted_in_each_way() {
     for how in ["Background", "Foreground", "Orphan"] {
         for at in [1, 10, 150, 250] {
-            let mut world = World::new(ends_well);
+            let mut sim = Simulation::new(succeeds);
             let keep = json!({"runPolicy": {"cleanPodPolicy": "None"}});
-            world.create(with(train("job", &SMALL), keep)).await;
-            world.pass(at).await;
-            let children = (world.pods_now().len(), world.services_now().len());
+            sim.create(with_spec(train("job", &SMALL), keep)).await;
+            sim.advance(at).await;
+            let children = (sim.pods_now().len(), sim.services_now().len());
             let path = "/apis/kubeflow.org/v1/namespaces/default/mxjobs/job";
-            call(&world, "DELETE", path, json!({"propagationPolicy": how}))
+            call(&sim, "DELETE", path, json!({"propagationPolicy": how}))
                 .await
                 .unwrap();
-            world.network.take();
-            rest(&mut world).await;
+            sim.network.take_calls();
+            settle_and_check(&mut sim).await;
             let case = format!("{how} after {at} s");
-            assert!(world.stored("mxjobs", "job").is_null(), "{case}");
-            let left = (world.pods_now().len(), world.services_now().len());
+            assert!(sim.stored("mxjobs", "job").is_null(), "{case}");
+            let left = (sim.pods_now().len(), sim.services_now().len());
             assert_eq!(left, if how == "Orphan" { children } else { (0, 0) }, "{case}");
         }
     }
 }
 
-/// Somebody's finalizer keeps a job that is being deleted; its pods are deleted meanwhile, and end.
+/// A finalizer keeps a job that is being deleted, while its pods are deleted and end.
 #[tokio::test(start_paused = true)]
 async fn g6_a_finalizer_keeps_it_for_hours() {
-    let mut world = World::new(|name, _| {
+    let mut sim = Simulation::new(|name, _| {
         if name.ends_with("worker-1") {
             Fails(137, 60)
         } else {
@@ -72,18 +72,18 @@ async fn g6_a_finalizer_keeps_it_for_hours() {
     });
     let mut job = train("job", &SMALL);
     job["metadata"]["finalizers"] = json!(["a/b"]);
-    world.create(job).await;
-    world.pass(10).await;
-    world.delete("job").await;
-    world.network.take();
-    world.delete_pod("job-worker-0").await;
-    world.pass(3 * 3_600).await;
-    let calls = world.network.take();
+    sim.create(job).await;
+    sim.advance(10).await;
+    sim.delete("job").await;
+    sim.network.take_calls();
+    sim.delete_pod("job-worker-0").await;
+    sim.advance(3 * 3_600).await;
+    let calls = sim.network.take_calls();
     assert!(calls.iter().all(|c| c.verb == "watch"), "{calls:?}");
-    edit(&world, "mxjobs", "job", json!({"metadata": {"finalizers": []}})).await;
-    rest(&mut world).await;
-    assert!(world.stored("mxjobs", "job").is_null());
-    assert!(world.pods_now().is_empty());
+    edit(&sim, "mxjobs", "job", json!({"metadata": {"finalizers": []}})).await;
+    settle_and_check(&mut sim).await;
+    assert!(sim.stored("mxjobs", "job").is_null());
+    assert!(sim.pods_now().is_empty());
 }
 
 /// The words of a namespace that is going, for everything new in it; then all of it goes. (The cause that a real
@@ -91,51 +91,56 @@ async fn g6_a_finalizer_keeps_it_for_hours() {
 #[tokio::test(start_paused = true)]
 async fn g7_its_namespace_is_going() {
     for at in [0, 10] {
-        let mut world = World::new(|_, _| Runs);
-        world.pass(1).await;
+        let mut sim = Simulation::new(|_, _| Runs);
+        sim.advance(1).await;
         let going = || {
             move |call: &training_job_simulation::call::Call| {
                 (call.verb == "create").then_some(Refused(403, "Forbidden"))
             }
         };
         if at == 0 {
-            world.network.rule(going());
+            sim.network.add_rule(going());
         }
-        world.create(train("job", &SMALL)).await;
-        world.pass(at).await;
+        sim.create(train("job", &SMALL)).await;
+        sim.advance(at).await;
         if at > 0 {
-            world.network.rule(going());
+            sim.network.add_rule(going());
             for pod in ["scheduler-0", "server-0", "worker-0", "worker-1"] {
-                world.delete_pod(&format!("job-{pod}")).await;
+                sim.delete_pod(&format!("job-{pod}")).await;
             }
         }
-        world.network.take();
-        world.pass(1_800).await;
-        let calls = world.network.take().iter().filter(|c| c.verb != "watch").count();
+        sim.network.take_calls();
+        sim.advance(1_800).await;
+        let calls = sim
+            .network
+            .take_calls()
+            .iter()
+            .filter(|c| c.verb != "watch")
+            .count();
         assert!((5..150).contains(&calls), "{at}: {calls} calls in half an hour");
-        world.delete("job").await;
-        world.pass(1).await;
-        world.network.take();
-        world.pass(600).await;
-        assert!(world.network.take().iter().all(|c| c.verb == "watch"));
-        rest(&mut world).await;
-        assert!(world.pods_now().is_empty() && world.services_now().is_empty());
+        sim.delete("job").await;
+        sim.advance(1).await;
+        sim.network.take_calls();
+        sim.advance(600).await;
+        assert!(sim.network.take_calls().iter().all(|c| c.verb == "watch"));
+        settle_and_check(&mut sim).await;
+        assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
     }
 }
 
 /// What stays after each end under each policy, for pods of which one has ended well, one as the case wants it, and one runs.
 #[tokio::test(start_paused = true)]
 async fn g10_each_clean_up_policy_meets_each_end() {
-    let succeeds: fn(&str, u32) -> Fate = |name, _| match name {
+    let succeeds: fn(&str, u32) -> PodFate = |name, _| match name {
         "job-server-0" => Runs,
         _ => Succeeds(if name.contains("scheduler") { 100 } else { 50 }),
     };
-    let fails: fn(&str, u32) -> Fate = |name, _| match name {
+    let fails: fn(&str, u32) -> PodFate = |name, _| match name {
         "job-worker-0" => Succeeds(50),
         "job-worker-1" => Fails(1, 100),
         _ => Runs,
     };
-    let hangs: fn(&str, u32) -> Fate = |name, _| {
+    let hangs: fn(&str, u32) -> PodFate = |name, _| {
         if name == "job-worker-0" {
             Succeeds(50)
         } else {
@@ -143,7 +148,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
         }
     };
     let none = json!({});
-    let cases: [(&str, Script, Value); 5] = [
+    let cases: [(&str, PodFates, Value); 5] = [
         ("Succeeded", succeeds, none.clone()),
         ("Failed", fails, none.clone()),
         ("deadline", hangs, json!({"activeDeadlineSeconds": 100})),
@@ -162,18 +167,17 @@ async fn g10_each_clean_up_policy_meets_each_end() {
     ];
     for (end, script, limits) in cases {
         for clean in ["All", "Running", "None"] {
-            let mut world = World::new(script);
+            let mut sim = Simulation::new(script);
             let mut run = limits.clone();
             run["cleanPodPolicy"] = json!(clean);
-            world
-                .create(with(train("job", &SMALL), json!({"runPolicy": run})))
+            sim.create(with_spec(train("job", &SMALL), json!({"runPolicy": run})))
                 .await;
             if end == "suspended" {
-                world.pass(100).await;
-                edit(&world, "mxjobs", "job", policy(json!({"suspend": true}))).await;
+                sim.advance(100).await;
+                edit(&sim, "mxjobs", "job", policy(json!({"suspend": true}))).await;
             }
-            rest(&mut world).await;
-            let left: Vec<String> = world.pods_now();
+            settle_and_check(&mut sim).await;
+            let left: Vec<String> = sim.pods_now();
             let expected: &[&str] = match (end, clean) {
                 ("suspended", _) | (_, "All") => &[],
                 ("Succeeded", "Running") => &[
@@ -182,7 +186,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
                     "job-worker-1:Succeeded",
                 ],
                 ("Failed", "Running") => &["job-worker-0:Succeeded", "job-worker-1:Failed"],
-                // What a limit was set to stop is stopped.
+                // The limit stops what still runs.
                 ("deadline", _) => &["job-worker-0:Succeeded"],
                 ("limit", _) => &["job-worker-1:Failed"],
                 _ => &["", "", "", ""],
@@ -192,38 +196,38 @@ async fn g10_each_clean_up_policy_meets_each_end() {
             } else {
                 assert_eq!(left, expected, "{end}, {clean}");
             }
-            assert_eq!(world.services_now().len(), left.len(), "{end}, {clean}");
+            assert_eq!(sim.services_now().len(), left.len(), "{end}, {clean}");
         }
     }
 }
 
-/// Toggled within a moment, and after the end.
+/// Suspended and resumed within a moment, and after the end.
 #[tokio::test(start_paused = true)]
 async fn g4_it_is_suspended_and_resumed_quickly() {
     for millis in [0, 5, 50, 900] {
         for last in [true, false] {
-            let mut world = World::new(ends_well);
-            world.create(train("job", &SMALL)).await;
-            world.pass(3).await;
+            let mut sim = Simulation::new(succeeds);
+            sim.create(train("job", &SMALL)).await;
+            sim.advance(3).await;
             for turn in 0..9 {
-                edit(&world, "mxjobs", "job", policy(json!({"suspend": turn % 2 == 0}))).await;
+                edit(&sim, "mxjobs", "job", policy(json!({"suspend": turn % 2 == 0}))).await;
                 tokio::time::sleep(std::time::Duration::from_millis(millis)).await;
             }
-            edit(&world, "mxjobs", "job", policy(json!({"suspend": last}))).await;
-            rest(&mut world).await;
-            let conditions = world.conditions("job");
+            edit(&sim, "mxjobs", "job", policy(json!({"suspend": last}))).await;
+            settle_and_check(&mut sim).await;
+            let conditions = sim.conditions("job");
             let end = if last { "Suspended" } else { "Succeeded" };
             assert!(conditions.ends_with(end), "{millis} ms: {conditions}");
         }
     }
-    let world = World::new(ends_well);
-    world.create(train("job", &SMALL)).await;
-    world.pass(220).await;
-    let ended = world.status("job");
+    let sim = Simulation::new(succeeds);
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(220).await;
+    let ended = sim.status("job");
     for suspend in [true, false, true] {
-        edit(&world, "mxjobs", "job", policy(json!({"suspend": suspend}))).await;
-        world.pass(10).await;
+        edit(&sim, "mxjobs", "job", policy(json!({"suspend": suspend}))).await;
+        sim.advance(10).await;
     }
-    assert_eq!(world.status("job"), ended, "an end is an end");
-    assert_eq!(told(&world, "MXJobSuspended"), 0);
+    assert_eq!(sim.status("job"), ended, "an end is an end");
+    assert_eq!(event_count(&sim, "MXJobSuspended"), 0);
 }

@@ -1,48 +1,47 @@
-//! What is due at a time.
+//! Deadlines and TTLs.
 
 use serde_json::{Value, json};
-use training_job_simulation::kubelet::Fate::{self, Runs, Succeeds};
-use training_job_simulation::world::{SMALL, World, train, with};
+use training_job_simulation::faults::PodFate::{self, Runs, Succeeds};
+use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::stage::{remove, rest, told};
+use crate::harness::{event_count, remove, settle_and_check};
 
 /// When what is due at a time happens, in seconds after the job was made.
 async fn due(
-    script: fn(&str, u32) -> Fate,
+    script: fn(&str, u32) -> PodFate,
     policy: Value,
     restarts: bool,
-    over: impl Fn(&World) -> bool,
+    over: impl Fn(&Simulation) -> bool,
 ) -> u64 {
-    let mut world = World::new(script);
-    world
-        .create(with(train("job", &SMALL), json!({"runPolicy": policy})))
+    let mut sim = Simulation::new(script);
+    sim.create(with_spec(train("job", &SMALL), json!({"runPolicy": policy})))
         .await;
     let begun = tokio::time::Instant::now();
     for second in 0..4_000 {
-        if over(&world) {
+        if over(&sim) {
             break;
         }
-        // Killed every half minute, started anew five seconds later.
+        // The operator is killed every half minute, and starts again five seconds later.
         if restarts && second % 35 == 30 {
-            world.kill().await;
-        } else if restarts && second % 35 == 0 && world.operators() == 0 {
-            world.start();
+            sim.kill().await;
+        } else if restarts && second % 35 == 0 && sim.operators() == 0 {
+            sim.start();
         }
-        world.pass(1).await;
+        sim.advance(1).await;
     }
     let seconds = begun.elapsed().as_secs();
-    world.kill().await;
-    world.start();
-    rest(&mut world).await;
-    assert!(told(&world, "SuccessfulDeleteJob") <= 1 && told(&world, "MXJobFailed") <= 1);
+    sim.kill().await;
+    sim.start();
+    settle_and_check(&mut sim).await;
+    assert!(event_count(&sim, "SuccessfulDeleteJob") <= 1 && event_count(&sim, "MXJobFailed") <= 1);
     seconds
 }
 
 #[tokio::test(start_paused = true)]
 async fn g8_times_come_though_the_operator_is_started_anew() {
-    let ended = |world: &World| world.conditions("job").ends_with("Failed");
+    let ended = |sim: &Simulation| sim.conditions("job").ends_with("Failed");
     let deadline = json!({"activeDeadlineSeconds": 1_000});
-    let gone = |world: &World| world.stored("mxjobs", "job").is_null();
+    let gone = |sim: &Simulation| sim.stored("mxjobs", "job").is_null();
     let ttl = json!({"ttlSecondsAfterFinished": 1_000});
     for restarts in [false, true] {
         let at = due(|_, _| Runs, deadline.clone(), restarts, ended).await;
@@ -52,10 +51,10 @@ async fn g8_times_come_though_the_operator_is_started_anew() {
     }
 }
 
-/// Both were over while nobody was there.
+/// Both passed while no operator ran.
 #[tokio::test(start_paused = true)]
 async fn g8_times_went_by_while_the_operator_was_away() {
-    let mut world = World::new(|name, _| {
+    let mut sim = Simulation::new(|name, _| {
         if name.starts_with("hangs") {
             Runs
         } else {
@@ -63,17 +62,17 @@ async fn g8_times_went_by_while_the_operator_was_away() {
         }
     });
     let deadline = json!({"runPolicy": {"activeDeadlineSeconds": 100}});
-    world.create(with(train("hangs", &SMALL), deadline)).await;
+    sim.create(with_spec(train("hangs", &SMALL), deadline)).await;
     let ttl = json!({"runPolicy": {"ttlSecondsAfterFinished": 100}});
-    world.create(with(train("ends", &SMALL), ttl)).await;
-    world.pass(50).await;
-    world.kill().await;
-    world.pass(1_000).await;
-    world.start();
-    world.pass(5).await;
-    assert!(world.conditions("hangs").ends_with("Failed"));
-    assert!(world.stored("mxjobs", "ends").is_null());
-    rest(&mut world).await;
-    assert_eq!(told(&world, "MXJobFailed"), 1);
-    assert!(!remove(&world, "mxjobs", "ends").await);
+    sim.create(with_spec(train("ends", &SMALL), ttl)).await;
+    sim.advance(50).await;
+    sim.kill().await;
+    sim.advance(1_000).await;
+    sim.start();
+    sim.advance(5).await;
+    assert!(sim.conditions("hangs").ends_with("Failed"));
+    assert!(sim.stored("mxjobs", "ends").is_null());
+    settle_and_check(&mut sim).await;
+    assert_eq!(event_count(&sim, "MXJobFailed"), 1);
+    assert!(!remove(&sim, "mxjobs", "ends").await);
 }

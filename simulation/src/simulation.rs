@@ -1,4 +1,4 @@
-//! A cluster, its nodes and operators that may die.
+//! A simulated cluster: the in-memory API, nodes, and operators that may die.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,135 +20,136 @@ use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
+use crate::faults::{ClusterFault, PodFate};
 use crate::history::History;
-use crate::invariants::{Monitor, Patience};
-use crate::job::{self, Kind};
-use crate::kubelet::{self, Fate, Nodes, Script};
+use crate::invariants::{AllowedStaleness, Monitor};
+use crate::job::{self, JobType};
+use crate::kubelet::{self, Nodes, PodFates};
 use crate::network::Network;
 
 /// 2030-01-01T00:00:00Z.
 const START: i64 = 1_893_456_000;
 
-/// A clock that follows Tokio's, and may be set to another time than it.
+/// A clock that follows Tokio's, ahead of it by a number of seconds that can be set.
 #[derive(Clone)]
-struct Virtual {
+struct SimulatedClock {
     start: Instant,
     /// Seconds that it is ahead.
     ahead: Arc<AtomicI64>,
 }
 
-impl Clock for Virtual {
+impl Clock for SimulatedClock {
     fn now(&self) -> Timestamp {
         let second = START + self.ahead.load(Ordering::Relaxed);
         Timestamp::from_second(second).unwrap_or_default() + self.start.elapsed()
     }
 }
 
-/// How a world is made.
+/// How a simulation is set up.
 pub struct Setup {
-    /// What becomes of pods.
-    pub script: Script,
-    /// Whether operators take on all kinds of jobs, or MXJobs alone.
+    /// The fates of pods.
+    pub pod_fates: PodFates,
+    /// Whether operators manage all kinds of jobs, or MXJobs alone.
     pub all_kinds: bool,
-    /// How many jobs an operator works on at once.
+    /// How many jobs an operator reconciles at once.
     pub concurrency: usize,
-    /// How old what operators act on may be.
-    pub patience: Patience,
+    /// How old the state may be that operators act on.
+    pub staleness: AllowedStaleness,
 }
 
 impl Setup {
-    /// MXJobs alone, sixteen at once, and pods of this script. Tests name what each fault must lead to; what it may
-    /// excuse is the random runs' to say.
-    pub fn of(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
+    /// MXJobs alone, sixteen at once, and pods with these fates. The allowed staleness is large: a test asserts itself
+    /// what a fault leads to, and only random runs look at what staleness excuses.
+    pub fn mxjobs(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
         Self {
-            script: Box::new(script),
+            pod_fates: Box::new(pod_fates),
             all_kinds: false,
             concurrency: 16,
-            patience: Patience {
-                others: 600_000,
-                own: 0,
+            staleness: AllowedStaleness {
+                of_others: 600_000,
+                of_own: 0,
             },
         }
     }
 }
 
 /// An operator that runs.
-struct Running {
+struct RunningOperator {
     task: JoinHandle<()>,
     dead: Arc<AtomicBool>,
 }
 
-/// Lives through this on a clock that goes on only when nothing is left to be done.
+/// Runs a future on a clock that advances only when every task waits.
 ///
 /// # Panics
 /// If Tokio cannot make a runtime.
-pub fn on_paused_clock<F: Future>(life: F) -> F::Output {
+pub fn on_paused_clock<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap()
-        .block_on(life)
+        .block_on(future)
 }
 
 /// A cluster, its nodes and operators.
-pub struct World {
+pub struct Simulation {
     /// The cluster.
     pub cluster: Cluster,
-    /// What the operators' calls go through.
+    /// The network between the operators and the cluster.
     pub network: Network,
-    /// A client of users, whose calls nothing disturbs.
+    /// A client of users, whose calls have no faults.
     pub user: Client,
-    /// What happened.
+    /// The log of what happened.
     pub history: History,
-    /// What must never happen and did.
+    /// Checks the invariants at each change.
     pub monitor: Monitor,
     /// The operators' clock.
-    clock: Virtual,
+    clock: SimulatedClock,
     all_kinds: bool,
     concurrency: usize,
-    running: BTreeMap<usize, Running>,
-    panicked: bool,
+    running: BTreeMap<usize, RunningOperator>,
+    operator_ended: bool,
     nodes: Nodes,
     backup: Option<Backup>,
     restored: bool,
 }
 
-impl World {
+impl Simulation {
     /// A cluster with nodes and an operator.
-    pub fn new(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
-        let mut world = Self::without_operator(script);
-        world.start();
-        world
+    pub fn new(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
+        let mut sim = Self::without_operator(pod_fates);
+        sim.start();
+        sim
     }
 
     /// A cluster with nodes.
-    pub fn without_operator(script: impl Fn(&str, u32) -> Fate + Send + Sync + 'static) -> Self {
-        Self::with(Setup::of(script))
+    pub fn without_operator(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
+        Self::with_setup(Setup::mxjobs(pod_fates))
     }
 
-    /// A cluster with nodes, made as `setup` says.
-    pub fn with(setup: Setup) -> Self {
+    /// A cluster with nodes, as `setup` says.
+    pub fn with_setup(setup: Setup) -> Self {
         let history = History::default();
-        let clock = || Virtual {
+        let clock = || SimulatedClock {
             start: history.start(),
             ahead: Arc::default(),
         };
-        let of_cluster = clock();
+        let cluster_clock = clock();
         let clock = clock();
         let cluster = Cluster::builder()
-            .clock(move || of_cluster.now())
+            .clock(move || cluster_clock.now())
             .bookmark_interval(Some(Duration::from_secs(60)))
             .build();
-        let kinds = [Kind::Train, Kind::Boost, Kind::Flow];
-        for kind in &kinds[..if setup.all_kinds { 3 } else { 1 }] {
-            let [name, plural, ..] = kind.words();
-            cluster.install(Description::new("kubeflow.org", "v1", name, plural).with_status());
+        let types = [JobType::Train, JobType::XgBoost, JobType::TensorFlow];
+        for job_type in &types[..if setup.all_kinds { 3 } else { 1 }] {
+            let (kind, plural) = (job_type.kind(), job_type.plural());
+            cluster.install(Description::new("kubeflow.org", "v1", kind, plural).with_status());
         }
         let network = Network::new(&cluster, history.clone());
-        let monitor = Monitor::attach(&cluster, &network, &history, setup.patience);
+        let monitor = Monitor::attach(&cluster, &network, &history, setup.staleness);
         let nodes = Nodes::default();
-        tokio::spawn(nodes.clone().run(cluster.clone(), setup.script));
+        tokio::spawn(nodes.clone().run(cluster.clone(), setup.pod_fates));
         Self {
             network,
             user: cluster.client("default"),
@@ -159,14 +160,14 @@ impl World {
             all_kinds: setup.all_kinds,
             concurrency: setup.concurrency,
             running: BTreeMap::new(),
-            panicked: false,
+            operator_ended: false,
             nodes,
             backup: None,
             restored: false,
         }
     }
 
-    /// Starts an operator with an empty memory, and returns its number.
+    /// Starts an operator with empty caches, and returns its number.
     pub fn start(&mut self) -> usize {
         let all_kinds = self.all_kinds;
         self.start_as(move |client, options| {
@@ -178,8 +179,8 @@ impl World {
         })
     }
 
-    /// Starts an operator that is made and run by `life`, which does not end.
-    pub fn start_as<F>(&mut self, life: impl FnOnce(Client, Options) -> F) -> usize
+    /// Starts an operator that `run` makes and runs. `run` does not end.
+    pub fn start_as<F>(&mut self, run: impl FnOnce(Client, Options) -> F) -> usize
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -189,10 +190,36 @@ impl World {
             concurrency: self.concurrency,
             ..Options::default()
         };
-        let task = tokio::spawn(life(client, options));
+        let task = tokio::spawn(run(client, options));
         self.history.note(format_args!("op{number} starts"));
-        self.running.insert(number, Running { task, dead });
+        self.running.insert(number, RunningOperator { task, dead });
         number
+    }
+
+    /// Injects a fault.
+    pub async fn inject(&mut self, fault: &ClusterFault) {
+        match fault {
+            ClusterFault::Cut(resource) => {
+                self.cluster.cut_watches(*resource);
+            }
+            ClusterFault::Compact => {
+                self.cluster.compact();
+                self.cluster.cut_watches(None);
+            }
+            ClusterFault::Freeze(resource) => {
+                self.cluster.freeze_watches(Some(resource));
+            }
+            ClusterFault::Kill => {
+                let operators = self.operators();
+                self.kill().await;
+                for _ in 0..operators {
+                    self.start();
+                }
+            }
+            ClusterFault::SetClock(seconds) => self.set_clock(*seconds),
+            ClusterFault::Backup => self.back_up(),
+            ClusterFault::Restore => self.restore(Versions::GoOn),
+        }
     }
 
     /// Kills all operators.
@@ -202,16 +229,16 @@ impl World {
         }
     }
 
-    /// Kills an operator, and returns whether it was there.
+    /// Kills an operator, and returns whether it ran.
     pub async fn kill_one(&mut self, number: usize) -> bool {
-        let Some(Running { task, dead }) = self.running.remove(&number) else {
+        let Some(RunningOperator { task, dead }) = self.running.remove(&number) else {
             return false;
         };
         dead.store(true, Ordering::Relaxed);
         task.abort();
         self.history.note(format_args!("op{number} is killed"));
-        // It never ends by itself.
-        self.panicked |= !task.await.is_err_and(|error| error.is_cancelled());
+        // An operator ends only if it panics or is cancelled.
+        self.operator_ended |= !task.await.is_err_and(|error| error.is_cancelled());
         true
     }
 
@@ -220,14 +247,14 @@ impl World {
         self.running.len()
     }
 
-    /// Whether an operator ended though nobody killed it.
-    pub fn has_panicked(&self) -> bool {
-        self.panicked || self.running.values().any(|r| r.task.is_finished())
+    /// Whether an operator ended though nobody killed it, as after a panic.
+    pub fn has_operator_ended(&self) -> bool {
+        self.operator_ended || self.running.values().any(|r| r.task.is_finished())
     }
 
-    /// Whether pods are about to do something by themselves.
-    pub fn is_busy(&self) -> bool {
-        self.nodes.are_busy()
+    /// Whether a pod is about to change by itself.
+    pub fn has_pending_pods(&self) -> bool {
+        self.nodes.have_pending_steps()
     }
 
     /// Sets the operators' clocks so many seconds ahead of the cluster's.
@@ -235,7 +262,7 @@ impl World {
         self.clock.ahead.store(ahead, Ordering::Relaxed);
     }
 
-    /// Makes a backup of the cluster, instead of one made before.
+    /// Backs the cluster up, in place of an earlier backup.
     pub fn back_up(&mut self) {
         self.backup = Some(self.cluster.back_up());
     }
@@ -244,33 +271,34 @@ impl World {
     pub fn restore(&mut self, versions: Versions) {
         if let Some(backup) = &self.backup {
             self.cluster.restore(backup, versions);
-            self.monitor.restored(&self.cluster, self.history.now());
-            self.nodes.restored();
+            self.monitor.on_restored(&self.cluster, self.history.now());
+            self.nodes.on_restored();
             self.restored = true;
         }
     }
 
-    /// Whether it was ever set back.
+    /// Whether the cluster was ever set back to a backup.
     pub fn was_restored(&self) -> bool {
         self.restored
     }
 
-    /// Lets this many seconds pass.
-    pub async fn pass(&self, seconds: u64) {
+    /// Lets so many seconds pass.
+    pub async fn advance(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// As [`pass`](Self::pass); an operator that dies meanwhile is replaced.
-    pub async fn pass_with_deaths(&mut self, seconds: u64) {
-        self.until(Instant::now() + Duration::from_secs(seconds)).await;
+    /// Lets so many seconds pass, and replaces operators that die meanwhile.
+    pub async fn advance_replacing_dead(&mut self, seconds: u64) {
+        self.advance_until(Instant::now() + Duration::from_secs(seconds))
+            .await;
     }
 
-    /// Lets time pass until then; an operator that dies meanwhile is replaced.
-    pub async fn until(&mut self, end: Instant) {
+    /// Lets time pass until `end`, and replaces operators that die meanwhile.
+    pub async fn advance_until(&mut self, end: Instant) {
         loop {
             let dead = tokio::select! {
                 biased;
-                dead = self.network.died() => dead,
+                dead = self.network.next_deaths() => dead,
                 () = tokio::time::sleep_until(end) => return,
             };
             for number in dead {
@@ -281,7 +309,7 @@ impl World {
         }
     }
 
-    /// Makes a job.
+    /// Creates a job.
     ///
     /// # Panics
     /// If the cluster refuses.
@@ -389,27 +417,27 @@ impl World {
         events.iter().map(|e| reason(e.value())).collect()
     }
 
-    /// Whether nothing happened that must never happen.
+    /// Asserts that no invariant was broken so far.
     ///
     /// # Panics
-    /// If something did.
-    pub fn check(&self) {
-        let found = self.monitor.found();
+    /// If one was.
+    pub fn assert_no_violations(&self) {
+        let found = self.monitor.violations();
         assert!(found.is_empty(), "{found:#?}");
-        assert!(!self.has_panicked(), "the operator ended");
+        assert!(!self.has_operator_ended(), "the operator ended");
     }
 }
 
-/// A training with so many replicas of each role, all of restart policy ExitCode.
+/// An MXJob that trains, with so many replicas of each role, all of restart policy ExitCode.
 pub fn train(name: &str, roles: &[(&str, i32)]) -> Value {
-    job::of(Kind::Train, name, roles, "ExitCode")
+    job::new(JobType::Train, name, roles, "ExitCode")
 }
 
 /// One scheduler, one server and two workers.
 pub const SMALL: [(&str, i32); 3] = [("Scheduler", 1), ("Server", 1), ("Worker", 2)];
 
 /// `job` with `patch` merged into its spec.
-pub fn with(mut job: Value, patch: Value) -> Value {
+pub fn with_spec(mut job: Value, patch: Value) -> Value {
     merge(&mut job["spec"], patch);
     job
 }

@@ -1,4 +1,4 @@
-//! Calls of everybody but operators: nothing can happen to them.
+//! Calls that go straight to the cluster, without faults: those of users and nodes.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -7,12 +7,12 @@ use kube_memory::Cluster;
 use serde_json::Value;
 use tower::Service;
 
-/// A request with this body, of which a patch is to be merged.
+/// A request with this body. A patch is a merge patch.
 ///
 /// # Panics
-/// If the path is none.
+/// If `path` is no path.
 pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
-    let kind = if method == Method::PATCH {
+    let content_type = if method == Method::PATCH {
         "application/merge-patch+json"
     } else {
         "application/json"
@@ -20,7 +20,7 @@ pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
     Request::builder()
         .method(method)
         .uri(path)
-        .header("content-type", kind)
+        .header("content-type", content_type)
         .body(if body.is_null() {
             Vec::new()
         } else {
@@ -29,7 +29,7 @@ pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
         .unwrap()
 }
 
-/// The path of an object of the namespace `default`; without a name, of all of its kind.
+/// The path of an object of the namespace `default`; without a name, of all objects of this plural.
 pub fn path(plural: &str, name: &str) -> String {
     let group = match plural {
         "pods" | "services" | "resourcequotas" => "/api/v1",
@@ -39,13 +39,13 @@ pub fn path(plural: &str, name: &str) -> String {
     path.trim_end_matches('/').to_owned()
 }
 
-/// Sends a request straight to the cluster, and returns the answer's code and a refusal's body.
+/// Sends a request straight to the cluster, and returns the status code, and the body of an error.
 pub(crate) async fn send(cluster: &Cluster, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let request = request(method, path, body).map(|body| Full::new(Bytes::from(body)));
     let Ok(answer) = cluster.endpoint().call(request).await;
     let code = answer.status().as_u16();
     if code < 400 {
-        // Nobody reads what was stored.
+        // Nobody reads the body of a success.
         return (code, Value::Null);
     }
     let body = answer.into_body().collect().await.map(|b| b.to_bytes());

@@ -1,4 +1,4 @@
-//! Pods and services as the model reads them: what else is in them must not matter.
+//! Pods and services with the fields that the model reads. Other fields must not matter.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,14 +13,17 @@ use training_job::plan::observed::{PodRecord, ServiceRecord};
 
 /// An object with a status.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "Read<S>", bound(deserialize = "S: Status + Deserialize<'de>"))]
-pub(super) struct Told<S> {
+#[serde(
+    try_from = "RawObject<S>",
+    bound(deserialize = "S: Status + Deserialize<'de>")
+)]
+pub(super) struct Object<S> {
     pub(super) metadata: ObjectMeta,
     pub(super) status: Option<S>,
 }
 
-pub(super) type Pod = Told<PodStatus>;
-pub(super) type Service = Told<IgnoredAny>;
+pub(super) type Pod = Object<PodStatus>;
+pub(super) type Service = Object<IgnoredAny>;
 
 pub(super) trait Status {
     /// The kind of objects that have it.
@@ -36,7 +39,7 @@ impl Status for IgnoredAny {
 }
 
 #[derive(Deserialize)]
-struct Read<S> {
+struct RawObject<S> {
     kind: Option<String>,
     metadata: Option<Meta>,
     status: Option<S>,
@@ -55,18 +58,18 @@ struct Meta {
     annotations: Option<Pairs>,
 }
 
-/// The members of an object in their order, also those of equal names.
+/// The members of an object in order, also those with equal names.
 struct Pairs(Vec<(String, Value)>);
 
 impl Pairs {
-    /// The one that counts. It has to be a text wherever it stands; the others may be anything.
-    fn only(self, name: &str) -> Result<BTreeMap<String, String>, String> {
-        let counted = self.0.into_iter().filter(|(key, _)| key == name);
+    /// The members of this name, each of which must be a string. The others may be anything.
+    fn strings_named(self, name: &str) -> Result<BTreeMap<String, String>, String> {
+        let named = self.0.into_iter().filter(|(key, _)| key == name);
         let read = |(key, value)| match value {
             Value::String(text) => Ok((key, text)),
             other => Err(format!("{key} is {other}")),
         };
-        counted.map(read).collect()
+        named.map(read).collect()
     }
 }
 
@@ -94,15 +97,15 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-impl<S: Status> TryFrom<Read<S>> for Told<S> {
+impl<S: Status> TryFrom<RawObject<S>> for Object<S> {
     type Error = String;
 
-    fn try_from(read: Read<S>) -> Result<Self, String> {
-        if let Some(kind) = read.kind.filter(|kind| kind != S::KIND) {
+    fn try_from(raw: RawObject<S>) -> Result<Self, String> {
+        if let Some(kind) = raw.kind.filter(|kind| kind != S::KIND) {
             return Err(kind);
         }
-        let meta = read.metadata.unwrap_or_default();
-        let only = |pairs: Option<Pairs>, name| pairs.map(|pairs| pairs.only(name)).transpose();
+        let meta = raw.metadata.unwrap_or_default();
+        let strings = |pairs: Option<Pairs>, name| pairs.map(|pairs| pairs.strings_named(name)).transpose();
         let metadata = ObjectMeta {
             name: meta.name,
             namespace: meta.namespace,
@@ -110,13 +113,13 @@ impl<S: Status> TryFrom<Read<S>> for Told<S> {
             resource_version: meta.resource_version,
             deletion_timestamp: meta.deletion_timestamp,
             owner_references: meta.owner_references,
-            labels: only(meta.labels, labels::OPERATOR_NAME)?,
-            annotations: only(meta.annotations, labels::RESTART_ATTEMPT)?,
+            labels: strings(meta.labels, labels::OPERATOR_NAME)?,
+            annotations: strings(meta.annotations, labels::RESTART_ATTEMPT)?,
             ..ObjectMeta::default()
         };
         Ok(Self {
             metadata,
-            status: read.status,
+            status: raw.status,
         })
     }
 }

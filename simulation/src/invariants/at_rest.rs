@@ -1,4 +1,4 @@
-//! What must hold when all is calm: no faults, nobody does anything, and time has passed.
+//! The invariants of a cluster that has settled: there are no faults, users do nothing, and time has passed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,88 +8,89 @@ use serde_json::Value;
 use crate::job;
 use crate::kubelet;
 
-/// What is stored.
-pub struct Rest {
+/// The jobs and children of a cluster that has settled.
+pub struct SettledCluster {
     jobs: Vec<Value>,
-    pods: Stock,
-    services: Stock,
+    pods: Objects,
+    services: Objects,
 }
 
-/// All pods, or all services. They are found by their owners and names, since there may be very many.
+/// All pods, or all services, indexed by owners and names, since there may be very many.
 #[derive(Default)]
-struct Stock {
+struct Objects {
     all: Vec<Value>,
-    /// By the owner's UID, their places.
-    owned: HashMap<String, Vec<usize>>,
-    named: HashMap<String, Vec<usize>>,
+    /// Positions in `all` by the owner's UID.
+    by_owner: HashMap<String, Vec<usize>>,
+    /// Positions in `all` by the name.
+    by_name: HashMap<String, Vec<usize>>,
 }
 
-impl Stock {
-    fn of(all: Vec<Value>) -> Self {
-        let mut stock = Self::default();
+impl Objects {
+    fn new(all: Vec<Value>) -> Self {
+        let mut objects = Self::default();
         for (at, child) in all.iter().enumerate() {
-            stock.named.entry(name(child).to_owned()).or_default().push(at);
+            objects
+                .by_name
+                .entry(name(child).to_owned())
+                .or_default()
+                .push(at);
             if let Some(owner) = job::controller(child) {
-                stock.owned.entry(owner.to_owned()).or_default().push(at);
+                objects.by_owner.entry(owner.to_owned()).or_default().push(at);
             }
         }
-        Self { all, ..stock }
+        Self { all, ..objects }
     }
 
-    fn at<'a>(&'a self, places: Option<&'a Vec<usize>>) -> impl Iterator<Item = &'a Value> {
-        places.into_iter().flatten().map(|at| &self.all[*at])
+    fn at<'a>(&'a self, positions: Option<&'a Vec<usize>>) -> impl Iterator<Item = &'a Value> {
+        positions.into_iter().flatten().map(|at| &self.all[*at])
     }
 
-    /// Those of this job, by name.
+    /// The children of this job, by name.
     fn children(&self, job: &Value) -> Children<'_> {
-        let places = uid(job).and_then(|owner| self.owned.get(owner));
-        self.at(places).map(|child| (name(child), child)).collect()
+        let positions = uid(job).and_then(|owner| self.by_owner.get(owner));
+        self.at(positions).map(|child| (name(child), child)).collect()
     }
 
-    /// Those of this name, in all namespaces.
+    /// The objects of this name, in all namespaces.
     fn named(&self, name: &str) -> impl Iterator<Item = &Value> {
-        self.at(self.named.get(name))
+        self.at(self.by_name.get(name))
     }
 }
 
-impl Rest {
+impl SettledCluster {
     /// Reads a cluster.
-    pub fn of(cluster: &Cluster) -> Self {
+    pub fn read(cluster: &Cluster) -> Self {
         let all = |plural: &str| -> Vec<Value> {
             let objects = cluster.list(plural, None);
             objects.iter().map(|o| o.value().clone()).collect()
         };
-        Self {
-            jobs: job::PLURALS.iter().flat_map(|p| all(p)).collect(),
-            pods: Stock::of(all("pods")),
-            services: Stock::of(all("services")),
-        }
+        let jobs = job::PLURALS.iter().flat_map(|p| all(p)).collect();
+        Self::new(jobs, all("pods"), all("services"))
     }
 
-    /// These jobs and pods.
-    #[cfg(test)]
-    pub(super) fn with(jobs: Vec<Value>, pods: Vec<Value>) -> Self {
+    /// A cluster with these objects.
+    pub fn new(jobs: Vec<Value>, pods: Vec<Value>, services: Vec<Value>) -> Self {
         Self {
             jobs,
-            pods: Stock::of(pods),
-            services: Stock::default(),
+            pods: Objects::new(pods),
+            services: Objects::new(services),
         }
     }
 
-    /// All that is wrong, as the number of an invariant and a sentence.
+    /// All violations: the number of the invariant, and what is wrong.
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let uids: BTreeSet<&str> = self.jobs.iter().filter_map(uid).collect();
         for child in self.pods.all.iter().chain(&self.services.all) {
             if job::controller(child).is_some_and(|owner| !uids.contains(owner)) {
-                problems.push(("I5", format!("{} is left of a job that is gone", name(child))));
+                problems.push(("I5", format!("{} is left of a job that was deleted", name(child))));
             }
         }
         for job in &self.jobs {
             let found = [
-                ("I7", self.desired(job)),
-                ("I10", self.counted(job)),
-                ("I13", self.agreed(job)),
+                ("I7", self.check_children(job)),
+                ("I10", self.check_counts(job)),
+                ("I13", self.check_ranks(job)),
             ];
             let of_job = |what| {
                 format!(
@@ -107,24 +108,24 @@ impl Rest {
         problems
     }
 
-    /// Whether a name that some job needs is somebody else's.
+    /// Whether an object that a job does not control has the name of one of its children.
     pub fn is_blocked(&self) -> bool {
-        self.jobs.iter().any(|job| self.blocks(job))
+        self.jobs.iter().any(|job| self.is_job_blocked(job))
     }
 
-    fn blocks(&self, job: &Value) -> bool {
+    fn is_job_blocked(&self, job: &Value) -> bool {
         job::names(job).iter().any(|name| {
             let mut holders = self.pods.named(name).chain(self.services.named(name));
             holders.any(|holder| job::controller(holder) != uid(job))
         })
     }
 
-    /// I7: a job has what its spec asks for, by its state, and nothing else.
-    fn desired(&self, job: &Value) -> Option<String> {
+    /// I7: a job has the children that its spec and status ask for, and no others.
+    fn check_children(&self, job: &Value) -> Option<String> {
         let mut pods = self.pods.children(job);
         let mut services = self.services.children(job);
         if job::end(job).is_some() || job::is_suspended(job) {
-            // A child whose label was edited is seen by no watch, and found only when its name is needed.
+            // The operator's watches do not show a child whose label was edited, and it needs no child's name here.
             pods.retain(|_, pod| job::is_labelled(pod));
             services.retain(|_, service| job::is_labelled(service));
         }
@@ -134,22 +135,22 @@ impl Rest {
         if let Some(at) = pods.values().find(job::is_deleting) {
             return Some(format!("{} is being deleted", name(at)));
         }
-        if self.blocks(job) {
+        if self.is_job_blocked(job) {
             return None;
         }
         if job::is_invalid(job) {
             let end = job::end(job);
-            // One that has started goes on as it was, and its events tell.
+            // A job that has started runs on, and has an event.
             let started = !job["status"]["startTime"].is_null();
-            let told = end.is_some() || started || job::is(job, "Created");
-            let message = "it is invalid, and nobody says so".to_owned();
+            let reported = end.is_some() || started || job::is(job, "Created");
+            let message = "it is invalid, and its status does not say so".to_owned();
             return match end {
-                Some(_) => overdue(job),
-                None => (!told).then_some(message),
+                Some(_) => check_ttl(job),
+                None => (!reported).then_some(message),
             };
         }
         if let Some(end) = job::end(job) {
-            return tidied(job, end, &pods, &services);
+            return check_cleanup(job, end, &pods, &services);
         }
         if job::is_suspended(job) {
             if !job::is(job, "Suspended") {
@@ -158,22 +159,22 @@ impl Rest {
             let left = pods.keys().chain(services.keys()).next()?;
             return Some(format!("it is suspended and has {left}"));
         }
-        active(job, &pods, &services)
+        check_active(job, &pods, &services)
     }
 
-    /// I10: the counts of a job that has not ended are those of its pods.
-    fn counted(&self, job: &Value) -> Option<String> {
+    /// I10: the counts of an unfinished job are those of its pods.
+    fn check_counts(&self, job: &Value) -> Option<String> {
         if job::end(job).is_some()
             || job::is_invalid(job)
             || job::is_suspended(job)
             || job::is_deleting(job)
-            || self.blocks(job)
+            || self.is_job_blocked(job)
         {
             return None;
         }
         let mut pods = self.pods.children(job);
         let names = job::names(job);
-        // A pod whose label was edited is seen by no watch, and found only when its name is needed.
+        // The operator's watches do not show a pod whose label was edited. It is found only when its name is needed.
         pods.retain(|name, pod| job::is_labelled(pod) || names.contains(*name));
         for role in job::roles(job).keys() {
             let prefix = format!("{}-{}-", name(job), role.to_lowercase());
@@ -191,14 +192,14 @@ impl Rest {
         None
     }
 
-    /// I13: the pods of a job agree on who takes part, and each has its own rank.
-    fn agreed(&self, job: &Value) -> Option<String> {
-        // A spec that was edited is told to new pods only.
+    /// I13: the pods of a job have the same configuration of the cluster, and each has its own rank.
+    fn check_ranks(&self, job: &Value) -> Option<String> {
+        // Only new pods get an edit of the spec.
         if job["metadata"]["generation"].as_i64().unwrap_or(1) > 1 {
             return None;
         }
         let pods = self.pods.children(job);
-        let mut maps = BTreeSet::new();
+        let mut clusters = BTreeSet::new();
         let mut ranks = BTreeSet::new();
         for pod in pods.values().filter(|p| !job::has_ended(p)) {
             let env = pod.pointer("/spec/containers/0/env").and_then(Value::as_array);
@@ -210,22 +211,22 @@ impl Rest {
                 .and_then(|v| v["value"].as_str())
                 .and_then(|t| serde_json::from_str::<Value>(t).ok());
             if let Some(config) = text {
-                maps.insert(config["cluster"].to_string());
+                clusters.insert(config["cluster"].to_string());
                 if !ranks.insert(config["task"].to_string()) {
                     return Some(format!("two pods are {}", config["task"]));
                 }
             }
         }
-        (maps.len() > 1).then(|| "its pods have different maps of the cluster".to_owned())
+        (clusters.len() > 1).then(|| "its pods have different configurations of the cluster".to_owned())
     }
 }
 
 type Children<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// The clean-up policy of an ended job is carried out, and its time to live kept.
-fn tidied(job: &Value, end: &str, pods: &Children<'_>, services: &Children<'_>) -> Option<String> {
-    let overdue = overdue(job);
-    if overdue.is_some() || job::is_refused(job) {
+/// The cleanPodPolicy of a finished job is carried out, and its TTL kept.
+fn check_cleanup(job: &Value, end: &str, pods: &Children<'_>, services: &Children<'_>) -> Option<String> {
+    let overdue = check_ttl(job);
+    if overdue.is_some() || job::was_found_invalid(job) {
         return overdue;
     }
     let reason = job["status"]["failure"]["reason"].as_str().unwrap_or_default();
@@ -235,13 +236,13 @@ fn tidied(job: &Value, end: &str, pods: &Children<'_>, services: &Children<'_>) 
     match clean {
         "All" => {
             let left = pods.keys().chain(services.keys()).next()?;
-            Some(format!("{left} is left, though all should go"))
+            Some(format!("{left} is left, though cleanPodPolicy is All"))
         }
         "None" if !limit => None,
         _ => {
             let runs = pods.values().find(|p| !job::has_ended(p));
             if let Some(pod) = runs {
-                return Some(format!("{} runs on after the end", name(pod)));
+                return Some(format!("{} still runs after the job finished", name(pod)));
             }
             let unused = services.keys().find(|service| !pods.contains_key(*service))?;
             Some(format!("service {unused} is left without a pod"))
@@ -249,14 +250,14 @@ fn tidied(job: &Value, end: &str, pods: &Children<'_>, services: &Children<'_>) 
     }
 }
 
-/// The time to live of an ended job is kept.
-fn overdue(job: &Value) -> Option<String> {
+/// The TTL of a finished job is kept.
+fn check_ttl(job: &Value) -> Option<String> {
     let ttl = job.pointer("/spec/runPolicy/ttlSecondsAfterFinished")?;
-    (ttl.as_i64()? < 600).then(|| "its time to live is over".to_owned())
+    (ttl.as_i64()? < 600).then(|| "its TTL has passed".to_owned())
 }
 
-/// An active job has all its replicas, and none that ended badly.
-fn active(job: &Value, pods: &Children<'_>, services: &Children<'_>) -> Option<String> {
+/// An active job has all its replicas, and none that failed.
+fn check_active(job: &Value, pods: &Children<'_>, services: &Children<'_>) -> Option<String> {
     let names = job::names(job);
     for name in &names {
         if !services.contains_key(name.as_str()) {
@@ -265,7 +266,7 @@ fn active(job: &Value, pods: &Children<'_>, services: &Children<'_>) -> Option<S
         match pods.get(name.as_str()) {
             None if job::is_complete(job, name) => {}
             None => return Some(format!("pod {name} is missing")),
-            // What the status says of a success is believed, whoever wrote it.
+            // The operator believes the status, whoever wrote it.
             Some(_) if job::is_complete(job, name) => {}
             Some(pod) if job::phase(pod) == "Failed" => return Some(format!("pod {name} has failed")),
             Some(pod) if i64::from(kubelet::attempt(pod)) < job::attempt(job, name) => {
@@ -274,7 +275,7 @@ fn active(job: &Value, pods: &Children<'_>, services: &Children<'_>) -> Option<S
             Some(_) => {}
         }
     }
-    // A child whose label was edited is seen by no watch.
+    // The operator's watches do not show a child whose label was edited.
     let seen = pods.iter().chain(services).filter(|(_, c)| job::is_labelled(c));
     let mut surplus = seen.map(|(name, _)| name).filter(|n| !names.contains(**n));
     if let Some(name) = surplus.next() {
@@ -285,11 +286,11 @@ fn active(job: &Value, pods: &Children<'_>, services: &Children<'_>) -> Option<S
         return Some("its deadline has passed".to_owned());
     }
     if !pods.is_empty() && pods.values().all(|p| job::phase(p) == "Succeeded") {
-        return Some("all its pods ended well, and it goes on".to_owned());
+        return Some("all its pods succeeded, and it is not finished".to_owned());
     }
     let running = pods.values().any(|p| job::phase(p) == "Running");
     (running && pods.values().all(|p| job::phase(p) != "Pending") && !job::is(job, "Running"))
-        .then(|| "all its pods run, and it does not say so".to_owned())
+        .then(|| "all its pods run, and it has no condition Running".to_owned())
 }
 
 fn name(object: &Value) -> &str {

@@ -1,18 +1,19 @@
-//! Each invariant can fail: here is how.
+//! Each invariant can be violated: here is how.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 
 use kube_memory::{Cluster, Description};
 use serde_json::{Value, json};
+use training_job_simulation::direct::request;
+use training_job_simulation::history::History;
+use training_job_simulation::invariants::at_rest::SettledCluster;
+use training_job_simulation::invariants::{AllowedStaleness, Monitor};
+use training_job_simulation::job::{self, JobType};
+use training_job_simulation::network::Network;
 
-use super::rest::Rest;
-use super::{Monitor, Patience};
-use crate::history::History;
-use crate::job::{self, Kind};
-use crate::network::Network;
-use crate::wire::request;
-
-/// A cluster with a job, and an operator's connection that does what it is told.
+/// A cluster with a job, and an operator's client that the test uses.
 struct Bench {
     cluster: Cluster,
     network: Network,
@@ -26,11 +27,11 @@ impl Bench {
         cluster.install(Description::new("kubeflow.org", "v1", "MXJob", "mxjobs").with_status());
         let history = History::default();
         let network = Network::new(&cluster, history.clone());
-        let patience = Patience {
-            others: 1_000,
-            own: 0,
+        let staleness = AllowedStaleness {
+            of_others: 1_000,
+            of_own: 0,
         };
-        let monitor = Monitor::attach(&cluster, &network, &history, patience);
+        let monitor = Monitor::attach(&cluster, &network, &history, staleness);
         let (operator, ..) = network.connect();
         let bench = Self {
             cluster,
@@ -38,7 +39,7 @@ impl Bench {
             monitor,
             operator,
         };
-        let job = job::of(Kind::Train, "job", &[("Worker", 2)], "Never");
+        let job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
         bench.user("POST", JOBS, job).await;
         bench
     }
@@ -83,12 +84,12 @@ impl Bench {
         })
     }
 
-    async fn make(&self, name: &str) {
+    async fn create(&self, name: &str) {
         self.operator("POST", PODS, self.pod(name)).await;
     }
 
-    /// The kubelet says that a pod has ended well.
-    async fn succeeds(&self, name: &str) {
+    /// Writes that a pod has succeeded, as its node does.
+    async fn succeed(&self, name: &str) {
         let path = format!("{PODS}/{name}/status");
         let status = json!({"status": {"phase": "Succeeded"}});
         self.user("PATCH", &path, status).await;
@@ -99,70 +100,70 @@ impl Bench {
         self.operator("PATCH", &path, json!({"status": status})).await;
     }
 
-    async fn end_of_patience() {
+    async fn wait_past_allowed_staleness() {
         tokio::time::sleep(Duration::from_secs(5)).await;
     }
 
-    fn broken(&self) -> Vec<&'static str> {
-        self.monitor.found().iter().map(|v| v.id).collect()
+    fn violated(&self) -> Vec<&'static str> {
+        self.monitor.violations().iter().map(|v| v.id).collect()
     }
 }
 
 const JOBS: &str = "/apis/kubeflow.org/v1/namespaces/default/mxjobs";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-fn condition(kind: &str) -> Value {
-    json!({"type": kind, "status": "True"})
+fn condition(condition_type: &str) -> Value {
+    json!({"type": condition_type, "status": "True"})
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_operator_should_do_breaks_nothing() {
+async fn a_correct_operator_violates_nothing() {
     let bench = Bench::new().await;
-    bench.make("job-worker-0").await;
-    bench.make("job-worker-1").await;
+    bench.create("job-worker-0").await;
+    bench.create("job-worker-1").await;
     let status = json!({"startTime": "2030-01-01T00:00:00Z", "conditions": [condition("Running")],
         "replicaStatuses": {"Worker": {"active": 2}}});
     bench.status(status).await;
-    assert!(bench.broken().is_empty(), "{:?}", bench.monitor.found());
+    assert!(bench.violated().is_empty(), "{:?}", bench.monitor.violations());
 }
 
 #[tokio::test(start_paused = true)]
 async fn i1_a_second_pod_of_a_rank() {
     let bench = Bench::new().await;
-    bench.make("job-worker-0").await;
+    bench.create("job-worker-0").await;
     let mut twin = bench.pod("job-worker-1");
     twin["metadata"]["labels"]["training.kubeflow.org/replica-index"] = json!("0");
     bench.operator("POST", PODS, twin).await;
-    assert_eq!(bench.broken(), ["I1"]);
+    assert_eq!(bench.violated(), ["I1"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i2_a_pod_beyond_the_replicas() {
     let bench = Bench::new().await;
-    bench.make("job-worker-2").await;
-    assert_eq!(bench.broken(), ["I2"]);
+    bench.create("job-worker-2").await;
+    assert_eq!(bench.violated(), ["I2"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn i3_an_end_that_is_taken_back_and_a_pod_after_it() {
+async fn i3_a_finished_job_that_runs_again_and_a_pod_after_its_end() {
     let bench = Bench::new().await;
-    bench.make("job-worker-1").await;
-    bench.succeeds("job-worker-1").await;
+    bench.create("job-worker-1").await;
+    bench.succeed("job-worker-1").await;
     bench
         .status(json!({"conditions": [condition("Succeeded")]}))
         .await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    bench.make("job-worker-0").await;
+    bench.create("job-worker-0").await;
     bench.status(json!({"conditions": [condition("Running")]})).await;
-    assert_eq!(bench.broken(), ["I3", "I3"]);
+    assert_eq!(bench.violated(), ["I3", "I3"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_a_success_that_is_run_again() {
+async fn i4_a_succeeded_replica_that_runs_again() {
     let bench = Bench::new().await;
-    bench.make("job-worker-0").await;
+    bench.create("job-worker-0").await;
     let path = format!("{PODS}/job-worker-0");
-    bench.succeeds("job-worker-0").await;
+    bench.succeed("job-worker-0").await;
     bench
         .status(json!({"recovery": {"completed": {"Worker": "0"}}}))
         .await;
@@ -170,18 +171,18 @@ async fn i4_a_success_that_is_run_again() {
     bench
         .user("DELETE", &path, json!({"gracePeriodSeconds": 0}))
         .await;
-    bench.make("job-worker-0").await;
-    assert_eq!(bench.broken(), ["I4"]);
+    bench.create("job-worker-0").await;
+    assert_eq!(bench.violated(), ["I4"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn i5_a_pod_of_a_job_that_is_gone() {
+async fn i5_a_pod_of_a_deleted_job() {
     let bench = Bench::new().await;
     let pod = bench.pod("job-worker-0");
     bench.user("DELETE", &format!("{JOBS}/job"), json!({})).await;
-    Bench::end_of_patience().await;
+    Bench::wait_past_allowed_staleness().await;
     bench.operator("POST", PODS, pod).await;
-    assert_eq!(bench.broken(), ["I5"]);
+    assert_eq!(bench.violated(), ["I5"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,26 +196,26 @@ async fn i6_a_delete_that_names_no_uid_and_a_foreign_object() {
     bench
         .operator("DELETE", &format!("{PODS}/foreign"), options)
         .await;
-    // It is marked, and then it goes.
-    assert_eq!(bench.broken(), ["I6", "I6"]);
-    bench.make("job-worker-0").await;
+    // One change marks it, another one removes it.
+    assert_eq!(bench.violated(), ["I6", "I6"]);
+    bench.create("job-worker-0").await;
     bench
         .operator("DELETE", &format!("{PODS}/job-worker-0"), json!({}))
         .await;
-    assert!(!bench.network.blind().is_empty());
+    assert!(!bench.network.deletes_without_uid().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_pod_that_is_made_again_and_again() {
+async fn i9_a_pod_that_is_created_again_and_again() {
     let bench = Bench::new().await;
     let now = json!({"gracePeriodSeconds": 0});
     for _ in 0..13 {
-        bench.make("job-worker-0").await;
+        bench.create("job-worker-0").await;
         bench
             .user("DELETE", &format!("{PODS}/job-worker-0"), now.clone())
             .await;
     }
-    assert_eq!(bench.broken(), ["I9"]);
+    assert_eq!(bench.violated(), ["I9"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,7 +229,7 @@ async fn i10_counters_that_fall_and_conditions_that_contradict() {
     bench
         .status(json!({"conditions": [condition("Running"), condition("Failed")]}))
         .await;
-    assert_eq!(bench.broken(), ["I10", "I10", "I10"]);
+    assert_eq!(bench.violated(), ["I10", "I10", "I10"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,29 +238,29 @@ async fn i10_more_replicas_than_there_are() {
     bench
         .status(json!({"replicaStatuses": {"Worker": {"active": 2, "failed": 1}}}))
         .await;
-    assert_eq!(bench.broken(), ["I10"]);
+    assert_eq!(bench.violated(), ["I10"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_successes_that_never_were() {
+async fn i10_successes_that_never_happened() {
     let bench = Bench::new().await;
-    bench.make("job-worker-0").await;
-    bench.make("job-worker-1").await;
-    let told = |workers: &str| json!({"recovery": {"completed": {"Worker": workers}}});
+    bench.create("job-worker-0").await;
+    bench.create("job-worker-1").await;
+    let completed = |workers: &str| json!({"recovery": {"completed": {"Worker": workers}}});
     let succeeded = json!({"conditions": [condition("Succeeded")]});
     bench.status(succeeded.clone()).await;
-    assert_eq!(bench.broken(), ["I10"]);
-    bench.succeeds("job-worker-0").await;
-    bench.status(told("0")).await;
-    assert_eq!(bench.broken(), ["I10"], "this one did");
-    bench.status(told("0-1")).await;
-    assert_eq!(bench.broken(), ["I10", "I10"]);
+    assert_eq!(bench.violated(), ["I10"]);
+    bench.succeed("job-worker-0").await;
+    bench.status(completed("0")).await;
+    assert_eq!(bench.violated(), ["I10"], "this one succeeded");
+    bench.status(completed("0-1")).await;
+    assert_eq!(bench.violated(), ["I10", "I10"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn i11_a_deletion_without_a_reason() {
     let bench = Bench::new().await;
-    bench.make("job-worker-0").await;
+    bench.create("job-worker-0").await;
     let uid = bench
         .cluster
         .get("pods", "default", "job-worker-0")
@@ -270,14 +271,14 @@ async fn i11_a_deletion_without_a_reason() {
     bench
         .operator("DELETE", &format!("{PODS}/job-worker-0"), options)
         .await;
-    assert_eq!(bench.broken(), ["I11"]);
+    assert_eq!(bench.violated(), ["I11"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_rest_a_job_has_what_it_asks_for() {
     let bench = Bench::new().await;
     let ids = || -> Vec<&str> {
-        let problems = Rest::of(&bench.cluster).problems();
+        let problems = SettledCluster::read(&bench.cluster).problems();
         problems.into_iter().map(|(id, _)| id).collect()
     };
     assert_eq!(ids(), ["I7"], "it has no pods");
@@ -289,7 +290,7 @@ async fn at_rest_a_job_has_what_it_asks_for() {
     };
     let services = "/api/v1/namespaces/default/services";
     for name in ["job-worker-0", "job-worker-1"] {
-        bench.make(name).await;
+        bench.create(name).await;
         bench.operator("POST", services, service(name)).await;
         let path = format!("{PODS}/{name}/status");
         bench
@@ -298,7 +299,11 @@ async fn at_rest_a_job_has_what_it_asks_for() {
     }
     let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
     bench.status(running).await;
-    assert!(ids().is_empty(), "{:?}", Rest::of(&bench.cluster).problems());
+    assert!(
+        ids().is_empty(),
+        "{:?}",
+        SettledCluster::read(&bench.cluster).problems()
+    );
     bench
         .status(json!({"replicaStatuses": {"Worker": {"active": 1}}}))
         .await;
@@ -309,7 +314,7 @@ async fn at_rest_a_job_has_what_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_rest_nothing_is_left_of_a_job_that_is_gone_and_ranks_differ() {
+async fn at_rest_nothing_is_left_of_a_deleted_job_and_ranks_differ() {
     let bench = Bench::new().await;
     let mut orphan = bench.pod("orphan");
     for n in 0..2 {
@@ -318,9 +323,9 @@ async fn at_rest_nothing_is_left_of_a_job_that_is_gone_and_ranks_differ() {
         pod["spec"]["containers"][0]["env"] = json!([{"name": "MX_CONFIG", "value": config.to_string()}]);
         bench.operator("POST", PODS, pod).await;
     }
-    let problems = Rest::of(&bench.cluster).problems();
+    let problems = SettledCluster::read(&bench.cluster).problems();
     assert!(problems.iter().any(|(id, _)| *id == "I13"), "{problems:?}");
     orphan["metadata"]["ownerReferences"][0]["uid"] = json!("gone");
-    let rest = Rest::with(Vec::new(), vec![orphan]);
-    assert_eq!(rest.problems()[0].0, "I5");
+    let settled = SettledCluster::new(Vec::new(), vec![orphan], Vec::new());
+    assert_eq!(settled.problems()[0].0, "I5");
 }

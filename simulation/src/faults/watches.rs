@@ -1,4 +1,4 @@
-//! Watches whose events come late, and some of them twice.
+//! Faults of watches: events that come late, and some that come twice.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -10,71 +10,71 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::network::Broken;
+use crate::call::CallError;
 use crate::random::Random;
 
-/// How watches lag.
+/// By how much the events of watches are delayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lag {
-    /// What decides how much.
+pub struct WatchDelay {
+    /// Decides the delay of each watch and event.
     pub seed: u64,
     /// The longest delay of an event, in milliseconds.
-    pub most: u64,
+    pub longest: u64,
     /// Of a thousand events so many come twice.
-    pub twice: u64,
+    pub duplicates: u64,
 }
 
-/// The body of a watch that lags. The order of its events stays: one connection has one order.
-pub(crate) struct Lagging<B> {
+/// The body of a watch whose events are delayed. They keep their order, as they do on one connection.
+pub(crate) struct DelayedWatch<B> {
     inner: B,
     random: Random,
-    most: u64,
-    twice: u64,
+    longest: u64,
+    duplicates: u64,
     waiting: VecDeque<(Instant, Bytes)>,
     timer: Option<Pin<Box<Sleep>>>,
     ended: bool,
 }
 
-impl<B> Lagging<B> {
-    /// Makes the watch of this number lag; some do by much, some by little.
-    pub(crate) fn new(inner: B, lag: &Lag, number: u64) -> Self {
-        let mut random = Random::about(lag.seed, "watch", number);
-        let most = *random.pick(&[0, lag.most / 100, lag.most / 10, lag.most]);
+impl<B> DelayedWatch<B> {
+    /// Delays the watch of this number, some by much and some by little.
+    pub(crate) fn new(inner: B, delay: &WatchDelay, number: u64) -> Self {
+        let mut random = Random::about(delay.seed, "watch", number);
+        let longest = *random.pick(&[0, delay.longest / 100, delay.longest / 10, delay.longest]);
         Self {
             inner,
             random,
-            most,
-            twice: lag.twice,
+            longest,
+            duplicates: delay.duplicates,
             waiting: VecDeque::new(),
             timer: None,
             ended: false,
         }
     }
 
-    fn take(&mut self, line: Bytes) {
-        let due = Instant::now() + Duration::from_millis(self.random.between(0, self.most));
+    fn enqueue(&mut self, line: Bytes) {
+        let due = Instant::now() + Duration::from_millis(self.random.between(0, self.longest));
         let due = self.waiting.back().map_or(due, |(last, _)| due.max(*last));
-        if self.random.chance(self.twice) {
+        if self.random.chance(self.duplicates) {
             self.waiting.push_back((due, line.clone()));
         }
         self.waiting.push_back((due, line));
     }
 }
 
-impl<B: Body<Data = Bytes, Error = Broken> + Unpin> Body for Lagging<B> {
+impl<B: Body<Data = Bytes, Error = CallError> + Unpin> Body for DelayedWatch<B> {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = CallError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, CallError>>> {
         let this = &mut *self;
         while !this.ended {
             match Pin::new(&mut this.inner).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(line) = frame.into_data() {
-                        this.take(line);
+                        this.enqueue(line);
                     }
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),

@@ -1,0 +1,124 @@
+//! An API server that answers lists and watches from a script.
+//!
+//! Each list or watch of a resource gets the next answer for it. When there is none left, it gets no answer.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::Response;
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
+use tokio::sync::Notify;
+
+use super::model::Model;
+use super::script::{Answer, Answers, Ending, ListOrWatch, RESOURCES};
+
+pub(super) struct Server {
+    state: Mutex<ServerState>,
+    exhausted: Notify,
+}
+
+#[derive(Default)]
+struct ServerState {
+    answers: Answers,
+    /// Requests by resource, without those for further pages of a list.
+    requests: BTreeMap<&'static str, u32>,
+    /// The resources without further answers that were asked for.
+    silent: Vec<&'static str>,
+    model: Model,
+}
+
+impl Server {
+    pub(super) fn new(answers: Answers) -> Self {
+        Self {
+            state: Mutex::new(ServerState {
+                answers,
+                ..ServerState::default()
+            }),
+            exhausted: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, ServerState> {
+        self.state.lock().expect("no panic while it is held")
+    }
+
+    /// Waits until all answers were given, and each resource was asked for once more.
+    pub(super) async fn all_answers_given(&self) {
+        self.exhausted.notified().await;
+    }
+
+    /// How many answers of each resource were not asked for.
+    pub(super) fn unused_answers(&self) -> BTreeMap<&'static str, usize> {
+        let state = self.state();
+        state
+            .answers
+            .iter()
+            .map(|(resource, all)| (*resource, all.len()))
+            .collect()
+    }
+
+    /// Takes the model of what the operator should hold.
+    pub(super) fn take_model(&self) -> Model {
+        std::mem::take(&mut self.state().model)
+    }
+
+    /// Asserts that no resource was asked for more often than a backoff of half a second allows. A list and its watch
+    /// may follow each wait.
+    pub(super) fn assert_backoff(&self, within: Duration) {
+        for (resource, times) in &self.state().requests {
+            let most = 6.0 + 2.0 * within.as_secs_f64() / 0.5;
+            assert!(
+                f64::from(*times) <= most,
+                "{times} requests for {resource} within {within:?}"
+            );
+        }
+    }
+
+    pub(super) async fn answer(&self, request: &ListOrWatch) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
+        let Some(answer) = self.next_answer(request) else {
+            return std::future::pending().await;
+        };
+        let chunk = answer.chunk.min(answer.body.len().max(1));
+        let chunks: Vec<_> = answer.body.chunks(chunk).map(Bytes::copy_from_slice).collect();
+        let frames = stream::iter(chunks).map(|chunk| Ok(Frame::data(chunk)));
+        let body = match answer.ending {
+            Ending::End => StreamBody::new(frames).boxed_unsync(),
+            Ending::Hang => StreamBody::new(frames.chain(stream::pending())).boxed_unsync(),
+            Ending::Break => {
+                let broken = stream::iter([Err(io::Error::other("reset"))]);
+                StreamBody::new(frames.chain(broken)).boxed_unsync()
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = answer.code.try_into().expect("it is a status code");
+        response
+    }
+
+    fn next_answer(&self, request: &ListOrWatch) -> Option<Answer> {
+        let mut state = self.state();
+        let ServerState {
+            answers,
+            requests,
+            silent,
+            model,
+        } = &mut *state;
+        if !request.next_page {
+            *requests.entry(request.resource).or_default() += 1;
+        }
+        let answer = answers.get_mut(request.resource).and_then(VecDeque::pop_front);
+        model.apply_answer(request, answer.as_ref());
+        if answer.is_none() && !silent.contains(&request.resource) {
+            silent.push(request.resource);
+            if silent.len() == RESOURCES.len() {
+                self.exhausted.notify_one();
+            }
+        }
+        answer
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong in a run. Each seed turns some of it on and leaves the rest out, since faults hide each other.
+
+use crate::faults::calls::CallFaultRates;
+use crate::faults::{CallFault, ClusterFaultType, WatchDelay};
+use crate::interventions::InterventionType;
+use crate::invariants::AllowedStaleness;
+use crate::random::Random;
+
+/// The version of what seeds mean: it is raised when seeds come to mean other runs than before. Seeds of earlier
+/// versions can still be run.
+pub const SEED_VERSION: u32 = 3;
+
+/// What can go wrong in a run.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// The seed of everything that is drawn.
+    pub seed: u64,
+    /// How many jobs there are.
+    pub jobs: u64,
+    /// Whether there are jobs of all kinds, or MXJobs alone.
+    pub all_kinds: bool,
+    /// For how many seconds there are interventions and faults.
+    pub seconds: u64,
+    /// The faults of calls.
+    pub calls: CallFaultRates,
+    /// The delays of watches.
+    pub watch_delay: Option<WatchDelay>,
+    /// Of a thousand pods so many have a fault.
+    pub pod_fault_rate: u64,
+    /// The types of interventions to choose from.
+    pub interventions: Vec<InterventionType>,
+    /// How many interventions are drawn.
+    pub intervention_count: u64,
+    /// Whether a second operator runs beside the first, with no leader election.
+    pub two_operators: bool,
+    /// How many jobs an operator reconciles at once.
+    pub concurrency: usize,
+}
+
+impl RunConfig {
+    /// The configuration of a seed.
+    pub fn from_seed(seed: u64) -> Self {
+        Self::from_seed_of_version(seed, SEED_VERSION)
+    }
+
+    /// The configuration that a seed meant in a version.
+    pub fn from_seed_of_version(seed: u64, version: u32) -> Self {
+        let mut random = Random::about(seed, "settings", u64::from(version));
+        let without_faults = random.chance(100);
+        let faults = CallFault::all().iter();
+        let mut faults: Vec<CallFault> = faults.filter(|_| random.chance(300)).cloned().collect();
+        if random.chance(60) {
+            faults.push(CallFault::Stale(random.between(1, 40)));
+        }
+        let interventions = InterventionType::all_of_version(version).iter().copied();
+        let interventions: Vec<_> = interventions.filter(|_| random.chance(350)).collect();
+        let intervention_count = if interventions.is_empty() {
+            0
+        } else {
+            *random.pick(&[0, 2, 4, 8, 16])
+        };
+        let watch_delay = random.chance(350).then(|| WatchDelay {
+            seed,
+            longest: *random.pick(&[20, 500, 5_000, 30_000]),
+            duplicates: *random.pick(&[0, 100]),
+        });
+        let rate = |random: &mut Random, rates: &[u64]| {
+            if without_faults { 0 } else { *random.pick(rates) }
+        };
+        // The order of what is drawn is part of what seeds mean.
+        Self {
+            seed,
+            jobs: random.between(1, 3),
+            all_kinds: random.chance(250),
+            seconds: *random.pick(&[30, 60, 120]),
+            calls: CallFaultRates {
+                fault_rate: rate(&mut random, &[0, 10, 50, 150, 300]),
+                faults,
+                slow_rate: rate(&mut random, &[0, 0, 100, 500]),
+                death_rate: rate(&mut random, &[0, 0, 10, 50]),
+            },
+            watch_delay: watch_delay.filter(|_| !without_faults),
+            pod_fault_rate: *random.pick(&[0, 100, 300]),
+            interventions,
+            intervention_count,
+            two_operators: random.chance(100) && !without_faults,
+            concurrency: *random.pick(&[1, 2, 16]),
+        }
+    }
+
+    /// A configuration in which nothing goes wrong.
+    pub fn without_faults() -> Self {
+        Self {
+            seed: 0,
+            jobs: 0,
+            all_kinds: false,
+            seconds: 0,
+            calls: CallFaultRates::default(),
+            watch_delay: None,
+            pod_fault_rate: 0,
+            interventions: Vec::new(),
+            intervention_count: 0,
+            two_operators: false,
+            concurrency: 16,
+        }
+    }
+
+    /// How old the state may be that operators act on.
+    pub fn staleness(&self) -> AllowedStaleness {
+        let has_call_fault = |is_it: fn(&CallFault) -> bool| self.calls.faults.iter().any(is_it);
+        let has_cluster_fault = |fault| self.interventions.contains(&InterventionType::Fault(fault));
+        let delay = self.watch_delay.as_ref().map_or(0, |delay| delay.longest);
+        let restores = has_cluster_fault(ClusterFaultType::Restore);
+        let network_is_good = self.calls.keep_answers() && self.watch_delay.is_none();
+        let of_others = if network_is_good && !restores && !has_cluster_fault(ClusterFaultType::Freeze) {
+            let cuts =
+                has_cluster_fault(ClusterFaultType::Cut) || has_cluster_fault(ClusterFaultType::Compact);
+            // A watch that ends as soon as it begins is retried after up to 40 s.
+            2_000 + if cuts { 60_000 } else { 0 }
+        } else {
+            // A reconcile has up to three rounds of calls, each with its time-out; a silent watch is given up
+            // after about two minutes.
+            3 * 31_000 + 170_000 + delay
+        };
+        let own_is_stale = self.two_operators
+            || has_call_fault(|fault| matches!(fault, CallFault::Stale(_) | CallFault::Late(_)))
+            || restores;
+        AllowedStaleness {
+            of_others,
+            of_own: if own_is_stale { of_others } else { 0 },
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The states of all jobs and children so far. An operator may act on an older state, until its watches show the new
+//! one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use kube_memory::{Action, Change, Cluster, Object};
+use serde_json::Value;
+
+use crate::job::{self, Json};
+use crate::kubelet;
+
+/// The states of all jobs and their children so far.
+#[derive(Default)]
+pub(crate) struct Timeline {
+    pub(crate) jobs: BTreeMap<String, JobTimeline>,
+    pub(crate) children: BTreeMap<String, ChildTimeline>,
+    /// The UIDs of all children that ever had this controller. An empty UID stands for no controller.
+    by_controller: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// A job, by its UID.
+pub(crate) struct JobTimeline {
+    versions: Vec<JobVersion>,
+    pub(crate) deleted: Option<u64>,
+    /// When somebody other than an operator last wrote its status.
+    pub(crate) status_edited: Option<u64>,
+}
+
+/// A state of a job.
+pub(crate) struct JobVersion {
+    since: u64,
+    object: Arc<Object>,
+    /// What its spec asks for, computed when it is first needed. Versions with the same spec share it.
+    requested: Arc<OnceLock<Requested>>,
+}
+
+/// What a spec asks for.
+struct Requested {
+    roles: BTreeMap<String, i64>,
+    names: BTreeSet<String>,
+    /// Whether the job is neither suspended nor invalid.
+    runs: bool,
+}
+
+/// A pod or service, by its UID.
+pub(crate) struct ChildTimeline {
+    pub(crate) plural: String,
+    pub(crate) name: String,
+    /// Its controller when it was made.
+    pub(crate) owner: Option<String>,
+    /// When it lost that controller.
+    pub(crate) orphaned: Option<u64>,
+    pub(crate) attempt: u32,
+    pub(crate) created: u64,
+    pub(crate) succeeded: Option<u64>,
+    /// Whether it ever succeeded, also in a time that a restore has undone.
+    pub(crate) ever_succeeded: bool,
+    pub(crate) deleted: Option<u64>,
+}
+
+impl JobTimeline {
+    /// The versions that were stored at `time` or later, the oldest first.
+    pub(crate) fn versions_since(&self, time: u64) -> &[JobVersion] {
+        let first = self.versions.partition_point(|version| version.since <= time);
+        &self.versions[first.saturating_sub(1)..]
+    }
+
+    /// The objects of [`versions_since`](Self::versions_since).
+    pub(crate) fn objects_since(&self, time: u64) -> impl Iterator<Item = &Object> {
+        self.versions_since(time).iter().map(JobVersion::job)
+    }
+
+    /// The latest version.
+    pub(crate) fn latest(&self) -> Option<&Object> {
+        self.versions.last().map(JobVersion::job)
+    }
+
+    fn add_version(&mut self, object: &Arc<Object>, since: u64) {
+        let same_spec = |before: &&JobVersion| before.job()["spec"] == object["spec"];
+        let requested = self
+            .versions
+            .last()
+            .filter(same_spec)
+            .map(|v| v.requested.clone());
+        self.versions.push(JobVersion {
+            since,
+            object: object.clone(),
+            requested: requested.unwrap_or_default(),
+        });
+    }
+}
+
+impl JobVersion {
+    pub(crate) fn job(&self) -> &Object {
+        &self.object
+    }
+
+    /// Whether its spec asks for a child of this name.
+    pub(crate) fn asks_for(&self, child: &str) -> bool {
+        let requested = self.requested();
+        requested.runs && requested.names.contains(child)
+    }
+
+    /// Whether a replica of the job has this name, whether or not the job is to run.
+    pub(crate) fn names(&self, child: &str) -> bool {
+        self.requested().names.contains(child)
+    }
+
+    /// How many replicas of this role its spec asks for.
+    pub(crate) fn replicas(&self, role: &str) -> Option<i64> {
+        self.requested().roles.get(role).copied()
+    }
+
+    fn requested(&self) -> &Requested {
+        self.requested.get_or_init(|| Requested {
+            roles: job::roles(self.job()),
+            names: job::names(self.job()),
+            runs: !job::is_suspended(self.job()) && !job::is_invalid(self.job()),
+        })
+    }
+}
+
+impl Timeline {
+    /// The names of the job's pods that ever succeeded.
+    pub(crate) fn successes(&self, job: &str) -> BTreeSet<&str> {
+        let created_for_it = |child: &&ChildTimeline| child.owner.as_deref() == Some(job);
+        let pods = self.children_of(Some(job)).map(|(_, child)| child);
+        pods.filter(|c| c.plural == "pods" && c.ever_succeeded)
+            .filter(created_for_it)
+            .map(|c| c.name.as_str())
+            .collect()
+    }
+
+    /// All children that ever had this controller, with their UIDs.
+    pub(crate) fn children_of(
+        &self,
+        controller: Option<&str>,
+    ) -> impl Iterator<Item = (&str, &ChildTimeline)> {
+        let uids = self.by_controller.get(controller.unwrap_or_default());
+        let known = |uid| self.children.get_key_value::<String>(uid);
+        uids.into_iter()
+            .flatten()
+            .filter_map(known)
+            .map(|(uid, child)| (uid.as_str(), child))
+    }
+
+    /// Records a change.
+    pub(crate) fn record(&mut self, change: &Change, by_operator: bool, now: u64) {
+        let deleted = (change.action() == Action::Deleted).then_some(now);
+        self.put(change.plural(), change.object(), deleted, now);
+        let object = change.object();
+        let edited = || {
+            let previous = change.previous();
+            previous.is_some_and(|previous| previous["status"] != object["status"])
+        };
+        if !by_operator
+            && job::PLURALS.contains(&change.plural())
+            && edited()
+            && let Some(uid) = object.meta("uid").and_then(Value::as_str)
+            && let Some(timeline) = self.jobs.get_mut(uid)
+        {
+            timeline.status_edited = Some(now);
+        }
+    }
+
+    /// The cluster was set back to what it holds now.
+    pub(crate) fn on_restored(&mut self, cluster: &Cluster, now: u64) {
+        for timeline in self.jobs.values_mut() {
+            timeline.deleted.get_or_insert(now);
+        }
+        for timeline in self.children.values_mut() {
+            timeline.deleted.get_or_insert(now);
+            timeline.succeeded = None;
+        }
+        for plural in job::PLURALS.into_iter().chain(["pods", "services"]) {
+            for object in cluster.list(plural, None) {
+                self.put(plural, &object, None, now);
+            }
+        }
+    }
+
+    fn put(&mut self, plural: &str, stored: &Arc<Object>, deleted: Option<u64>, now: u64) {
+        let object = &**stored;
+        let text = |key: &str| Json::meta(object, key).as_str().unwrap_or_default().to_owned();
+        let uid = text("uid");
+        if job::PLURALS.contains(&plural) {
+            let timeline = self.jobs.entry(uid).or_insert_with(|| JobTimeline {
+                versions: Vec::new(),
+                deleted: None,
+                status_edited: None,
+            });
+            timeline.deleted = deleted;
+            timeline.add_version(stored, now);
+        } else if matches!(plural, "pods" | "services") {
+            let controller = job::controller(object);
+            let known = self.by_controller.get(controller.unwrap_or_default());
+            if !known.is_some_and(|uids| uids.contains(&uid)) {
+                let controller = controller.unwrap_or_default().to_owned();
+                self.by_controller
+                    .entry(controller)
+                    .or_default()
+                    .insert(uid.clone());
+            }
+            let timeline = self.children.entry(uid).or_insert_with(|| ChildTimeline {
+                plural: plural.to_owned(),
+                name: text("name"),
+                owner: controller.map(str::to_owned),
+                orphaned: None,
+                attempt: kubelet::attempt(object),
+                created: now,
+                succeeded: None,
+                ever_succeeded: false,
+                deleted: None,
+            });
+            timeline.deleted = deleted;
+            if controller == timeline.owner.as_deref() {
+                timeline.orphaned = None;
+            } else {
+                timeline.orphaned.get_or_insert(now);
+            }
+            if plural == "pods" && job::phase(object) == "Succeeded" {
+                timeline.succeeded.get_or_insert(now);
+                timeline.ever_succeeded = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! All that a run is made of.
+
+use std::collections::BTreeMap;
+
+use crate::config::RunConfig;
+use crate::faults::{CallFault, CallSite, PodFate};
+use crate::interventions::ScheduledIntervention;
+use crate::planned_job::PlannedJob;
+use crate::random::Random;
+use crate::users::UserAction;
+
+/// All that a run is made of: the same scenario gives the same history, to the byte.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What can go wrong.
+    pub config: RunConfig,
+    /// The jobs.
+    pub jobs: Vec<PlannedJob>,
+    /// What is done, in order of time.
+    pub interventions: Vec<ScheduledIntervention>,
+    /// The faults of calls; `None` draws them from the seed.
+    pub call_faults: Option<BTreeMap<CallSite, CallFault>>,
+    /// The fates of pods by name and attempt; `None` draws them from the seed.
+    pub pod_fates: Option<fn(&str, u32) -> PodFate>,
+}
+
+impl Scenario {
+    /// The scenario of a seed.
+    pub fn from_seed(seed: u64) -> Self {
+        Self::from_config(RunConfig::from_seed(seed))
+    }
+
+    /// A scenario drawn from the seed of this configuration.
+    pub fn from_config(config: RunConfig) -> Self {
+        let jobs = draw_jobs(&config);
+        let interventions = draw_interventions(&config, &jobs);
+        Self {
+            config,
+            jobs,
+            interventions,
+            call_faults: None,
+            pod_fates: None,
+        }
+    }
+}
+
+fn draw_jobs(config: &RunConfig) -> Vec<PlannedJob> {
+    let mut random = Random::about(config.seed, "jobs", 0);
+    (0..config.jobs)
+        .map(|number| PlannedJob::draw(&mut random, number, config.all_kinds))
+        .collect()
+}
+
+/// Each job is created, and the rest is drawn from the types that the configuration has.
+fn draw_interventions(config: &RunConfig, jobs: &[PlannedJob]) -> Vec<ScheduledIntervention> {
+    let mut random = Random::about(config.seed, "acts", 0);
+    let mut drawn = Vec::new();
+    for number in 0..jobs.len() {
+        let at = random.between(0, 3) * random.between(0, 2_000);
+        drawn.push(ScheduledIntervention::user(at, UserAction::Create(number)));
+    }
+    for _ in 0..config.intervention_count {
+        let at = random.between(1, config.seconds * 1_000);
+        let intervention = *random.pick(&config.interventions);
+        drawn.extend(intervention.draw(&mut random, at, jobs));
+    }
+    drawn.sort_by_key(|scheduled| scheduled.at);
+    drawn
+}

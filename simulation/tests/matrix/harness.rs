@@ -1,0 +1,239 @@
+//! What the rows share: small workloads, faults at each of their calls, and checks of the end.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use training_job_simulation::config::RunConfig;
+use training_job_simulation::direct::{path, request};
+use training_job_simulation::exhaustive::{self, Case, run_case, run_without_faults};
+use training_job_simulation::faults::PodFate::{self, Fails, Succeeds};
+use training_job_simulation::faults::{CallFault, CallSite};
+use training_job_simulation::interventions::ScheduledIntervention;
+use training_job_simulation::job::{self, JobType};
+use training_job_simulation::planned_job::PlannedJob;
+use training_job_simulation::report::Report;
+use training_job_simulation::run::{RunSummary, run};
+use training_job_simulation::scenario::Scenario;
+use training_job_simulation::settle::{Blockers, check_idle, wait_until_settled};
+use training_job_simulation::simulation::Simulation;
+use training_job_simulation::users::UserAction;
+use training_job_simulation::workloads::Workload;
+
+/// The smallest training that has two roles.
+pub(crate) const PAIR: [(&str, i32); 2] = [("Scheduler", 1), ("Worker", 1)];
+
+/// Says the fate of a pod, by name and attempt.
+pub(crate) type PodFates = fn(&str, u32) -> PodFate;
+
+/// All pods succeed, the scheduler last, also if a fault delays another pod.
+pub(crate) fn succeeds(name: &str, _: u32) -> PodFate {
+    Succeeds(if name.contains("scheduler") { 200 } else { 100 })
+}
+
+/// The worker is killed once.
+pub(crate) fn is_killed_once(name: &str, attempt: u32) -> PodFate {
+    match attempt {
+        0 if name.ends_with("worker-0") => Fails(137, 100),
+        _ => succeeds(name, attempt),
+    }
+}
+
+/// A workload of one job. The actions of users after its creation come with their seconds.
+pub(crate) fn workload(
+    name: &str,
+    pod_fates: PodFates,
+    policy: Value,
+    actions: Vec<(u64, UserAction)>,
+) -> Workload {
+    let mut object = job::new(JobType::Train, "job", &PAIR, "ExitCode");
+    object["spec"]["runPolicy"] = policy;
+    let mut config = RunConfig::without_faults();
+    config.seconds = 500;
+    let job = PlannedJob {
+        job_type: JobType::Train,
+        name: "job".to_owned(),
+        object,
+    };
+    let scheduled = |(seconds, action)| ScheduledIntervention::user(seconds * 1_000, action);
+    let created = (0, UserAction::Create(0));
+    Workload {
+        name: name.to_owned(),
+        scenario: Scenario {
+            config,
+            jobs: vec![job],
+            interventions: std::iter::once(created).chain(actions).map(scheduled).collect(),
+            call_faults: Some(BTreeMap::new()),
+            pod_fates: Some(pod_fates),
+        },
+    }
+}
+
+/// From creation to success, after which everything is deleted.
+pub(crate) fn success() -> Workload {
+    workload("success", succeeds, json!({"cleanPodPolicy": "All"}), Vec::new())
+}
+
+/// A failure in between, and the restart of the whole job.
+pub(crate) fn restart() -> Workload {
+    workload(
+        "restart",
+        is_killed_once,
+        json!({"cleanPodPolicy": "Running"}),
+        Vec::new(),
+    )
+}
+
+/// The sites of the calls of a run without faults.
+pub(crate) fn sites(workload: &Workload) -> Vec<CallSite> {
+    exhaustive::sites(&run_without_faults(workload))
+}
+
+/// Whether a site is that of a write.
+pub(crate) fn writes(site: &CallSite) -> bool {
+    !reads(site)
+}
+
+/// Whether a site is that of a list, a watch or a get.
+pub(crate) fn reads(site: &CallSite) -> bool {
+    ["list", "watch", "get"].iter().any(|v| site.calls.starts_with(v))
+}
+
+/// Runs the workload once for each of these sites, with one of these faults after the other: no invariant is violated,
+/// and the final state is that of the run without faults. (`make sim` has every fault at every site.)
+pub(crate) fn in_turn(workload: &Workload, at: impl Fn(&CallSite) -> bool, faults: &[CallFault]) {
+    let mut cases = Vec::new();
+    let sites = sites(workload);
+    for (number, site) in sites.iter().filter(|site| at(site)).enumerate() {
+        let fault = faults
+            .iter()
+            .cycle()
+            .skip(number)
+            .find(|fault| fault.applies_to(&site.calls));
+        cases.extend(fault.map(|fault| BTreeMap::from([(site.clone(), fault.clone())])));
+    }
+    run_cases(workload, cases);
+}
+
+/// Runs the workload once for each of these faults at each of these sites: no invariant is violated, and the final
+/// state is that of the run without faults.
+pub(crate) fn everywhere(workload: &Workload, at: impl Fn(&CallSite) -> bool, faults: &[CallFault]) {
+    let mut cases = Vec::new();
+    for site in sites(workload).iter().filter(|site| at(site)) {
+        for fault in faults.iter().filter(|fault| fault.applies_to(&site.calls)) {
+            cases.push(BTreeMap::from([(site.clone(), fault.clone())]));
+        }
+    }
+    run_cases(workload, cases);
+}
+
+/// Runs the workload once with each of these sets of faults.
+pub(crate) fn run_cases(workload: &Workload, cases: Vec<BTreeMap<CallSite, CallFault>>) {
+    let expected = run_without_faults(workload);
+    let mut report = Report::default();
+    assert!(!cases.is_empty());
+    for faults in cases {
+        let case = Case::new(workload, faults);
+        let summary = run_case(workload, &expected, &case, &mut report);
+        assert!(
+            !summary.call_faults.is_empty(),
+            "{}: no fault was injected",
+            case.name
+        );
+    }
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+}
+
+/// Waits until the cluster has settled, and checks that everything is as it should be, that nothing is called but
+/// watches, and that a new operator finds nothing to do.
+pub(crate) async fn settle_and_check(sim: &mut Simulation) {
+    sim.network.heal();
+    let problems = wait_until_settled(sim, Blockers::Keep).await;
+    assert!(problems.is_empty(), "{problems:#?}\n{}", sim.history.text());
+    sim.assert_no_violations();
+    assert_eq!(
+        sim.network.deletes_without_uid(),
+        [""; 0],
+        "deletes without a UID"
+    );
+    assert_eq!(
+        sim.network.writes_without_change(),
+        [""; 0],
+        "writes that changed nothing"
+    );
+    let problems = check_idle(sim, 130).await;
+    assert!(problems.is_empty(), "{problems:#?}");
+    sim.assert_no_violations();
+}
+
+/// Runs a scenario, in which no invariant is violated.
+pub(crate) fn run_without_violations(scenario: &Scenario, case: &str) -> RunSummary {
+    let summary = run(scenario);
+    let found = &summary.violations;
+    assert!(found.is_empty(), "{case}: {found:#?}\n{}", summary.history);
+    summary
+}
+
+/// How many events there are of this reason.
+pub(crate) fn event_count(sim: &Simulation, reason: &str) -> usize {
+    sim.events().iter().filter(|e| *e == reason).count()
+}
+
+/// How many pods and services of this name were created, and how many of them were deleted.
+pub(crate) fn created_and_deleted(sim: &Simulation, child: &str) -> (u64, u64) {
+    sim.monitor.child_counts().get(child).copied().unwrap_or_default()
+}
+
+/// A user's call: the answer, or the refusal's code.
+pub(crate) async fn call(sim: &Simulation, method: &str, path: &str, body: Value) -> Result<Value, u16> {
+    let method = method.parse().unwrap();
+    match sim.user.request::<Value>(request(method, path, &body)).await {
+        Ok(answer) => Ok(answer),
+        Err(kube::Error::Api(status)) => Err(status.code),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Creates an object.
+pub(crate) async fn make(sim: &Simulation, plural: &str, object: Value) {
+    call(sim, "POST", &path(plural, ""), object).await.unwrap();
+}
+
+/// Creates so many pods that have the operator's label and no owner that a list of all pods has two pages.
+pub(crate) async fn fill_a_page(sim: &Simulation) {
+    for number in 0..500 {
+        let metadata = json!({
+            "name": format!("a-{number}"),
+            "labels": {"training.kubeflow.org/operator-name": "mxjob-controller"},
+        });
+        make(sim, "pods", job::foreign("pods", &metadata)).await;
+    }
+}
+
+/// Merges a patch into an object.
+pub(crate) async fn edit(sim: &Simulation, plural: &str, name: &str, patch: Value) {
+    call(sim, "PATCH", &path(plural, name), patch).await.unwrap();
+}
+
+/// Merges a patch into the status of an object.
+pub(crate) async fn edit_status(sim: &Simulation, plural: &str, name: &str, status: Value) {
+    let path = format!("{}/status", path(plural, name));
+    call(sim, "PATCH", &path, json!({"status": status}))
+        .await
+        .unwrap();
+}
+
+/// Deletes an object by force, and returns whether it was there.
+pub(crate) async fn remove(sim: &Simulation, plural: &str, name: &str) -> bool {
+    let now = json!({"gracePeriodSeconds": 0});
+    call(sim, "DELETE", &path(plural, name), now).await.is_ok()
+}
+
+/// An edit of the replica spec of the workers.
+pub(crate) fn worker(patch: Value) -> Value {
+    json!({"spec": {"mxReplicaSpecs": {"Worker": patch}}})
+}
+
+/// An edit of the run policy.
+pub(crate) fn policy(policy: Value) -> Value {
+    json!({"spec": {"runPolicy": policy}})
+}
