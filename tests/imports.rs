@@ -1,0 +1,83 @@
+//! Imports within the library run one way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The library's modules: each may import those before it.
+const ORDER: [&str; 9] = [
+    "api",
+    "job",
+    "validate",
+    "render",
+    "admission",
+    "plan",
+    "controller",
+    "process",
+    "testing",
+];
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The modules that a line of code names by `crate::`; not those that comments name.
+fn imported(line: &str) -> Vec<String> {
+    let code = line.split("//").next().unwrap_or_default();
+    let paths = code.split("crate::").skip(1);
+    let word = |path: &str| -> String {
+        path.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    paths.map(word).collect()
+}
+
+#[test]
+fn each_module_imports_only_those_before_it() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let place = |module: &str| ORDER.iter().position(|m| *m == module);
+    let mut wrong = Vec::new();
+    let mut read = 0;
+    for file in sources(&src) {
+        let relative = file.strip_prefix(&src).unwrap();
+        let first = relative.iter().next().unwrap().to_str().unwrap();
+        let module = first.trim_end_matches(".rs");
+        if module == "lib" {
+            continue;
+        }
+        let own = place(module).unwrap_or_else(|| panic!("{module} has no place in the order; give it one"));
+        for (n, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+            for name in imported(line) {
+                read += 1;
+                match place(&name) {
+                    Some(other) if other <= own => {}
+                    _ => wrong.push(format!("src/{}:{}: {line}", relative.display(), n + 1)),
+                }
+            }
+        }
+    }
+    assert!(read > 100, "only {read} imports were found");
+    assert!(
+        wrong.is_empty(),
+        "these import a module that comes later, or the crate's root:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn imports_are_told_from_comments() {
+    assert_eq!(imported("use crate::plan::Plan; // crate::api"), ["plan"]);
+    assert_eq!(imported("fn f(a: crate::api::A, b: crate::job::B)"), ["api", "job"]);
+    assert!(imported("/// [`crate::process`]").is_empty());
+    assert_eq!(imported("use crate::{api, job};"), [""], "a group has to be written out");
+}
