@@ -1,20 +1,24 @@
 # Everything that a person or CI does here. `make run` and `make test` need Rust and Python 3, `make test`
-# also Go, and make the rest themselves.
+# also Go, and make the rest themselves. `make help` lists the targets below each "##@" heading.
 
 OPERATOR = target/debug/training-operator
 
 .DEFAULT_GOAL := help
-.PHONY: help build run tune boost test check snapshots compat crds docs bench
 
-help: ## What can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-
-build: toolchain
-	@cargo build --quiet --package training-operator
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: toolchain
 toolchain:
 	@command -v cargo >/dev/null || { echo "make: cargo is missing; install Rust with rustup (https://rustup.rs)" >&2; exit 1; }
+
+##@ Run
+
+.PHONY: build run tune boost
+build: toolchain ## Build the operator: target/debug/training-operator
+	@[ -e $(OPERATOR) ] || echo "make: building the operator, about 200 crates: some minutes the first time" >&2
+	@cargo build --package training-operator
 
 run: build ## Train a real MXNet model from examples/mxnet/train.yaml on this machine
 	@tools/venv.sh mxnet
@@ -28,7 +32,10 @@ boost: build ## Train with XGBoost from examples/xgboost/train.yaml on this mach
 	@tools/venv.sh xgboost
 	@$(OPERATOR) local run --venv .venv/xgboost examples/xgboost/train.yaml
 
-test: toolchain ## All tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
+##@ Test
+
+.PHONY: test test-example test-tensorflow
+test: toolchain ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
 	@tools/venv.sh mxnet
@@ -41,22 +48,57 @@ test: toolchain ## All tests; needs Go, for a Kubernetes control plane (the firs
 # A workspace of its own, which uses what this one has compiled.
 EXAMPLE = --manifest-path examples/add-a-framework/Cargo.toml --target-dir target --locked
 
-.PHONY: test-example
-test-example: toolchain
+test-example: toolchain ## Run the tests of examples/add-a-framework alone
 	@tests/control-plane/build.sh
 	cargo test $(EXAMPLE) --quiet
 
-.PHONY: test-tensorflow
-test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, which make test goes without)
+test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, not part of make test)
 	@tools/venv.sh tensorflow
 	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/mirrored.yaml
 	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/servers.yaml
 	tests/tensorflow/killed.sh $(OPERATOR)
 
+##@ Check
+
+.PHONY: check deny
+check: toolchain deny ## Check formatting, lints, documentation, and the dependencies' licences and sources
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
+	cargo fmt --manifest-path examples/add-a-framework/Cargo.toml --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo clippy $(EXAMPLE) --all-targets --quiet -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
+	RUSTDOCFLAGS="--deny warnings" cargo doc --package training-job --no-default-features --no-deps --quiet
+
+deny: toolchain ## Check the dependencies by deny.toml: licences, sources, bans, and advisories where there is a network
+	@tools/deny.sh
+
+##@ Generate
+
+.PHONY: crds snapshots docs compat public-api
+crds: build ## Write crds/ anew
+	$(OPERATOR) crds --dir crds
+
+snapshots: toolchain ## Write snapshots/ anew
+	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
+
+docs: toolchain ## Write the code, the matrix and the defects in docs/ anew, from their sources
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-simulation --test matrix_table
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-testing --test defects
+
+compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
+	COMPAT_RECORD='*' cargo test --package training-operator --test compat --quiet -- scope
+
+public-api: toolchain ## Write docs/public-api.txt anew (builds a tool for minutes; needs a nightly toolchain too)
+	@tools/release.sh api
+
+##@ Investigate
+
 .PHONY: sim
-sim: toolchain ## Simulate: SEEDS=100000 of them, SEED=123 one again and smaller, CROWD=10000 jobs at once, none of these: every fault at every call
-	@cargo build --quiet --release --package training-job-simulation
-	@target/release/sim $(or $(if $(SEED),seed $(SEED)),$(if $(SEEDS),seeds $(SEEDS) --from $(or $(FROM),1)),$(if $(CROWD),crowd $(CROWD)),exhaustive)
+sim: toolchain ## Simulate: SEEDS=100000 of them, SEED=123 again and smaller, CROWD=10000 jobs at once, else every fault at every call
+	@cargo build --profile sim --package training-job-simulation
+	@target/sim/sim $(or $(if $(SEED),seed $(SEED)),$(if $(SEEDS),seeds $(SEEDS) --from $(or $(FROM),1)),$(if $(CROWD),crowd $(CROWD)),exhaustive)
 
 # The instrumented build lies beside the others. Without a sanitizer, which looks for what safe Rust has not,
 # the usual toolchain does.
@@ -76,51 +118,29 @@ fuzz-corpus: fuzz-tool ## Make fuzz/corpus/ anew from what make fuzz has found: 
 fuzz-tool: toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
 
-.PHONY: matrix
+.PHONY: matrix defects mutants bench
 matrix: toolchain ## Run the tests of the matrix of docs/reliability.md, and write their results into it
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
 	@tools/venv.sh mxnet
 	@tools/matrix.sh
 
-check: toolchain ## Formatting, lints, documentation
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --all-features --quiet -- --deny warnings
-	cargo fmt --manifest-path examples/add-a-framework/Cargo.toml --check
-	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy $(EXAMPLE) --all-targets --quiet -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --all-features --no-deps --quiet
-	RUSTDOCFLAGS="--deny warnings" cargo doc --package training-job --no-default-features --no-deps --quiet
-
-snapshots: toolchain ## Write snapshots/ anew
-	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
-
-compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
-	COMPAT_RECORD='*' cargo test --package training-operator --test compat --quiet -- scope
-
-crds: build ## Write crds/ anew
-	$(OPERATOR) crds --dir crds
-
-docs: toolchain ## Write the code, the matrix and the defects in docs/ anew, from what they are taken from
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-simulation --test matrix_table
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-testing --test defects
-
-.PHONY: defects mutants
 defects: toolchain ## Plant the Go operator's defects, PLANTS='04 22-' or all, and see that the tests notice
 	@nice cargo run --quiet --package training-job-testing --bin defects -- $(PLANTS)
 
 mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all; SINCE=COMMIT for new lines
 	@nice tools/mutants.sh $(AREAS)
 
-.PHONY: public-api release-check
-public-api: toolchain ## Write docs/public-api.txt anew (builds tools for minutes; needs a nightly toolchain too)
-	@tools/release.sh api
-
-release-check: toolchain ## Compare the interface with docs/public-api.txt, and the version with the last tag's
-	@tools/release.sh check
-
 bench: toolchain ## Measure how fast jobs are rendered, and `local run` beside the same processes of a shell script
 	cargo bench --quiet --package training-job-mxnet --bench render
 	cargo bench --quiet --package training-operator --bench render
 	@benches/local/compare.sh
+
+##@ Release
+
+.PHONY: release-build release-check
+release-build: toolchain ## Build the operator that is shipped: target/release/training-operator
+	cargo build --release --locked --package training-operator
+
+release-check: toolchain ## Check that the packages can be published, the interface is docs/public-api.txt's, and the version fits
+	@tools/release.sh check

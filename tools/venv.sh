@@ -7,7 +7,8 @@
 #
 # An environment counts as made only when its last file, the stamp, is there: a
 # copy of the requirements it was made from. A half-made or outdated one is
-# removed and made again. pip's output goes to .venv/NAME.log.
+# removed and made again. What pip downloads is told as it comes; all of its
+# output goes to .venv/NAME.log.
 set -eu
 
 fail() {
@@ -91,14 +92,27 @@ echo "venv: making .venv/$name with Python $found ($title; a download of ${size:
 rm -rf "$venv"
 "$python" -I -m venv "$venv" >"$log" 2>&1 || fail "$python -m venv failed: $(tail -n 1 "$log") (all of it: $log)"
 
-# Wheels only: nothing is ever compiled here.
-if ! "$venv/bin/python" -I -m pip install --disable-pip-version-check --no-input --retries 2 \
-    --only-binary :all: --no-compile --requirement "$wanted" >>"$log" 2>&1; then
+# The lines of pip that tell how far it is, such as "Downloading NAME.whl (47.3 MB)".
+progress() {
+    sed -nu -e 's/^ *Downloading \(.*([0-9.]* [kMG]B)\).*/venv: downloading \1/p' \
+        -e 's/^ *Using cached \(.*([0-9.]* [kMG]B)\).*/venv: from the cache of pip: \1/p' \
+        -e 's/^Installing collected packages.*/venv: unpacking/p' >&2
+}
+
+# Wheels only: nothing is ever compiled here. A pipe has the status of its last
+# command, so the file says whether pip has succeeded.
+done=$venv/installed
+{
+    "$venv/bin/python" -I -u -m pip install --disable-pip-version-check --no-input --retries 2 --progress-bar off \
+        --only-binary :all: --no-compile --requirement "$wanted" 2>&1 && : >"$done"
+} | tee -a "$log" | progress
+if [ ! -e "$done" ]; then
     if grep -Eq 'Failed to establish a new connection|ConnectTimeout|ReadTimeout|Name or service not known|name resolution|ProxyError|SSLError|ConnectionReset|RemoteDisconnected|from versions: none' "$log"; then
         fail "pip cannot reach a package index that has them; go online, or set PIP_INDEX_URL, HTTPS_PROXY or PIP_FIND_LINKS (all of it: $log)"
     fi
     fail "pip failed: $(grep '^ERROR' "$log" | head -n 1) (all of it: $log)"
 fi
+echo "venv: compiling the packages' Python files" >&2
 
 # Once, now: otherwise each process of each job compiles anew wherever
 # PYTHONDONTWRITEBYTECODE is set, and a job takes half as long again. Some

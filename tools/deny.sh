@@ -1,0 +1,34 @@
+#!/bin/sh
+# Checks the dependencies by deny.toml: licences, sources and bans, and advisories where their database
+# can be fetched.
+#
+#   tools/deny.sh            with cargo-deny if it is installed; without it, licences and sources alone
+#   tools/deny.sh install    builds cargo-deny into target/tools (some minutes, once), and checks with it
+#
+# Building cargo-deny costs more than the rest of `make check`, so nothing builds it unasked.
+set -eu
+cd "$(dirname "$0")/.."
+
+version=0.20.2
+deny=target/tools/bin/cargo-deny
+case ${1-} in
+'') ;;
+install) [ -x "$deny" ] || cargo install --quiet --locked --root target/tools "cargo-deny@$version" ;;
+*)
+    echo 'usage: tools/deny.sh [install]' >&2
+    exit 2
+    ;;
+esac
+
+[ -x "$deny" ] || deny=$(command -v cargo-deny || :)
+if [ -z "$deny" ]; then
+    echo 'deny: cargo-deny is not installed (tools/deny.sh install): checking licences and sources alone' >&2
+    exec python3 tools/deny.py
+fi
+"$deny" --all-features check bans licenses sources
+log=target/deny-advisories.log
+if "$deny" fetch db >"$log" 2>&1; then
+    "$deny" --all-features check --disable-fetch advisories
+else
+    echo "deny: advisories are not checked: their database cannot be fetched (why: $log)" >&2
+fi
