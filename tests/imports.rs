@@ -77,7 +77,14 @@ fn each_module_imports_only_those_before_it() {
 #[test]
 fn imports_are_told_from_comments() {
     assert_eq!(imported("use crate::plan::Plan; // crate::api"), ["plan"]);
-    assert_eq!(imported("fn f(a: crate::api::A, b: crate::job::B)"), ["api", "job"]);
+    assert_eq!(
+        imported("fn f(a: crate::api::A, b: crate::job::B)"),
+        ["api", "job"]
+    );
     assert!(imported("/// [`crate::process`]").is_empty());
-    assert_eq!(imported("use crate::{api, job};"), [""], "a group has to be written out");
+    assert_eq!(
+        imported("use crate::{api, job};"),
+        [""],
+        "a group has to be written out"
+    );
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use training_job::process::Program;
 
 use crate::{crds, diff, exit, explain, local, manual, render, run, snapshot, validate};
 
@@ -58,6 +59,13 @@ pub(crate) enum Command {
 
 /// Runs the command that the process' arguments name.
 pub(crate) fn main() -> ExitCode {
+    let program = Program {
+        // The Go operator's, so that the two never work at once.
+        lease: "1ca428e5.training-operator.kubeflow.org".to_owned(),
+        example_kind: Some("MXJob".to_owned()),
+        ..Program::new("training-operator")
+    };
+    program.set();
     let done = match Cli::parse().command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),

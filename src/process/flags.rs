@@ -7,6 +7,8 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use crate::api::RestartScope;
 
+use super::program::{enable_scheme_help, program, variable};
+
 /// How many jobs are in work at once for each controller thread: passes wait for the API server most
 /// of the time.
 pub(super) const JOBS_PER_THREAD: usize = 16;
@@ -16,7 +18,8 @@ pub(super) const CALLS_PER_THREAD: usize = 64;
 
 /// The flags of an operator, for `#[command(flatten)]` in a program's own command line.
 ///
-/// Names and defaults are those of the Go training operator v1.8.1 where it has the flag.
+/// Names and defaults are those of the Go training operator v1.8.1 where it has the flag. The default of
+/// `--leader-election-id`, and the variables by which flags can be set, follow from the [`Program`](super::Program).
 #[derive(Clone, Debug, Args)]
 pub struct Flags {
     /// The file that tells how to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the service account].
@@ -27,17 +30,18 @@ pub struct Flags {
     #[arg(long, env = "KUBEFLOW_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,
 
-    /// A kind of job to run, such as MXJob; can be repeated [default: all kinds].
+    /// The kinds of job to run; all if empty.
     #[arg(
         long = "enable-scheme",
-        env = "TRAINING_OPERATOR_ENABLE_SCHEME",
+        help = enable_scheme_help(),
+        env = variable("ENABLE_SCHEME"),
         value_name = "KIND",
         value_delimiter = ','
     )]
     pub enable_scheme: Vec<String>,
 
     /// How many times 16 jobs may be in work at once, with up to 64 creates and deletes under way.
-    #[arg(long, env = "TRAINING_OPERATOR_CONTROLLER_THREADS", value_name = "N", default_value = "1",
+    #[arg(long, env = variable("CONTROLLER_THREADS"), value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub controller_threads: u16,
 
@@ -45,53 +49,53 @@ pub struct Flags {
     /// [default: what suits the kind of job].
     #[arg(
         long,
-        env = "TRAINING_OPERATOR_DEFAULT_RESTART_SCOPE",
+        env = variable("DEFAULT_RESTART_SCOPE"),
         value_name = "SCOPE",
         ignore_case = true
     )]
     pub default_restart_scope: Option<Scope>,
 
     /// Whether operators that run at the same time elect one that works; the others stand by.
-    #[arg(long, env = "TRAINING_OPERATOR_LEADER_ELECT", value_name = "BOOL", default_value_t = false,
+    #[arg(long, env = variable("LEADER_ELECT"), value_name = "BOOL", default_value_t = false,
           num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pub leader_elect: bool,
 
     /// The name of the Lease by which they elect.
     #[arg(
         long,
-        env = "TRAINING_OPERATOR_LEADER_ELECTION_ID",
+        env = variable("LEADER_ELECTION_ID"),
         value_name = "NAME",
-        default_value = "1ca428e5.training-operator.kubeflow.org"
+        default_value = program().lease.as_str()
     )]
     pub leader_election_id: String,
 
     /// Its namespace [default: the operator's own].
     #[arg(
         long,
-        env = "TRAINING_OPERATOR_LEADER_ELECTION_NAMESPACE",
+        env = variable("LEADER_ELECTION_NAMESPACE"),
         value_name = "NAME"
     )]
     pub leader_election_namespace: Option<String>,
 
     /// How long the others wait for a leader that is silent; whole seconds.
-    #[arg(long, env = "TRAINING_OPERATOR_LEADER_ELECTION_LEASE_DURATION", value_name = "TIME", default_value = "15s",
+    #[arg(long, env = variable("LEADER_ELECTION_LEASE_DURATION"), value_name = "TIME", default_value = "15s",
           value_parser = duration)]
     pub leader_election_lease_duration: Duration,
 
     /// How long a leader tries to renew its lease before it gives up; less than the lease duration.
-    #[arg(long, env = "TRAINING_OPERATOR_LEADER_ELECTION_RENEW_DEADLINE", value_name = "TIME", default_value = "10s",
+    #[arg(long, env = variable("LEADER_ELECTION_RENEW_DEADLINE"), value_name = "TIME", default_value = "10s",
           value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
 
     /// How often the lease is renewed, or looked at; less than the renew deadline.
-    #[arg(long, env = "TRAINING_OPERATOR_LEADER_ELECTION_RETRY_PERIOD", value_name = "TIME", default_value = "2s",
+    #[arg(long, env = variable("LEADER_ELECTION_RETRY_PERIOD"), value_name = "TIME", default_value = "2s",
           value_parser = duration)]
     pub leader_election_retry_period: Duration,
 
     /// Where /metrics is served; 0 for nowhere.
     #[arg(
         long,
-        env = "TRAINING_OPERATOR_METRICS_BIND_ADDRESS",
+        env = variable("METRICS_BIND_ADDRESS"),
         value_name = "ADDRESS",
         default_value = ":8080"
     )]
@@ -100,7 +104,7 @@ pub struct Flags {
     /// Where /healthz and /readyz are served; 0 for nowhere.
     #[arg(
         long,
-        env = "TRAINING_OPERATOR_HEALTH_PROBE_BIND_ADDRESS",
+        env = variable("HEALTH_PROBE_BIND_ADDRESS"),
         value_name = "ADDRESS",
         default_value = ":8081"
     )]
@@ -109,7 +113,7 @@ pub struct Flags {
     /// Accepted; pods are not scheduled in gangs yet, and a warning says so.
     #[arg(
         long,
-        env = "TRAINING_OPERATOR_GANG_SCHEDULER_NAME",
+        env = variable("GANG_SCHEDULER_NAME"),
         value_name = "NAME",
         default_value = ""
     )]
@@ -125,25 +129,25 @@ pub struct Flags {
 #[command(next_help_heading = "Logs")]
 pub struct LogFlags {
     /// true: text, all decisions and details; false: JSON, all decisions [default: text, all decisions].
-    #[arg(long, env = "TRAINING_OPERATOR_ZAP_DEVEL", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+    #[arg(long, env = variable("ZAP_DEVEL"), value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set)]
     pub zap_devel: Option<bool>,
 
     /// The form of the logs: console is text.
-    #[arg(long, env = "TRAINING_OPERATOR_ZAP_ENCODER", value_name = "FORM")]
+    #[arg(long, env = variable("ZAP_ENCODER"), value_name = "FORM")]
     pub zap_encoder: Option<Encoder>,
 
     /// How much is logged: debug, info, error, panic, or a number above 0 for ever more detail. RUST_LOG, if
     /// set, goes before it.
-    #[arg(long, env = "TRAINING_OPERATOR_ZAP_LOG_LEVEL", value_name = "LEVEL", value_parser = log_level)]
+    #[arg(long, env = variable("ZAP_LOG_LEVEL"), value_name = "LEVEL", value_parser = log_level)]
     pub zap_log_level: Option<tracing::level_filters::LevelFilter>,
 
     /// Accepted; there are no stack traces.
-    #[arg(long, env = "TRAINING_OPERATOR_ZAP_STACKTRACE_LEVEL", value_name = "LEVEL")]
+    #[arg(long, env = variable("ZAP_STACKTRACE_LEVEL"), value_name = "LEVEL")]
     pub zap_stacktrace_level: Option<String>,
 
     /// Accepted; times are RFC 3339.
-    #[arg(long, env = "TRAINING_OPERATOR_ZAP_TIME_ENCODING", value_name = "FORM")]
+    #[arg(long, env = variable("ZAP_TIME_ENCODING"), value_name = "FORM")]
     pub zap_time_encoding: Option<String>,
 }
 

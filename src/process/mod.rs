@@ -41,6 +41,7 @@ mod fence;
 mod flags;
 mod http;
 mod logs;
+mod program;
 mod retry_after;
 mod serve;
 mod stop;
@@ -55,6 +56,7 @@ use crate::job::TrainingJob;
 pub use cluster::{ClusterConfigError, cluster_config};
 pub use flags::{Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
+pub use program::Program;
 
 /// The kinds of job that an operator can run.
 #[derive(Clone, Debug, Default)]

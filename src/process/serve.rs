@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::http::HeaderValue;
 use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
 use kube::client::ClientBuilder;
@@ -17,6 +16,7 @@ use crate::job::Settings;
 use super::cluster::cluster_config;
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
+use super::program::program;
 use super::retry_after::RetryAfter;
 use super::stop::Stop;
 use super::{Kind, Kinds, ProcessError, http};
@@ -199,15 +199,18 @@ async fn config(flags: &Flags) -> Result<Config, ProcessError> {
     // Every retry is the operator's, per job and bounded.
     let config = cluster_config(flags.kubeconfig.as_deref(), None).await;
     let mut config = config.map_err(|error| ProcessError::Config(error.to_string()))?;
-    let agent = HeaderValue::from_static(concat!("training-operator/", env!("CARGO_PKG_VERSION")));
-    config.headers.push((USER_AGENT, agent));
+    let agent = format!("{}/{}", program().name, env!("CARGO_PKG_VERSION"));
+    // A name that cannot stand in a header is left out.
+    if let Ok(agent) = agent.parse() {
+        config.headers.push((USER_AGENT, agent));
+    }
     Ok(config)
 }
 
 /// A name that no other candidate has: a pod's, or a host's, and something by chance.
 fn identity() -> String {
     use std::hash::{BuildHasher, RandomState};
-    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "training-operator".to_owned());
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| program().name.clone());
     format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
