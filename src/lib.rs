@@ -64,15 +64,15 @@
 //!
 //! # The operator
 //!
-//! | you want | you call | feature |
+//! | you want | you call | in |
 //! |---|---|---|
-//! | a program with flags, logs, metrics, leader election | `process::main` | `process` |
+//! | a program with flags, logs, metrics, leader election | `process::main` | feature `process` |
 //! | the definition to install | [`admission::definition`], [`admission::manifest`] | |
-//! | jobs run on this machine, without a cluster | `local::main`, or `local::Jobs` with a view of your own | `local`, `memory` |
-//! | snapshot tests of what jobs get | `testing::snapshots` | `testing` |
+//! | jobs run on this machine, without a cluster | `local_node::main`, or `local_node::Jobs` with a view of your own | crate `local-node`, feature `jobs` |
+//! | snapshot tests of what jobs get | `testing::snapshots` | feature `testing` |
 //! | what a job would get, as values | [`validate()`], [`render::all`] | |
-//! | tests against an API | `memory::Cluster` under [`Operator`] | `memory` |
-//! | what is wrong with a job, or surely not meant | [`validate()`], [`validate::warnings`](validate::warnings()) | |
+//! | tests against an API | `kube_memory::Cluster` under [`Operator`] | crate `kube-memory` |
+//! | what is wrong with a job, or surely not meant | [`validate()`], [`render::warnings`](render::warnings()) | |
 //!
 //! An operator inside of another program runs until it is dropped:
 //!
@@ -89,32 +89,32 @@
 //!
 //! # Five steps
 //!
-//! A pass over a job is five steps, of which only the first and the last two see a client:
+//! A reconcile of a job is five steps, of which only the first and the last two see a client:
 //!
 //! | step | from | to | |
 //! |---|---|---|---|
-//! | observe | the caches | [`observed::Observed`]: what the cluster holds of the job | [`controller`] |
+//! | observe | the caches | [`plan::observed::Observed`]: the job's children | [`controller`] |
 //! | [`validate()`] | the raw spec | a [`ValidJob`], or all [`FieldErrors`] | pure |
-//! | [`plan()`] | job, observed, now | a [`Plan`]: creates, deletes, status, events, when to look again | pure |
+//! | [`plan()`] | job, observed, now | a [`Plan`]: creates, deletes, status, events, when to reconcile again | pure |
 //! | apply | the plan | calls | [`controller`] |
-//! | report | the plan made anew after apply | at most one patch of the status | [`controller`] |
+//! | report | the plan made again after apply | at most one patch of the status | [`controller`] |
 //!
 //! [`render`] makes a replica's pod and service; the plan calls it for what is missing, an offline
 //! review for all. So a job's whole life can be tested with values: no client, no clock, no async.
 //!
-//! What is promised of a pass: it may end anywhere and the next one goes on (all that must be remembered is in the
-//! job's status); it costs the job's own size, whatever else the cluster holds; all jobs of all kinds share one watch of
-//! pods and one of services; a job that has ended well or badly stays so.
+//! A reconcile may end anywhere, and the next one goes on: all that must be remembered is in the
+//! job's status. It costs the job's own size, whatever else the cluster holds. All jobs of all kinds share one watch of
+//! pods and one of services. A job that has ended well or badly stays so.
 //!
-//! # Features
+//! # Modules and features
 //!
-//! * `memory`: the in-memory Kubernetes API under a real `kube::Client` (tests, simulation, local runs).
-//! * `testing`: snapshot tests of what jobs get, in one line.
-//! * `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
-//! * `local`: the node agent, which runs pods as processes of this machine. Linux only. With `memory` also whole
-//!   jobs, without a cluster.
+//! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`mod@plan`] → [`controller`] →
+//! `process`. The contract that a framework author reads is [`job`].
 //!
-//! None is on by default. The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the
+//! * Feature `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
+//! * Feature `testing`: snapshot tests of what jobs get, in one line.
+//!
+//! Neither is on by default. The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the
 //! binary.
 //!
 //! # Versions

@@ -1,4 +1,4 @@
-//! What an API server is told, so that it refuses what [validation](crate::validate()) refuses, in the
+//! Rules for the API server, so that it refuses what [validation](crate::validate()) refuses, in the
 //! same words.
 //!
 //! [`definition`] adds to the shape of a kind ([`TrainingJob::definition`]) rules in CEL, made of what the

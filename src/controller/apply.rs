@@ -172,7 +172,7 @@ impl<'a> Applier<'a> {
         }
         let label = meta.labels.as_ref().and_then(|l| l.get(labels::OPERATOR_NAME));
         if label.map(String::as_str) != Some(self.controller) {
-            // Its label was edited, so that no watch tells of it any more.
+            // Its label was edited, so that no watch selects it any more.
             if !deleting {
                 // If it has changed since, the label may be right again.
                 let version = meta.resource_version.as_deref();

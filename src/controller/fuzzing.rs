@@ -57,7 +57,7 @@ impl<J: TrainingJob> Caches<J> {
         told.collect()
     }
 
-    /// What is held of each job's children, by the job's namespace and UID.
+    /// The cached children of each job, by the job's namespace and UID.
     pub fn children(&self) -> BTreeMap<Key, Arc<Observed>> {
         self.operator.context.children().all()
     }

@@ -209,7 +209,7 @@ impl Metrics {
         self.0.deleted.get_or_create(&labels).inc();
     }
 
-    /// A job was looked at.
+    /// A job was reconciled.
     pub(super) fn reconciled(&self, framework: &'static str, waited: Duration, took: Duration, failed: bool) {
         let label = FrameworkLabel { framework };
         self.0.queued.get_or_create(&label).observe(waited.as_secs_f64());

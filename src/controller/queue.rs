@@ -1,4 +1,4 @@
-//! The work queue: which job is looked at next.
+//! The work queue: which job is reconciled next.
 //!
 //! First come, first served; a job that waits is there once; a job in work is not given out again
 //! until it is done. In the same order for the same calls.
@@ -81,7 +81,7 @@ impl Queue {
         }
     }
 
-    /// A job has been looked at.
+    /// A job has been reconciled.
     pub(super) fn done(&self, key: &Key) {
         let mut state = self.lock();
         state.working.remove(key);
@@ -92,7 +92,7 @@ impl Queue {
         }
     }
 
-    /// How many jobs wait to be looked at.
+    /// How many jobs wait.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.lock().ready.len()

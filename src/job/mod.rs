@@ -187,7 +187,7 @@ pub trait TrainingJob:
     /// Failures need no answer here: a failed replica is restarted or fails the job by its restart
     /// policy, whatever this says; a failure that is final outweighs success.
     ///
-    /// Called in each pass over a job that has not ended. All replicas of `topology` are there, in the
+    /// Called in each reconcile of a job that has not ended. All replicas of `topology` are there, in the
     /// state of their current attempt; one that failed and is to be restarted is
     /// [`Absent`](crate::ReplicaState::Absent). A success is final, once it has been held for
     /// [`Settings::linger`](crate::Settings::linger) for replicas that still run. [`Replicas::decided_by`] is the answer for
@@ -263,7 +263,7 @@ pub trait TrainingJob:
     /// The sentence for a milestone, in conditions and events. Default: the Go operator's words
     /// ([`Milestone::describe`]).
     ///
-    /// Asked when a pass reaches the milestone; a condition keeps the sentence that it was first given.
+    /// Asked when a plan reaches the milestone; a condition keeps the sentence that it was first given.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
     }

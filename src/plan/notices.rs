@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::types::PlannedEvent;
 
 /// Adds one notice for each reason why pods wait, in the Go operator's words
-/// (`pkg/core/job.go`, RecordAbnormalPods), which sends one for each pod in every pass.
+/// (`pkg/core/job.go`, RecordAbnormalPods), which sends one for each pod in every reconcile.
 pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let topology = &draft.job.topology;
     let mut notices: Vec<(PlannedEvent, usize)> = Vec::new();

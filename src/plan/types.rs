@@ -20,7 +20,7 @@ pub struct Plan {
     pub status: Option<StatusChange>,
     /// Events to send once the status is stored.
     pub events: Vec<PlannedEvent>,
-    /// Events that are due as long as what they tell of holds: each reason is told once, and again only
+    /// Events that are due as long as what they say holds: each reason is sent once, and again only
     /// after none held.
     pub notices: Vec<PlannedEvent>,
     /// When to look again even if nothing happens.
@@ -34,7 +34,7 @@ pub struct Plan {
 pub struct StatusChange {
     /// The whole status.
     pub status: JobStatus,
-    /// Whether it tells of more than counts, or than that the job is there or part of it begins to run. Those
+    /// Whether it is to be written at once. News of mere counts, or that a job was created or begins to run in part,
     /// may wait a little, so that what changes together costs one write.
     pub urgent: bool,
 }

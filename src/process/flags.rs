@@ -9,7 +9,7 @@ use crate::api::RestartScope;
 
 use super::program::{enable_scheme_help, program, variable};
 
-/// How many jobs are in work at once for each controller thread: passes wait for the API server most
+/// How many jobs are in work at once for each controller thread: reconciles wait for the API server most
 /// of the time.
 pub(super) const JOBS_PER_THREAD: usize = 16;
 

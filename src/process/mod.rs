@@ -18,16 +18,16 @@
 //! }
 //! ```
 //!
-//! # What it does
+//! # Behaviour
 //!
 //! * Serves `/healthz` and `/readyz` on `--health-probe-bind-address`, `/metrics` on
-//!   `--metrics-bind-address`. Ready is a process that has the first lists of all kinds, or stands by for
-//!   the leader and could reach the lease.
+//!   `--metrics-bind-address`. A process is ready when the first lists of all kinds are complete, or when it is a standby
+//!   that could read the lease.
 //! * With `--leader-elect`, works only while it holds the lease, and lets no write through that the
-//!   lease does not cover. Who loses the lease drops all that it knew and stands by.
-//! * Retries by itself, per job and with growing waits, and waits for longer where a refusal's
+//!   lease does not cover. A process that loses the lease drops its caches and becomes a standby.
+//! * Retries by itself, per job with a backoff, and waits for longer where a refusal's
 //!   `Retry-After` asks for it.
-//! * On SIGTERM or SIGINT begins nothing more, finishes what is under way (10 s at most), gives the
+//! * On SIGTERM or SIGINT starts nothing more, finishes what is under way (10 s at most), gives the
 //!   lease back, and ends with code 0. A second signal ends it at once.
 //!
 //! # Permissions

@@ -78,7 +78,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Works while this process holds the lease, and stands by otherwise.
+    /// Works while this process holds the lease, and is a standby otherwise.
     async fn by_election(&self, config: Config) -> Result<(), ProcessError> {
         let flags = self.flags;
         let namespace = flags.leader_election_namespace.clone();
@@ -119,7 +119,7 @@ impl Work<'_> {
             if ended.is_some() {
                 return Ok(());
             }
-            tracing::warn!(identity, "another process may lead now; this one stands by");
+            tracing::warn!(identity, "another process may lead now; this one is a standby");
         }
     }
 
@@ -156,40 +156,40 @@ impl Work<'_> {
 /// What the pages tell.
 #[derive(Clone, Default)]
 struct State {
-    standing: Arc<Mutex<Standing>>,
+    standing: Arc<Mutex<Leadership>>,
     leading: Gauge,
 }
 
 #[derive(Default)]
-enum Standing {
+enum Leadership {
     #[default]
     Starting,
-    By(Fence),
+    Standby(Fence),
     Leading(watch::Receiver<bool>),
 }
 
 impl State {
     fn stand_by(&self, fence: Fence) {
         self.leading.set(0);
-        *self.lock() = Standing::By(fence);
+        *self.lock() = Leadership::Standby(fence);
     }
 
     fn lead(&self, ready: watch::Receiver<bool>) {
         self.leading.set(1);
-        *self.lock() = Standing::Leading(ready);
+        *self.lock() = Leadership::Leading(ready);
     }
 
     fn unready(&self) -> Option<&'static str> {
         match &*self.lock() {
-            Standing::Starting => Some("starting"),
-            Standing::By(fence) if fence.is_standing_by() => None,
-            Standing::By(_) => Some("the lease could not be asked for yet"),
-            Standing::Leading(ready) if *ready.borrow() => None,
-            Standing::Leading(_) => Some("the first lists are not complete"),
+            Leadership::Starting => Some("starting"),
+            Leadership::Standby(fence) if fence.is_standing_by() => None,
+            Leadership::Standby(_) => Some("the lease could not be asked for yet"),
+            Leadership::Leading(ready) if *ready.borrow() => None,
+            Leadership::Leading(_) => Some("the first lists are not complete"),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Standing> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Leadership> {
         // It is replaced as a whole.
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }

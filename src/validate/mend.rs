@@ -1,4 +1,4 @@
-//! An object without what its schema forbids, so that the rest of it can be looked at.
+//! An object without what its schema forbids, so that the rest of it can be checked.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::Value;
