@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use training_job_simulation::call::Call;
-use training_job_simulation::kubelet::Fate::{NodeLost, Runs, Succeeds};
-use training_job_simulation::world::{World, train};
+use training_job_simulation::faults::PodFate::{NodeLost, Runs, Succeeds};
+use training_job_simulation::simulation::{Simulation, train};
 
 struct Cost {
     objects: usize,
@@ -25,12 +25,12 @@ fn cost(calls: &[Call]) -> Cost {
 #[tokio::test(start_paused = true)]
 async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
     for workers in [1, 10, 100] {
-        let world = World::new(|_, _| Succeeds(10));
+        let world = Simulation::new(|_, _| Succeeds(10));
         let job = train("job", &[("Scheduler", 1), ("Server", 1), ("Worker", workers)]);
         world.create(job).await;
-        world.pass(60).await;
+        world.advance(60).await;
         assert!(world.conditions("job").ends_with("Succeeded"));
-        let cost = cost(&world.network.take());
+        let cost = cost(&world.network.take_calls());
         let replicas = usize::try_from(workers).unwrap() + 2;
         assert_eq!(cost.objects, 2 * replicas, "{workers}");
         // Created (told with Running if all run within a second), Running, Succeeded.
@@ -38,7 +38,7 @@ async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
         // Services made, pods made, the success.
         assert_eq!(cost.events, 3, "{workers}");
         assert_eq!(cost.reads, 0, "{workers}");
-        world.check();
+        world.assert_no_violations();
     }
 }
 
@@ -49,7 +49,7 @@ fn work(calls: Vec<Call>) -> Vec<Call> {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_cluster_costs_nothing_but_watches() {
-    let world = World::new(|name, _| {
+    let world = Simulation::new(|name, _| {
         if name.starts_with("runs") {
             Runs
         } else {
@@ -60,47 +60,47 @@ async fn a_quiet_cluster_costs_nothing_but_watches() {
     for name in ["runs", "ends"] {
         world.create(train(name, &roles)).await;
     }
-    world.pass(60).await;
-    world.network.take();
-    world.pass(3_600).await;
-    let calls = world.network.take();
+    world.advance(60).await;
+    world.network.take_calls();
+    world.advance(3_600).await;
+    let calls = world.network.take_calls();
     assert!(calls.len() <= 3 * 31, "{} renewals", calls.len());
     assert_eq!(work(calls), []);
-    world.check();
+    world.assert_no_violations();
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_others_are_deleting_is_not_deleted_again() {
-    let world = World::new(|_, _| NodeLost(100_000, 60));
+    let world = Simulation::new(|_, _| NodeLost(100_000, 60));
     world
         .create(train("job", &[("Scheduler", 1), ("Worker", 3)]))
         .await;
-    world.pass(10).await;
+    world.advance(10).await;
     world.delete_pod("job-worker-0").await;
-    world.pass(1).await;
-    world.network.take();
+    world.advance(1).await;
+    world.network.take_calls();
     world
         .edit("job", json!({"spec": {"runPolicy": {"suspend": true}}}))
         .await;
-    world.pass(10).await;
+    world.advance(10).await;
     assert_eq!(world.network.count("delete", "pods"), 3);
     assert_eq!(world.pods_now().iter().filter(|p| p.ends_with('!')).count(), 4);
-    world.check();
+    world.assert_no_violations();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_operator_changes_nothing_that_is_in_order() {
-    let mut world = World::new(|_, _| Runs);
+    let mut world = Simulation::new(|_, _| Runs);
     for number in 0..100 {
         let job = train(&format!("job-{number}"), &[("Scheduler", 1), ("Worker", 1)]);
         world.create(job).await;
     }
-    world.pass(60).await;
+    world.advance(60).await;
     world.kill().await;
-    world.network.take();
+    world.network.take_calls();
     world.start();
-    world.pass(600).await;
-    let calls = work(world.network.take());
+    world.advance(600).await;
+    let calls = work(world.network.take_calls());
     assert_eq!(calls.len(), 3, "one list of each kind: {calls:?}");
-    world.check();
+    world.assert_no_violations();
 }

@@ -5,40 +5,40 @@ use std::pin::Pin;
 
 use serde_json::{Value, json};
 
-use training_job_simulation::fault::Fault;
-use training_job_simulation::kubelet::Fate::{self, Fails, Runs, Succeeds};
-use training_job_simulation::world::{World, train, with};
+use training_job_simulation::faults::CallFault;
+use training_job_simulation::faults::PodFate::{self, Fails, Runs, Succeeds};
+use training_job_simulation::simulation::{Simulation, train, with_spec};
 
 const SMALL: [(&str, i32); 2] = [("Scheduler", 1), ("Worker", 2)];
 
 /// Seconds after the last thing that happens by itself.
 const SETTLED: u64 = 120;
 
-type Users = for<'a> fn(&'a mut World) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+type Users = for<'a> fn(&'a mut Simulation) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// A life: what pods do, and what users do.
 struct Life {
-    script: fn(&str, u32) -> Fate,
+    script: fn(&str, u32) -> PodFate,
     users: Users,
 }
 
 impl Life {
     /// Lives it with an operator that dies at call number `at` (from 0), and returns how many calls
     /// there were and what is left.
-    async fn live(&self, death: Option<(usize, Fault)>) -> (usize, Value) {
-        let mut world = World::without_operator(self.script);
+    async fn live(&self, death: Option<(usize, CallFault)>) -> (usize, Value) {
+        let mut world = Simulation::without_operator(self.script);
         if let Some((at, fault)) = death {
             let mut number = 0;
-            world.network.rule(move |_| {
+            world.network.add_rule(move |_| {
                 number += 1;
                 (number == at + 1).then(|| fault.clone())
             });
         }
         world.start();
         (self.users)(&mut world).await;
-        world.pass_with_deaths(SETTLED).await;
-        world.check();
-        let calls = world.network.take().len();
+        world.advance_replacing_dead(SETTLED).await;
+        world.assert_no_violations();
+        let calls = world.network.take_calls().len();
         (calls, remains(&world))
     }
 
@@ -46,7 +46,7 @@ impl Life {
         let (calls, expected) = self.live(None).await;
         assert!(calls > 10, "{calls}");
         for at in 0..calls {
-            for fault in [Fault::DiesBefore, Fault::DiesAfter] {
+            for fault in [CallFault::DiesBefore, CallFault::DiesAfter] {
                 let (_, left) = self.live(Some((at, fault.clone()))).await;
                 assert_eq!(left, expected, "{fault:?} at call {at} of {calls}");
             }
@@ -55,13 +55,13 @@ impl Life {
 }
 
 /// Ends well, the scheduler last, as it does in reality.
-fn ends_well(name: &str, seconds: u64) -> Fate {
+fn ends_well(name: &str, seconds: u64) -> PodFate {
     let later = u64::from(name.contains("scheduler"));
     Succeeds(seconds + 3 * later)
 }
 
 /// Jobs, pods and services as they are, times and identities aside.
-fn remains(world: &World) -> Value {
+fn remains(world: &Simulation) -> Value {
     let mut jobs: Vec<Value> = world
         .cluster
         .list("mxjobs", None)
@@ -93,7 +93,7 @@ async fn creation_to_success() {
         users: |world| {
             Box::pin(async {
                 world.create(train("job", &SMALL)).await;
-                world.pass_with_deaths(30).await;
+                world.advance_replacing_dead(30).await;
             })
         },
     };
@@ -110,9 +110,9 @@ async fn failure_and_restart() {
         },
         users: |world| {
             Box::pin(async {
-                let job = with(train("job", &SMALL), json!({"runPolicy": {"backoffLimit": 1}}));
+                let job = with_spec(train("job", &SMALL), json!({"runPolicy": {"backoffLimit": 1}}));
                 world.create(job).await;
-                world.pass_with_deaths(60).await;
+                world.advance_replacing_dead(60).await;
             })
         },
     };
@@ -129,8 +129,8 @@ async fn restart_of_one_replica() {
         users: |world| {
             Box::pin(async {
                 let policy = json!({"runPolicy": {"restartScope": "Replica", "cleanPodPolicy": "All"}});
-                world.create(with(train("job", &SMALL), policy)).await;
-                world.pass_with_deaths(60).await;
+                world.create(with_spec(train("job", &SMALL), policy)).await;
+                world.advance_replacing_dead(60).await;
             })
         },
     };
@@ -150,7 +150,7 @@ async fn final_failure() {
         users: |world| {
             Box::pin(async {
                 world.create(train("job", &SMALL)).await;
-                world.pass_with_deaths(30).await;
+                world.advance_replacing_dead(30).await;
             })
         },
     };
@@ -165,11 +165,11 @@ async fn suspension_and_resumption() {
             Box::pin(async {
                 let suspend = |yes: bool| json!({"spec": {"runPolicy": {"suspend": yes}}});
                 world.create(train("job", &SMALL)).await;
-                world.pass_with_deaths(10).await;
+                world.advance_replacing_dead(10).await;
                 world.edit("job", suspend(true)).await;
-                world.pass_with_deaths(10).await;
+                world.advance_replacing_dead(10).await;
                 world.edit("job", suspend(false)).await;
-                world.pass_with_deaths(60).await;
+                world.advance_replacing_dead(60).await;
             })
         },
     };
@@ -183,10 +183,10 @@ async fn deletion_and_a_namesake() {
         users: |world| {
             Box::pin(async {
                 world.create(train("job", &SMALL)).await;
-                world.pass_with_deaths(5).await;
+                world.advance_replacing_dead(5).await;
                 world.delete("job").await;
                 world.create(train("job", &SMALL)).await;
-                world.pass_with_deaths(60).await;
+                world.advance_replacing_dead(60).await;
             })
         },
     };
@@ -207,11 +207,11 @@ async fn more_workers_and_fewer() {
             Box::pin(async {
                 let workers = |n: i32| json!({"spec": {"mxReplicaSpecs": {"Worker": {"replicas": n}}}});
                 world.create(train("job", &SMALL)).await;
-                world.pass_with_deaths(10).await;
+                world.advance_replacing_dead(10).await;
                 world.edit("job", workers(3)).await;
-                world.pass_with_deaths(10).await;
+                world.advance_replacing_dead(10).await;
                 world.edit("job", workers(1)).await;
-                world.pass_with_deaths(60).await;
+                world.advance_replacing_dead(60).await;
             })
         },
     };
@@ -225,8 +225,8 @@ async fn the_end_of_a_time_to_live() {
         users: |world| {
             Box::pin(async {
                 let policy = json!({"runPolicy": {"ttlSecondsAfterFinished": 20}});
-                world.create(with(train("job", &SMALL), policy)).await;
-                world.pass_with_deaths(60).await;
+                world.create(with_spec(train("job", &SMALL), policy)).await;
+                world.advance_replacing_dead(60).await;
             })
         },
     };

@@ -1,15 +1,15 @@
 //! What an event has in it, for who reads it.
 
 use serde_json::{Value, json};
-use training_job_simulation::kubelet::Fate::Runs;
-use training_job_simulation::world::{World, train};
+use training_job_simulation::faults::PodFate::Runs;
+use training_job_simulation::simulation::{Simulation, train};
 
 #[tokio::test(start_paused = true)]
 async fn an_event_names_the_job_who_tells_of_it_and_when() {
-    let world = World::new(|_, _| Runs);
+    let world = Simulation::new(|_, _| Runs);
     world.create(train("job", &[("Worker", 2)])).await;
     let created = world.stored("mxjobs", "job")["metadata"].clone();
-    world.pass(10).await;
+    world.advance(10).await;
     let events = world.cluster.list("events", None);
     let of = |reason: &str| -> Value {
         let found = events.iter().find(|e| e.value()["reason"] == reason);
@@ -38,11 +38,11 @@ async fn an_event_names_the_job_who_tells_of_it_and_when() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_wrong_is_a_warning() {
-    let world = World::new(|_, _| Runs);
+    let world = Simulation::new(|_, _| Runs);
     let mut job = train("job", &[("Worker", 1)]);
     job["spec"]["mxReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = json!([]);
     world.create(job).await;
-    world.pass(10).await;
+    world.advance(10).await;
     let events = world.cluster.list("events", None);
     let types: Vec<_> = events.iter().map(|e| e.value()["type"].clone()).collect();
     assert_eq!(types, ["Warning"]);
