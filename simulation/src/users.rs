@@ -183,7 +183,7 @@ impl UserActionType {
 }
 
 fn draw_plural(random: &mut Random) -> &'static str {
-    *random.pick::<&str>(&["pods", "services"])
+    random.pick::<&str>(&["pods", "services"])
 }
 
 /// A status that somebody writes over the operator's.
