@@ -20,7 +20,7 @@ if [ -n "${SINCE:-}" ]; then
 fi
 export CARGO_TARGET_DIR="$root/target" CARGO_INCREMENTAL=1 INSTA_UPDATE=no
 
-# mutants AREA GLOB PACKAGES -- TESTS: the tests as cargo has them, such as --test=life.
+# mutants AREA GLOB PACKAGES -- TESTS: the tests as cargo has them, such as --test=plan.
 mutants() {
 	area=$1 glob=$2 packages=$3 again=$4
 	shift 4
@@ -42,34 +42,34 @@ lives="-p training-job-simulation"
 for area in ${*:-plan mxnet apply cache watch validate}; do
 	case $area in
 	plan)
-		mutants plan 'src/plan/**' '-p training-job-mxnet' '' --test=life
-		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=life --test=properties --test=controller
+		mutants plan 'src/plan/**' '-p training-job' '' --test=plan
+		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=life --test=controller
 		;;
 	mxnet)
 		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' '' --test=life --test=snapshots --test=definition
 		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' --iterate --lib --tests
 		;;
 	apply)
-		mutants apply src/controller/apply.rs '-p training-job-mxnet' '' --test=controller
+		mutants apply src/controller/apply.rs '-p training-job' '' --test=controller
 		mutants apply src/controller/apply.rs '-p training-job' --iterate --lib
 		mutants apply src/controller/apply.rs "$lives" --iterate --test=matrix --test=slice
 		;;
 	cache)
-		cache='src/controller/{children,doubt,jobs,lists,memory,queue,reconcile,seen}.rs'
+		cache='src/controller/{answers,cache/*,job_state,observe,queue,reconcile,requeue}.rs'
 		mutants cache "$cache" '-p training-job' '' --lib
-		mutants cache "$cache" '-p training-job-mxnet' --iterate --test=controller
+		mutants cache "$cache" '-p training-job' --iterate --test=controller
 		mutants cache "$cache" "$lives" --iterate --test=matrix --test=slice
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	watch)
-		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,src/controller/{pace,report,child,stored,operator,events,shared}}.rs'
+		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,src/controller/{context,events,merge_patch,operator,pace,report,watch}}.rs'
 		mutants watch "$watch" '-p training-job -p kube-follow' '' --lib --test=server
-		mutants watch "$watch" '-p training-job-mxnet' --iterate --test=life --test=controller
+		mutants watch "$watch" '-p training-job' --iterate --test=plan --test=controller
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice
 		;;
 	validate)
 		mutants validate 'src/validate/**' '-p training-job' '' --lib
-		mutants validate 'src/validate/**' "$both" --iterate --lib --test=invalid --test=snapshots --test=life
+		mutants validate 'src/validate/**' "$both" --iterate --lib --test=invalid --test=snapshots --test=plan
 		;;
 	*)
 		echo "make: there is no area $area; use plan, mxnet, apply, cache, watch, validate" >&2

@@ -10,6 +10,7 @@ use training_job::api::labels;
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
+use training_job_testing::ToyJob;
 use training_job_xgboost::XGBoostJob;
 
 /// An object as JSON, stored in the cluster or sent to it.
@@ -75,6 +76,8 @@ pub enum JobType {
     XgBoost,
     /// A TFJob.
     TensorFlow,
+    /// A job of no framework, for tests of the controller.
+    Toy,
 }
 
 impl JobType {
@@ -84,6 +87,7 @@ impl JobType {
             Self::Train | Self::Tune => "MXJob",
             Self::XgBoost => "XGBoostJob",
             Self::TensorFlow => "TFJob",
+            Self::Toy => "ToyJob",
         }
     }
 
@@ -93,6 +97,7 @@ impl JobType {
             Self::Train | Self::Tune => "mxjobs",
             Self::XgBoost => "xgboostjobs",
             Self::TensorFlow => "tfjobs",
+            Self::Toy => "toyjobs",
         }
     }
 
@@ -102,6 +107,7 @@ impl JobType {
             Self::Train | Self::Tune => "mxReplicaSpecs",
             Self::XgBoost => "xgbReplicaSpecs",
             Self::TensorFlow => "tfReplicaSpecs",
+            Self::Toy => "replicaSpecs",
         }
     }
 
@@ -111,12 +117,13 @@ impl JobType {
             Self::Train | Self::Tune => "mxnet",
             Self::XgBoost => "xgboost",
             Self::TensorFlow => "tensorflow",
+            Self::Toy => "toy",
         }
     }
 }
 
 /// The plurals of all kinds.
-pub const PLURALS: [&str; 3] = ["mxjobs", "xgboostjobs", "tfjobs"];
+pub const PLURALS: [&str; 4] = ["mxjobs", "xgboostjobs", "tfjobs", "toyjobs"];
 
 /// A job with so many replicas of each role, all of this restart policy.
 pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) -> Value {
@@ -135,7 +142,7 @@ pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) 
     match job_type {
         JobType::Train => spec["jobMode"] = json!("MXTrain"),
         JobType::Tune => spec["jobMode"] = json!("MXTune"),
-        JobType::XgBoost | JobType::TensorFlow => {}
+        JobType::XgBoost | JobType::TensorFlow | JobType::Toy => {}
     }
     json!({
         "apiVersion": "kubeflow.org/v1", "kind": job_type.kind(),
@@ -146,7 +153,12 @@ pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) 
 
 /// The replica specs of a stored job.
 fn specs(job: &impl Json) -> Option<&serde_json::Map<String, Value>> {
-    let fields = ["mxReplicaSpecs", "xgbReplicaSpecs", "tfReplicaSpecs"];
+    let fields = [
+        "mxReplicaSpecs",
+        "xgbReplicaSpecs",
+        "tfReplicaSpecs",
+        "replicaSpecs",
+    ];
     fields
         .iter()
         .find_map(|field| job.member("spec")[field].as_object())
@@ -232,6 +244,7 @@ fn fails_validation(job: &Value) -> bool {
     match job.member("kind").as_str() {
         Some("MXJob") => check::<MXJob>(job),
         Some("XGBoostJob") => check::<XGBoostJob>(job),
+        Some("ToyJob") => check::<ToyJob>(job),
         _ => check::<TFJob>(job),
     }
 }

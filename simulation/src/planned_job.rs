@@ -46,7 +46,7 @@ impl PlannedJob {
 fn draw_roles(random: &mut Random, job_type: JobType) -> Vec<(&'static str, i32)> {
     let mut up_to = |most: u64| i32::try_from(random.between(1, most)).unwrap_or(1);
     let roles = match job_type {
-        JobType::Train => vec![("Scheduler", 1), ("Server", up_to(2)), ("Worker", up_to(3))],
+        JobType::Train | JobType::Toy => vec![("Scheduler", 1), ("Server", up_to(2)), ("Worker", up_to(3))],
         JobType::Tune => vec![("TunerTracker", 1), ("TunerServer", up_to(2)), ("Tuner", 1)],
         JobType::XgBoost => vec![("Master", 1), ("Worker", up_to(3))],
         JobType::TensorFlow => vec![("Chief", 1), ("PS", up_to(2)), ("Worker", up_to(2))],

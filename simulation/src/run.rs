@@ -13,7 +13,7 @@ use crate::faults::{CallFault, CallSite, PodFate};
 use crate::interventions::Intervention;
 use crate::invariants::Violation;
 use crate::invariants::at_rest::SettledCluster;
-use crate::job;
+use crate::job::{self, JobType};
 use crate::kubelet::PodFates;
 use crate::scenario::Scenario;
 use crate::settle::{Blockers, check_idle, wait_until_settled};
@@ -99,6 +99,7 @@ async fn play(scenario: &Scenario) -> RunSummary {
     let config = &scenario.config;
     let mut sim = Simulation::with_setup(Setup {
         pod_fates: pod_fates(scenario),
+        job_type: JobType::Train,
         all_kinds: config.all_kinds,
         concurrency: config.concurrency,
         staleness: config.staleness(),

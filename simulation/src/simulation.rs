@@ -18,6 +18,7 @@ use training_job::controller::Clock;
 use training_job::{Operator, Options};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
+use training_job_testing::ToyJob;
 use training_job_xgboost::XGBoostJob;
 
 use crate::faults::{ClusterFault, PodFate};
@@ -49,7 +50,9 @@ impl Clock for SimulatedClock {
 pub struct Setup {
     /// The fates of pods.
     pub pod_fates: PodFates,
-    /// Whether operators manage all kinds of jobs, or MXJobs alone.
+    /// The jobs that [`Simulation::jobs`] and its like are about.
+    pub job_type: JobType,
+    /// Whether operators manage all kinds of frameworks' jobs, or those of `job_type` alone.
     pub all_kinds: bool,
     /// How many jobs an operator reconciles at once.
     pub concurrency: usize,
@@ -63,12 +66,21 @@ impl Setup {
     pub fn mxjobs(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
         Self {
             pod_fates: Box::new(pod_fates),
+            job_type: JobType::Train,
             all_kinds: false,
             concurrency: 16,
             staleness: AllowedStaleness {
                 of_others: 600_000,
                 of_own: 0,
             },
+        }
+    }
+
+    /// The same with ToyJobs.
+    pub fn toyjobs(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
+        Self {
+            job_type: JobType::Toy,
+            ..Self::mxjobs(pod_fates)
         }
     }
 }
@@ -106,6 +118,7 @@ pub struct Simulation {
     pub monitor: Monitor,
     /// The operators' clock.
     clock: SimulatedClock,
+    job_type: JobType,
     all_kinds: bool,
     concurrency: usize,
     running: BTreeMap<usize, RunningOperator>,
@@ -141,7 +154,7 @@ impl Simulation {
             .clock(move || cluster_clock.now())
             .bookmark_interval(Some(Duration::from_secs(60)))
             .build();
-        let types = [JobType::Train, JobType::XgBoost, JobType::TensorFlow];
+        let types = [setup.job_type, JobType::XgBoost, JobType::TensorFlow];
         for job_type in &types[..if setup.all_kinds { 3 } else { 1 }] {
             let (kind, plural) = (job_type.kind(), job_type.plural());
             cluster.install(Description::new("kubeflow.org", "v1", kind, plural).with_status());
@@ -157,6 +170,7 @@ impl Simulation {
             history,
             monitor,
             clock,
+            job_type: setup.job_type,
             all_kinds: setup.all_kinds,
             concurrency: setup.concurrency,
             running: BTreeMap::new(),
@@ -169,9 +183,13 @@ impl Simulation {
 
     /// Starts an operator with empty caches, and returns its number.
     pub fn start(&mut self) -> usize {
-        let all_kinds = self.all_kinds;
+        let (job_type, all_kinds) = (self.job_type, self.all_kinds);
         self.start_as(move |client, options| {
-            let mut operator = Operator::new(client, options).manage::<MXJob>();
+            let mut operator = Operator::new(client, options);
+            operator = match job_type {
+                JobType::Toy => operator.manage::<ToyJob>(),
+                _ => operator.manage::<MXJob>(),
+            };
             if all_kinds {
                 operator = operator.manage::<XGBoostJob>().manage::<TFJob>();
             }
@@ -340,11 +358,11 @@ impl Simulation {
             .unwrap();
     }
 
-    /// The users' MXJobs.
+    /// The users' jobs.
     pub fn jobs(&self) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk_with_plural(
-            &GroupVersionKind::gvk("kubeflow.org", "v1", "MXJob"),
-            "mxjobs",
+            &GroupVersionKind::gvk("kubeflow.org", "v1", self.job_type.kind()),
+            self.job_type.plural(),
         );
         Api::default_namespaced_with(self.user.clone(), &kind)
     }
@@ -369,14 +387,14 @@ impl Simulation {
             .map_or(Value::Null, |o| o.value().clone())
     }
 
-    /// The status of an MXJob.
+    /// The status of a job.
     pub fn status(&self, job: &str) -> Value {
-        self.stored("mxjobs", job)["status"].clone()
+        self.stored(self.job_type.plural(), job)["status"].clone()
     }
 
     /// The job's conditions in order, as `Created Running=False Succeeded`.
     pub fn conditions(&self, job: &str) -> String {
-        let Some(job) = self.cluster.get("mxjobs", "default", job) else {
+        let Some(job) = self.cluster.get(self.job_type.plural(), "default", job) else {
             return String::new();
         };
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();

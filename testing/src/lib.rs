@@ -1,5 +1,6 @@
-//! What the tests of all kinds of job share: a world in which stories are played on the pure core, and
-//! the comparison with recordings of the Go operator. With the feature `cluster`, also a real control plane.
+//! What the tests of the library and of all kinds of job share: a world in which stories are played on the pure
+//! core, a kind of job that belongs to no framework, and the comparison with recordings of the Go operator. With the
+//! feature `cluster`, also a real control plane.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,8 +14,10 @@ pub mod cluster;
 pub mod defects;
 mod pods;
 mod recordings;
+mod toy;
 mod world;
 
 pub use pods::{PodHandle, terminated};
 pub use recordings::{Difference, compare_renders};
+pub use toy::{ToyJob, ToyJobSpec};
 pub use world::{Step, World, steps};

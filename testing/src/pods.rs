@@ -59,7 +59,7 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         self.set("Failed", |_, now| terminated(code, "Error", now));
     }
 
-    /// The kubelet takes it away for want of memory: no container says anything.
+    /// The kubelet evicts it for want of memory; it has no container statuses.
     pub fn evicted(self) {
         self.taken("Failed", "Evicted", "The node was low on resource: memory.");
     }
@@ -74,12 +74,12 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         });
     }
 
-    /// Its kubelet, an old one, takes it away for this reason and sets no condition; its container ends with this code.
+    /// An old kubelet ends it for this reason and sets no condition; its container ends with this code.
     pub fn ends_as_it_is_taken(self, reason: &str, code: i32) {
         self.exited(code).reason = Some(reason.to_owned());
     }
 
-    /// A drain or preemption ends it: its container ends with 1 at the SIGTERM, and the pod tells why.
+    /// A drain or preemption ends it: its container ends with 1 at the SIGTERM, and the pod has the condition DisruptionTarget.
     pub fn disrupted(self) {
         self.exited(1).conditions = Some(vec![PodCondition {
             type_: "DisruptionTarget".to_owned(),
@@ -88,7 +88,7 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         }]);
     }
 
-    /// The framework's container ends with this code. Returns the pod's status, to say more.
+    /// The framework's container ends with this code. Returns the pod's status for further changes.
     fn exited(self, code: i32) -> &'w mut PodStatus {
         let Self { world, name } = self;
         PodHandle {

@@ -1,33 +1,63 @@
-//! Recordings of what the Go operator v1.8.1 made of jobs on a real API server, and how ours differs.
+//! What the Go operator v1.8.1 made of jobs on a real API server, and how ours differs.
 //!
-//! There is a file for each distinct job of the recorded scenarios: the job, and the pods and services
-//! that were there when the operator had come to rest. Values that the API server fills in are not
-//! recorded, nor is the order of service ports, which is random there.
+//! `tests/compat` has the recordings. Compared here are the pods and services of each scenario when the operator had come
+//! to rest for the first time. Values that the API server fills in are not recorded, nor is the order of service ports,
+//! which is random there.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use training_job::{Settings, TrainingJob, render, validate};
+
+use crate::defects::repository;
 
 /// Scenario, place and reason of something that differs on purpose. A scenario that we refuse has the
 /// place `refused`.
 pub type Difference<'a> = (&'a str, &'a str, &'a str);
 
 #[derive(serde::Deserialize)]
-struct Recording {
+struct Scenario {
+    name: String,
     job: Value,
-    pods: BTreeMap<String, Value>,
-    services: BTreeMap<String, Value>,
 }
+
+#[derive(serde::Deserialize)]
+struct Recording {
+    steps: Vec<Step>,
+}
+
+/// What the API server held after a step.
+#[derive(serde::Deserialize)]
+struct Step {
+    pods: Value,
+    services: Value,
+}
+
+impl Step {
+    /// Its pods or services, with the names that stand for what differs from run to run filled in.
+    fn objects(objects: &Value) -> Objects {
+        let text = objects.to_string();
+        let text = text.replace("<the job>", UID).replace("<ns>", "default");
+        let mut objects: Objects = serde_json::from_str(&text).unwrap();
+        for object in objects.values_mut().filter_map(Value::as_object_mut) {
+            object.remove("phase");
+        }
+        objects
+    }
+}
+
+/// The UID of every job here.
+const UID: &str = "job-uid";
 
 type Objects = BTreeMap<String, Value>;
 
 /// What we make of a job, in the recording's form; nothing if we refuse it.
 fn ours<J: TrainingJob>(job: &Value) -> Option<(Objects, Objects)> {
     let mut job: J = serde_json::from_value(job.clone()).ok()?;
-    job.meta_mut().uid = Some("job-uid".to_owned());
+    job.meta_mut().uid = Some(UID.to_owned());
     let valid = validate(&job, &Settings::default()).ok()?;
     let (services, pods) = render::all(&valid);
     let pods = pods.iter().map(|p| entry(serde_json::to_value(p).unwrap()));
@@ -73,31 +103,40 @@ fn compare(at: String, recorded: &Value, ours: &Value, found: &mut Vec<String>) 
     }
 }
 
-/// Compares the renders of every recorded job in `directory` with the recordings, to the byte, but for
-/// `differences`; returns how many objects were compared.
+/// Compares the renders of every recorded job of the kind with the recordings, to the byte, but for `differences`; returns
+/// how many objects were compared.
 ///
 /// # Panics
 /// When something differs otherwise, or a difference is no longer there.
-pub fn compare_renders<J: TrainingJob>(directory: &Path, differences: &[Difference<'_>]) -> usize {
-    let mut files: Vec<_> = fs::read_dir(directory)
+pub fn compare_renders<J: TrainingJob>(differences: &[Difference<'_>]) -> usize {
+    let corpus = repository().join("tests/compat");
+    let mut scenarios: Vec<Scenario> = fs::read_dir(corpus.join("scenarios"))
         .unwrap()
-        .map(|f| f.unwrap().path())
+        .map(|file| read(&file.unwrap().path()))
         .collect();
-    files.sort();
+    scenarios.retain(|scenario| scenario.job["kind"] == *J::kind(&()));
+    scenarios.sort_by(|a, b| a.name.cmp(&b.name));
     let (mut found, mut used, mut compared) = (Vec::new(), vec![false; differences.len()], 0);
-    for file in &files {
-        let scenario = file.file_stem().unwrap().to_str().unwrap();
-        let recording: Recording = serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    for Scenario { name: scenario, job } in &scenarios {
+        let recording: Recording = read(&corpus.join(format!("golden/{scenario}.yaml")));
+        // A job that is created suspended has no pods at first.
+        let has_pods = |step: &&Step| step.pods.as_object().is_some_and(|pods| !pods.is_empty());
+        let step = recording
+            .steps
+            .iter()
+            .find(has_pods)
+            .unwrap_or(&recording.steps[0]);
+        let (recorded_pods, recorded_services) = (Step::objects(&step.pods), Step::objects(&step.services));
         let mut here = Vec::new();
-        match ours::<J>(&recording.job) {
-            None if recording.pods.is_empty() => compared += 1,
+        match ours::<J>(job) {
+            None if recorded_pods.is_empty() => compared += 1,
             None => here.push("refused: recorded pods, ours none".to_owned()),
             Some((pods, services)) => {
                 compared += pods.len() + services.len();
-                compare("pods".to_owned(), &json!(recording.pods), &json!(pods), &mut here);
+                compare("pods".to_owned(), &json!(recorded_pods), &json!(pods), &mut here);
                 compare(
                     "services".to_owned(),
-                    &json!(recording.services),
+                    &json!(recorded_services),
                     &json!(services),
                     &mut here,
                 );
@@ -106,7 +145,7 @@ pub fn compare_renders<J: TrainingJob>(directory: &Path, differences: &[Differen
         for difference in here {
             let meant = differences
                 .iter()
-                .position(|(s, at, _)| *s == scenario && difference.starts_with(at));
+                .position(|(s, at, _)| s == scenario && difference.starts_with(at));
             match meant {
                 Some(n) => used[n] = true,
                 None => found.push(format!("{scenario}: {difference}")),
@@ -118,4 +157,9 @@ pub fn compare_renders<J: TrainingJob>(directory: &Path, differences: &[Differen
         assert!(used, "{scenario} does not differ at {at} any more ({why})");
     }
     compared
+}
+
+fn read<T: DeserializeOwned>(file: &Path) -> T {
+    let text = fs::read_to_string(file).unwrap();
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }

@@ -1,9 +1,8 @@
-//! A cluster with one job in it, and a controller that is nothing but the pure core.
+//! A cluster with one job, and a controller that validates and plans without an API server.
 //!
-//! The world holds real `Pod` and `Service` objects, so that every story also goes through rendering
-//! and through the reading of pod statuses. A pass does what the controller does, in its order:
-//! services, pods, deletions, then the status that is true after all that. Every pass checks the
-//! form of its plan, whatever the story is about.
+//! The world holds real `Pod` and `Service` objects, so every story also covers rendering and the reading of pod
+//! statuses. A reconcile does what the controller does, in its order: it creates services and pods, deletes, plans
+//! again and stores the status of that plan. Every plan is checked, whatever the story is about.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use training_job::{Settings, TrainingJob, plan as plan_for, validate};
 
 use crate::pods::PodHandle;
 
-/// More passes than any story needs to come to rest.
+/// More reconciles than any story needs until there is nothing left to do.
 const MANY: usize = 20;
 
 /// A cluster with one job, `job` in namespace `team`, and its controller.
@@ -33,15 +32,15 @@ pub struct World<J> {
     pub pods: BTreeMap<String, Pod>,
     /// The services by name.
     pub services: BTreeMap<String, Service>,
-    /// What the controller's cache remembers of pods that ended well and were deleted by others.
+    /// The pods that succeeded and were deleted by others, as the controller's cache remembers them.
     pub completed: BTreeMap<String, u32>,
-    /// What was told, in order.
+    /// The events, in order.
     pub events: Vec<PlannedEvent>,
     /// Names of created pods, in order.
     pub created: Vec<String>,
     /// The job was deleted by the controller.
     pub job_deleted: bool,
-    /// When the controller saw which pods end; it was not there when the others did.
+    /// When the controller saw each of these pods end.
     seen_to_end: BTreeMap<String, Timestamp>,
     settings: Settings,
     /// Pods that the controller itself deletes.
@@ -51,7 +50,7 @@ pub struct World<J> {
 
 impl<J: TrainingJob> World<J> {
     /// A world with the job of this YAML.
-    pub fn of(yaml: &str) -> Self {
+    pub fn from_yaml(yaml: &str) -> Self {
         let mut job: J = serde_saphyr::from_str(yaml).expect("the story's job is YAML of its kind");
         job.meta_mut().uid = Some("job-uid".to_owned());
         Self {
@@ -72,10 +71,10 @@ impl<J: TrainingJob> World<J> {
 
     /// A job with these roles, such as `Master=1 Worker=2:OnFailure`, and these lines of its spec.
     pub fn with(roles: &str, fields: &str) -> Self {
-        Self::of(&yaml::<J>(roles, fields))
+        Self::from_yaml(&yaml::<J>(roles, fields))
     }
 
-    /// The operator's own setting for what restarts together.
+    /// Sets the operator's restart scope.
     pub fn with_scope(mut self, scope: RestartScope) -> Self {
         self.settings.restart_scope = Some(scope);
         self
@@ -92,12 +91,12 @@ impl<J: TrainingJob> World<J> {
         for name in names {
             PodHandle::new(self, name).running();
         }
-        self.settle()
+        self.reconcile()
     }
 
     /// The job starts, and all its pods run.
     pub fn started(mut self) -> Self {
-        self.settle();
+        self.reconcile();
         self.all_running();
         self
     }
@@ -108,8 +107,8 @@ impl<J: TrainingJob> World<J> {
         self
     }
 
-    /// The controller sees this pod end now.
-    pub fn watches(&mut self, replica: &str) -> &mut Self {
+    /// The controller sees now that this pod has ended.
+    pub fn observe_end(&mut self, replica: &str) -> &mut Self {
         self.seen_to_end.insert(format!("job-{replica}"), self.now);
         self
     }
@@ -141,15 +140,15 @@ impl<J: TrainingJob> World<J> {
         self
     }
 
-    /// The operator is restarted: what it had only in memory is lost.
-    pub fn forget(&mut self) -> &mut Self {
+    /// Restarts the operator, which loses what it had only in memory.
+    pub fn restart_operator(&mut self) -> &mut Self {
         self.completed.clear();
         self.deleted_here.clear();
         self
     }
 
-    /// Everything that is being deleted is gone.
-    pub fn reap(&mut self) -> &mut Self {
+    /// Removes everything that is being deleted.
+    pub fn finish_deletions(&mut self) -> &mut Self {
         let leaving: Vec<String> = self.pods.values().filter(|p| is_leaving(p)).map(name).collect();
         for name in leaving {
             self.remove_pod(&name);
@@ -157,7 +156,7 @@ impl<J: TrainingJob> World<J> {
         self
     }
 
-    /// What the controller would do now.
+    /// The controller's plan now.
     pub fn plan(&self) -> Plan {
         match validate(&self.job, &self.settings) {
             Ok(valid) => plan_for(&valid, &self.observed(), self.now),
@@ -172,32 +171,35 @@ impl<J: TrainingJob> World<J> {
         }
     }
 
-    /// One pass.
-    pub fn apply(&mut self) -> &mut Self {
+    /// Reconciles once.
+    pub fn reconcile_once(&mut self) -> &mut Self {
         let plan = self.plan();
-        self.check_form(&plan);
+        self.check_plan(&plan);
         for step in steps(&plan) {
             self.carry_out(&step);
         }
         let plan = self.plan();
-        self.check_form(&plan);
+        self.check_plan(&plan);
         self.store(&plan);
         self.events.extend(plan.events);
         self
     }
 
-    /// Passes until there is nothing to do.
-    pub fn settle(&mut self) -> &mut Self {
+    /// Reconciles until there is nothing left to do.
+    pub fn reconcile(&mut self) -> &mut Self {
         for _ in 0..MANY {
             if self.job_deleted || self.plan().is_idle() {
                 return self;
             }
-            self.apply();
+            self.reconcile_once();
         }
-        panic!("not at rest after {MANY} passes: {:#?}", self.plan());
+        panic!(
+            "still something to do after {MANY} reconciles: {:#?}",
+            self.plan()
+        );
     }
 
-    /// The API server does what a step says.
+    /// Does to the cluster what a step says.
     pub fn carry_out(&mut self, step: &Step) {
         match step {
             Step::CreateService(service) => {
@@ -346,7 +348,7 @@ impl<J: TrainingJob> World<J> {
             .collect()
     }
 
-    /// The attempts that the pods say they are for, by replica.
+    /// The attempt that each pod was made for, by replica.
     pub fn attempts(&self) -> BTreeMap<String, u32> {
         let short = |name: &str| name.trim_start_matches("job-").to_owned();
         self.pods
@@ -360,8 +362,8 @@ impl<J: TrainingJob> World<J> {
         self.events.iter().map(|e| e.reason.as_str()).collect()
     }
 
-    /// What holds of every plan, in every story.
-    pub fn check_form(&self, plan: &Plan) {
+    /// Asserts what holds of every plan.
+    pub fn check_plan(&self, plan: &Plan) {
         let status = self.status();
         for deletion in &plan.delete {
             let (uid, leaving) = match deletion.kind {
@@ -400,8 +402,8 @@ impl<J: TrainingJob> World<J> {
             let change = plan
                 .status
                 .as_ref()
-                .expect("an event tells of a change of status");
-            assert!(change.urgent, "what is told is written without delay");
+                .expect("an event comes with a change of status");
+            assert!(change.urgent, "a status with an event is written without delay");
         }
         if self.job.run_policy().suspend == Some(true) {
             assert!(!creates, "a suspended job creates nothing");
@@ -419,7 +421,7 @@ impl<J: TrainingJob> World<J> {
         if ends || restarts {
             assert!(
                 !creates && plan.delete.is_empty(),
-                "what must not be lost is written first, and alone"
+                "the status is stored before anything else is done"
             );
         }
     }
@@ -440,7 +442,7 @@ impl<J: TrainingJob> World<J> {
     }
 }
 
-/// One call of a pass.
+/// One call of a reconcile.
 pub enum Step {
     /// Create a service.
     CreateService(Box<Service>),

@@ -42,18 +42,18 @@ fn configs(job: &TFJob) -> Vec<(String, String)> {
 fn the_chief_decides() {
     for chief in ["Chief", "Master"] {
         let mut w = World::<TFJob>::with(&format!("{chief}=1 PS=2 Worker=2 Evaluator=1"), "");
-        w.settle();
+        w.reconcile();
         for pod in ["ps-0", "ps-1", "worker-0", "worker-1", "evaluator-0"] {
             w.pod(pod).running();
         }
-        assert_eq!(w.settle().state(), CREATED, "the chief does not run yet");
+        assert_eq!(w.reconcile().state(), CREATED, "the chief does not run yet");
         w.all_running();
         assert_eq!(told(&w, "Running"), "TFJob team/job is running.");
         w.pod("worker-0").succeeds();
         w.pod("worker-1").succeeds();
-        assert_eq!(w.settle().state(), RUNNING);
+        assert_eq!(w.reconcile().state(), RUNNING);
         w.pod(&format!("{}-0", chief.to_lowercase())).succeeds();
-        assert_eq!(w.settle().state(), SUCCEEDED);
+        assert_eq!(w.reconcile().state(), SUCCEEDED);
         assert_eq!(told(&w, "Succeeded"), "TFJob team/job successfully completed.");
     }
 }
@@ -62,18 +62,18 @@ fn the_chief_decides() {
 fn without_a_chief_worker_0_decides() {
     let mut w = started("PS=1 Worker=2", "");
     w.pod("worker-1").succeeds();
-    assert_eq!(w.settle().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-0").succeeds();
-    assert_eq!(w.settle().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
 }
 
 #[test]
 fn with_all_workers_every_worker_decides() {
     let mut w = started("PS=1 Worker=2", "successPolicy: AllWorkers");
     w.pod("worker-0").succeeds();
-    assert_eq!(w.settle().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
-    assert_eq!(w.settle().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_failure_is_told_in_its_own_words() {
     let mut w = started("PS=1 Worker=3", "");
     w.pod("worker-0").exits(1);
     w.pod("worker-2").exits(1);
-    assert_eq!(w.settle().state(), FAILED);
+    assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
         told(&w, "Failed"),
         "TFJob team/job has failed because 2 Worker replica(s) failed."
@@ -92,12 +92,12 @@ fn a_failure_is_told_in_its_own_words() {
 fn beside_parameter_servers_a_worker_restarts_alone() {
     let mut w = started("PS=1:ExitCode Worker=2:ExitCode", "");
     w.pod("worker-1").exits(137);
-    w.settle();
+    w.reconcile();
     let attempts: Vec<_> = w.attempts().into_values().collect();
     assert_eq!(attempts, [0, 0, 1]);
     w.all_running();
     w.pod("worker-1").exits(1);
-    assert_eq!(w.settle().state(), FAILED);
+    assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
         told(&w, "Failed"),
         "job \"job\" is failing because \"Worker\" replica(s) failed."
@@ -109,11 +109,11 @@ fn beside_parameter_servers_a_worker_restarts_alone() {
 fn a_collective_restarts_as_a_whole_but_for_its_evaluator() {
     let mut w = started("Worker=2:ExitCode Evaluator=1:ExitCode", "");
     w.pod("worker-1").exits(137);
-    w.settle().reap().settle();
+    w.reconcile().finish_deletions().reconcile();
     assert!(w.attempts()["worker-0"] == 1 && w.attempts()["worker-1"] == 1);
     let mut w = started("Worker=2:ExitCode Evaluator=1:ExitCode", "");
     w.pod("evaluator-0").exits(137);
-    w.settle();
+    w.reconcile();
     assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 0, 0]);
 }
 
@@ -122,18 +122,18 @@ fn dynamic_workers_may_fail_but_for_the_last() {
     let dynamic = "enableDynamicWorker: true\nsuccessPolicy: AllWorkers";
     let mut w = started("PS=1 Worker=3", dynamic);
     w.pod("worker-0").exits(1);
-    assert_eq!(w.settle().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), RUNNING);
     assert_eq!(w.counts("Worker"), (2, 0, 1));
     w.pod("worker-1").succeeds();
-    assert_eq!(w.settle().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-2").succeeds();
-    assert_eq!(w.settle().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
 
     let mut w = started("PS=1 Worker=2", dynamic);
     w.pod("worker-0").exits(1);
-    w.settle();
+    w.reconcile();
     w.pod("worker-1").exits(1);
-    assert_eq!(w.settle().state(), FAILED);
+    assert_eq!(w.reconcile().state(), FAILED);
 }
 
 /// A worker that is about to be restarted is not one that the job goes on without.
@@ -143,11 +143,11 @@ fn a_dynamic_worker_that_restarts_is_awaited() {
     let mut w = started("PS=1 Worker=2:ExitCode", dynamic);
     w.pod("worker-0").succeeds();
     w.pod("worker-1").exits(137);
-    w.settle();
+    w.reconcile();
     w.all_running();
     assert_eq!(w.state(), RUNNING);
     w.pod("worker-1").succeeds();
-    assert_eq!(w.settle().state(), SUCCEEDED);
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
 }
 
 /// Not recorded; as the types in the Go operator's `tensorflow.go` have it. Older operators named it `sparseCluster`.
@@ -184,7 +184,7 @@ fn jobs_that_cannot_be_are_refused() {
         ("Worker=1", "successPolicy: SomeWorkers"),
     ] {
         let mut w = World::<TFJob>::with(roles, fields);
-        assert_eq!(w.settle().state(), ["Failed"], "{roles} {fields}");
+        assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
         assert!(w.pods.is_empty());
     }
 }

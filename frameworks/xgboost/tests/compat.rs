@@ -1,8 +1,6 @@
 //! What the Go operator v1.8.1 made of XGBoostJobs on a real API server, and what we make of them: the
 //! same to the byte, but for the places in [`DIFFERENCES`].
 
-use std::path::Path;
-
 use training_job_testing::{Difference, compare_renders};
 use training_job_xgboost::XGBoostJob;
 
@@ -29,8 +27,7 @@ const PULL: &str = "recordings have no value that the API server would fill in; 
 
 #[test]
 fn renders_are_the_go_operators_but_where_we_say_so() {
-    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat");
-    let compared = compare_renders::<XGBoostJob>(&recordings, DIFFERENCES);
+    let compared = compare_renders::<XGBoostJob>(DIFFERENCES);
     assert_eq!(
         compared,
         2 * (3 + 1 + 3) + 1,

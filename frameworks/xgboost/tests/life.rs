@@ -22,10 +22,10 @@ fn told(world: &World<XGBoostJob>, kind: &str) -> (String, String) {
 #[test]
 fn the_master_decides() {
     let mut w = World::<XGBoostJob>::with("Master=1 Worker=2:ExitCode", "runPolicy: {}");
-    w.settle();
+    w.reconcile();
     w.pod("worker-0").running();
     w.pod("worker-1").running();
-    assert_eq!(w.settle().state(), ["Created"], "the master does not run yet");
+    assert_eq!(w.reconcile().state(), ["Created"], "the master does not run yet");
     w.all_running();
     assert_eq!(w.state(), RUNNING);
     assert_eq!(told(&w, "Created").1, "XGBoostJob job is created.");
@@ -35,9 +35,9 @@ fn the_master_decides() {
     );
     w.pod("worker-0").succeeds();
     w.pod("worker-1").succeeds();
-    assert_eq!(w.settle().state(), RUNNING);
+    assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("master-0").succeeds();
-    assert_eq!(w.settle().state(), ["Created", "Succeeded"]);
+    assert_eq!(w.reconcile().state(), ["Created", "Succeeded"]);
     assert_eq!(
         told(&w, "Succeeded"),
         (
@@ -52,7 +52,7 @@ fn the_master_decides() {
 fn a_killed_worker_restarts_the_whole_job() {
     let mut w = started("Master=1:ExitCode Worker=2:ExitCode");
     w.pod("worker-1").exits(137);
-    w.settle();
+    w.reconcile();
     assert_eq!(
         told(&w, "Restarting"),
         (
@@ -60,7 +60,7 @@ fn a_killed_worker_restarts_the_whole_job() {
             "job job is restarting because Worker replica(s) failed.".into()
         )
     );
-    w.reap().settle();
+    w.finish_deletions().reconcile();
     assert!(
         w.attempts().values().all(|&attempt| attempt == 1),
         "{:?}",
@@ -74,7 +74,7 @@ fn a_killed_worker_restarts_the_whole_job() {
 fn a_wrong_exit_code_is_final() {
     let mut w = started("Master=1 Worker=2:ExitCode");
     w.pod("worker-1").exits(1);
-    assert_eq!(w.settle().state(), ["Created", "Failed"]);
+    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
     assert_eq!(
         told(&w, "Failed"),
         (
@@ -90,7 +90,7 @@ fn a_wrong_exit_code_is_final() {
 fn on_failure_is_no_failure() {
     let mut w = started("Master=1:OnFailure Worker=1:OnFailure");
     w.pod("worker-0").evicted();
-    w.settle().reap().settle();
+    w.reconcile().finish_deletions().reconcile();
     assert_eq!(w.all_running().state(), RUNNING);
 }
 
@@ -98,17 +98,17 @@ fn on_failure_is_no_failure() {
 fn a_lone_master_restarts_alone() {
     let mut w = started("Master=1:ExitCode");
     w.pod("master-0").exits(137);
-    w.settle();
+    w.reconcile();
     w.all_running();
     w.pod("master-0").succeeds();
-    assert_eq!(w.settle().state(), ["Created", "Succeeded"]);
+    assert_eq!(w.reconcile().state(), ["Created", "Succeeded"]);
 }
 
 #[test]
 fn without_a_master_there_is_no_job() {
     for roles in ["Worker=1", "Master=0 Worker=2", "Master=2"] {
         let mut w = World::<XGBoostJob>::with(roles, "runPolicy: {}");
-        assert_eq!(w.settle().state(), ["Failed"], "{roles}");
+        assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");
         assert!(w.pods.is_empty());
     }
 }

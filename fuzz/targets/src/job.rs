@@ -108,8 +108,8 @@ fn render(job: &Job) -> Vec<Value> {
 
 /// A job settles, whatever becomes of its first pods, and the same state has one plan.
 fn check_plans<J: TrainingJob>(object: &Value) {
-    let mut world = World::<J>::of(&object.to_string());
-    world.settle();
+    let mut world = World::<J>::from_yaml(&object.to_string());
+    world.reconcile();
     assert_one_plan(&world);
     world.all_running();
     assert_one_plan(&world);
@@ -122,9 +122,13 @@ fn check_plans<J: TrainingJob>(object: &Value) {
                 0 => world.pod(replica).succeeds(),
                 code => world.pod(replica).exits(code),
             }
-            world.settle();
+            world.reconcile();
             assert_one_plan(&world);
-            world.reap().settle().after(100_000_000).settle();
+            world
+                .finish_deletions()
+                .reconcile()
+                .after(100_000_000)
+                .reconcile();
             assert_one_plan(&world);
         }
     }

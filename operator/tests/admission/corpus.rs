@@ -53,7 +53,6 @@ fn read() -> Vec<Manifest> {
         "operator/tests/tensorflow",
         "operator/tests/warned",
     ];
-    let recordings = ["mxnet", "tensorflow", "xgboost"].map(|kind| format!("frameworks/{kind}/tests/compat"));
     let manifest = |file, text| Manifest {
         file,
         text,
@@ -64,15 +63,10 @@ fn read() -> Vec<Manifest> {
         .flat_map(files)
         .filter_map(|(file, path)| Some(manifest(file, String::from_utf8(fs::read(path).unwrap()).ok()?)))
         .collect();
-    all.extend(
-        recordings
-            .iter()
-            .flat_map(|folder| files(folder))
-            .map(|(file, path)| {
-                let recording: Value = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-                manifest(file, recording["job"].to_string())
-            }),
-    );
+    all.extend(files("tests/compat/scenarios").into_iter().map(|(file, path)| {
+        let scenario: Value = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        manifest(file, scenario["job"].to_string())
+    }));
     all
 }
 

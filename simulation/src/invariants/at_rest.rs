@@ -206,7 +206,7 @@ impl SettledCluster {
             let config = env
                 .into_iter()
                 .flatten()
-                .find(|v| matches!(v["name"].as_str(), Some("MX_CONFIG" | "TF_CONFIG")));
+                .find(|v| matches!(v["name"].as_str(), Some("MX_CONFIG" | "TF_CONFIG" | "TOY_CONFIG")));
             let text = config
                 .and_then(|v| v["value"].as_str())
                 .and_then(|t| serde_json::from_str::<Value>(t).ok());

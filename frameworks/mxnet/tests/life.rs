@@ -1,0 +1,249 @@
+//! Stories of MXJobs' lives: when they run and have succeeded, what is restarted, and what their two shapes differ in.
+//! `#n` names the defect of the Go operator v1.8.1 that a story shows not to be here.
+
+// A panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use training_job::api::SuccessPolicy;
+use training_job_mxnet::MXJob;
+
+type World = training_job_testing::World<MXJob>;
+
+const CREATED: [&str; 1] = ["Created"];
+const RUNNING: [&str; 2] = ["Created", "Running"];
+const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
+
+/// A training job in the nested shape, with roles such as `Scheduler=1 Worker=2:OnFailure`.
+fn train(roles: &str, run_policy: &str) -> World {
+    World::with(roles, &format!("jobMode: MXTrain\nrunPolicy: {{{run_policy}}}"))
+}
+
+/// A training job in the inline shape.
+fn inline(roles: &str, field: &str) -> World {
+    World::with(roles, &format!("jobMode: MXTrain\n{field}"))
+}
+
+/// A tuning job.
+fn tune(roles: &str) -> World {
+    World::with(roles, "jobMode: MXTune\nrunPolicy: {}")
+}
+
+#[test]
+fn the_scheduler_decides_a_training() {
+    let mut w = train("Scheduler=1 Server=1 Worker=2", "");
+    w.reconcile();
+    assert_eq!(w.state(), CREATED);
+    w.pod("worker-0").running();
+    w.pod("server-0").running();
+    assert_eq!(w.reconcile().state(), CREATED, "the scheduler does not run yet");
+    w.all_running();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-0").succeeds();
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    w.pod("scheduler-0").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert!(w.status().completion_time.is_some());
+}
+
+#[test]
+fn without_a_scheduler_all_workers_decide() {
+    let mut w = train("Server=1 Worker=2", "").started();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-0").succeeds();
+    w.pod("server-0").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING, "worker 1 runs on");
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+}
+
+#[test]
+fn a_single_worker_is_a_job() {
+    let mut w = train("Worker=1", "").started();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+}
+
+#[test]
+fn with_all_workers_the_scheduler_does_not_end_the_job() {
+    let mut w = train("Scheduler=1 Server=1 Worker=2", "");
+    w.edit(|job| job.spec.success_policy = Some(SuccessPolicy::AllWorkers));
+    let mut w = w.started();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("scheduler-0").succeeds();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    assert_eq!(
+        w.reconcile().state(),
+        SUCCEEDED,
+        "the server never ends by itself"
+    );
+}
+
+#[test]
+fn with_all_workers_the_scheduler_makes_the_job_run_and_ends_one_without_workers() {
+    let all_workers = |roles| {
+        let mut w = train(roles, "");
+        w.edit(|job| job.spec.success_policy = Some(SuccessPolicy::AllWorkers));
+        w
+    };
+    let mut w = all_workers("Scheduler=1 Worker=2");
+    assert_eq!(w.reconcile().state(), CREATED);
+    w.pod("scheduler-0").running();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    let mut w = all_workers("Scheduler=1 Server=1").started();
+    w.pod("scheduler-0").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED, "there is no worker to wait for");
+}
+
+#[test]
+fn a_tuning_runs_and_ends_with_its_tuner() {
+    let mut w = tune("TunerTracker=1 TunerServer=2 Tuner=1");
+    w.reconcile();
+    w.pod("tunertracker-0").running();
+    w.pod("tunerserver-0").running();
+    assert_eq!(w.reconcile().state(), CREATED);
+    w.all_running();
+    assert_eq!(w.state(), RUNNING);
+    w.pod("tuner-0").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(
+        w.pod_names(),
+        [
+            "tuner-0",
+            "(tunerserver-0)",
+            "(tunerserver-1)",
+            "(tunertracker-0)"
+        ],
+        "helpers never end by themselves"
+    );
+}
+
+#[test]
+fn all_tuners_must_succeed() {
+    let mut w = tune("TunerTracker=1 Tuner=2").started();
+    w.pod("tuner-0").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    w.pod("tuner-1").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+}
+
+#[test]
+fn an_empty_mode_is_a_training() {
+    let mut w = train("Worker=1", "");
+    w.edit(|job| job.spec.job_mode.clear());
+    let mut w = w.started();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+}
+
+#[test]
+fn tuners_restart_alone() {
+    let mut w = tune("TunerTracker=1 TunerServer=2:OnFailure Tuner=1").started();
+    w.pod("tunerserver-1").exits(1);
+    w.reconcile();
+    assert_eq!(
+        w.pod_names(),
+        ["tuner-0", "tunerserver-0", "tunerserver-1", "tunertracker-0"]
+    );
+    assert_eq!(w.attempts()["tunerserver-1"], 1);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Then {
+    Fails,
+    Restarts,
+}
+use Then::{Fails, Restarts};
+
+fn after_exit(mut world: World, code: i32) -> Then {
+    world = world.started();
+    world.pod("worker-0").exits(code);
+    world.reconcile();
+    match world.state().last().map(String::as_str) {
+        Some("Failed") => {
+            assert_eq!(world.status().restart_count, 0);
+            Fails
+        }
+        Some("Restarting") => {
+            assert_eq!(
+                (world.status().restart_count, world.pod_names()),
+                (1, vec!["worker-0".to_owned()])
+            );
+            Restarts
+        }
+        other => panic!("after exit {code}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_policy_and_the_exit_code_decide() {
+    let all = |then| move |_| then;
+    let training_operator = |code| if code >= 128 { Restarts } else { Fails };
+    // The table that the stand-alone operator documents.
+    let mxnet_operator = |code| {
+        if matches!(code, 130 | 137 | 138 | 143) {
+            Restarts
+        } else {
+            Fails
+        }
+    };
+    let codes = [1, 2, 126, 127, 128, 130, 137, 138, 139, 143, 255];
+    type Rule = Box<dyn Fn(i32) -> Then>;
+    let table: [(&str, Rule, Rule); 4] = [
+        ("Never", Box::new(all(Fails)), Box::new(all(Fails))),
+        ("OnFailure", Box::new(all(Restarts)), Box::new(all(Restarts))),
+        ("Always", Box::new(all(Restarts)), Box::new(all(Restarts))),
+        ("ExitCode", Box::new(training_operator), Box::new(mxnet_operator)),
+    ];
+    for (policy, in_nested, in_inline) in table {
+        for code in codes {
+            let roles = format!("Worker=1:{policy}");
+            let world = train(&roles, "backoffLimit: 9");
+            assert_eq!(after_exit(world, code), in_nested(code), "nested {policy} {code}");
+            let world = inline(&roles, "backoffLimit: 9");
+            assert_eq!(after_exit(world, code), in_inline(code), "inline {policy} {code}");
+        }
+    }
+}
+
+/// The stand-alone operator cleans up everything unless it is told otherwise (#16, #24).
+#[test]
+fn the_inline_shape_has_a_clean_up_policy_of_its_own() {
+    let roles = "Scheduler=1 Server=1 Worker=2";
+    let (all, ended_ones): (&[&str], &[&str]) = (
+        &["scheduler-0", "server-0", "worker-0", "worker-1"],
+        &["scheduler-0", "worker-0"],
+    );
+    let table = [
+        ("nested unset", train(roles, ""), ended_ones),
+        ("inline unset", inline(roles, "backoffLimit: 3"), &[]),
+        (
+            "inline Running",
+            inline(roles, "cleanPodPolicy: Running"),
+            ended_ones,
+        ),
+        ("inline All", inline(roles, "cleanPodPolicy: All"), &[]),
+        ("inline None", inline(roles, "cleanPodPolicy: None"), all),
+    ];
+    for (case, world, left) in table {
+        for well in [true, false] {
+            let mut w = world.clone().started();
+            w.pod("worker-0").succeeds();
+            w.reconcile();
+            if well {
+                w.pod("scheduler-0").succeeds();
+            } else {
+                w.pod("scheduler-0").exits(1);
+            }
+            w.reconcile().finish_deletions().reconcile();
+            assert_eq!(w.pod_names(), left, "{case} {well}");
+            assert_eq!(w.service_names(), left, "{case} {well}");
+            let runs_on = i32::from(left == all);
+            assert_eq!(w.counts("Server"), (runs_on, 0, 0), "{case} {well}");
+            assert_eq!(w.counts("Worker"), (runs_on, 1, 0), "{case} {well}");
+        }
+    }
+}

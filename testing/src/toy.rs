@@ -1,0 +1,105 @@
+//! A kind of job for the library's own tests, which belong to no framework.
+
+use k8s_openapi::api::core::v1::EnvVar;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use training_job::api::{JobStatus, ReplicaSpecs, RestartScope, RunPolicy, variable};
+use training_job::{
+    Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs, Topology,
+    TrainingJob,
+};
+
+/// A job of a scheduler that hands out work, of servers that wait for it, and of workers that do it.
+///
+/// The scheduler's end is the job's; without a scheduler all workers must succeed. Servers never end by themselves.
+/// A job of several replicas restarts as a whole. All else is the trait's default.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "kubeflow.org",
+    version = "v1",
+    kind = "ToyJob",
+    plural = "toyjobs",
+    namespaced,
+    doc = "A job for tests.",
+    status = "JobStatus",
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ToyJobSpec {
+    /// The replicas by role: Scheduler, Server, Worker.
+    #[serde(default)]
+    pub replica_specs: ReplicaSpecs,
+
+    /// How the job runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_policy: Option<RunPolicy>,
+}
+
+impl TrainingJob for ToyJob {
+    const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
+        .port("toy-port", 4000)
+        .roles(
+            "replicaSpecs",
+            &[
+                RoleDefinition::new("Scheduler").at_most(1),
+                RoleDefinition::new("Server"),
+                RoleDefinition::new("Worker"),
+            ],
+        );
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.replica_specs)
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        self.spec.run_policy.clone().unwrap_or_default()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref()
+    }
+
+    /// `TOY_CONFIG` names all replicas by role, and this one; `TOY_ROLE` is its role.
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        let hosts = |role: &Role<'_>| role.all().map(|r| r.host()).collect::<Vec<_>>();
+        let cluster: serde_json::Map<_, _> = topology
+            .roles
+            .iter()
+            .map(|role| (role.slug.clone(), hosts(role).into()))
+            .collect();
+        let role = replica.role.slug.clone();
+        let config = json!({"cluster": cluster, "task": {"type": role, "index": replica.index}});
+        vec![
+            variable("TOY_CONFIG", config.to_string()),
+            variable("TOY_ROLE", role),
+        ]
+    }
+
+    fn requirements() -> Vec<Requirement<Self>> {
+        let problem = "a job without a Worker would never end";
+        vec![Requirement::any_of(
+            &["Worker", "Scheduler"],
+            problem,
+            "add a Worker",
+        )]
+    }
+
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        let deciding = if replicas.role("Scheduler").is_some() {
+            "Scheduler"
+        } else {
+            "Worker"
+        };
+        replicas.decided_by(&[deciding])
+    }
+
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+        if topology.total() > 1 {
+            RestartScope::Job
+        } else {
+            RestartScope::Replica
+        }
+    }
+}

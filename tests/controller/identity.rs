@@ -1,0 +1,239 @@
+//! Whose an object is: ours, a predecessor's, somebody else's.
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
+use serde_json::{Value, json};
+use training_job_testing::ToyJob;
+
+use training_job_simulation::faults::PodFate::Runs;
+use training_job_simulation::simulation::{SMALL, Simulation, with_spec};
+
+use crate::toys::{simulate, toy_job, without_operator};
+
+/// Merges `patch` into a pod.
+async fn edit_pod(sim: &Simulation, name: &str, patch: Value) {
+    let patch = Patch::Merge(patch);
+    sim.pods()
+        .patch(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
+fn foreign_pod(name: &str) -> k8s_openapi::api::core::v1::Pod {
+    serde_json::from_value(json!({
+        "metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }))
+    .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_pod_is_left_alone_and_told_of_once() {
+    let sim = simulate(|_, _| Runs);
+    sim.pods()
+        .create(&PostParams::default(), &foreign_pod("job-worker-0"))
+        .await
+        .unwrap();
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(3_600).await;
+    assert_eq!(sim.pods_now().len(), 4);
+    assert!(sim.stored("pods", "job-worker-0")["metadata"]["ownerReferences"].is_null());
+    let told = sim.events().iter().filter(|e| *e == "FailedCreatePod").count();
+    assert_eq!(told, 1);
+    let tries = sim.network.count("create", "pods");
+    assert!(tries < 40, "{tries} creates in an hour");
+    sim.delete_pod("job-worker-0").await;
+    sim.advance(400).await;
+    assert!(!sim.stored("pods", "job-worker-0")["metadata"]["ownerReferences"].is_null());
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_under_an_old_name_waits_for_the_old_pods_quietly() {
+    let sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(5).await;
+    let keep = |on: bool| json!({"metadata": {"finalizers": if on { json!(["a/b"]) } else { json!([]) }}});
+    edit_pod(&sim, "job-worker-1", keep(true)).await;
+    sim.delete("job").await;
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.network.take_calls();
+    sim.advance(600).await;
+    assert!(
+        sim.network.count("create", "pods") < 10,
+        "the cache knows that the name is taken"
+    );
+    assert!(
+        sim.events().iter().all(|e| !e.starts_with("Failed")),
+        "{:?}",
+        sim.events()
+    );
+    edit_pod(&sim, "job-worker-1", keep(false)).await;
+    sim.advance(2).await;
+    assert_eq!(sim.pods_now().iter().filter(|p| !p.ends_with('!')).count(), 4);
+    sim.advance(10).await;
+    assert_eq!(sim.conditions("job"), "Created Running");
+    assert_eq!(sim.status("job")["replicaStatuses"]["Worker"]["active"], 2);
+    assert_eq!(sim.status("job")["restartCount"], json!(null));
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_one_name_in_two_namespaces_do_not_touch_each_other() {
+    let sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(5).await;
+    let mut elsewhere = toy_job("job", &SMALL);
+    elsewhere["metadata"]["namespace"] = json!("elsewhere");
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "elsewhere"}})).unwrap();
+    let namespaces: Api<Namespace> = Api::all(sim.user.clone());
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+    let elsewhere: ToyJob = serde_json::from_value(elsewhere).unwrap();
+    let jobs: Api<ToyJob> = Api::namespaced(sim.user.clone(), "elsewhere");
+    jobs.create(&PostParams::default(), &elsewhere).await.unwrap();
+    sim.advance(60).await;
+    assert_eq!(sim.pods_now().len(), 8, "{:?}", sim.pods_now());
+    for namespace in ["default", "elsewhere"] {
+        let job = sim.cluster.get("toyjobs", namespace, "job").unwrap();
+        assert_eq!(
+            job.value()["status"]["replicaStatuses"]["Worker"]["active"],
+            2,
+            "{namespace}"
+        );
+    }
+    jobs.delete("job", &DeleteParams::background()).await.unwrap();
+    sim.advance(60).await;
+    assert_eq!(sim.pods_now().len(), 4, "those of the other stay");
+    assert_eq!(sim.conditions("job"), "Created Running");
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_an_orphaning_deletion_left_are_not_ours() {
+    let sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(5).await;
+    let orphan = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    sim.jobs().delete("job", &orphan).await.unwrap();
+    sim.advance(5).await;
+    let left = sim.pods_now();
+    assert_eq!(left.len(), 4);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(60).await;
+    assert_eq!(sim.pods_now(), left);
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_label_is_taken_off_is_replaced_and_all_comes_to_rest() {
+    for scope in ["Replica", "Job"] {
+        let sim = simulate(|_, _| Runs);
+        let job = with_spec(
+            toy_job("job", &SMALL),
+            json!({"runPolicy": {"restartScope": scope}}),
+        );
+        sim.create(job).await;
+        sim.advance(10).await;
+        let labels = json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": null}}});
+        edit_pod(&sim, "job-worker-1", labels).await;
+        sim.advance(300).await;
+        assert_eq!(sim.pods_now().len(), 4, "{scope}: {:?}", sim.pods_now());
+        assert!(
+            sim.conditions("job").ends_with("Running"),
+            "{scope}: {}",
+            sim.conditions("job")
+        );
+        assert_eq!(
+            sim.status("job")["replicaStatuses"]["Worker"]["active"],
+            2,
+            "{scope}"
+        );
+        sim.network.take_calls();
+        sim.advance(600).await;
+        assert!(
+            sim.network.take_calls().iter().all(|c| c.verb == "watch"),
+            "{scope}"
+        );
+        sim.assert_no_violations();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_owner_is_taken_off_is_nobodys() {
+    let sim = simulate(|_, _| Runs);
+    let job = with_spec(
+        toy_job("job", &SMALL),
+        json!({"runPolicy": {"restartScope": "Replica"}}),
+    );
+    sim.create(job).await;
+    sim.advance(10).await;
+    edit_pod(
+        &sim,
+        "job-worker-1",
+        json!({"metadata": {"ownerReferences": null}}),
+    )
+    .await;
+    sim.advance(600).await;
+    assert_eq!(sim.pods_now().len(), 4);
+    assert!(sim.stored("pods", "job-worker-1")["metadata"]["ownerReferences"].is_null());
+    let tries = sim.network.count("create", "pods");
+    assert!(tries < 20, "{tries}");
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminating_pod_of_ours_is_not_taken_for_a_new_one() {
+    let mut sim = simulate(|_, _| Runs);
+    let job = with_spec(
+        toy_job("job", &SMALL),
+        json!({"runPolicy": {"restartScope": "Replica"}}),
+    );
+    sim.create(job).await;
+    sim.advance(10).await;
+    sim.delete_pod("job-worker-1").await;
+    sim.kill().await;
+    sim.start();
+    sim.advance(20).await;
+    assert_eq!(sim.pods_now().len(), 4);
+    assert!(
+        sim.pods_now().iter().all(|p| p.ends_with("Running")),
+        "{:?}",
+        sim.pods_now()
+    );
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_a_finalizer_keeps_gets_no_new_pods() {
+    let sim = simulate(|_, _| Runs);
+    let mut job = toy_job("job", &SMALL);
+    job["metadata"]["finalizers"] = json!(["a/b"]);
+    sim.create(job).await;
+    sim.advance(5).await;
+    sim.delete("job").await;
+    sim.delete_pod("job-worker-0").await;
+    sim.network.take_calls();
+    sim.advance(600).await;
+    assert!(sim.network.take_calls().iter().all(|c| c.verb == "watch"));
+    assert_eq!(sim.pods_now().len(), 3);
+    sim.assert_no_violations();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_job_that_a_finalizer_keeps_is_left_alone() {
+    let mut sim = without_operator(|_, _| Runs);
+    let mut job = toy_job("job", &[("Worker", -1)]);
+    job["metadata"]["finalizers"] = json!(["a/b"]);
+    sim.create(job).await;
+    sim.delete("job").await;
+    sim.start();
+    sim.advance(600).await;
+    assert!(sim.network.take_calls().iter().all(|c| !c.writes()));
+    sim.assert_no_violations();
+}

@@ -1,0 +1,162 @@
+//! The root cause of a failure, in the status.
+
+use training_job::plan::observed::MAX_MESSAGE;
+
+use crate::world::{Stories, World};
+
+#[test]
+fn the_failure_names_replica_container_code_signal_and_time() {
+    let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "").started();
+    w.after(42).pod("worker-1").exits(137);
+    w.reconcile();
+    let failure = w.status().failure.unwrap();
+    assert_eq!(
+        serde_json::to_value(&failure).unwrap(),
+        serde_json::json!({
+            "role": "Worker", "index": 1, "pod": "job-worker-1", "container": "toy",
+            "exitCode": 137, "signal": 9, "reason": "Error", "time": "2026-01-01T00:00:42Z",
+        })
+    );
+}
+
+#[test]
+fn of_several_failures_the_first_is_the_cause() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=2", "").started();
+    w.after(10).pod("worker-1").exits(3);
+    w.after(1).pod("worker-0").exits(1);
+    w.after(1).pod("scheduler-0").exits(255);
+    w.reconcile();
+    let failure = w.status().failure.unwrap();
+    assert_eq!(
+        (failure.pod.as_deref(), failure.exit_code),
+        (Some("job-worker-1"), Some(3))
+    );
+    assert_eq!(
+        w.status().conditions.last().unwrap().message,
+        "toyjob job is failed because 2 Worker replica(s) failed."
+    );
+}
+
+#[test]
+fn of_containers_that_failed_together_the_frameworks_is_the_cause() {
+    for first in ["side", "toy"] {
+        let mut w = World::train("Worker=1", "");
+        w.edit(|job| {
+            let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
+            let spec = worker.as_mut().unwrap().template.spec.as_mut().unwrap();
+            let mut side = spec.containers[0].clone();
+            side.name = "side".to_owned();
+            spec.containers.insert(usize::from(first == "toy"), side);
+        });
+        let mut w = w.started();
+        w.pod("worker-0").exits_in_all(3);
+        w.reconcile();
+        assert_eq!(
+            w.status().failure.unwrap().container.as_deref(),
+            Some("toy"),
+            "{first}"
+        );
+    }
+}
+
+#[test]
+fn what_survivors_do_later_does_not_cover_the_cause() {
+    // A final failure.
+    let mut w = World::train("Scheduler=1 Worker=2", "cleanPodPolicy: None").started();
+    w.pod("worker-1").exits(3);
+    w.reconcile();
+    w.after(5).pod("worker-0").exits(1);
+    w.reconcile();
+    assert_eq!(w.status().failure.unwrap().exit_code, Some(3));
+    // A restart.
+    let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", "").started();
+    w.pod("worker-1").exits(3);
+    w.reconcile();
+    w.after(5).pod("worker-0").exits(1);
+    w.pod("scheduler-0").exits(1);
+    w.reconcile().finish_deletions().reconcile();
+    assert_eq!(
+        (w.status().failure.unwrap().exit_code, w.status().restart_count),
+        (Some(3), 1)
+    );
+}
+
+#[test]
+fn the_container_that_failed_first_is_named() {
+    let mut w = World::train("Worker=1", "");
+    w.edit(|job| {
+        let spec = job
+            .spec
+            .replica_specs
+            .get_mut("Worker")
+            .unwrap()
+            .as_mut()
+            .unwrap();
+        let containers = &mut spec.template.spec.as_mut().unwrap().containers;
+        let mut side = containers[0].clone();
+        side.name = "side".to_owned();
+        containers.insert(0, side);
+    });
+    let mut w = w.started();
+    let later =
+        k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(w.now + jiff::SignedDuration::from_secs(9));
+    w.pod("worker-0").exits(3);
+    // The sidecar died of it, 9 seconds later.
+    let status = w.pod("worker-0").object().status.as_mut().unwrap();
+    status.container_statuses.as_mut().unwrap()[0].state =
+        Some(training_job_testing::terminated(1, "Error", &later));
+    w.reconcile();
+    let failure = w.status().failure.unwrap();
+    assert_eq!(
+        (failure.container.as_deref(), failure.exit_code),
+        (Some("toy"), Some(3))
+    );
+}
+
+#[test]
+fn at_the_limit_the_last_failure_is_told() {
+    let mut w = World::train("Worker=1:ExitCode", "backoffLimit: 0").started();
+    w.pod("worker-0").exits(137);
+    w.reconcile();
+    let failure = w.status().failure.unwrap();
+    assert_eq!(failure.reason, "BackoffLimitExceeded");
+    assert_eq!(
+        failure.message,
+        "backoffLimit 0 is used up; the last failure: Error"
+    );
+    assert_eq!(
+        (failure.pod.as_deref(), failure.signal),
+        (Some("job-worker-0"), Some(9))
+    );
+}
+
+#[test]
+fn a_restart_in_place_at_the_limit_tells_how_the_container_had_ended() {
+    let mut w = World::train("Worker=1:OnFailure", "backoffLimit: 0").started();
+    w.pod("worker-0").restarts_in_place(139);
+    w.reconcile();
+    let failure = w.status().failure.unwrap();
+    assert_eq!(
+        (failure.pod.as_deref(), failure.exit_code, failure.signal),
+        (Some("job-worker-0"), Some(139), Some(11))
+    );
+}
+
+#[test]
+fn a_message_has_a_bound() {
+    let mut w = World::train("Worker=1:ExitCode", "backoffLimit: 0").started();
+    w.pod("worker-0").exits(137);
+    let status = w.pod("worker-0").object().status.as_mut().unwrap();
+    let state = status.container_statuses.as_mut().unwrap()[0]
+        .state
+        .as_mut()
+        .unwrap();
+    state.terminated.as_mut().unwrap().message = Some("é".repeat(5_000));
+    w.reconcile();
+    let message = w.status().failure.unwrap().message;
+    assert!(
+        message.len() <= MAX_MESSAGE && message.starts_with("backoffLimit 0 is used up"),
+        "{}",
+        message.len()
+    );
+}

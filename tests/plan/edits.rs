@@ -1,0 +1,107 @@
+//! Jobs that are invalid, and are mended or spoilt by an edit (#12, #13).
+
+use crate::world::{Stories, World};
+
+#[test]
+fn an_invalid_job_fails_once_and_is_not_tried_again() {
+    let mut w = World::train("Worker=-1", "");
+    assert!(w.plan().refused);
+    w.reconcile();
+    assert_eq!(w.conditions(), ["Failed=True(ToyJobFailedValidation)"]);
+    let message =
+        "ToyJob job failed validation: spec.replicaSpecs.Worker.replicas: -1 is negative; use 0 or more";
+    assert_eq!(w.status().conditions[0].message, message);
+    assert!(w.status().completion_time.is_some());
+    let failure = w.status().failure.unwrap();
+    assert_eq!(
+        (failure.reason.as_str(), failure.message.as_str()),
+        ("ToyJobFailedValidation", message)
+    );
+    w.after(3_600).restart_operator().reconcile();
+    assert_eq!(
+        (w.event_reasons(), w.events[0].message.as_str()),
+        (vec!["ToyJobFailedValidation"], message)
+    );
+    assert!(w.events[0].warning && w.created.is_empty());
+}
+
+#[test]
+fn a_mended_job_begins_anew() {
+    let mut w = World::train("Worker=-1", "");
+    w.reconcile();
+    w.scale("Worker", 1).reconcile();
+    assert_eq!(
+        (w.state(), w.status().failure, w.status().completion_time),
+        (vec!["Created".to_owned()], None, None)
+    );
+    w.all_running();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), ["Created", "Succeeded"]);
+}
+
+#[test]
+fn another_mistake_is_told_in_its_turn() {
+    let mut w = World::train("Worker=-1", "");
+    w.reconcile();
+    w.scale("Worker", 1_000_000).reconcile();
+    assert_eq!((w.state(), w.events.len()), (vec!["Failed".to_owned()], 2));
+    assert!(
+        w.status().conditions[0].message.contains("too big"),
+        "{}",
+        w.status().conditions[0].message
+    );
+}
+
+#[test]
+fn a_negative_time_to_live_deletes_no_job() {
+    let mut w = World::train("Worker=1", "ttlSecondsAfterFinished: -5");
+    w.reconcile();
+    assert!(!w.job_deleted, "its owner must be able to read what is wrong");
+    assert_eq!(w.state(), ["Failed"]);
+}
+
+#[test]
+fn a_mistake_in_a_running_job_costs_no_training() {
+    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    let before = (w.status(), w.pod_names());
+    w.scale("Worker", -1);
+    let plan = w.plan();
+    assert!(plan.status.is_none() && plan.delete.is_empty() && plan.create_pods.is_empty());
+    assert_eq!(plan.events.len(), 1);
+    w.scale("Worker", 1).reconcile();
+    assert_eq!((w.status(), w.pod_names()), before);
+}
+
+#[test]
+fn a_mistake_in_a_finished_job_changes_nothing() {
+    let mut w = World::train("Worker=1", "").started();
+    w.pod("worker-0").succeeds();
+    w.reconcile();
+    w.scale("Worker", -1);
+    assert!(w.plan().is_idle());
+}
+
+#[test]
+fn a_job_that_failed_before_it_started_is_no_invalid_one() {
+    // As another operator may have left it.
+    let mut w = World::train("Worker=1:Never", "").started();
+    w.pod("worker-0").exits(1);
+    w.reconcile();
+    w.edit(|job| job.status.as_mut().unwrap().start_time = None);
+    let before = w.status();
+    assert_eq!(w.reconcile().status(), before, "it does not begin anew");
+    w.scale("Worker", -1);
+    assert!(w.plan().is_idle(), "and is not told of a mistake");
+}
+
+#[test]
+fn a_suspended_job_may_be_spoilt_and_mended() {
+    let mut w = World::train("Worker=1", "suspend: true");
+    w.reconcile();
+    w.scale("Worker", -1).reconcile();
+    assert_eq!(w.state().last().unwrap(), "Failed");
+    w.scale("Worker", 1).reconcile();
+    assert_eq!(w.state(), ["Created", "Suspended"]);
+    w.suspend(false).reconcile();
+    assert_eq!(w.pod_names(), ["worker-0"]);
+}

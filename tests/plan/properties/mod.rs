@@ -1,0 +1,271 @@
+//! What holds of any job whatever, in any cluster whatever.
+//!
+//! The same cases every time, so that a red test is somebody's doing; for others, and more:
+//! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=20000 cargo test -p training-job --test plan properties`.
+
+mod clusters;
+mod jobs;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::RngSeed;
+use serde_json::Value;
+use training_job::api::JobStatus;
+use training_job::plan::observed::{Observed, Phase, PodRecord, ServiceRecord};
+use training_job::plan::{self, ChildKind, Plan};
+use training_job::{Settings, TrainingJob, plan as plan_for, render, validate};
+use training_job_testing::ToyJob;
+
+/// More passes than any job needs to come to rest.
+const MANY: usize = 15;
+
+fn config(cases: u32) -> ProptestConfig {
+    let given = ProptestConfig::default();
+    ProptestConfig {
+        cases: if std::env::var_os("PROPTEST_CASES").is_some() {
+            given.cases
+        } else {
+            cases
+        },
+        rng_seed: match given.rng_seed {
+            RngSeed::Random => RngSeed::Fixed(1),
+            chosen => chosen,
+        },
+        failure_persistence: None,
+        ..given
+    }
+}
+
+fn read(job: &Value, status: &JobStatus) -> Option<ToyJob> {
+    let mut job: ToyJob = serde_json::from_value(job.clone()).ok()?;
+    job.metadata.uid = Some("job-uid".to_owned());
+    job.status = Some(status.clone());
+    Some(job)
+}
+
+fn plan_of(job: &ToyJob, observed: &Observed, now: Timestamp) -> Plan {
+    match validate(job, &Settings::default()) {
+        Ok(valid) => plan_for(&valid, observed, now),
+        Err(errors) => {
+            let status = job.status.clone().unwrap_or_default();
+            let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);
+            plan::invalid("ToyJob", "job", &status, ttl, &errors.to_string(), now)
+        }
+    }
+}
+
+/// Does what a plan says, but for the status.
+fn carry_out(plan: &Plan, observed: &mut Observed, uids: &mut u32) {
+    let mut uid = || {
+        *uids += 1;
+        format!("made-{uids}")
+    };
+    for service in &plan.create_services {
+        let record = ServiceRecord {
+            uid: uid(),
+            ..service.into()
+        };
+        observed.services.insert(record.name.clone(), Arc::new(record));
+    }
+    for pod in &plan.create_pods {
+        let record = PodRecord {
+            uid: uid(),
+            ..pod.into()
+        };
+        observed.pods.insert(record.name.clone(), Arc::new(record));
+    }
+    for deletion in &plan.delete {
+        match deletion.kind {
+            ChildKind::Service => drop(observed.services.remove(&deletion.name)),
+            ChildKind::Pod if observed.pods[&deletion.name].phase == Phase::Running => {
+                Arc::make_mut(observed.pods.get_mut(&deletion.name).unwrap()).deleting = true;
+            }
+            ChildKind::Pod => drop(observed.pods.remove(&deletion.name)),
+        }
+    }
+}
+
+/// The bounds that every plan keeps.
+fn check(job: &ToyJob, observed: &Observed, plan: &Plan) -> Result<(), TestCaseError> {
+    for d in &plan.delete {
+        let uid = match d.kind {
+            ChildKind::Pod => observed.pods.get(&d.name).map(|p| (&p.uid, p.deleting)),
+            ChildKind::Service => observed.services.get(&d.name).map(|s| (&s.uid, s.deleting)),
+        };
+        prop_assert_eq!(
+            uid,
+            Some((&d.uid, false)),
+            "a deletion means an object that was seen"
+        );
+        prop_assert!(!d.uid.is_empty());
+    }
+    let status = job.status.clone().unwrap_or_default();
+    let creates: Vec<_> = plan
+        .create_pods
+        .iter()
+        .map(|p| {
+            (
+                p.metadata.name.clone().unwrap(),
+                observed.pods.contains_key(p.metadata.name.as_deref().unwrap()),
+            )
+        })
+        .chain(plan.create_services.iter().map(|s| {
+            let name = s.metadata.name.clone().unwrap();
+            let there = observed.services.contains_key(&name);
+            (name, there)
+        }))
+        .collect();
+    if !creates.is_empty() {
+        let valid = validate(job, &Settings::default()).expect("only a valid job creates");
+        let mended = status
+            .conditions
+            .iter()
+            .any(|c| c.reason == "ToyJobFailedValidation");
+        prop_assert!(!status.is_finished() || mended, "a finished job creates nothing");
+        prop_assert!(!valid.policy.suspend, "a suspended job creates nothing");
+        prop_assert!(
+            job.metadata.deletion_timestamp.is_none(),
+            "a dying job creates nothing"
+        );
+        let names: Vec<String> = valid.topology.all().map(|r| r.host()).collect();
+        for (name, there) in creates {
+            prop_assert!(names.contains(&name), "{name} is no replica's");
+            prop_assert!(!there, "{name} is there");
+        }
+    }
+    if let Some(change) = &plan.status {
+        let wire = serde_json::to_string(&change.status).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<JobStatus>(&wire).unwrap(), &change.status);
+        prop_assert_ne!(&change.status, &status, "a status is written only if it differs");
+        prop_assert!(
+            change.status.restart_count >= status.restart_count,
+            "the counter never falls"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn the_jobs_are_a_good_mixture() {
+    // Properties of valid jobs say little if there are none.
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut valid, mut refused, mut unreadable) = (0, 0, 0);
+    for _ in 0..300 {
+        let job = jobs::conceivable().new_tree(&mut runner).unwrap().current();
+        match read(&job, &JobStatus::default()) {
+            None => unreadable += 1,
+            Some(job) if validate(&job, &Settings::default()).is_ok() => valid += 1,
+            Some(_) => refused += 1,
+        }
+    }
+    assert!(
+        valid > 100 && refused > 50 && unreadable > 5,
+        "{valid} {refused} {unreadable}"
+    );
+}
+
+proptest! {
+    #![proptest_config(config(256))]
+
+    #[test]
+    fn any_job_that_parses_is_refused_or_rendered(job in jobs::conceivable(), status in clusters::status()) {
+        let Some(job) = read(&job, &status) else { return Ok(()) };
+        match validate(&job, &Settings::default()) {
+            Err(errors) => {
+                prop_assert!(!errors.is_empty());
+                for error in errors.iter() {
+                    prop_assert!(error.path.starts_with("spec") || error.path.starts_with("metadata"), "{error}");
+                    prop_assert!(!error.problem.is_empty(), "{error}");
+                }
+            }
+            Ok(valid) => {
+                let (services, pods) = render::all(&valid);
+                let total = usize::try_from(valid.topology.total()).unwrap();
+                prop_assert_eq!((services.len(), pods.len()), (total, total));
+                for (service, pod) in services.iter().zip(&pods) {
+                    prop_assert_eq!(&service.metadata.name, &pod.metadata.name);
+                    let ports = service.spec.clone().unwrap().ports.unwrap_or_default();
+                    let names: std::collections::BTreeSet<_> = ports.iter().map(|p| &p.name).collect();
+                    prop_assert!(ports.len() < 2 || names.len() == ports.len() && !names.contains(&None), "{ports:?}");
+                    for container in &pod.spec.clone().unwrap().containers {
+                        let names: Vec<_> = container.env.iter().flatten().map(|v| &v.name).collect();
+                        let ours = names.iter().filter(|n| n.as_str() == "TOY_ROLE").count();
+                        prop_assert_eq!(ours, 1, "{:?}", names);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plans_keep_their_bounds_and_come_to_rest(
+        job in jobs::conceivable(), status in clusters::status(), observed in clusters::observed(), now in clusters::now(),
+        dying in prop::bool::weighted(0.05),
+    ) {
+        let Some(mut job) = read(&job, &status) else { return Ok(()) };
+        if dying {
+            job.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
+        }
+        let (mut observed, mut uids) = (observed, 0);
+        let is_valid = validate(&job, &Settings::default()).is_ok();
+        for pass in 0.. {
+            prop_assert!(pass < MANY, "not at rest: {:#?}", plan_of(&job, &observed, now));
+            let plan = plan_of(&job, &observed, now);
+            check(&job, &observed, &plan)?;
+            let again = plan_of(&job, &observed, now);
+            prop_assert_eq!(format!("{plan:?}"), format!("{again:?}"), "same input, same plan");
+            let only_tells = !is_valid && plan.status.is_none() && plan.delete.is_empty();
+            if plan.is_idle() || plan.delete_job || only_tells {
+                break;
+            }
+            carry_out(&plan, &mut observed, &mut uids);
+            // What the controller stores is what is true after its own writes.
+            let plan = plan_of(&job, &observed, now);
+            check(&job, &observed, &plan)?;
+            if let Some(change) = plan.status {
+                job.status = Some(change.status);
+            }
+        }
+    }
+
+    #[test]
+    fn a_crash_anywhere_changes_no_end(
+        job in jobs::valid(), observed in clusters::observed(), calls in 0_usize..12, stored: bool,
+    ) {
+        let job = read(&job, &JobStatus::default()).expect("it parses");
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let rest = |crash: Option<(usize, bool)>| {
+            let (mut job, mut observed, mut uids) = (job.clone(), observed.clone(), 0);
+            for pass in 0..MANY {
+                let mut plan = plan_of(&job, &observed, now);
+                if plan.is_idle() || plan.delete_job {
+                    break;
+                }
+                let crash = crash.filter(|_| pass == 0);
+                let change = plan.status.clone();
+                if let Some((calls, _)) = crash {
+                    let (services, rest) = (calls, calls.saturating_sub(plan.create_services.len()));
+                    let deletions = rest.saturating_sub(plan.create_pods.len());
+                    plan.create_services.truncate(services);
+                    plan.create_pods.truncate(rest);
+                    plan.delete.truncate(deletions);
+                }
+                carry_out(&plan, &mut observed, &mut uids);
+                let change = match crash {
+                    Some((_, true)) => change,
+                    Some((_, false)) => None,
+                    None => plan_of(&job, &observed, now).status,
+                };
+                if let Some(change) = change {
+                    job.status = Some(change.status);
+                }
+            }
+            let pods: Vec<_> = observed.pods.values().map(|p| (p.name.clone(), p.attempt, p.deleting)).collect();
+            (pods, job.status)
+        };
+        prop_assert_eq!(rest(Some((calls, stored))), rest(None));
+    }
+}

@@ -1,0 +1,259 @@
+//! Conditions and events: order, words, and nothing said twice (#8, #15, #17, #26).
+
+use crate::world::{Stories, World};
+
+fn told(w: &World) -> Vec<String> {
+    let all = w.events.iter();
+    all.map(|e| {
+        format!(
+            "{} {}: {}",
+            if e.warning { "Warning" } else { "Normal" },
+            e.reason,
+            e.message
+        )
+    })
+    .collect()
+}
+
+#[test]
+fn a_good_life() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    assert_eq!(
+        w.conditions(),
+        ["Created=True(ToyJobCreated)", "Running=True(ToyJobRunning)"]
+    );
+    w.after(5).pod("scheduler-0").succeeds();
+    w.reconcile();
+    assert_eq!(
+        w.conditions(),
+        [
+            "Created=True(ToyJobCreated)",
+            "Running=False(ToyJobRunning)",
+            "Succeeded=True(ToyJobSucceeded)"
+        ]
+    );
+    let messages: Vec<_> = w.status().conditions.iter().map(|c| c.message.clone()).collect();
+    assert_eq!(
+        messages,
+        [
+            "ToyJob job is created.",
+            "ToyJob job is running.",
+            "ToyJob job is successfully completed."
+        ]
+    );
+    w.restart_operator().after(60).reconcile();
+    assert_eq!(
+        told(&w),
+        ["Normal ToyJobSucceeded: ToyJob job is successfully completed."]
+    );
+}
+
+#[test]
+fn a_life_with_a_restart() {
+    let mut w = World::train("Scheduler=1:ExitCode Worker=1", "").started();
+    w.pod("scheduler-0").exits(137);
+    w.reconcile();
+    assert_eq!(
+        w.conditions(),
+        ["Created=True(ToyJobCreated)", "Restarting=True(ToyJobRestarting)"]
+    );
+    w.finish_deletions().reconcile();
+    // It succeeds before anybody has seen it run.
+    w.pod("scheduler-0").succeeds();
+    w.reconcile();
+    assert_eq!(
+        w.conditions(),
+        ["Created=True(ToyJobCreated)", "Succeeded=True(ToyJobSucceeded)"],
+        "Restarting does not outlive the job"
+    );
+    assert_eq!(
+        told(&w),
+        [
+            "Warning ToyJobRestarting: job job is restarting because Scheduler replica(s) failed.",
+            "Normal ToyJobSucceeded: ToyJob job is successfully completed."
+        ]
+    );
+}
+
+#[test]
+fn a_bad_end() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=1", "").started();
+    w.pod("server-0").exits(1);
+    w.reconcile();
+    assert_eq!(
+        w.conditions(),
+        [
+            "Created=True(ToyJobCreated)",
+            "Running=False(ToyJobRunning)",
+            "Failed=True(ToyJobFailed)"
+        ]
+    );
+    assert_eq!(
+        told(&w),
+        ["Normal ToyJobFailed: toyjob job is failed because 1 Server replica(s) failed."]
+    );
+}
+
+#[test]
+fn every_restart_is_told_once() {
+    let mut w = World::train("Worker=1:ExitCode", "").started();
+    for _ in 0..3 {
+        w.pod("worker-0").exits(137);
+        w.reconcile();
+        w.after(1).reconcile();
+        w.all_running();
+    }
+    assert_eq!(w.event_reasons(), ["ToyJobRestarting"; 3]);
+}
+
+#[test]
+fn times_of_conditions_tell_when_they_changed() {
+    let mut w = World::train("Worker=1", "");
+    w.reconcile();
+    let born = w.now;
+    w.after(10);
+    w.all_running();
+    w.after(10).pod("worker-0").succeeds();
+    w.reconcile();
+    let seconds = |t: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
+        t.as_ref().unwrap().0.duration_since(born).as_secs()
+    };
+    let status = w.status();
+    let times: Vec<_> = status
+        .conditions
+        .iter()
+        .map(|c| seconds(&c.last_transition_time))
+        .collect();
+    assert_eq!(times, [0, 20, 20], "Running ended at 20");
+    assert_eq!(
+        (seconds(&status.start_time), seconds(&status.completion_time)),
+        (0, 20)
+    );
+}
+
+#[test]
+fn mere_counts_are_not_urgent() {
+    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    w.pod("worker-0").succeeds();
+    let change = w.plan().status.expect("the counts change");
+    assert!(!change.urgent);
+    w.pod("scheduler-0").succeeds();
+    assert!(w.plan().status.unwrap().urgent, "the end is");
+}
+
+#[test]
+fn what_begins_may_wait_until_all_of_it_runs() {
+    let urgent = |w: &World| w.plan().status.expect("there is news").urgent;
+    let mut w = World::train("Scheduler=1 Worker=2", "");
+    assert!(!urgent(&w), "that the job is there");
+    w.reconcile();
+    w.pod("scheduler-0").running();
+    assert!(!urgent(&w), "that part of it runs");
+    w.pod("worker-0").succeeds();
+    let mut begun = w.clone();
+    begun.pod("worker-1").succeeds();
+    assert!(
+        urgent(&begun),
+        "one runs and two have ended: nobody is still to begin"
+    );
+    w.pod("worker-1").running();
+    assert!(urgent(&w), "all have begun");
+}
+
+#[test]
+fn what_else_happens_at_the_beginning_does_not_wait() {
+    let urgent = |w: &World| w.plan().status.expect("there is news").urgent;
+    let w = World::train("Worker=1", "suspend: true");
+    assert!(urgent(&w), "a job that is born suspended");
+    let mut w = World::train("Worker=1", "");
+    w.reconcile().suspend(true);
+    assert!(urgent(&w), "one that is suspended before it runs");
+    let mut w = World::train("Scheduler=1:OnFailure Worker=1", "restartScope: Replica");
+    w.reconcile();
+    w.pod("scheduler-0").running();
+    w.pod("scheduler-0").restarts_in_place(1);
+    assert!(urgent(&w), "a restart");
+}
+
+#[test]
+fn a_condition_under_another_reason_keeps_its_time() {
+    let mut w = World::train("Worker=1", "").started();
+    let since = w.status().conditions[1].last_transition_time.clone();
+    w.edit(|job| job.status.as_mut().unwrap().conditions[1].reason = "JobRunning".to_owned());
+    w.after(10).reconcile();
+    let running = w.status().conditions[1].clone();
+    assert_eq!(
+        (running.reason.as_str(), running.last_transition_time),
+        ("ToyJobRunning", since)
+    );
+    assert_eq!(running.last_update_time.unwrap().0, w.now);
+}
+
+#[test]
+fn counts_are_by_the_names_of_the_framework() {
+    let mut w = World::train("scheduler=1 WORKER=2", "").started();
+    let names: Vec<_> = w.status().replica_statuses.keys().cloned().collect();
+    assert_eq!(names, ["Scheduler", "Worker"]);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().counts("Worker"), (1, 1, 0));
+}
+
+fn notices(w: &World) -> Vec<String> {
+    let all = w.plan().notices.into_iter();
+    all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
+}
+
+#[test]
+fn a_notice_names_what_keeps_pods_waiting() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=3", "");
+    w.reconcile();
+    assert!(notices(&w).is_empty(), "that pods start is no news");
+    w.pod("worker-0").waits("ContainerCreating", "");
+    assert!(
+        notices(&w).is_empty(),
+        "the cluster does not say more than a word"
+    );
+    w.pod("worker-0")
+        .waits("ImagePullBackOff", "Back-off pulling image");
+    w.pod("worker-1")
+        .waits("ImagePullBackOff", "Back-off pulling image");
+    w.pod("worker-2").waits("ErrImagePull", "no such host");
+    assert_eq!(
+        notices(&w),
+        [
+            "ImagePullBackOff: Error pod job-worker-0 container toy waiting message: Back-off pulling image \
+             (and another pod)",
+            "ErrImagePull: Error pod job-worker-2 container toy waiting message: no such host",
+        ]
+    );
+    w.pod("server-0")
+        .waits("ImagePullBackOff", "Back-off pulling image");
+    assert_eq!(
+        notices(&w)[0],
+        "ImagePullBackOff: Error pod job-server-0 container toy waiting message: Back-off pulling image \
+         (and 2 other pods)"
+    );
+    w.all_running();
+    w.reconcile();
+    assert!(notices(&w).is_empty());
+}
+
+#[test]
+fn a_templates_own_restart_policy_is_told_until_the_pods_run() {
+    let mut w = World::train("Scheduler=1 Worker=2", "");
+    assert!(notices(&w).is_empty());
+    w.edit(|job| {
+        for role in job.spec.replica_specs.values_mut().flatten() {
+            let spec = role.template.spec.get_or_insert_default();
+            spec.restart_policy = Some("Always".to_owned());
+        }
+    });
+    w.reconcile();
+    assert_eq!(
+        notices(&w),
+        ["SetPodTemplateRestartPolicy: \
+             Restart policy in pod template will be overwritten by restart policy in replica spec"]
+    );
+    w.all_running();
+    assert!(notices(&w).is_empty());
+}

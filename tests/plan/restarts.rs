@@ -1,0 +1,159 @@
+//! Restart policies and exit codes: what is final and what is tried again (#3, #9, #18).
+
+use crate::world::{Stories, World};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Then {
+    Fails,
+    Restarts,
+}
+use Then::{Fails, Restarts};
+
+fn after_exit(mut world: World, code: i32) -> Then {
+    world = world.started();
+    world.pod("worker-0").exits(code);
+    world.reconcile();
+    match world.state().last().map(String::as_str) {
+        Some("Failed") => {
+            assert_eq!(world.status().restart_count, 0);
+            Fails
+        }
+        Some("Restarting") => {
+            assert_eq!(
+                (world.status().restart_count, world.pod_names()),
+                (1, vec!["worker-0".to_owned()])
+            );
+            Restarts
+        }
+        other => panic!("after exit {code}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_policy_and_the_exit_code_decide() {
+    let by_code = |code| if code >= 128 { Restarts } else { Fails };
+    let table: [(&str, fn(i32) -> Then); 4] = [
+        ("Never", |_| Fails),
+        ("OnFailure", |_| Restarts),
+        ("Always", |_| Restarts),
+        ("ExitCode", by_code),
+    ];
+    for (policy, then) in table {
+        for code in [1, 2, 126, 127, 128, 130, 137, 138, 139, 143, 255] {
+            let world = World::train(&format!("Worker=1:{policy}"), "backoffLimit: 9");
+            assert_eq!(after_exit(world, code), then(code), "{policy} {code}");
+        }
+    }
+}
+
+#[test]
+fn the_kubelet_leaves_an_exit_code_to_the_operator() {
+    let mut w = World::train("Scheduler=1:ExitCode Server=1:Always Worker=1:OnFailure", "");
+    w.reconcile();
+    let policy = |name: &str| w.pods[name].spec.clone().unwrap().restart_policy.unwrap();
+    assert_eq!(policy("job-scheduler-0"), "Never");
+    assert_eq!(policy("job-server-0"), "Always");
+    assert_eq!(policy("job-worker-0"), "OnFailure");
+}
+
+#[test]
+fn a_permanent_exit_code_fails_the_job_once_and_for_all() {
+    let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "ttlSecondsAfterFinished: 9").started();
+    w.events.clear();
+    w.pod("worker-1").exits(1);
+    w.reconcile();
+    assert_eq!(w.state(), ["Created", "Failed"]);
+    assert_eq!(w.event_reasons(), ["ToyJobFailed"], "and no restart");
+    assert_eq!(
+        w.events[0].message,
+        "job \"job\" is failing because \"Worker\" replica(s) failed."
+    );
+    assert!(
+        w.status().completion_time.is_some(),
+        "so that the time to live can pass"
+    );
+    w.after(9).reconcile();
+    assert!(w.job_deleted);
+}
+
+#[test]
+fn a_retryable_sibling_of_a_final_failure_is_not_restarted() {
+    let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "").started();
+    w.pod("worker-0").exits(137);
+    w.pod("worker-1").exits(1);
+    w.reconcile();
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Failed".to_owned()], 0)
+    );
+}
+
+#[test]
+fn policies_differ_between_roles() {
+    let mut w = World::train("Scheduler=1:Never Server=1:ExitCode Worker=1:Never", "").started();
+    w.pod("server-0").exits(137);
+    assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
+    w.finish_deletions().reconcile();
+    w.all_running();
+    assert_eq!(w.state(), ["Created", "Running"]);
+    w.pod("worker-0").exits(137);
+    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
+}
+
+#[test]
+fn the_first_container_that_failed_decides() {
+    // Container, code → what follows, under ExitCode.
+    for (failing, code, then) in [
+        ("side", 137, "Restarting"),
+        ("side", 1, "Failed"),
+        ("toy", 137, "Restarting"),
+    ] {
+        let mut w = World::train("Worker=1:ExitCode", "");
+        w.edit(|job| {
+            let spec = job
+                .spec
+                .replica_specs
+                .get_mut("Worker")
+                .unwrap()
+                .as_mut()
+                .unwrap();
+            let containers = &mut spec.template.spec.as_mut().unwrap().containers;
+            let mut side = containers[0].clone();
+            side.name = "side".to_owned();
+            containers.push(side);
+        });
+        let mut w = w.started();
+        w.pod("worker-0").exits_in(failing, code);
+        assert_eq!(w.reconcile().state().last().unwrap(), then, "{failing} {code}");
+        assert_eq!(w.status().failure.unwrap().container.as_deref(), Some(failing));
+    }
+}
+
+#[test]
+fn a_pod_that_fails_without_a_word_is_tried_again_unless_never() {
+    for (policy, then) in [
+        ("ExitCode", "Restarting"),
+        ("OnFailure", "Restarting"),
+        ("Always", "Restarting"),
+        ("Never", "Failed"),
+    ] {
+        let mut w = World::train(&format!("Worker=1:{policy}"), "").started();
+        w.pod("worker-0")
+            .taken("Failed", "UnexpectedAdmissionError", "no such device");
+        assert_eq!(w.reconcile().state().last().unwrap(), then, "{policy}");
+        assert_eq!(w.status().failure.unwrap().reason, "UnexpectedAdmissionError");
+    }
+}
+
+#[test]
+fn a_restart_ends_with_the_replica_running_again() {
+    let mut w = World::train("Worker=1:OnFailure", "").started();
+    w.pod("worker-0").exits(1);
+    w.reconcile();
+    assert_eq!(w.state(), ["Created", "Restarting"]);
+    assert_eq!(w.counts("Worker"), (0, 0, 0), "the failed pod is of the past");
+    w.all_running();
+    assert_eq!(w.state(), ["Created", "Running"]);
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), ["Created", "Succeeded"]);
+}

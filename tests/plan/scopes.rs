@@ -1,0 +1,202 @@
+//! What restarts together, and when it comes back.
+
+use training_job::api::RestartScope;
+
+use crate::world::{Stories, World};
+
+#[test]
+fn a_distributed_training_comes_back_together_once_the_last_old_pod_is_gone() {
+    let mut w = World::train("Scheduler=1 Server=1 Worker=2:ExitCode", "").started();
+    w.created.clear();
+    w.pod("worker-1").exits(137);
+    w.reconcile();
+    assert_eq!(w.state(), ["Created", "Restarting"]);
+    assert_eq!(w.pod_names(), ["(scheduler-0)", "(server-0)", "(worker-0)"]);
+    assert!(
+        w.created.is_empty(),
+        "a pod that came now would join a cluster that is about to die"
+    );
+    for name in ["scheduler-0", "server-0"] {
+        w.pod(name).vanishes();
+        w.reconcile();
+        assert!(w.created.is_empty());
+    }
+    w.finish_deletions().reconcile();
+    assert_eq!(
+        w.created,
+        ["job-scheduler-0", "job-server-0", "job-worker-0", "job-worker-1"]
+    );
+    assert!(
+        w.attempts().values().all(|&attempt| attempt == 1),
+        "{:?}",
+        w.attempts()
+    );
+    assert_eq!(w.status().restart_count, 1);
+}
+
+#[test]
+fn replicas_with_policy_never_restart_with_the_others() {
+    let mut w = World::train("Scheduler=1:Never Server=1:Never Worker=1:OnFailure", "").started();
+    w.pod("worker-0").exits(1);
+    w.reconcile();
+    // The survivors notice, and die of it; that is no failure of theirs.
+    w.pod("scheduler-0").exits(1);
+    w.pod("server-0").exits(255);
+    w.reconcile();
+    w.finish_deletions().reconcile();
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Running".to_owned()], 1)
+    );
+}
+
+#[test]
+fn completed_replicas_run_again_when_the_whole_job_restarts() {
+    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
+    w.pod("worker-0").succeeds();
+    w.reconcile();
+    w.pod("worker-1").exits(1);
+    w.reconcile().finish_deletions().reconcile();
+    assert_eq!(w.attempts()["worker-0"], 1);
+    assert_eq!(w.counts("Worker"), (0, 0, 0));
+}
+
+#[test]
+fn completed_replicas_rest_when_a_single_one_restarts() {
+    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "restartScope: Replica").started();
+    w.pod("worker-0").succeeds();
+    w.reconcile();
+    w.pod("worker-1").exits(1);
+    w.reconcile();
+    let attempts = w.attempts();
+    assert_eq!(
+        (
+            attempts["worker-0"],
+            attempts["worker-1"],
+            attempts["scheduler-0"]
+        ),
+        (0, 1, 0)
+    );
+    assert_eq!(w.counts("Worker"), (0, 1, 0));
+    assert_eq!(w.status().restart_count, 1);
+}
+
+#[test]
+fn a_role_restarts_as_one() {
+    let mut w = World::train(
+        "Scheduler=1 Server=2:OnFailure Worker=2:OnFailure",
+        "restartScope: Role",
+    )
+    .started();
+    w.created.clear();
+    w.pod("worker-0").exits(1);
+    w.reconcile();
+    assert_eq!(
+        w.pod_names(),
+        ["scheduler-0", "server-0", "server-1", "(worker-1)"]
+    );
+    assert!(w.created.is_empty());
+    w.finish_deletions().reconcile();
+    assert_eq!(w.created, ["job-worker-0", "job-worker-1"]);
+    w.all_running();
+    // Two roles at once are two restarts.
+    w.pod("worker-0").exits(1);
+    w.pod("server-0").exits(1);
+    w.reconcile().finish_deletions().reconcile();
+    assert_eq!(w.status().restart_count, 3);
+    assert_eq!(
+        (
+            w.attempts()["worker-1"],
+            w.attempts()["server-1"],
+            w.attempts()["scheduler-0"]
+        ),
+        (2, 1, 0)
+    );
+    // Two replicas of one role are one restart.
+    w.finish_deletions().reconcile();
+    w.all_running();
+    w.pod("worker-0").exits(1);
+    w.pod("worker-1").exits(1);
+    w.reconcile();
+    assert_eq!(
+        (w.status().restart_count, w.status().recovery.roles["Worker"]),
+        (4, 3)
+    );
+}
+
+#[test]
+fn the_operators_setting_counts_where_the_job_says_nothing() {
+    let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "")
+        .with_scope(RestartScope::Replica)
+        .started();
+    w.pod("worker-0").exits(1);
+    w.reconcile();
+    assert_eq!(w.attempts()["scheduler-0"], 0);
+
+    let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "restartScope: Job")
+        .with_scope(RestartScope::Replica)
+        .started();
+    w.pod("worker-0").exits(1);
+    w.reconcile().finish_deletions().reconcile();
+    assert_eq!(w.attempts()["scheduler-0"], 1);
+}
+
+#[test]
+fn a_container_restarted_in_place_restarts_the_whole_job() {
+    for policy in ["OnFailure", "Always"] {
+        let mut w = World::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
+        w.pod("worker-0").restarts_in_place(137);
+        w.reconcile();
+        assert_eq!(
+            w.pod_names(),
+            ["(scheduler-0)", "(worker-0)", "(worker-1)"],
+            "{policy}"
+        );
+        w.finish_deletions().reconcile();
+        w.all_running();
+        assert_eq!(
+            (w.state().last().unwrap().as_str(), w.status().restart_count),
+            ("Running", 1)
+        );
+    }
+}
+
+#[test]
+fn a_container_that_always_starts_again_after_a_good_end_is_no_failure() {
+    let mut w = World::train("Scheduler=1 Worker=1:Always", "").started();
+    w.pod("worker-0").restarts_in_place(0);
+    assert_eq!(w.reconcile().state(), ["Created", "Running"]);
+    assert_eq!(w.status().restart_count, 0);
+}
+
+#[test]
+fn an_init_container_that_is_tried_again_restarts_nobody() {
+    // It waits for the scheduler, say. The replica has not joined the cluster, so nobody hangs.
+    let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "");
+    w.reconcile();
+    w.pod("worker-0").init_restarts("wait", 3);
+    assert_eq!(w.reconcile().status().restart_count, 0);
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.pod_names().len()),
+        (vec!["Created".into(), "Running".to_owned()], 2)
+    );
+}
+
+#[test]
+fn pods_of_a_role_that_is_gone_must_be_gone_too_before_the_others_come_back() {
+    // An old worker would find the new scheduler by its name, and join.
+    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
+    w.created.clear();
+    w.pod("worker-0").exits(1);
+    w.scale("Worker", 1).reconcile();
+    w.pod("scheduler-0").vanishes();
+    w.reconcile();
+    assert_eq!(
+        (w.pod_names(), w.created.len()),
+        (vec!["(worker-1)".to_owned()], 0)
+    );
+    w.finish_deletions().reconcile();
+    assert_eq!(w.created, ["job-scheduler-0", "job-worker-0"]);
+}

@@ -1,0 +1,185 @@
+//! Suspend and resume (#4, #15, #17, #25, #26).
+
+use crate::world::{Stories, World};
+
+#[test]
+fn a_job_may_be_born_suspended() {
+    let mut w = World::train("Scheduler=1 Worker=1", "suspend: true, activeDeadlineSeconds: 60");
+    w.reconcile();
+    assert_eq!(
+        w.conditions(),
+        ["Created=True(ToyJobCreated)", "Suspended=True(ToyJobSuspended)"]
+    );
+    assert_eq!(
+        (
+            w.pod_names().len(),
+            w.service_names().len(),
+            w.status().start_time
+        ),
+        (0, 0, None)
+    );
+    assert!(w.status().replica_statuses.is_empty(), "nothing is counted yet");
+    assert_eq!(w.plan().requeue, None, "its clock stands");
+    w.after(1_000).suspend(false).reconcile();
+    assert_eq!(
+        w.conditions(),
+        ["Suspended=False(ToyJobResumed)", "Created=True(ToyJobCreated)"]
+    );
+    assert_eq!(w.status().start_time.unwrap().0, w.now);
+    assert_eq!(w.attempts()["worker-0"], 0, "it is the first attempt");
+    w.all_running();
+    assert_eq!(w.state(), ["Created", "Running"]);
+    assert_eq!(
+        w.event_reasons(),
+        ["ToyJobSuspended", "ToyJobResumed"],
+        "on transitions only"
+    );
+}
+
+#[test]
+fn a_running_job_is_stopped_and_begins_anew() {
+    let mut w = World::train("Scheduler=1 Worker=1", "activeDeadlineSeconds: 60").started();
+    let start = w.status().start_time;
+    w.after(50).suspend(true).reconcile();
+    assert_eq!(
+        w.conditions(),
+        [
+            "Created=True(ToyJobCreated)",
+            "Running=False(ToyJobSuspended)",
+            "Suspended=True(ToyJobSuspended)"
+        ]
+    );
+    assert_eq!((w.counts("Worker"), w.status().start_time), ((0, 0, 0), start));
+    w.after(50).finish_deletions().reconcile();
+    assert_eq!((w.pod_names().len(), w.service_names().len()), (0, 0));
+    assert_eq!(w.state(), ["Created", "Suspended"], "the deadline does not run");
+    w.after(500).suspend(false).reconcile();
+    assert_eq!(w.status().start_time.unwrap().0, w.now);
+    w.all_running();
+    assert_eq!(w.state(), ["Created", "Running"]);
+    w.after(59).reconcile();
+    assert_eq!(w.state(), ["Created", "Running"]);
+    w.after(1).reconcile();
+    assert_eq!(
+        w.state(),
+        ["Created", "Failed"],
+        "the deadline counts from the resumption"
+    );
+}
+
+/// Clients show it, `kubectl get` in the column State.
+#[test]
+fn the_last_condition_tells_of_the_jobs_state() {
+    let last = |w: &World| w.status().conditions.last().unwrap().type_.clone();
+    let mut w = World::train("Scheduler=1 Worker=1", "").started();
+    assert_eq!(last(&w), "Running");
+    w.suspend(true).reconcile().finish_deletions().reconcile();
+    assert_eq!(last(&w), "Suspended");
+    w.suspend(false).reconcile();
+    assert_eq!(last(&w), "Created");
+    w.all_running();
+    assert_eq!(last(&w), "Running");
+    w.pod("scheduler-0").succeeds();
+    w.reconcile();
+    assert_eq!(last(&w), "Succeeded");
+}
+
+#[test]
+fn a_restarting_job_that_is_suspended_is_not_restarting() {
+    let mut w = World::train("Scheduler=1:ExitCode Worker=1", "").started();
+    w.pod("scheduler-0").exits(137);
+    w.reconcile();
+    assert_eq!(w.state(), ["Created", "Restarting"]);
+    w.suspend(true).reconcile();
+    assert_eq!(w.state(), ["Created", "Suspended"]);
+    w.finish_deletions().reconcile();
+    w.suspend(false).reconcile();
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Running".to_owned()], 1)
+    );
+}
+
+#[test]
+fn a_job_resumed_before_its_old_pods_are_gone_waits_for_them_and_blames_nobody() {
+    for scope in ["Job", "Role", "Replica"] {
+        let policy = format!("backoffLimit: 0, restartScope: {scope}");
+        let mut w = World::train("Scheduler=1 Worker=2", &policy).started();
+        w.created.clear();
+        w.suspend(true).reconcile();
+        assert_eq!(w.pod_names(), ["(scheduler-0)", "(worker-0)", "(worker-1)"]);
+        w.suspend(false).reconcile();
+        assert!(w.created.is_empty());
+        w.finish_deletions().reconcile();
+        w.all_running();
+        assert_eq!(w.state(), ["Created", "Running"], "{scope}");
+        assert_eq!(
+            (w.status().restart_count, w.status().failure),
+            (0, None),
+            "{scope}"
+        );
+    }
+}
+
+#[test]
+fn a_suspension_undone_before_a_pod_was_deleted_begins_anew_all_the_same() {
+    let mut w = World::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
+    w.suspend(true);
+    let plan = w.plan();
+    w.store(&plan);
+    w.suspend(false).reconcile();
+    assert_eq!(w.pod_names(), ["(scheduler-0)", "(worker-0)"]);
+    w.finish_deletions().reconcile();
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Running".to_owned()], 0)
+    );
+}
+
+#[test]
+fn a_suspension_undone_before_it_was_stored_is_no_failure() {
+    // As if the operator had died between its deletions and its status.
+    let mut w = World::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
+    w.suspend(true);
+    for step in training_job_testing::steps(&w.plan()) {
+        w.carry_out(&step);
+    }
+    w.restart_operator()
+        .suspend(false)
+        .reconcile()
+        .finish_deletions()
+        .reconcile();
+    w.all_running();
+    assert_eq!(
+        (w.state(), w.status().restart_count),
+        (vec!["Created".into(), "Running".to_owned()], 0)
+    );
+}
+
+#[test]
+fn nothing_that_was_done_before_a_suspension_counts_after_it() {
+    let mut w = World::train("Worker=2", "").started();
+    w.pod("worker-0").succeeds();
+    w.pod("worker-0").vanishes();
+    w.reconcile();
+    w.suspend(true).reconcile().finish_deletions().reconcile();
+    w.suspend(false).reconcile();
+    assert_eq!(w.pod_names(), ["worker-0", "worker-1"]);
+}
+
+#[test]
+fn a_finished_job_cannot_be_suspended() {
+    let mut w = World::train("Worker=1", "").started();
+    w.pod("worker-0").succeeds();
+    w.reconcile();
+    w.suspend(true).reconcile();
+    assert_eq!(
+        (w.state(), w.pod_names()),
+        (
+            vec!["Created".into(), "Succeeded".to_owned()],
+            vec!["worker-0".to_owned()]
+        )
+    );
+}

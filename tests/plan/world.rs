@@ -1,0 +1,16 @@
+//! Stories begin with a job of these.
+
+use training_job_testing::ToyJob;
+
+pub(crate) type World = training_job_testing::World<ToyJob>;
+
+pub(crate) trait Stories {
+    /// A job with these roles, such as `Scheduler=1 Worker=2:OnFailure`, and these fields of its run policy.
+    fn train(roles: &str, run_policy: &str) -> Self;
+}
+
+impl Stories for World {
+    fn train(roles: &str, run_policy: &str) -> Self {
+        Self::with(roles, &format!("runPolicy: {{{run_policy}}}"))
+    }
+}
