@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::cache::stored_job::StoredJob;
 use crate::api::{JobStatus, ReplicaSpecs, RunPolicy};
-use crate::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
+use crate::job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
