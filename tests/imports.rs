@@ -1,5 +1,8 @@
 //! Imports within the library run one way.
 
+// A panic is how a test fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -32,7 +32,8 @@ fn after_exit(mut world: World, code: i32) -> Then {
 #[test]
 fn the_policy_and_the_exit_code_decide() {
     let by_code = |code| if code >= 128 { Restarts } else { Fails };
-    let table: [(&str, fn(i32) -> Then); 4] = [
+    type Rule = fn(i32) -> Then;
+    let table: [(&str, Rule); 4] = [
         ("Never", |_| Fails),
         ("OnFailure", |_| Restarts),
         ("Always", |_| Restarts),
