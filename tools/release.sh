@@ -1,10 +1,12 @@
 #!/bin/sh
-# What a release must know of the library's interface.
+# What must be right before a release.
 #
-#   tools/release.sh api           writes docs/public-api.txt anew
-#   tools/release.sh check [REV]   fails if that file is stale, then if the version
-#                                  does not fit what changed since REV (default:
-#                                  the last tag; without one there is no more to do)
+#   tools/release.sh api           writes docs/public-api.txt, the library's interface, anew
+#   tools/release.sh packages      fails if a package cannot be published
+#   tools/release.sh check [REV]   fails if a package cannot be published, if docs/public-api.txt
+#                                  is stale, or if the version does not fit what changed
+#                                  since REV (default: the last tag; without one there is
+#                                  nothing to compare with)
 #
 # The tools are built once, into target/tools, in some minutes, from crates.io.
 # cargo-public-api reads what a nightly rustdoc writes: rustup toolchain install nightly.
@@ -23,13 +25,20 @@ list() {
     CARGO_TARGET_DIR=target/public-api target/tools/bin/cargo-public-api --package training-job --all-features -sss
 }
 
+# All that are to be published, together: each is built from its package, with the others' packages.
+packages() {
+    cargo publish --workspace --dry-run --locked --allow-dirty
+}
+
 case ${1-} in
+packages) packages ;;
 api)
     mkdir -p target
     list >target/public-api.txt
     cp target/public-api.txt "$listing"
     ;;
 check)
+    packages
     # A failure of the tool is one, and no difference.
     list >target/public-api.txt
     diff -u "$listing" target/public-api.txt || {
@@ -45,7 +54,7 @@ check)
     target/tools/bin/cargo-semver-checks semver-checks --package training-job --baseline-rev "$since"
     ;;
 *)
-    echo 'usage: tools/release.sh api|check [REV]' >&2
+    echo 'usage: tools/release.sh api|packages|check [REV]' >&2
     exit 2
     ;;
 esac
