@@ -1,13 +1,13 @@
 //! The engine: watches, the work queue, and reconciling, which is the only part of the library that sees a client
-//! besides [`process`](crate::process).
+//! besides `process`.
 //!
 //! A reconcile is five steps (`reconcile.rs`):
 //!
 //! | step | file | from | to |
 //! |---|---|---|---|
 //! | observe | `observe.rs` | the caches below `cache/` | the job, and its [`Observed`](crate::plan::observed::Observed) children |
-//! | validate | `cache/stored_job.rs`, [`validate`](crate::validate) | the raw spec | a [`ValidJob`](crate::ValidJob), or all its field errors |
-//! | plan | [`plan`](crate::plan) | job, children, now | a [`Plan`](crate::Plan) |
+//! | validate | `cache/stored_job.rs`, [`validate`](crate::validate()) | the raw spec | a [`ValidJob`](crate::ValidJob), or all its field errors |
+//! | plan | [`plan`](crate::plan()) | job, children, now | a [`Plan`](crate::Plan) |
 //! | apply | `apply.rs` | the plan's creates and deletes | what was done, and what failed |
 //! | report | `report.rs` | the plan made again after apply | at most one patch of the status, and events |
 //!
@@ -50,12 +50,12 @@ mod requeue;
 mod steps;
 mod watch;
 
+pub use clock::{Clock, SystemClock};
+pub use metrics::Metrics;
+pub use operator::{Operator, Options};
+
 #[cfg(test)]
 mod tests {
     mod reconcile;
     pub(in crate::controller) mod toy;
 }
-
-pub use clock::{Clock, SystemClock};
-pub use metrics::Metrics;
-pub use operator::{Operator, Options};

@@ -272,7 +272,7 @@ pub trait TrainingJob:
     /// the same words. Default: none.
     ///
     /// They apply to jobs of which a role has a replica. What every kind is checked for has its rules
-    /// already. [`any_replica`](any_replica) and [`roles_named`](roles_named) make expressions
+    /// already. [`any_replica`] and [`roles_named`] make expressions
     /// that are cheap enough.
     ///
     /// # Bounds
