@@ -148,6 +148,16 @@ pub trait TrainingJob:
     ///
     /// A variable that the user sets under one of these names is replaced: what the framework needs
     /// to form its cluster is the operator's to say. All other variables of the user stay as they are.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::EnvVar;
+    /// use training_job::{Replica, Topology, api::variable};
+    ///
+    /// fn env(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+    ///     let hosts: Vec<String> = topology.all().map(|replica| replica.host()).collect();
+    ///     vec![variable("HOSTS", hosts.join(",")), variable("RANK", replica.index.to_string())]
+    /// }
+    /// ```
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
 
     /// Whether the container of this name gets the environment. Default: every container does; init
@@ -169,6 +179,16 @@ pub trait TrainingJob:
     /// runs keeps its pods. An error names the field, what is wrong with it, and what to do.
     /// [`rules`](Self::rules) lets the API server say the same at once. A controller asks again once the spec, the labels
     /// or the annotations have changed; nothing else may count.
+    ///
+    /// ```
+    /// use training_job::{FieldErrors, Topology};
+    ///
+    /// fn validate(topology: &Topology<'_>, errors: &mut FieldErrors) {
+    ///     if topology.replicas("Worker") % 2 == 1 {
+    ///         errors.push("spec.replicaSpecs", "workers come in pairs", "use an even number of them");
+    ///     }
+    /// }
+    /// ```
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         let _ = (topology, errors);
     }
@@ -192,6 +212,15 @@ pub trait TrainingJob:
     /// [`Absent`](crate::ReplicaState::Absent). A success is final, once it has been held for
     /// [`Settings::linger`](crate::Settings::linger) for replicas that still run. [`Replicas::decided_by`] is the answer for
     /// most kinds in which some roles only serve.
+    ///
+    /// ```
+    /// use training_job::{Outcome, Replicas};
+    ///
+    /// /// The head's end is the end of the job; workers only serve.
+    /// fn outcome(replicas: &Replicas<'_>) -> Outcome {
+    ///     replicas.decided_by(&["Head"])
+    /// }
+    /// ```
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         replicas.when_all_succeed()
     }
@@ -203,6 +232,18 @@ pub trait TrainingJob:
     /// With another scope than [`Replica`](RestartScope::Replica), a pod that is deleted and a container that the kubelet
     /// restarts by itself are failures too: processes that train together do not take one back. The answer may not
     /// depend on the job's status.
+    ///
+    /// ```
+    /// use training_job::{Role, Topology, api::RestartScope};
+    ///
+    /// /// A collective takes nobody back; a monitor beside it comes and goes.
+    /// fn restart_scope(_: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+    ///     match role.name() {
+    ///         "Monitor" => RestartScope::Replica,
+    ///         _ => RestartScope::Job,
+    ///     }
+    /// }
+    /// ```
     fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         let _ = (topology, role);
         RestartScope::Replica
@@ -213,6 +254,18 @@ pub trait TrainingJob:
     ///
     /// Asked about failures that are final by the restart policy and, of a role whose failures never matter, about
     /// those that exceed the backoff limit.
+    ///
+    /// ```
+    /// use training_job::{FailureTolerance, Role};
+    ///
+    /// fn tolerance(role: &Role<'_>) -> FailureTolerance {
+    ///     match role.name() {
+    ///         "Worker" => FailureTolerance::WhileOthersRemain,
+    ///         "Notebook" => FailureTolerance::Always,
+    ///         _ => FailureTolerance::None,
+    ///     }
+    /// }
+    /// ```
     fn tolerance(&self, role: &Role<'_>) -> FailureTolerance {
         let _ = role;
         FailureTolerance::None
@@ -233,6 +286,18 @@ pub trait TrainingJob:
     /// Names must be DNS-1035 labels, and no two replicas may share one. They must not change as long as the job lives:
     /// the operator finds a replica's pod by its name. A kind with other names says so by
     /// [`Framework::names_replicas`].
+    ///
+    /// ```
+    /// use training_job::{ReplicaNames, RoleDefinition};
+    ///
+    /// fn replica_names(job: &str, role: &RoleDefinition) -> ReplicaNames {
+    ///     match role.name {
+    ///         // `primes-launcher`, without an index: there is only one.
+    ///         "Launcher" => ReplicaNames::Bare(format!("{job}-launcher")),
+    ///         _ => ReplicaNames::Indexed(format!("{job}-{}-x7f2", role.slug())),
+    ///     }
+    /// }
+    /// ```
     fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
         let job = self.meta().name.as_deref().unwrap_or_default();
         ReplicaNames::Indexed(format!("{job}-{}", role.slug()))
@@ -240,6 +305,15 @@ pub trait TrainingJob:
 
     /// Further labels of a replica's pod and service. Default: none. They select nothing, and cannot replace the labels
     /// that every kind has ([`labels`](crate::api::labels)).
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use training_job::{Replica, Topology};
+    ///
+    /// fn labels(_: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+    ///     [("task_index".to_owned(), replica.index.to_string())].into()
+    /// }
+    /// ```
     fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
         let _ = (topology, replica);
         BTreeMap::new()
@@ -256,6 +330,17 @@ pub trait TrainingJob:
     ///
     /// The pod's name, labels and owner are not to be changed, and are out of reach. The pod must stay one that an API
     /// server takes: nothing is checked after this. Called once for each pod, never on pods that are there.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::PodSpec;
+    /// use training_job::{Replica, Topology};
+    ///
+    /// fn customize(topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
+    ///     if replica.role.name() == "Worker" {
+    ///         pod.termination_grace_period_seconds.get_or_insert(60);
+    ///     }
+    /// }
+    /// ```
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
         let _ = (topology, replica, pod);
     }

@@ -31,7 +31,7 @@ struct Task<'a> {
 }
 
 /// The environment of a replica.
-pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     let scheduler = topology.role("Scheduler");
     let mut environment = vec![
         variable("MX_CONFIG", config(topology, replica)),

@@ -46,7 +46,7 @@ impl TrainingJob for MXJob {
     }
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-        environment::of(topology, replica)
+        environment::variables(topology, replica)
     }
 
     fn requirements() -> Vec<Requirement<Self>> {

@@ -7,7 +7,8 @@ use serde::Serialize;
 use training_job::api::variable;
 use training_job::{Replica, Role, Topology};
 
-use crate::job::{PS, WORKER};
+pub(crate) const PS: &str = "PS";
+pub(crate) const WORKER: &str = "Worker";
 
 #[derive(Serialize)]
 struct Config<'a> {
@@ -37,7 +38,11 @@ struct Task<'a> {
 }
 
 /// The environment of a replica: none for a job of one, which TensorFlow would take for a cluster.
-pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>, dynamic_workers: bool) -> Vec<EnvVar> {
+pub(crate) fn variables(
+    topology: &Topology<'_>,
+    replica: &Replica<'_>,
+    dynamic_workers: bool,
+) -> Vec<EnvVar> {
     if topology.total() == 1 {
         return Vec::new();
     }

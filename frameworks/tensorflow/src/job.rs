@@ -11,10 +11,8 @@ use training_job::{
 };
 use training_job::{Rule, roles_named};
 
-use crate::environment;
+use crate::environment::{self, PS, WORKER};
 
-pub(crate) const PS: &str = "PS";
-pub(crate) const WORKER: &str = "Worker";
 /// Both names mean the same; a job has one of them at most.
 const CHIEFS: [&str; 2] = ["Chief", "Master"];
 const EVALUATOR: &str = "Evaluator";
@@ -94,7 +92,7 @@ impl TrainingJob for TFJob {
     }
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-        environment::of(topology, replica, self.has_dynamic_workers())
+        environment::variables(topology, replica, self.has_dynamic_workers())
     }
 
     /// A second process with `TF_CONFIG` would take the first one's place in the cluster.

@@ -4,10 +4,11 @@ use k8s_openapi::api::core::v1::EnvVar;
 use training_job::api::variable;
 use training_job::{Replica, Topology};
 
-use crate::job::{MASTER, WORKER};
+pub(crate) const MASTER: &str = "Master";
+pub(crate) const WORKER: &str = "Worker";
 
 /// The environment of a replica: for XGBoost where the tracker is, for LightGBM all workers as well.
-pub(crate) fn of(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     let Some(master) = topology.role(MASTER) else {
         return Vec::new();
     };

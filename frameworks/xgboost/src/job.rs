@@ -10,10 +10,7 @@ use training_job::{
     TrainingJob,
 };
 
-use crate::environment;
-
-pub(crate) const MASTER: &str = "Master";
-pub(crate) const WORKER: &str = "Worker";
+use crate::environment::{self, MASTER, WORKER};
 
 /// A distributed job of XGBoost or LightGBM.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,7 +62,7 @@ impl TrainingJob for XGBoostJob {
     }
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-        environment::of(topology, replica)
+        environment::variables(topology, replica)
     }
 
     fn requirements() -> Vec<Requirement<Self>> {
