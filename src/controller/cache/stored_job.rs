@@ -118,11 +118,18 @@ impl<J: TrainingJob> StoredJob<J> {
     /// # Errors
     /// A status is no JSON.
     pub(crate) fn status_change(&self, old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
-        let encode = |status: &JobStatus| match self {
-            Self::Job { job, .. } => job.encode_status(status),
-            Self::Unreadable { .. } => serde_json::to_value(status),
+        let Self::Job { job, .. } = self else {
+            return Ok(difference(
+                &serde_json::to_value(old)?,
+                serde_json::to_value(next)?,
+            ));
         };
-        Ok(difference(&encode(old)?, encode(next)?))
+        // The server has nothing yet of what only the kind's own status has.
+        let stored = match job.status() {
+            Some(_) => job.encode_status(old)?,
+            None => serde_json::to_value(old)?,
+        };
+        Ok(difference(&stored, job.encode_status(next)?))
     }
 
     /// Validates it. What takes the replicas' environments, and what only the kind knows, is asked once for each version

@@ -1,0 +1,200 @@
+//! The definition of a kind: the same bounds and requirements as rules, and what is wrong with a kind itself.
+
+use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
+use training_job::{Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob, admission};
+
+use super::list_job::ListJob;
+
+fn spec<J: TrainingJob>() -> JSONSchemaProps {
+    let definition = admission::definition::<J>().unwrap();
+    let version = definition.spec.versions[0].clone();
+    let root = version.schema.unwrap().open_api_v3_schema.unwrap();
+    root.properties.unwrap()["spec"].clone()
+}
+
+/// The rules of a schema, as `expression => message`.
+fn rules(schema: &JSONSchemaProps) -> Vec<String> {
+    let rules = schema.x_kubernetes_validations.iter().flatten();
+    rules
+        .map(|rule| {
+            let message = rule.message.clone().or(rule.message_expression.clone());
+            format!("{} => {}", rule.rule, message.unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_list_has_the_rules_of_a_map() {
+    let spec = spec::<ListJob>();
+    let role = r#"k.?memberType.orValue("").lowerAscii()"#;
+    let requirement = rules(&spec);
+    assert_eq!(
+        requirement,
+        [format!(
+            "!has(self.members) || !self.members.exists(k, k.?replicas.orValue(1) != 0) || \
+             (!(!self.?detached.orValue(false)) || \
+             self.members.exists(k, {role} in [\"head\", \"client\"] && k.?replicas.orValue(1) != 0)) => \
+             nobody hands out work; add a HEAD"
+        )]
+    );
+    let members = &spec.properties.as_ref().unwrap()["members"];
+    let of_members = rules(members);
+    let needs = format!(
+        "self.size() == 0 || self.exists(k, {role} == \"worker\" && k.?replicas.orValue(1) >= 2) => \
+         ListJob needs at least 2 replicas of WORKER; give WORKER at least 2 replicas"
+    );
+    assert!(of_members.contains(&needs), "{of_members:#?}");
+    let Some(JSONSchemaPropsOrArray::Schema(member)) = &members.items else {
+        panic!("it is a list");
+    };
+    let template = &member.properties.as_ref().unwrap()["template"]
+        .properties
+        .as_ref()
+        .unwrap()["spec"];
+    let Some(JSONSchemaPropsOrArray::Schema(container)) =
+        &template.properties.as_ref().unwrap()["containers"].items
+    else {
+        panic!("it is a list");
+    };
+    assert!(
+        !rules(container).iter().any(|rule| rule.contains("image")),
+        "images are filled in"
+    );
+}
+
+#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "WrongJob",
+    namespaced,
+    status = "JobStatus"
+)]
+#[serde(rename_all = "camelCase")]
+struct WrongSpec {
+    #[serde(default)]
+    replica_specs: ReplicaSpecs,
+    #[serde(default)]
+    workers: i32,
+}
+
+/// One kind for each thing that can be wrong with it.
+macro_rules! wrong {
+    ($name:ident, $framework:expr) => {{
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[serde(transparent)]
+        struct $name(WrongJob);
+
+        impl kube::Resource for $name {
+            type DynamicType = ();
+            type Scope = k8s_openapi::NamespaceResourceScope;
+            fn kind((): &()) -> std::borrow::Cow<'_, str> {
+                "WrongJob".into()
+            }
+            fn group((): &()) -> std::borrow::Cow<'_, str> {
+                "example.com".into()
+            }
+            fn version((): &()) -> std::borrow::Cow<'_, str> {
+                "v1".into()
+            }
+            fn plural((): &()) -> std::borrow::Cow<'_, str> {
+                "wrongjobs".into()
+            }
+            fn meta(&self) -> &kube::api::ObjectMeta {
+                &self.0.metadata
+            }
+            fn meta_mut(&mut self) -> &mut kube::api::ObjectMeta {
+                &mut self.0.metadata
+            }
+        }
+
+        impl kube::CustomResourceExt for $name {
+            fn crd()
+            -> k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition
+            {
+                WrongJob::crd()
+            }
+            fn crd_name() -> &'static str {
+                WrongJob::crd_name()
+            }
+            fn api_resource() -> kube::api::ApiResource {
+                WrongJob::api_resource()
+            }
+            fn shortnames() -> &'static [&'static str] {
+                &[]
+            }
+        }
+
+        impl TrainingJob for $name {
+            const FRAMEWORK: Framework = $framework;
+
+            fn replica_specs(&self) -> RoleSpecs<'_> {
+                RoleSpecs::map(&self.0.spec.replica_specs)
+            }
+            fn run_policy(&self) -> RunPolicy {
+                RunPolicy::default()
+            }
+            fn status(&self) -> Option<&JobStatus> {
+                self.0.status.as_ref()
+            }
+            fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<EnvVar> {
+                Vec::new()
+            }
+        }
+
+        admission::definition::<$name>().unwrap_err().to_string()
+    }};
+}
+
+const WORKERS: &[RoleDefinition] = &[RoleDefinition::new("Worker")];
+
+const RIGHT: Framework = Framework::new("wrong", "wrongjob-controller").roles("replicaSpecs", WORKERS);
+
+#[test]
+fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
+    let errors = [
+        wrong!(NoRoles, Framework::new("wrong", "wrongjob-controller")),
+        wrong!(
+            NoController,
+            Framework::new("wrong", "").roles("replicaSpecs", WORKERS)
+        ),
+        wrong!(BadContainer, RIGHT.container("The Container")),
+        wrong!(BadPort, RIGHT.port("a-name-that-is-too-long", 1)),
+        wrong!(NoField, RIGHT.roles("replicas", WORKERS)),
+        wrong!(NoMap, RIGHT.roles("workers", WORKERS)),
+        wrong!(AMap, RIGHT.roles_in_list("replicaSpecs", "type", WORKERS)),
+        wrong!(
+            Twice,
+            RIGHT.roles(
+                "replicaSpecs",
+                &[RoleDefinition::new("Worker"), RoleDefinition::new("WORKER")]
+            )
+        ),
+        wrong!(
+            NoBounds,
+            RIGHT.roles(
+                "replicaSpecs",
+                &[RoleDefinition::new("Worker").at_least(3).at_most(2)]
+            )
+        ),
+    ];
+    let expected = [
+        "WrongJob: it has no roles; give Framework::roles the field of the replica specs and the roles in it",
+        "WrongJob: the controller \"\" is no value of the label training.kubeflow.org/operator-name; give Framework::new a controller such as \"myjob-controller\"",
+        "WrongJob: \"The Container\" is no name of a container; give Framework::container a name of lower-case letters, digits and '-'",
+        "WrongJob: \"a-name-that-is-too-long\" 1 is no port; give Framework::port a name of at most 15 lower-case letters, digits and '-', and a number from 1 to 65535",
+        "WrongJob: its spec has no field \"replicas\"; it has replicaSpecs, workers; give Framework::roles the field's name as it is in YAML",
+        "WrongJob: spec.workers is neither a map nor a list; make it api::ReplicaSpecs, or a list of entries that have `replicas` and `template`",
+        "WrongJob: spec.replicaSpecs is a map; declare a map by Framework::roles, a list by Framework::roles_in_list",
+        "WrongJob: the role WORKER is there twice; names of roles are compared without regard to case; remove one",
+        "WrongJob: the role Worker must have at least 3 and at most 2 replicas; make its lower bound the smaller one",
+    ];
+    assert_eq!(errors, expected);
+}

@@ -1,0 +1,167 @@
+//! A kind that is shaped as unlike the others as the contract allows: its replica specs are a list, its pods and services
+//! have names and labels of their own, its status is another on the wire, and it fills in images.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::EnvVar;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+use training_job::api::{ConditionType, JobStatus, ReplicaSpec, RunPolicy, variable};
+use training_job::{
+    FailureTolerance, Framework, Outcome, Replica, ReplicaNames, Replicas, Requirement, Role, RoleDefinition,
+    RoleSpecs, SettingDefinition, Topology, TrainingJob,
+};
+
+#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "ListJob",
+    namespaced,
+    status = "ListStatus"
+)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListJobSpec {
+    #[serde(default)]
+    pub(crate) members: Vec<Member>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) image: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) detached: Option<bool>,
+}
+
+/// One entry of the list.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Member {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    member_type: Option<String>,
+    #[serde(flatten)]
+    spec: ReplicaSpec,
+}
+
+/// The shared status below a field of its own, and a phase beside it.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct ListStatus {
+    phase: String,
+    job: JobStatus,
+}
+
+impl<'de> Deserialize<'de> for ListStatus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let job = serde_json::from_value(value["job"].clone()).unwrap_or_default();
+        let phase = value["phase"].as_str().unwrap_or_default().to_owned();
+        Ok(Self { phase, job })
+    }
+}
+
+pub(crate) const GREETING: SettingDefinition = SettingDefinition {
+    name: "list-greeting",
+    default: "hello",
+    help: "what each replica is greeted with",
+};
+
+impl TrainingJob for ListJob {
+    const FRAMEWORK: Framework = Framework::new("list", "listjob-controller")
+        .container("main")
+        .port("list-port", 9000)
+        .roles_in_list(
+            "members",
+            "memberType",
+            &[
+                RoleDefinition::new("HEAD").at_most(1),
+                RoleDefinition::new("CLIENT").at_most(1),
+                RoleDefinition::new("WORKER").at_least(2),
+                RoleDefinition::new("NOTEBOOK"),
+            ],
+        )
+        .names_replicas()
+        .fills_in_images()
+        .settings(&[GREETING]);
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        let entries = self.spec.members.iter().map(|member| {
+            let role = member.member_type.as_deref().unwrap_or("WORKER");
+            (Cow::Borrowed(role), Cow::Borrowed(&member.spec))
+        });
+        RoleSpecs::list(entries).filled_in(|_, spec| {
+            for container in spec.template.spec.iter_mut().flat_map(|pod| &mut pod.containers) {
+                if container.image.is_none() {
+                    container.image.clone_from(&self.spec.image);
+                }
+            }
+        })
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        RunPolicy {
+            backoff_limit: Some(0),
+            ..RunPolicy::default()
+        }
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref().map(|status| &status.job)
+    }
+
+    fn encode_status(&self, status: &JobStatus) -> serde_json::Result<Value> {
+        let phase = if status.is(ConditionType::Succeeded) {
+            "Done"
+        } else {
+            "Creating"
+        };
+        Ok(json!({"phase": phase, "job": serde_json::to_value(status)?}))
+    }
+
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        vec![
+            variable("GREETING", topology.settings.get(&GREETING)),
+            variable("ME", replica.host()),
+        ]
+    }
+
+    fn requirements() -> Vec<Requirement<Self>> {
+        vec![
+            Requirement::any_of(&["HEAD", "CLIENT"], "nobody hands out work", "add a HEAD").when(
+                |job| job.spec.detached != Some(true),
+                "!self.?detached.orValue(false)",
+            ),
+        ]
+    }
+
+    fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
+        let job = self.metadata.name.as_deref().unwrap_or_default();
+        match role.name {
+            "HEAD" => ReplicaNames::Bare(format!("{job}-boss")),
+            _ => ReplicaNames::Indexed(format!("{job}-{}-x1", role.slug())),
+        }
+    }
+
+    fn labels(&self, _: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+        [
+            ("member_type", replica.role.name()),
+            ("training.kubeflow.org/job-name", "not-to-be-replaced"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        replicas.decided_by(&["WORKER"])
+    }
+
+    fn tolerance(&self, role: &Role<'_>) -> FailureTolerance {
+        match role.name() {
+            "NOTEBOOK" => FailureTolerance::Always,
+            _ => FailureTolerance::None,
+        }
+    }
+
+    fn is_retryable(&self, role: &Role<'_>, _: i32) -> bool {
+        role.name() == "CLIENT"
+    }
+}

@@ -1,0 +1,84 @@
+//! What is read from a list, how replicas are called, and what is refused in which words.
+
+use std::sync::Arc;
+
+use training_job::{Settings, render, validate};
+
+use super::list_job::{GREETING, ListJob};
+use super::{job, object};
+
+fn errors(job: &ListJob) -> String {
+    validate(job, &Settings::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn replicas_of_a_list_have_the_kinds_own_names_labels_and_images() {
+    let job = job(&[("HEAD", 1), ("worker", 2)]);
+    let valid = validate(&job, &Settings::default()).unwrap();
+    let (services, pods) = render::all(&valid);
+    let names = |name: Option<String>| name.unwrap();
+    let pod_names: Vec<_> = pods.iter().map(|p| names(p.metadata.name.clone())).collect();
+    assert_eq!(pod_names, ["job-boss", "job-worker-x1-0", "job-worker-x1-1"]);
+    let service_names: Vec<_> = services.iter().map(|s| names(s.metadata.name.clone())).collect();
+    assert_eq!(service_names, pod_names);
+    for (pod, service) in pods.iter().zip(&services) {
+        let labels = pod.metadata.labels.as_ref().unwrap();
+        assert!(labels.contains_key("member_type"));
+        assert_eq!(labels["training.kubeflow.org/job-name"], "job");
+        assert_eq!(service.metadata.labels.as_ref(), Some(labels));
+        let container = &pod.spec.as_ref().unwrap().containers[0];
+        assert_eq!(container.image.as_deref(), Some("example.com/list:1"));
+        let env = container.env.as_ref().unwrap();
+        assert_eq!(env[1].value, pod.metadata.name);
+    }
+}
+
+#[test]
+fn settings_of_the_operator_reach_the_environment() {
+    let job = job(&[("CLIENT", 1), ("WORKER", 2)]);
+    let greeting = |settings: &Settings| {
+        let valid = validate(&job, settings).unwrap();
+        let (_, pods) = render::all(&valid);
+        let env = pods[0].spec.as_ref().unwrap().containers[0].env.clone().unwrap();
+        env[0].value.clone().unwrap()
+    };
+    assert_eq!(greeting(&Settings::default()), GREETING.default);
+    let settings = Settings {
+        values: Arc::new([(GREETING.name.to_owned(), "good day".to_owned())].into()),
+        ..Settings::default()
+    };
+    assert_eq!(greeting(&settings), "good day");
+}
+
+#[test]
+fn errors_name_the_item_of_the_list() {
+    assert_eq!(
+        errors(&job(&[("WORKER", 2), ("WORKR", 1), ("worker", 1)])),
+        "spec.members[1]: ListJob has no role WORKR; did you mean WORKER? use one of HEAD, CLIENT, WORKER, NOTEBOOK\n\
+         spec.members[2]: WORKER is here in two spellings; keep one of them"
+    );
+    let mut nameless = object(&[("HEAD", 2), ("WORKER", 2)]);
+    nameless["spec"]["image"] = serde_json::Value::Null;
+    assert_eq!(
+        errors(&serde_json::from_value(nameless).unwrap()),
+        "spec.members[0].replicas: 2 is too big; use at most 1\n\
+         spec.members[0].template.spec.containers[0].image: it is missing; name the image to run\n\
+         spec.members[1].template.spec.containers[0].image: it is missing; name the image to run"
+    );
+}
+
+#[test]
+fn bounds_and_requirements_are_told_in_one_way() {
+    assert_eq!(
+        errors(&job(&[("HEAD", 1), ("WORKER", 1)])),
+        "spec.members: ListJob needs at least 2 replicas of WORKER; give WORKER at least 2 replicas"
+    );
+    assert_eq!(
+        errors(&job(&[("HEAD", 0), ("WORKER", 2)])),
+        "spec.members: nobody hands out work; add a HEAD"
+    );
+    let mut detached = object(&[("WORKER", 2)]);
+    detached["spec"]["detached"] = true.into();
+    let detached: ListJob = serde_json::from_value(detached).unwrap();
+    assert!(validate(&detached, &Settings::default()).is_ok());
+}
