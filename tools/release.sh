@@ -25,19 +25,28 @@ list() {
     CARGO_TARGET_DIR=target/public-api target/tools/bin/cargo-public-api --package training-job --all-features -sss
 }
 
-# All that are to be published, together: each is built from its package, with the others' packages.
+# All that are to be published, together: each is built from its package, with the others' packages. A package
+# has no profiles; with those of Cargo.toml the dependencies are what the tests have compiled. That tests and
+# benchmarks stay behind is meant.
 packages() {
-    cargo publish --workspace --dry-run --locked --allow-dirty
+    cargo publish --workspace --dry-run --locked --allow-dirty \
+        --config 'profile.dev.debug="line-tables-only"' --config 'profile.dev.package."*".debug=false' \
+        >target/packages.log 2>&1 || { cat target/packages.log >&2; return 1; }
 }
 
 case ${1-} in
-packages) packages ;;
+packages)
+    mkdir -p target
+    packages
+    ;;
 api)
     mkdir -p target
     list >target/public-api.txt
     cp target/public-api.txt "$listing"
     ;;
 check)
+    mkdir -p target
+    echo 'release: packing and building every package (log: target/packages.log)' >&2
     packages
     # A failure of the tool is one, and no difference.
     list >target/public-api.txt
