@@ -133,7 +133,7 @@ fn run_seeds(from: u64, count: u64, version: u32, threads: u32) -> bool {
     });
     print!("{}", report.text(begun.elapsed(), threads));
     if let Some(seed) = report.violations.keys().next() {
-        println!("to run it again and shrink it: target/release/sim seed {seed} --settings {version}");
+        println!("to run it again and shrink it: target/sim/sim seed {seed} --settings {version}");
     }
     report.violations.is_empty()
 }
