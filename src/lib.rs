@@ -57,8 +57,8 @@
 //!     ]}}}}},
 //! })).unwrap();
 //! let valid = training_job::validate(&job, &Settings::default()).unwrap();
-//! let (_services, pods) = training_job::render::all(&valid);
-//! let env = pods[1].spec.as_ref().unwrap().containers[0].env.as_ref().unwrap();
+//! let rendered = training_job::render::all(&valid);
+//! let env = rendered.pods[1].spec.as_ref().unwrap().containers[0].env.as_ref().unwrap();
 //! assert_eq!(env[0].value.as_deref(), Some("1 of blocks-worker-0,blocks-worker-1"));
 //! ```
 //!
@@ -139,9 +139,9 @@ pub mod testing;
 pub use controller::{Metrics, Operator, Options};
 #[doc(inline)]
 pub use job::{
-    FailureTolerance, FieldError, FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaNames,
-    ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
-    SettingDefinition, Settings, Topology, TrainingJob, any_replica, roles_named,
+    FailureTolerance, FieldError, FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, ObjectKind,
+    Outcome, Replica, ReplicaNames, ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas,
+    RoleSpecs, Rule, SettingDefinition, Settings, Topology, TrainingJob, any_replica, roles_named,
 };
 pub use plan::{Plan, plan};
 pub use validate::{ValidJob, validate};

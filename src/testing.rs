@@ -125,9 +125,7 @@ fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
         Ok(valid) => valid,
         Err(errors) => return refused(&errors.to_string()),
     };
-    let (services, pods) = render::all(&valid);
-    let services = services.iter().map(serde_json::to_value);
-    let objects: Result<Vec<Value>, _> = services.chain(pods.iter().map(serde_json::to_value)).collect();
+    let objects = render::all(&valid).values();
     let objects = objects.unwrap_or_else(|error| panic!("{heading} {error}"));
     text::snapshot(heading, &object, &objects).unwrap_or_else(|error| panic!("{heading} {error}"))
 }

@@ -145,10 +145,7 @@ impl ForKind for Render<'_> {
     fn call<J: TrainingJob>(self) -> Self::Output {
         let job: J = decode(self.0)?;
         let valid = validate(&job, &Settings::default())?;
-        let (services, pods) = render::all(&valid);
-        let services = services.into_iter().map(serde_json::to_value);
-        let pods = pods.into_iter().map(serde_json::to_value);
-        services.chain(pods).collect::<Result<_, _>>().map_err(unreadable)
+        render::all(&valid).values().map_err(unreadable)
     }
 }
 

@@ -1,26 +1,29 @@
 //! Step 4: carries out the creates and deletes of a plan.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::stream;
 use futures::{FutureExt, StreamExt};
-use kube::api::{DeleteParams, PostParams, Preconditions, Request};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kube::{Api, Resource};
 
 use crate::api::labels;
 use crate::job::TrainingJob;
-use crate::plan::observed::{PodRecord, ServiceRecord};
-use crate::plan::{ChildKind, Deletion, Plan};
+use crate::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
+use crate::plan::{ChildKind, Deletion, ObjectPatch, Plan};
 use kube_follow::CallError;
+use serde_json::json;
 
 use super::answers::Answer;
-use super::cache::children::{Children, OwnerRef, Tracked, controller};
+use super::cache::child::Child;
+use super::cache::children::{Children, OwnerRef, controller};
 use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
 use super::context::Context;
-use super::steps::{Applied, ApplyError, ApplyFailure};
+use super::steps::{Action, Applied, ApplyError, CallResult};
 
 /// Calls of one job under way at once; further ones wait, so that others get their turn at the
 /// limit for all jobs.
@@ -52,90 +55,84 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Creates services, then pods (a replica's host name is there before the replica), and deletes.
-    /// One object's failure does not stop the others.
+    /// Creates and patches objects, creates services, then pods (a replica's host name is there before the replica),
+    /// and deletes in the opposite order. One object's failure does not stop the others of its kind; an object that
+    /// could not be created keeps services and pods from being made, since they may need it.
     pub(super) async fn apply(&self, plan: &Plan) -> Applied {
         let mut applied = Applied::default();
-        let services = self
-            .create::<ServiceRecord>(ChildKind::Service, &plan.create_services)
-            .await;
-        collect(services, &mut applied.created_services, &mut applied.failures);
-        let pods = self.create::<PodRecord>(ChildKind::Pod, &plan.create_pods).await;
-        collect(pods, &mut applied.created_pods, &mut applied.failures);
-        for kind in [ChildKind::Pod, ChildKind::Service] {
+        for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
+            let kind = ChildKind::Object(objects[0].kind);
+            let created = self.create::<ObjectRecord>(kind, objects).await;
+            applied.add(Action::Create, kind, created);
+        }
+        if applied.failures.is_empty() {
+            let services = self
+                .create::<ServiceRecord>(ChildKind::Service, &plan.create_services)
+                .await;
+            applied.add(Action::Create, ChildKind::Service, services);
+            let pods = self.create::<PodRecord>(ChildKind::Pod, &plan.create_pods).await;
+            applied.add(Action::Create, ChildKind::Pod, pods);
+        }
+        for patches in plan.patch_objects.chunk_by(|a, b| a.object.kind == b.object.kind) {
+            let kind = ChildKind::Object(patches[0].object.kind);
+            applied.add(Action::Patch, kind, self.patch(kind, patches).await);
+        }
+        let kinds: BTreeSet<ChildKind> = plan.delete.iter().map(|deletion| deletion.kind).collect();
+        for kind in kinds.into_iter().rev() {
             let wanted: Vec<&Deletion> = plan.delete.iter().filter(|d| d.kind == kind).collect();
-            match kind {
-                ChildKind::Pod => {
-                    let pods = self.delete::<PodRecord>(kind, &wanted).await;
-                    collect(pods, &mut applied.deleted_pods, &mut applied.failures);
-                }
-                ChildKind::Service => {
-                    let services = self.delete::<ServiceRecord>(kind, &wanted).await;
-                    collect(services, &mut applied.deleted_services, &mut applied.failures);
-                }
-            }
+            let deleted = match kind {
+                ChildKind::Pod => self.delete::<PodRecord>(kind, &wanted).await,
+                ChildKind::Service => self.delete::<ServiceRecord>(kind, &wanted).await,
+                ChildKind::Object(_) => self.delete::<ObjectRecord>(kind, &wanted).await,
+            };
+            applied.add(Action::Delete, kind, deleted);
         }
         applied
     }
 
-    async fn create<C: Tracked>(
-        &self,
-        kind: ChildKind,
-        objects: &[C::Object],
-    ) -> Vec<Result<String, ApplyFailure>> {
-        let api = Api::<PartialChild<C>>::namespaced(self.context.client.clone(), &self.namespace);
-        let failed = AtomicBool::new(false);
-        let (api, failed) = (&api, &failed);
-        let calls: Vec<_> = objects
-            .iter()
-            .map(|object| {
-                let call = async move {
-                    let name = object.meta().name.clone().unwrap_or_default();
-                    let call = self.create_one::<C>(api, kind, object, &name);
-                    match unless_failed(failed, call).await {
-                        Ok(()) => Ok(name),
-                        Err(problem) => Err(ApplyFailure {
-                            kind,
-                            creating: true,
-                            name,
-                            problem,
-                        }),
-                    }
-                };
-                // A call is large, and moved several times.
-                call.boxed()
-            })
-            .collect();
-        stream::iter(calls).buffered(PER_JOB).collect().await
+    fn api<C: Child>(&self, kind: ChildKind) -> Api<PartialChild<C>> {
+        Api::namespaced_with(self.context.client.clone(), &self.namespace, &kind.object_kind())
     }
 
-    async fn create_one<C: Tracked>(
+    async fn create<C: Child>(&self, kind: ChildKind, objects: &[C::Object]) -> Vec<CallResult> {
+        let api = self.api::<C>(kind);
+        let create = |object| {
+            let name = C::meta(object).name.clone().unwrap_or_default();
+            (name.clone(), self.create_one::<C>(&api, kind, object, name))
+        };
+        call_each(objects.iter().map(create)).await
+    }
+
+    async fn create_one<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
         kind: ChildKind,
         object: &C::Object,
-        name: &str,
+        name: String,
     ) -> Result<(), ApplyError> {
-        let holder = self.children().owner::<C>(&self.namespace, name);
+        let name = &name;
+        let holder = self.children().owner(kind, &self.namespace, name);
         if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
             // The watch tells when it is gone.
             return Err(ApplyError::StillThere);
         }
         let _permit = self.context.limit.acquire().await;
-        let epoch = self.children().epoch::<C>();
+        let epoch = self.children().epoch(kind);
         match self.context.timeout.call(self.post(api, object)).await {
             Ok(created) => {
-                self.children().answered::<C>(&created, epoch);
+                self.children().answered::<C>(kind, &created, epoch);
                 self.log("created", kind, name);
                 Ok(())
             }
-            Err(error) if Answer::from(&error) == Answer::AlreadyExists => self.adopt::<C>(api, name).await,
+            Err(error) if Answer::from(&error) == Answer::AlreadyExists => {
+                self.adopt::<C>(api, kind, name).await
+            }
             Err(error) => Err(error.into()),
         }
     }
 
     /// Like [`Api::create`], but of what comes back no more is read than of what a watch tells.
-    async fn post<C: Tracked>(
+    async fn post<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
         object: &C::Object,
@@ -151,8 +148,13 @@ impl<'a> Applier<'a> {
 
     /// Finds out whose the object is that has the name already: ours, by an earlier call whose answer
     /// was lost; a predecessor's; or somebody else's.
-    async fn adopt<C: Tracked>(&self, api: &Api<PartialChild<C>>, name: &str) -> Result<(), ApplyError> {
-        let epoch = self.children().epoch::<C>();
+    async fn adopt<C: Child>(
+        &self,
+        api: &Api<PartialChild<C>>,
+        kind: ChildKind,
+        name: &str,
+    ) -> Result<(), ApplyError> {
+        let epoch = self.children().epoch(kind);
         let there = match self.context.timeout.call(api.get(name)).await {
             Ok(there) => there,
             // It has gone since.
@@ -181,7 +183,7 @@ impl<'a> Applier<'a> {
             }
             return Err(ApplyError::StillThere);
         }
-        self.children().answered::<C>(&there, epoch);
+        self.children().answered::<C>(kind, &there, epoch);
         if deleting {
             Err(ApplyError::StillThere)
         } else {
@@ -195,59 +197,83 @@ impl<'a> Applier<'a> {
         owner.uid != self.owner && owner.kind == self.kind && owner.name == self.name
     }
 
-    async fn delete<C: Tracked>(
-        &self,
-        kind: ChildKind,
-        wanted: &[&Deletion],
-    ) -> Vec<Result<String, ApplyFailure>> {
-        let api = Api::<PartialChild<C>>::namespaced(self.context.client.clone(), &self.namespace);
-        let failed = AtomicBool::new(false);
-        let (api, failed) = (&api, &failed);
-        let calls: Vec<_> = wanted
-            .iter()
-            .map(|deletion| async move {
-                let Deletion { name, uid, .. } = deletion;
-                match unless_failed(failed, self.delete_one::<C>(api, kind, name, uid)).await {
-                    Ok(()) => Ok(name.clone()),
-                    Err(problem) => Err(ApplyFailure {
-                        kind,
-                        creating: false,
-                        name: name.clone(),
-                        problem,
-                    }),
-                }
-            })
-            .collect();
-        stream::iter(calls).buffered(PER_JOB).collect().await
+    async fn patch<'p>(&'p self, kind: ChildKind, patches: &'p [ObjectPatch]) -> Vec<CallResult> {
+        let api = self.api::<ObjectRecord>(kind);
+        let patch = |patch: &'p ObjectPatch| {
+            let name = patch.object.metadata.name.clone().unwrap_or_default();
+            (name.clone(), self.patch_one(&api, kind, patch, name))
+        };
+        call_each(patches.iter().map(patch)).await
     }
 
-    async fn delete_one<C: Tracked>(
+    async fn patch_one(
+        &self,
+        api: &Api<PartialChild<ObjectRecord>>,
+        kind: ChildKind,
+        patch: &ObjectPatch,
+        name: String,
+    ) -> Result<(), ApplyError> {
+        let _permit = self.context.limit.acquire().await;
+        let epoch = self.children().epoch(kind);
+        let mut change = patch.object.content.clone();
+        let meta = &patch.object.metadata;
+        // The UID cannot change: the server refuses the patch if another object has the name now.
+        change["metadata"] =
+            json!({"uid": patch.uid, "labels": meta.labels, "annotations": meta.annotations});
+        let (params, change) = (PatchParams::default(), Patch::Merge(change));
+        let call = api.patch(&name, &params, &change);
+        match self.context.timeout.call(call).await {
+            Ok(patched) => {
+                let kept = patched.record().satisfies(&patch.object);
+                self.children().answered::<ObjectRecord>(kind, &patched, epoch);
+                self.log("patched", kind, &name);
+                if kept { Ok(()) } else { Err(ApplyError::NotKept) }
+            }
+            // The watch says what has become of it.
+            Err(error) if matches!(Answer::from(&error), Answer::NotFound | Answer::Conflict) => {
+                Err(ApplyError::StillThere)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn delete<C: Child>(&self, kind: ChildKind, wanted: &[&Deletion]) -> Vec<CallResult> {
+        let api = self.api::<C>(kind);
+        let delete = |deletion: &&Deletion| {
+            let call = self.delete_one::<C>(&api, kind, deletion.name.clone(), deletion.uid.clone());
+            (deletion.name.clone(), call)
+        };
+        call_each(wanted.iter().map(delete)).await
+    }
+
+    async fn delete_one<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
         kind: ChildKind,
-        name: &str,
-        uid: &str,
+        name: String,
+        uid: String,
     ) -> Result<(), ApplyError> {
+        let (name, uid) = (&name, &uid);
         let _permit = self.context.limit.acquire().await;
-        let epoch = self.children().epoch::<C>();
+        let epoch = self.children().epoch(kind);
         // The watch may tell of the deletion before the server answers.
         self.children()
-            .mark_deleting::<C>(&self.namespace, &self.owner, name, uid);
+            .mark_deleting::<C>(kind, &self.namespace, &self.owner, name, uid);
         let deleted = self.call_delete::<C>(api, name, Some(uid), None).await;
         match deleted {
             Ok(DeleteAnswer::Deleted) => self.log("deleted", kind, name),
             Ok(DeleteAnswer::AlreadyGone) => {
                 self.children()
-                    .confirm_gone::<C>(&self.namespace, name, uid, epoch)
+                    .confirm_gone::<C>(kind, &self.namespace, name, uid, epoch)
             }
             Err(_) => self
                 .children()
-                .unmark_deleting::<C>(&self.namespace, &self.owner, name, uid),
+                .unmark_deleting::<C>(kind, &self.namespace, &self.owner, name, uid),
         }
         deleted.map(|_| ()).map_err(ApplyError::from)
     }
 
-    async fn call_delete<C: Tracked>(
+    async fn call_delete<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
         name: &str,
@@ -323,30 +349,28 @@ enum DeleteAnswer {
     AlreadyGone,
 }
 
-/// Makes a call, unless one before it failed in a way that concerns all.
-async fn unless_failed<T>(
-    failed: &AtomicBool,
-    call: impl Future<Output = Result<T, ApplyError>>,
-) -> Result<T, ApplyError> {
-    if failed.load(Ordering::Relaxed) {
-        return Err(ApplyError::NotTried);
-    }
-    let result = call.await;
-    if result.as_ref().is_err_and(ApplyError::fails_all) {
-        failed.store(true, Ordering::Relaxed);
-    }
-    result
-}
-
-fn collect(
-    results: Vec<Result<String, ApplyFailure>>,
-    done: &mut Vec<String>,
-    failures: &mut Vec<ApplyFailure>,
-) {
-    for result in results {
-        match result {
-            Ok(name) => done.push(name),
-            Err(failure) => failures.push(failure),
-        }
-    }
+/// Makes calls for children of one kind, several at once, until one fails in a way that concerns all.
+async fn call_each(
+    calls: impl Iterator<Item = (String, impl Future<Output = Result<(), ApplyError>> + Send)>,
+) -> Vec<CallResult> {
+    let failed = AtomicBool::new(false);
+    let calls: Vec<_> = calls
+        .map(|(name, call)| {
+            let call = async {
+                if failed.load(Ordering::Relaxed) {
+                    return Err((name, ApplyError::NotTried));
+                }
+                match call.await {
+                    Ok(()) => Ok(name),
+                    Err(problem) => {
+                        failed.fetch_or(problem.fails_all(), Ordering::Relaxed);
+                        Err((name, problem))
+                    }
+                }
+            };
+            // A call is large, and moved several times.
+            call.boxed()
+        })
+        .collect();
+    stream::iter(calls).buffered(PER_JOB).collect().await
 }

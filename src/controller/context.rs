@@ -33,25 +33,24 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// ListTracker and watches the objects of a kind for ever, and counts what becomes of the watch.
+    /// Lists and watches the objects of a kind for ever, and counts what becomes of the watch.
     pub(super) async fn watch<K>(
         &self,
+        api: Api<K>,
+        kind: &K::DynamicType,
         labels: Option<String>,
         parse: Parse<K>,
         mut handle: impl FnMut(Event<K>),
     ) where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + serde::de::DeserializeOwned,
+        K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
     {
-        let resource = K::plural(&());
+        let resource = K::plural(kind);
         let watch = Watch {
             labels,
             call_timeout: self.timeout,
             silence_timeout: self.watch_timeout,
             parse,
-            ..Watch::new(self.api::<K>())
+            ..Watch::of(api, kind)
         };
         watch
             .run(|event| {
@@ -80,15 +79,5 @@ impl Context {
     pub(super) fn children(&self) -> MutexGuard<'_, Children> {
         // No code that holds the lock can leave the cache half-changed.
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-    {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        }
     }
 }

@@ -10,11 +10,11 @@ use kube::{Client, Resource};
 
 use crate::api::FailureRecord;
 use crate::job::TrainingJob;
-use crate::plan::{ChildKind, PlannedEvent};
+use crate::plan::PlannedEvent;
 use kube_follow::{CallError, CallTimeout};
 
 use super::cache::stored_job::StoredJob;
-use super::steps::{Applied, ApplyError};
+use super::steps::{Action, Applied, ApplyError, Done};
 
 /// The most names that one event lists.
 const MAX_NAMES: usize = 10;
@@ -131,39 +131,34 @@ fn cut(text: &str, bytes: usize) -> &str {
 
 /// The events that tell what was done: one for all objects of a kind, however many they are.
 pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
-    let done = [
-        (
-            "SuccessfulCreateService",
-            "Created service",
-            &applied.created_services,
-        ),
-        ("SuccessfulCreatePod", "Created pod", &applied.created_pods),
-        ("SuccessfulDeletePod", "Deleted pod", &applied.deleted_pods),
-        (
-            "SuccessfulDeleteService",
-            "Deleted service",
-            &applied.deleted_services,
-        ),
-    ];
-    let mut events = Vec::new();
-    for (reason, done, names) in done {
-        let message = match &names[..] {
-            [] => continue,
-            [name] => format!("{done}: {name}"),
-            names if names.len() <= MAX_NAMES => format!("{done}s: {}", names.join(", ")),
+    let event = |done: &Done| {
+        let (verb, participle, _) = verbs(done.action);
+        let noun = done.kind.noun();
+        let message = match &done.names[..] {
+            [name] => format!("{participle} {noun}: {name}"),
+            names if names.len() <= MAX_NAMES => format!("{participle} {noun}s: {}", names.join(", ")),
             names => format!(
-                "{done}s: {} and {} more",
+                "{participle} {noun}s: {} and {} more",
                 names[..MAX_NAMES].join(", "),
                 names.len() - MAX_NAMES
             ),
         };
-        events.push(PlannedEvent {
+        PlannedEvent {
             warning: false,
-            reason: reason.to_owned(),
+            reason: format!("Successful{verb}{}", done.kind.object_kind().kind),
             message,
-        });
+        }
+    };
+    applied.done.iter().map(event).collect()
+}
+
+/// The verb for an action in reasons, in what was done, and in what could not be done.
+fn verbs(action: Action) -> (&'static str, &'static str, &'static str) {
+    match action {
+        Action::Create => ("Create", "Created", "creating"),
+        Action::Patch => ("Patch", "Patched", "patching"),
+        Action::Delete => ("Delete", "Deleted", "deleting"),
     }
-    events
 }
 
 /// The events that tell what could not be done: one for each kind and cause.
@@ -174,15 +169,8 @@ pub(super) fn for_failures(applied: &Applied) -> Vec<PlannedEvent> {
         if matches!(failure.problem, ApplyError::StillThere | ApplyError::NotTried) {
             continue;
         }
-        let (verb, doing) = if failure.creating {
-            ("Create", "creating")
-        } else {
-            ("Delete", "deleting")
-        };
-        let object = match failure.kind {
-            ChildKind::Pod => "Pod",
-            ChildKind::Service => "Service",
-        };
+        let (verb, _, doing) = verbs(failure.action);
+        let object = failure.kind.object_kind().kind;
         let reason = format!("Failed{verb}{object}");
         if events.iter().all(|e| e.reason != reason) {
             let message = format!(
@@ -205,6 +193,7 @@ pub(super) fn for_failures(applied: &Applied) -> Vec<PlannedEvent> {
 mod tests {
     use super::super::steps::ApplyFailure;
     use super::*;
+    use crate::plan::ChildKind;
     use kube_follow::CallError;
 
     fn event(message: &str) -> PlannedEvent {
@@ -235,10 +224,9 @@ mod tests {
     #[test]
     fn what_was_done_is_told_by_ten_names_at_most() {
         let told = |count: usize| {
-            let applied = Applied {
-                deleted_services: (0..count).map(|n| format!("s{n}")).collect(),
-                ..Applied::default()
-            };
+            let mut applied = Applied::default();
+            let deleted = (0..count).map(|n| Ok(format!("s{n}"))).collect();
+            applied.add(Action::Delete, ChildKind::Service, deleted);
             for_applied(&applied)
                 .into_iter()
                 .map(|e| e.message)
@@ -253,23 +241,23 @@ mod tests {
 
     #[test]
     fn failures_are_told_of_once_for_each_kind_and_cause() {
-        let failure = |kind, creating, name: &str, problem| ApplyFailure {
+        let failure = |kind, action, name: &str, problem| ApplyFailure {
             kind,
-            creating,
+            action,
             name: name.to_owned(),
             problem,
         };
         let taken = || ApplyError::NameTaken;
         let applied = Applied {
             failures: vec![
-                failure(ChildKind::Pod, true, "a", ApplyError::StillThere),
-                failure(ChildKind::Pod, true, "b", taken()),
-                failure(ChildKind::Pod, true, "c", taken()),
-                failure(ChildKind::Service, true, "d", taken()),
-                failure(ChildKind::Pod, true, "e", ApplyError::NotTried),
+                failure(ChildKind::Pod, Action::Create, "a", ApplyError::StillThere),
+                failure(ChildKind::Pod, Action::Create, "b", taken()),
+                failure(ChildKind::Pod, Action::Create, "c", taken()),
+                failure(ChildKind::Service, Action::Create, "d", taken()),
+                failure(ChildKind::Pod, Action::Create, "e", ApplyError::NotTried),
                 failure(
                     ChildKind::Service,
-                    false,
+                    Action::Delete,
                     "f",
                     ApplyError::Call(CallError::Timeout(std::time::Duration::from_secs(30))),
                 ),

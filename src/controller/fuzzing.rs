@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use crate::api::JobStatus;
 use crate::job::Settings;
 use crate::job::TrainingJob;
-use crate::plan::Plan;
 use crate::plan::observed::{Observed, PodRecord, ServiceRecord};
+use crate::plan::{ChildKind, Plan};
 
 use super::cache::jobs;
 use super::cache::stored_job::StoredJob;
@@ -43,8 +43,10 @@ impl<J: TrainingJob> Caches<J> {
         let listed = || watch::Sender::new(false);
         tokio::join!(
             self.kind.watch(&self.operator.context, listed()),
-            self.operator.watch_children::<PodRecord>(listed()),
-            self.operator.watch_children::<ServiceRecord>(listed()),
+            self.operator
+                .watch_children::<PodRecord>(ChildKind::Pod, listed()),
+            self.operator
+                .watch_children::<ServiceRecord>(ChildKind::Service, listed()),
         );
     }
 

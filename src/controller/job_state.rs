@@ -86,7 +86,7 @@ impl JobState {
 
     /// Remembers what was created, and what was refused.
     pub(super) fn record(&mut self, applied: &Applied) {
-        if !(applied.created_pods.is_empty() && applied.created_services.is_empty()) {
+        if applied.has_created() {
             self.creates.record();
         }
         self.refused.add(&applied.failures);
@@ -136,7 +136,7 @@ impl JobState {
 mod tests {
     use crate::plan::ChildKind;
 
-    use super::super::steps::{ApplyError, ApplyFailure};
+    use super::super::steps::{Action, ApplyError, ApplyFailure};
     use super::*;
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         };
         state.refused.add(&[ApplyFailure {
             kind: ChildKind::Pod,
-            creating: true,
+            action: Action::Create,
             name: "a".to_owned(),
             problem: ApplyError::NameTaken,
         }]);

@@ -1,5 +1,6 @@
 //! The run loop: watches first, then workers that reconcile what is in the queue.
 
+use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,9 +12,9 @@ use kube::Client;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::job::Settings;
-use crate::job::TrainingJob;
-use crate::plan::observed::{PodRecord, ServiceRecord};
+use crate::job::{ObjectKind, Settings, TrainingJob};
+use crate::plan::ChildKind;
+use crate::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use kube_follow::CallTimeout;
 use kube_follow::SILENCE;
 
@@ -134,12 +135,15 @@ impl Operator {
             listed.push(done.subscribe());
             watches.push(kind.watch(context, done));
         }
-        let done = watch::Sender::new(false);
-        listed.push(done.subscribe());
-        watches.push(Box::pin(self.watch_children::<PodRecord>(done)));
-        let done = watch::Sender::new(false);
-        listed.push(done.subscribe());
-        watches.push(Box::pin(self.watch_children::<ServiceRecord>(done)));
+        for child in self.child_kinds() {
+            let done = watch::Sender::new(false);
+            listed.push(done.subscribe());
+            watches.push(match child {
+                ChildKind::Pod => Box::pin(self.watch_children::<PodRecord>(child, done)),
+                ChildKind::Service => Box::pin(self.watch_children::<ServiceRecord>(child, done)),
+                ChildKind::Object(_) => Box::pin(self.watch_children::<ObjectRecord>(child, done)),
+            });
+        }
         let lists = async {
             for mut list in listed {
                 // The senders live as long as the watches, which never end.
@@ -162,6 +166,16 @@ impl Operator {
             _ = join_all(watches) => {},
             () = work => {},
         }
+    }
+
+    /// What the jobs of all kinds have, each kind of child once.
+    fn child_kinds(&self) -> Vec<ChildKind> {
+        let objects: BTreeSet<ObjectKind> = self.kinds.iter().flat_map(|kind| kind.objects()).collect();
+        let objects = objects.into_iter().map(ChildKind::Object);
+        [ChildKind::Pod, ChildKind::Service]
+            .into_iter()
+            .chain(objects)
+            .collect()
     }
 
     async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) {

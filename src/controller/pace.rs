@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::job::JobObject;
 use crate::plan::{ChildKind, Plan};
 use kube_follow::backoff;
 
-use super::steps::ApplyFailure;
+use super::steps::{Action, ApplyFailure};
 
 /// Reconciles in a row that may create without a pause: a job's first, and a few in which it loses some children.
 const BURST: u32 = 5;
@@ -39,14 +40,15 @@ pub(super) struct CreateRate {
 impl CreateRate {
     /// Takes the creates out of `plan` if it is too early for them, and says when it is not.
     pub(super) fn defer_creates(&self, plan: &mut Plan) -> Option<Instant> {
-        let nothing = plan.create_pods.is_empty() && plan.create_services.is_empty();
+        let nothing = plan.creates() == 0;
         let over = self.in_row.checked_sub(BURST).filter(|_| !nothing)?;
         let due = self.last? + backoff(over + 1, "").min(LONGEST);
         if Instant::now() >= due {
             return None;
         }
-        plan.create_pods.clear();
+        plan.create_objects.clear();
         plan.create_services.clear();
+        plan.create_pods.clear();
         Some(due)
     }
 
@@ -83,16 +85,25 @@ impl RefusedChildren {
             };
             return None;
         }
-        let wanted = plan.create_pods.len() + plan.create_services.len();
+        let wanted = plan.creates() + plan.patch_objects.len();
         let is_held = |kind, name: &Option<String>| {
             name.clone()
                 .is_some_and(|name| self.names.contains(&(kind, name)))
         };
+        let is_held_object =
+            |object: &JobObject| is_held(ChildKind::Object(object.kind), &object.metadata.name);
+        if plan.create_objects.iter().any(is_held_object) {
+            // Services and pods may need it.
+            plan.create_services.clear();
+            plan.create_pods.clear();
+        }
+        plan.create_objects.retain(|object| !is_held_object(object));
+        plan.patch_objects.retain(|patch| !is_held_object(&patch.object));
         plan.create_pods
             .retain(|pod| !is_held(ChildKind::Pod, &pod.metadata.name));
         plan.create_services
             .retain(|service| !is_held(ChildKind::Service, &service.metadata.name));
-        let left = plan.create_pods.len() + plan.create_services.len();
+        let left = plan.creates() + plan.patch_objects.len();
         until.filter(|_| left < wanted)
     }
 
@@ -101,7 +112,7 @@ impl RefusedChildren {
     pub(super) fn add(&mut self, failures: &[ApplyFailure]) {
         let refused = failures
             .iter()
-            .filter(|f| f.creating && f.problem.refuses_child());
+            .filter(|f| f.action != Action::Delete && f.problem.refuses_child());
         self.names.extend(refused.map(|f| (f.kind, f.name.clone())));
     }
 
@@ -224,7 +235,7 @@ mod tests {
         };
         let failure = |name: &str, problem| ApplyFailure {
             kind: ChildKind::Service,
-            creating: true,
+            action: Action::Create,
             name: name.to_owned(),
             problem,
         };

@@ -9,7 +9,7 @@ use kube::{Api, Resource};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::job::TrainingJob;
+use crate::job::{ObjectKind, TrainingJob};
 use crate::plan::PlannedEvent;
 
 use super::apply::{self, Applier};
@@ -103,10 +103,19 @@ impl<J: TrainingJob> Reconciler for JobReconciler<J> {
         J::FRAMEWORK.controller
     }
 
+    fn objects(&self) -> Vec<ObjectKind> {
+        J::FRAMEWORK.objects.iter().map(|d| d.kind).collect()
+    }
+
     fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a> {
         Box::pin(async move {
             let handle = |event| self.on_job_event(context, event, &listed);
-            context.watch(None, StoredJob::read, handle).await;
+            let client = context.client.clone();
+            let api = match &context.namespace {
+                Some(namespace) => Api::namespaced(client, namespace),
+                None => Api::all(client),
+            };
+            context.watch(api, &(), None, StoredJob::read, handle).await;
         })
     }
 

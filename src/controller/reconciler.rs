@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::job::TrainingJob;
+use crate::job::{ObjectKind, TrainingJob};
 
 use super::cache::jobs::Jobs;
 use super::context::Context;
@@ -21,6 +21,8 @@ pub(super) trait Reconciler: Send + Sync {
     fn kind(&self) -> String;
     /// The value of the label by which the children of its jobs are watched.
     fn controller(&self) -> &'static str;
+    /// What its jobs have beside pods and services.
+    fn objects(&self) -> Vec<ObjectKind>;
     /// Watches the jobs for ever; says when the first list is complete.
     fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a>;
     /// Reconciles one job that has waited in the queue for so long, and puts it back if another reconcile is due.

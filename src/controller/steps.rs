@@ -18,24 +18,66 @@ pub(super) struct Observation<J> {
     pub(super) children: Arc<Observed>,
 }
 
-/// Apply: what was done, by name, and what failed.
+/// Apply: what was done, in that order, and what failed.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
-    pub(super) created_pods: Vec<String>,
-    pub(super) created_services: Vec<String>,
-    pub(super) deleted_pods: Vec<String>,
-    pub(super) deleted_services: Vec<String>,
+    pub(super) done: Vec<Done>,
     pub(super) failures: Vec<ApplyFailure>,
 }
 
-/// A child that could not be created or deleted.
+/// What was done to the children of one kind, by name.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) action: Action,
+    pub(super) kind: ChildKind,
+    pub(super) names: Vec<String>,
+}
+
+/// What is done to a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Create,
+    Patch,
+    Delete,
+}
+
+/// A child to which it could not be done.
 #[derive(Debug)]
 pub(super) struct ApplyFailure {
+    pub(super) action: Action,
     pub(super) kind: ChildKind,
-    pub(super) creating: bool,
     pub(super) name: String,
     pub(super) problem: ApplyError,
 }
+
+impl Applied {
+    /// Adds what became of the calls of one action and kind.
+    pub(super) fn add(&mut self, action: Action, kind: ChildKind, results: Vec<CallResult>) {
+        let mut names = Vec::new();
+        for result in results {
+            match result {
+                Ok(name) => names.push(name),
+                Err((name, problem)) => self.failures.push(ApplyFailure {
+                    action,
+                    kind,
+                    name,
+                    problem,
+                }),
+            }
+        }
+        if !names.is_empty() {
+            self.done.push(Done { action, kind, names });
+        }
+    }
+
+    /// Whether anything was created.
+    pub(super) fn has_created(&self) -> bool {
+        self.done.iter().any(|done| done.action == Action::Create)
+    }
+}
+
+/// What became of a call: the name of the child that it was for, or what went wrong with it.
+pub(super) type CallResult = Result<String, (String, ApplyError)>;
 
 /// Why it could not.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +88,9 @@ pub(super) enum ApplyError {
     /// The predecessor of that name has not gone yet.
     #[error("an object of that name is still being deleted")]
     StillThere,
+    /// It was patched, and does not have what it was to have.
+    #[error("the API server took the change and keeps something else")]
+    NotKept,
     /// The call failed.
     #[error("{}", .0.message())]
     Call(#[from] CallError),
@@ -66,7 +111,7 @@ impl ApplyError {
     /// Whether the child is refused for its own name or content, and will be until somebody does something about it.
     pub(super) fn refuses_child(&self) -> bool {
         match self {
-            Self::NameTaken => true,
+            Self::NameTaken | Self::NotKept => true,
             Self::Call(error) => Answer::from(error).refuses_child(),
             Self::StillThere | Self::NotTried => false,
         }

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use kube::Resource;
+use kube::{Api, Resource};
 use kube_follow::Event;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::api::labels;
 use crate::job::TrainingJob;
+use crate::plan::ChildKind;
 
-use super::cache::children::{OwnerRef, Tracked};
+use super::cache::child::Child;
+use super::cache::children::OwnerRef;
 use super::cache::jobs;
 use super::cache::list_epoch::ObjectName;
 use super::cache::partial_child::PartialChild;
@@ -79,12 +81,12 @@ impl<J: TrainingJob> JobReconciler<J> {
 }
 
 impl Operator {
-    /// Watches one type of children of all kinds of jobs for ever; says when the first list is complete.
-    pub(super) async fn watch_children<C: Tracked>(&self, listed: watch::Sender<bool>) {
+    /// Watches one kind of children of all kinds of jobs for ever; says when the first list is complete.
+    pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<bool>) {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
         let handle = |event: Event<PartialChild<C>>| {
-            let owners = self.on_child_event(event, &listed);
+            let owners = self.on_child_event(child, event, &listed);
             for owner in owners {
                 let kind = self.kinds.iter().position(|k| k.kind() == owner.kind);
                 if let Some(kind) = kind {
@@ -98,27 +100,36 @@ impl Operator {
             }
         };
         let parse = |text: &str| serde_json::from_str(text);
-        self.context.watch(Some(selector), parse, handle).await;
+        let kind = child.object_kind();
+        let client = self.context.client.clone();
+        let api = match &self.context.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &kind),
+            None => Api::all_with(client, &kind),
+        };
+        self.context
+            .watch(api, &kind, Some(selector), parse, handle)
+            .await;
     }
 
     /// Enters what the watch of children says into the cache, and returns the jobs that it is about.
-    fn on_child_event<C: Tracked>(
+    fn on_child_event<C: Child>(
         &self,
+        kind: ChildKind,
         event: Event<PartialChild<C>>,
         listed: &watch::Sender<bool>,
     ) -> Vec<OwnerRef> {
         let mut children = self.context.children();
         match event {
-            Event::ListStarted => children.list_started::<C>(),
-            Event::ListPage(version) => children.list_page::<C>(version),
-            Event::Listed(object) => return children.listed::<C>(&object),
+            Event::ListStarted => children.list_started(kind),
+            Event::ListPage(version) => children.list_page(kind, version),
+            Event::Listed(object) => return children.listed::<C>(kind, &object),
             Event::ListDone => {
                 listed.send_replace(true);
-                return children.list_done::<C>();
+                return children.list_done::<C>(kind);
             }
-            Event::Applied(object) => return children.applied::<C>(&object),
-            Event::Deleted(object) => return children.deleted::<C>(&object).into_iter().collect(),
-            Event::Bookmark(version) => children.bookmark::<C>(version),
+            Event::Applied(object) => return children.applied::<C>(kind, &object),
+            Event::Deleted(object) => return children.deleted::<C>(kind, &object).into_iter().collect(),
+            Event::Bookmark(version) => children.bookmark(kind, version),
             Event::Failed => {}
         }
         Vec::new()

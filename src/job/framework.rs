@@ -2,6 +2,8 @@
 
 use crate::api::{MAX_REPLICAS, RestartPolicy};
 
+use super::objects::ObjectDefinition;
+
 /// Names and numbers of a kind of training job.
 ///
 /// ```
@@ -43,6 +45,8 @@ pub struct Framework {
     pub fills_in_images: bool,
     /// Whether pods and services follow another pattern than `<job>-<role>-<index>`.
     pub names_replicas: bool,
+    /// The kinds of objects that jobs have beside pods and services.
+    pub objects: &'static [ObjectDefinition],
     /// The operator's settings that this kind reads, for `--setting`.
     pub settings: &'static [SettingDefinition],
 }
@@ -74,6 +78,7 @@ impl Framework {
             roles: &[],
             fills_in_images: false,
             names_replicas: false,
+            objects: &[],
             settings: &[],
         }
     }
@@ -107,6 +112,7 @@ impl Framework {
             roles,
             fills_in_images,
             names_replicas,
+            objects,
             settings,
             ..
         } = self;
@@ -124,6 +130,7 @@ impl Framework {
             roles,
             fills_in_images,
             names_replicas,
+            objects,
             settings,
         }
     }
@@ -163,6 +170,14 @@ impl Framework {
     #[must_use]
     pub const fn names_replicas(mut self) -> Self {
         self.names_replicas = true;
+        self
+    }
+
+    /// The kinds of objects that jobs have beside pods and services, which
+    /// [`objects`](super::TrainingJob::objects) makes.
+    #[must_use]
+    pub const fn objects(mut self, objects: &'static [ObjectDefinition]) -> Self {
+        self.objects = objects;
         self
     }
 

@@ -10,6 +10,7 @@
 //! | `topology.rs` | [`Topology`], [`Role`], [`Replica`]: who is in a job |
 //! | `replicas.rs` | [`Replicas`], [`ReplicaState`], [`Outcome`]: what they are doing, and what that means |
 //! | `requirement.rs`, `rule.rs`, `errors.rs` | [`Requirement`], [`Rule`], [`FieldErrors`]: what is refused, and in which words |
+//! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: what a job has beside pods and services |
 //! | `milestone.rs` | [`Milestone`]: the sentences of conditions and events |
 //! | `settings.rs` | [`Settings`]: what the operator was started with |
 
@@ -17,6 +18,7 @@ pub(crate) mod errors;
 mod framework;
 mod milestone;
 mod nearest;
+mod objects;
 mod replicas;
 mod requirement;
 mod role_specs;
@@ -28,6 +30,7 @@ pub use errors::{FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, SettingDefinition};
 pub use milestone::Milestone;
 pub use nearest::nearest;
+pub use objects::{JobObject, ObjectDefinition, ObjectKind};
 pub use replicas::{FailureTolerance, Outcome, ReplicaState, Replicas, RoleReplicas};
 pub use requirement::Requirement;
 pub use role_specs::RoleSpecs;
@@ -73,8 +76,9 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | when | hooks |
 /// |---|---|
 /// | the definition is made | [`definition`](Self::definition), [`requirements`](Self::requirements), [`rules`](Self::rules) |
-/// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate) |
+/// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
 /// | a review looks for what is surely not meant | [`warn`](Self::warn) |
+/// | what a job has beside pods and services is rendered: in each reconcile of an active job | [`objects`](Self::objects) |
 /// | a replica's pod is rendered | [`env`](Self::env), [`gets_env`](Self::gets_env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
 /// | the plan takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`message`](Self::message) |
 /// | the status is written | [`encode_status`](Self::encode_status) |
@@ -343,6 +347,39 @@ pub trait TrainingJob:
     /// ```
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
         let _ = (topology, replica, pod);
+    }
+
+    /// What the job has beside the pods and services of its replicas, in the order in which it is made. Default: nothing.
+    /// The kinds are declared by [`Framework::objects`].
+    ///
+    /// The operator makes these objects before the job's services and pods, with the job as their owner. One that is
+    /// deleted is made again; one that differs in what is said here, because of an edit or because the hook now says
+    /// something else, is patched, and keeps what nobody says anything of here (`null` removes a member). One that
+    /// is not named any more is deleted. An object of that name that the job does not own is never touched: an event
+    /// says so, and the job waits.
+    ///
+    /// Called for active jobs; how long objects stay after that is declared by [`ObjectDefinition`]. `replicas` are in
+    /// the states in which the plan found them. In a render without a cluster they are all
+    /// [`Absent`](crate::ReplicaState::Absent).
+    ///
+    /// The operator needs the permissions to list, watch, create, patch and delete the kinds, and to have itself
+    /// whatever a Role among them grants.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use serde_json::json;
+    /// use training_job::{JobObject, ObjectKind, Replicas, Topology};
+    ///
+    /// const CONFIG: ObjectKind = ObjectKind::of::<ConfigMap>();
+    ///
+    /// fn objects(topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
+    ///     let hosts: String = topology.all().map(|replica| replica.host() + "\n").collect();
+    ///     vec![CONFIG.object(format!("{}-hosts", topology.job), json!({"data": {"hostfile": hosts}}))]
+    /// }
+    /// ```
+    fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
+        let _ = (topology, replicas);
+        Vec::new()
     }
 
     /// The sentence for a milestone, in conditions and events. Default: the Go operator's words

@@ -6,7 +6,7 @@ use crate::job::{Milestone, Replica, TrainingJob};
 use super::draft::Draft;
 use super::survey::{self, survey};
 use super::verdict::{self, FailedReplica, JobVerdict, Restarts};
-use super::{children, end, notices, progress, recovery};
+use super::{children, end, notices, objects, progress, recovery};
 
 /// Plans for an active job.
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
@@ -38,6 +38,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                     &Milestone::Running,
                 );
             }
+            objects::reconcile(draft, &survey::states(&draft.job.topology, &survey));
             children::reconcile(draft, &survey.roles);
         }
     }

@@ -11,6 +11,7 @@ use crate::job::{Milestone, TrainingJob};
 
 use super::children::deletion;
 use super::draft::Draft;
+use super::objects;
 use super::types::{ChildKind, Plan};
 
 /// The reason in the failure record of a job that was out of time.
@@ -71,6 +72,7 @@ fn close<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     complete(&mut draft.status, draft.now);
     clean_up(draft);
+    objects::end(draft);
     let ttl = draft.job.policy.ttl_seconds;
     expire(&mut draft.plan, &draft.status, ttl, draft.now);
 }

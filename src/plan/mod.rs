@@ -3,7 +3,8 @@
 //! A [`Plan`] says everything that is to be done now, and when to look again. For an active job it is made in three
 //! steps: a survey gathers where each replica stands (`survey.rs`), a verdict says what that means for the job
 //! (`verdict.rs`: failed, succeeded, out of time, over the backoff limit, restarts, goes on), and the verdict is carried
-//! out on the next status and the children (`active.rs`, `end.rs`, `children.rs`).
+//! out on the next status and the children (`active.rs`, `end.rs`, `children.rs`,
+//! `objects.rs`).
 //!
 //! What must not be lost is written first. A plan whose status ends the job, enters a restart,
 //! suspends or resumes does nothing else: the next plan, made from the status that was stored, does
@@ -18,6 +19,7 @@ mod end;
 mod failure;
 mod invalid;
 mod notices;
+mod objects;
 pub mod observed;
 mod progress;
 mod recovery;
@@ -32,7 +34,7 @@ use crate::job::TrainingJob;
 use crate::validate::ValidJob;
 
 pub use invalid::invalid;
-pub use types::{ChildKind, Deletion, Plan, PlannedEvent, Requeue, StatusChange};
+pub use types::{ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, Requeue, StatusChange};
 
 use draft::Draft;
 use observed::Observed;

@@ -8,21 +8,61 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
 use crate::api::labels;
+use crate::job::{JobObject, ObjectKind};
+
+use super::types::{ChildKind, Deletion, ObjectPatch, Plan};
 
 /// The most bytes of a message that are kept.
 pub const MAX_MESSAGE: usize = 2_048;
 
-/// The pods and services that a job controls, by name.
+/// What a job controls, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Its pods.
     pub pods: BTreeMap<String, Arc<PodRecord>>,
     /// Its services.
     pub services: BTreeMap<String, Arc<ServiceRecord>>,
+    /// What else it controls, by kind.
+    pub objects: BTreeMap<ObjectKind, BTreeMap<String, Arc<ObjectRecord>>>,
     /// Pods that ended well and were then deleted by somebody else: name and attempt.
     pub completed: BTreeMap<String, u32>,
+}
+
+impl Observed {
+    /// What a cluster holds that has carried out a plan at once. What is new has no UID and no status.
+    pub fn carry_out(&mut self, plan: &Plan) {
+        for object in &plan.create_objects {
+            let record = ObjectRecord::from(object);
+            let objects = self.objects.entry(object.kind).or_default();
+            objects.insert(record.name.clone(), Arc::new(record));
+        }
+        for ObjectPatch { object, uid } in &plan.patch_objects {
+            let record = ObjectRecord {
+                uid: uid.clone(),
+                ..object.into()
+            };
+            let objects = self.objects.entry(object.kind).or_default();
+            objects.insert(record.name.clone(), Arc::new(record));
+        }
+        for service in &plan.create_services {
+            let record = ServiceRecord::from(service);
+            self.services.insert(record.name.clone(), Arc::new(record));
+        }
+        for pod in &plan.create_pods {
+            let record = PodRecord::from(pod);
+            self.pods.insert(record.name.clone(), Arc::new(record));
+        }
+        for Deletion { kind, name, .. } in &plan.delete {
+            match kind {
+                ChildKind::Pod => drop(self.pods.remove(name)),
+                ChildKind::Service => drop(self.services.remove(name)),
+                ChildKind::Object(kind) => drop(self.objects.entry(*kind).or_default().remove(name)),
+            }
+        }
+    }
 }
 
 /// A pod.
@@ -109,6 +149,23 @@ pub struct ServiceRecord {
     pub uid: String,
     /// Whether it is being deleted.
     pub deleting: bool,
+}
+
+/// An object that is neither pod nor service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObjectRecord {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// What it has beside `apiVersion`, `kind` and `metadata`.
+    pub content: Value,
 }
 
 impl PodRecord {
@@ -244,6 +301,62 @@ impl ServiceRecord {
             uid: meta.uid.clone().unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
         }
+    }
+}
+
+impl From<&JobObject> for ObjectRecord {
+    fn from(object: &JobObject) -> Self {
+        Self::of(&object.metadata, &object.content)
+    }
+}
+
+impl ObjectRecord {
+    /// What is kept of an object with this metadata and content.
+    pub(crate) fn of(meta: &ObjectMeta, content: &Value) -> Self {
+        Self {
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            deleting: meta.deletion_timestamp.is_some(),
+            labels: meta.labels.clone().unwrap_or_default(),
+            annotations: meta.annotations.clone().unwrap_or_default(),
+            content: content.clone(),
+        }
+    }
+
+    /// Whether it has everything that `wanted` says. It may have more: what the server fills in, and what others add.
+    pub(crate) fn satisfies(&self, wanted: &JobObject) -> bool {
+        let has = |stored: &BTreeMap<String, String>, wanted: &Option<BTreeMap<String, String>>| {
+            wanted.iter().flatten().all(|(k, v)| stored.get(k) == Some(v))
+        };
+        has(&self.labels, &wanted.metadata.labels)
+            && has(&self.annotations, &wanted.metadata.annotations)
+            && contains(&self.content, &wanted.content)
+    }
+}
+
+/// Whether a stored value has everything that `wanted` has: a map its members, a list as many entries, each with
+/// everything that the wanted one has.
+fn contains(stored: &Value, wanted: &Value) -> bool {
+    match (stored, wanted) {
+        (Value::Object(stored), Value::Object(wanted)) => wanted.iter().all(|(name, wanted)| {
+            stored
+                .get(name)
+                .map_or_else(|| is_nothing(wanted), |stored| contains(stored, wanted))
+        }),
+        (Value::Array(stored), Value::Array(wanted)) => {
+            stored.len() == wanted.len() && stored.iter().zip(wanted).all(|(s, w)| contains(s, w))
+        }
+        (stored, wanted) => stored == wanted,
+    }
+}
+
+/// Whether a server may leave the value out: nothing is lost by it.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(members) => members.values().all(is_nothing),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::job::{Milestone, TrainingJob};
 
 use super::children::deletion;
 use super::draft::Draft;
+use super::objects;
 use super::recovery;
 use super::types::ChildKind;
 
@@ -44,6 +45,7 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         .plan
         .delete
         .extend(services.map(|s| deletion(ChildKind::Service, &s.name, &s.uid)));
+    objects::end(draft);
 }
 
 /// Ends a suspension, and returns whether there was one to end: the job starts anew, with a new start

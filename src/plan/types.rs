@@ -4,10 +4,15 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
 
 use crate::api::JobStatus;
+use crate::job::{JobObject, ObjectKind};
 
 /// What is to be done for a job now.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
+    /// Objects beside services and pods to create, before those.
+    pub create_objects: Vec<JobObject>,
+    /// Objects that differ from what the job says, as they are to be.
+    pub patch_objects: Vec<ObjectPatch>,
     /// Services to create, before the pods.
     pub create_services: Vec<Service>,
     /// Pods to create, in order.
@@ -39,6 +44,15 @@ pub struct StatusChange {
     pub urgent: bool,
 }
 
+/// An object to change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectPatch {
+    /// What it is to have. What is not in it stays as it is.
+    pub object: JobObject,
+    /// Its UID: an object of the same name that came later is not meant.
+    pub uid: String,
+}
+
 /// An object to delete.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deletion {
@@ -50,22 +64,30 @@ pub struct Deletion {
     pub uid: String,
 }
 
-/// A kind of object that jobs own.
+/// A kind of object that jobs own, in the order in which they are created. They are deleted in the opposite order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChildKind {
-    /// A pod.
-    Pod,
+    /// One that [`TrainingJob::objects`](crate::TrainingJob::objects) makes.
+    Object(ObjectKind),
     /// A service.
     Service,
+    /// A pod.
+    Pod,
 }
 
 impl ChildKind {
-    /// The word for it in events and logs.
-    pub(crate) fn noun(self) -> &'static str {
+    /// The kind as the API server knows it.
+    pub fn object_kind(self) -> ObjectKind {
         match self {
-            Self::Pod => "pod",
-            Self::Service => "service",
+            Self::Object(kind) => kind,
+            Self::Service => ObjectKind::of::<Service>(),
+            Self::Pod => ObjectKind::of::<Pod>(),
         }
+    }
+
+    /// The word for it in events and logs.
+    pub(crate) fn noun(self) -> String {
+        self.object_kind().kind.to_lowercase()
     }
 }
 
@@ -90,9 +112,14 @@ pub struct Requeue {
 }
 
 impl Plan {
-    /// Whether pods or services are to be created or deleted.
+    /// Whether any children are to be created, changed or deleted.
     pub fn changes_children(&self) -> bool {
-        !(self.create_services.is_empty() && self.create_pods.is_empty() && self.delete.is_empty())
+        self.creates() > 0 || !self.patch_objects.is_empty() || !self.delete.is_empty()
+    }
+
+    /// How many children are to be created.
+    pub(crate) fn creates(&self) -> usize {
+        self.create_objects.len() + self.create_services.len() + self.create_pods.len()
     }
 
     /// Whether there is nothing to do now.

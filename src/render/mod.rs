@@ -1,4 +1,4 @@
-//! A valid job → the pods and services that it gets. Pure.
+//! A valid job → the pods, services and other objects that it gets. Pure.
 //!
 //! The same functions serve the operator, which calls them for the replicas that are missing, and
 //! `render`, which calls them for all.
@@ -12,22 +12,73 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde::Serialize;
+use serde_json::Value;
 
 pub use pod::pod;
 pub use service::service;
 pub use warnings::warnings;
 
 use crate::api::labels;
-use crate::job::Replica;
-use crate::job::TrainingJob;
+use crate::job::{JobObject, Replica, ReplicaState, Replicas, TrainingJob};
 use crate::validate::ValidJob;
 
-/// Everything that a job gets at its start: the services of all replicas, then their pods, in the
-/// order in which they are made.
-pub fn all<J: TrainingJob>(job: &ValidJob<'_, J>) -> (Vec<Service>, Vec<Pod>) {
-    let services = job.topology.all().map(|replica| service(job, &replica)).collect();
-    let pods = job.topology.all().map(|replica| pod(job, &replica, 0)).collect();
-    (services, pods)
+/// What a job gets at its start, in the order in which it is made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Rendered {
+    /// What it has beside services and pods.
+    pub objects: Vec<JobObject>,
+    /// The services of all replicas.
+    pub services: Vec<Service>,
+    /// Their pods.
+    pub pods: Vec<Pod>,
+}
+
+impl Rendered {
+    /// All of it as JSON.
+    ///
+    /// # Errors
+    /// An object is no JSON.
+    pub fn values(&self) -> serde_json::Result<Vec<Value>> {
+        let objects = self.objects.iter().map(serde_json::to_value);
+        let services = self.services.iter().map(serde_json::to_value);
+        let pods = self.pods.iter().map(serde_json::to_value);
+        objects.chain(services).chain(pods).collect()
+    }
+}
+
+/// Everything that a job gets at its start.
+pub fn all<J: TrainingJob>(job: &ValidJob<'_, J>) -> Rendered {
+    let nobody_yet = Replicas::new(&job.topology, |_, _| ReplicaState::Absent);
+    Rendered {
+        objects: objects(job, &nobody_yet),
+        services: job.topology.all().map(|replica| service(job, &replica)).collect(),
+        pods: job.topology.all().map(|replica| pod(job, &replica, 0)).collect(),
+    }
+}
+
+/// What a job has beside services and pods when its replicas are in these states.
+pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -> Vec<JobObject> {
+    let mut objects = job.job.objects(&job.topology, replicas);
+    for object in &mut objects {
+        let meta = &mut object.metadata;
+        meta.namespace = Some(job.topology.namespace.to_owned());
+        meta.owner_references = Some(vec![owner(job)]);
+        meta.labels.get_or_insert_default().extend(job_labels(job));
+    }
+    objects
+}
+
+/// The labels of everything that belongs to a job.
+fn job_labels<J: TrainingJob>(job: &ValidJob<'_, J>) -> [(String, String); 2] {
+    [
+        (
+            labels::OPERATOR_NAME.to_owned(),
+            J::FRAMEWORK.controller.to_owned(),
+        ),
+        (labels::JOB_NAME.to_owned(), job.topology.job.to_owned()),
+    ]
 }
 
 /// The job as the controlling owner of a child.
@@ -44,14 +95,9 @@ fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
 
 /// The labels that a replica's pod and service carry, and by which the service finds the pod.
 fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    let own = [
-        (labels::OPERATOR_NAME, J::FRAMEWORK.controller.to_owned()),
-        (labels::JOB_NAME, job.topology.job.to_owned()),
-        (labels::REPLICA_TYPE, replica.role.slug.clone()),
-        (labels::REPLICA_INDEX, replica.index.to_string()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value));
     let mut all = job.job.labels(&job.topology, replica);
-    all.extend(own);
+    all.extend(job_labels(job));
+    all.insert(labels::REPLICA_TYPE.to_owned(), replica.role.slug.clone());
+    all.insert(labels::REPLICA_INDEX.to_owned(), replica.index.to_string());
     all
 }

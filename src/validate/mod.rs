@@ -15,10 +15,11 @@ pub use kube_syntax::quantity::amount;
 pub use kube_syntax::{field, item};
 pub(crate) use template::framework_port;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::api::{CleanPodPolicy, RestartScope};
-use crate::job::{FieldErrors, Replica, Role, Settings, Topology, TrainingJob};
+use crate::job::{FieldErrors, Replica, ReplicaState, Replicas, Role, Settings, Topology, TrainingJob};
 use kube_syntax::FieldPath;
 
 /// The most bytes of `NAME=VALUE` and its final zero that Linux takes for one environment variable.
@@ -83,6 +84,32 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
         }
     }
     job.validate(topology, errors);
+    if errors.is_empty() {
+        check_objects(job, topology, errors);
+    }
+}
+
+/// A kind that makes what it does not declare would have objects that nobody watches: a mistake of its author, to be found
+/// by the first job.
+fn check_objects<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
+    let replicas = Replicas::new(topology, |_, _| ReplicaState::Absent);
+    let mut known = BTreeSet::new();
+    for object in job.objects(topology, &replicas) {
+        let title = format!("{} {:?}", object.kind.kind, object.name());
+        if J::FRAMEWORK.objects.iter().all(|d| d.kind != object.kind) {
+            errors.push(
+                "spec",
+                format!("its {title} is of a kind that {} does not declare", J::kind(&())),
+                "this is a mistake in the operator: declare the kind by Framework::objects",
+            );
+        } else if object.name().is_empty() || !known.insert((object.kind, object.name().to_owned())) {
+            errors.push(
+                "spec",
+                format!("its {title} has no name of its own"),
+                "this is a mistake in the operator: name each object once",
+            );
+        }
+    }
 }
 
 fn check<'a, J: TrainingJob>(

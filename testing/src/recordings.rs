@@ -59,7 +59,7 @@ fn ours<J: TrainingJob>(job: &Value) -> Option<(Objects, Objects)> {
     let mut job: J = serde_json::from_value(job.clone()).ok()?;
     job.meta_mut().uid = Some(UID.to_owned());
     let valid = validate(&job, &Settings::default()).ok()?;
-    let (services, pods) = render::all(&valid);
+    let render::Rendered { services, pods, .. } = render::all(&valid);
     let pods = pods.iter().map(|p| entry(serde_json::to_value(p).unwrap()));
     let services = services.iter().map(|s| {
         let (name, mut service) = entry(serde_json::to_value(s).unwrap());

@@ -12,9 +12,9 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use training_job::api::{ConditionStatus, JobStatus, RestartScope};
-use training_job::plan::observed::{Observed, PodRecord};
-use training_job::plan::{self, ChildKind, Deletion, Plan, PlannedEvent};
-use training_job::{Settings, TrainingJob, plan as plan_for, validate};
+use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
+use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent};
+use training_job::{JobObject, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
 
 use crate::pods::PodHandle;
 
@@ -32,6 +32,8 @@ pub struct World<J> {
     pub pods: BTreeMap<String, Pod>,
     /// The services by name.
     pub services: BTreeMap<String, Service>,
+    /// What else the job has.
+    pub objects: BTreeMap<ObjectKind, BTreeMap<String, Arc<ObjectRecord>>>,
     /// The pods that succeeded and were deleted by others, as the controller's cache remembers them.
     pub completed: BTreeMap<String, u32>,
     /// The events, in order.
@@ -58,6 +60,7 @@ impl<J: TrainingJob> World<J> {
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             pods: BTreeMap::new(),
             services: BTreeMap::new(),
+            objects: BTreeMap::new(),
             completed: BTreeMap::new(),
             events: Vec::new(),
             created: Vec::new(),
@@ -202,6 +205,11 @@ impl<J: TrainingJob> World<J> {
     /// Does to the cluster what a step says.
     pub fn carry_out(&mut self, step: &Step) {
         match step {
+            Step::CreateObject(object) => {
+                let uid = self.uid();
+                self.put(object, uid);
+            }
+            Step::PatchObject(patch) => self.put(&patch.object, patch.uid.clone()),
             Step::CreateService(service) => {
                 let mut service = (**service).clone();
                 service.metadata.uid = Some(self.uid());
@@ -231,7 +239,18 @@ impl<J: TrainingJob> World<J> {
                 self.deleted_here.insert(uid.clone());
                 self.delete_pod(name);
             }
+            Step::Delete(Deletion {
+                kind: ChildKind::Object(kind),
+                name,
+                ..
+            }) => drop(self.objects.entry(*kind).or_default().remove(name)),
         }
+    }
+
+    fn put(&mut self, object: &JobObject, uid: String) {
+        let record = ObjectRecord { uid, ..object.into() };
+        let of_kind = self.objects.entry(object.kind).or_default();
+        of_kind.insert(record.name.clone(), Arc::new(record));
     }
 
     /// The API server stores the plan's status.
@@ -287,6 +306,7 @@ impl<J: TrainingJob> World<J> {
                 .iter()
                 .map(|(n, s)| (n.clone(), Arc::new(s.into())))
                 .collect(),
+            objects: self.objects.clone(),
             completed: self.completed.clone(),
         }
     }
@@ -372,6 +392,7 @@ impl<J: TrainingJob> World<J> {
                     (pod.metadata.uid.clone(), is_leaving(pod))
                 }
                 ChildKind::Service => (self.services[&deletion.name].metadata.uid.clone(), false),
+                ChildKind::Object(kind) => (Some(self.objects[&kind][&deletion.name].uid.clone()), false),
             };
             assert_eq!(
                 uid.as_deref(),
@@ -448,7 +469,11 @@ pub enum Step {
     CreateService(Box<Service>),
     /// Create a pod.
     CreatePod(Box<Pod>),
-    /// Delete a pod or a service.
+    /// Create another object.
+    CreateObject(Box<JobObject>),
+    /// Change one.
+    PatchObject(Box<ObjectPatch>),
+    /// Delete a child.
     Delete(Deletion),
 }
 
@@ -464,7 +489,12 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
         .iter()
         .cloned()
         .map(|p| Step::CreatePod(Box::new(p)));
-    services
+    let objects = plan.create_objects.iter().cloned();
+    let patches = plan.patch_objects.iter().cloned();
+    objects
+        .map(|o| Step::CreateObject(Box::new(o)))
+        .chain(patches.map(|p| Step::PatchObject(Box::new(p))))
+        .chain(services)
         .chain(pods)
         .chain(plan.delete.iter().cloned().map(Step::Delete))
         .collect()

@@ -15,7 +15,7 @@ fn errors(job: &ListJob) -> String {
 fn replicas_of_a_list_have_the_kinds_own_names_labels_and_images() {
     let job = job(&[("HEAD", 1), ("worker", 2)]);
     let valid = validate(&job, &Settings::default()).unwrap();
-    let (services, pods) = render::all(&valid);
+    let render::Rendered { services, pods, .. } = render::all(&valid);
     let names = |name: Option<String>| name.unwrap();
     let pod_names: Vec<_> = pods.iter().map(|p| names(p.metadata.name.clone())).collect();
     assert_eq!(pod_names, ["job-boss", "job-worker-x1-0", "job-worker-x1-1"]);
@@ -38,7 +38,7 @@ fn settings_of_the_operator_reach_the_environment() {
     let job = job(&[("CLIENT", 1), ("WORKER", 2)]);
     let greeting = |settings: &Settings| {
         let valid = validate(&job, settings).unwrap();
-        let (_, pods) = render::all(&valid);
+        let pods = render::all(&valid).pods;
         let env = pods[0].spec.as_ref().unwrap().containers[0].env.clone().unwrap();
         env[0].value.clone().unwrap()
     };

@@ -89,8 +89,10 @@ pub enum Event<K> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Watch<K> {
-    /// The objects. Their type must be known at compile time (`DynamicType = ()`).
+    /// The objects.
     pub api: Api<K>,
+    /// What they are called in logs, such as `configmaps`.
+    pub resource: String,
     /// The label selector, such as `app=demo,tier in (a, b)`; all objects if `None`, the default.
     pub labels: Option<String>,
     /// How long one page of a list, or the start of a watch, may take. Default: 30 s.
@@ -103,11 +105,20 @@ pub struct Watch<K> {
     pub parse: Parse<K>,
 }
 
-impl<K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug> Watch<K> {
+impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
     /// Lists and watches all objects of `api`, with the default time-outs.
-    pub fn new(api: Api<K>) -> Self {
+    pub fn new(api: Api<K>) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::of(api, &K::DynamicType::default())
+    }
+
+    /// The same for a type that is known only when the program runs, such as `kube::api::DynamicObject`.
+    pub fn of(api: Api<K>, type_: &K::DynamicType) -> Self {
         Self {
             api,
+            resource: K::plural(type_).into_owned(),
             labels: None,
             call_timeout: CallTimeout::default(),
             silence_timeout: SILENCE,
@@ -130,7 +141,7 @@ impl<K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug> Watch<K> 
     ///
     /// Must be called within a tokio runtime that has I/O and time enabled.
     pub async fn run(&self, mut handle: impl FnMut(Event<K>)) {
-        let resource = K::plural(&()).into_owned();
+        let resource = &self.resource;
         let mut failures = Failures::default();
         let mut version = None;
         let mut last_event = Instant::now();
@@ -157,7 +168,7 @@ impl<K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug> Watch<K> 
             let wait = if list_at_once {
                 Duration::ZERO
             } else {
-                failures.next_wait(&resource)
+                failures.next_wait(resource)
             };
             let wait = wait.max(error.retry_after().unwrap_or_default());
             tracing::warn!(resource, %error, wait_ms = millis(wait), "a watch failed");

@@ -59,9 +59,15 @@ fn make(yaml: &str) -> (usize, Duration) {
 fn make_of(job: &MXJob) -> (usize, Duration) {
     let begun = Instant::now();
     let valid = validate(job, &Settings::default()).unwrap();
-    let (services, pods) = render::all(&valid);
-    let services = services.iter().map(|s| serde_json::to_string(s).unwrap().len());
-    let pods = pods.iter().map(|p| serde_json::to_string(p).unwrap().len());
+    let rendered = render::all(&valid);
+    let services = rendered
+        .services
+        .iter()
+        .map(|s| serde_json::to_string(s).unwrap().len());
+    let pods = rendered
+        .pods
+        .iter()
+        .map(|p| serde_json::to_string(p).unwrap().len());
     let bytes = black_box(services.sum::<usize>() + pods.sum::<usize>());
     (bytes, begun.elapsed())
 }

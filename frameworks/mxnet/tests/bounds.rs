@@ -27,7 +27,7 @@ fn problem(job: &MXJob) -> String {
 #[test]
 fn a_variable_may_be_as_long_as_linux_takes_it() {
     let short = job("job", 1, "");
-    let (_, pods) = render::all(&validate(&short, &Settings::default()).unwrap());
+    let pods = render::all(&validate(&short, &Settings::default()).unwrap()).pods;
     let environment = pods[0].spec.as_ref().unwrap().containers[0].env.clone().unwrap();
     let config = &environment[0];
     let bytes = config.name.len() + config.value.as_ref().unwrap().len() + 2;

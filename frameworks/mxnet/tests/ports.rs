@@ -15,7 +15,7 @@ fn service_ports(ports: &str) -> Vec<String> {
     ))
     .unwrap();
     let valid = validate(&job, &Settings::default()).unwrap();
-    let (services, _) = render::all(&valid);
+    let services = render::all(&valid).services;
     let ports = services[0].spec.clone().unwrap().ports.unwrap_or_default();
     let text = |p: &k8s_openapi::api::core::v1::ServicePort| {
         format!(

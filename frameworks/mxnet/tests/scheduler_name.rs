@@ -13,7 +13,7 @@ fn scheduler(spec: &str, template: &str) -> Option<String> {
          mxReplicaSpecs: {{Worker: {{template: {{spec: {{{template} containers: [{{name: mxnet, image: a}}]}}}}}}}}\n"
     ))
     .unwrap();
-    let (_, pods) = render::all(&validate(&job, &Settings::default()).unwrap());
+    let pods = render::all(&validate(&job, &Settings::default()).unwrap()).pods;
     pods[0].spec.as_ref().unwrap().scheduler_name.clone()
 }
 

@@ -27,7 +27,7 @@ fn told(world: &World<TFJob>, kind: &str) -> String {
 /// `TF_CONFIG` of every container that has one, as `pod/container`.
 fn configs(job: &TFJob) -> Vec<(String, String)> {
     let valid = validate(job, &Settings::default()).unwrap_or_else(|e| unreachable!("{e}"));
-    let (_, pods) = render::all(&valid);
+    let pods = render::all(&valid).pods;
     let containers = pods.iter().flat_map(|pod| {
         let name = pod.metadata.name.clone().unwrap_or_default();
         let all = pod.spec.iter().flat_map(|s| &s.containers);

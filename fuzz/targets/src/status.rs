@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 use training_job::api::JobStatus;
 use training_job::controller::fuzzing::{self, Object};
-use training_job::plan::observed::{Observed, PodRecord, ServiceRecord};
+use training_job::plan::observed::{Observed, PodRecord};
 use training_job::plan::{ChildKind, Plan};
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mxnet::MXJob;
@@ -115,22 +115,22 @@ fn is_large<J: TrainingJob>(job: &Value) -> bool {
 
 /// Creates and deletes the children of a plan, as the API server does.
 fn apply(plan: &Plan, observed: &mut Observed) {
-    for service in &plan.create_services {
-        let record = ServiceRecord::from(service);
-        observed.services.insert(record.name.clone(), Arc::new(record));
-    }
     for pod in &plan.create_pods {
-        let record = PodRecord::from(pod);
-        let before = observed.pods.insert(record.name.clone(), Arc::new(record));
-        assert!(before.is_none(), "a pod is created where one is: {before:?}");
+        let name = pod.metadata.name.as_ref().unwrap();
+        assert!(
+            !observed.pods.contains_key(name),
+            "{name} is created where one is"
+        );
     }
     for deletion in &plan.delete {
-        let gone = match deletion.kind {
-            ChildKind::Pod => observed.pods.remove(&deletion.name).is_some(),
-            ChildKind::Service => observed.services.remove(&deletion.name).is_some(),
+        let is_there = match deletion.kind {
+            ChildKind::Pod => observed.pods.contains_key(&deletion.name),
+            ChildKind::Service => observed.services.contains_key(&deletion.name),
+            ChildKind::Object(kind) => observed.objects[&kind].contains_key(&deletion.name),
         };
-        assert!(gone, "{deletion:?} was not there");
+        assert!(is_there, "{deletion:?} was not there");
     }
+    observed.carry_out(plan);
 }
 
 fn store<J: TrainingJob>(job: &mut Value, object: &Object<J>, plan: &Plan) {

@@ -159,41 +159,35 @@ impl<J: TrainingJob> DryRun<J> {
     }
 
     fn apply(&mut self, plan: Plan) {
+        self.observed.carry_out(&plan);
         if let Some(change) = plan.status {
             self.status = change.status;
         }
-        for service in &plan.create_services {
-            let record = training_job::plan::observed::ServiceRecord::from(service);
-            self.created.push((ChildKind::Service, record.name.clone()));
-            self.observed
-                .services
-                .insert(record.name.clone(), Arc::new(record));
-        }
-        for pod in &plan.create_pods {
-            let mut record = PodRecord::from(pod);
-            record.phase = Phase::Running;
-            let spec = pod.spec.clone().unwrap_or_default();
+        let created = plan
+            .create_services
+            .iter()
+            .map(|s| (ChildKind::Service, &s.metadata));
+        let created = created.chain(plan.create_pods.iter().map(|p| (ChildKind::Pod, &p.metadata)));
+        self.created
+            .extend(created.map(|(kind, meta)| (kind, meta.name.clone().unwrap_or_default())));
+        for pod in plan.create_pods {
+            let name = pod.metadata.name.unwrap_or_default();
+            let spec = pod.spec.unwrap_or_default();
             if spec.restart_policy.as_deref() != Some("Never") {
-                self.kubelet_restarts.push(record.name.clone());
+                self.kubelet_restarts.push(name.clone());
             }
             let containers = spec
                 .containers
                 .into_iter()
                 .filter(|c| c.name == J::FRAMEWORK.container);
-            record.containers = containers
-                .map(|c| ContainerRecord {
-                    name: c.name,
-                    ..Default::default()
-                })
-                .collect();
-            self.created.push((ChildKind::Pod, record.name.clone()));
-            self.observed.pods.insert(record.name.clone(), Arc::new(record));
-        }
-        for deletion in plan.delete {
-            match deletion.kind {
-                ChildKind::Pod => drop(self.observed.pods.remove(&deletion.name)),
-                ChildKind::Service => drop(self.observed.services.remove(&deletion.name)),
-            }
+            let containers = containers.map(|c| ContainerRecord {
+                name: c.name,
+                ..Default::default()
+            });
+            self.change_pod(&name, |pod| {
+                pod.phase = Phase::Running;
+                pod.containers = containers.collect();
+            });
         }
     }
 

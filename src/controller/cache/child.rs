@@ -1,45 +1,59 @@
-//! What pods and services have in common for the cache of [`children`](super::children).
+//! What the cache of [`children`](super::children) keeps of pods, services and other objects.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Pod, PodStatus, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
-use serde::Serialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use kube::core::DynamicObject;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
-use crate::plan::observed::{Observed, Phase, PodRecord, ServiceRecord};
+use crate::job::JobObject;
+use crate::plan::ChildKind;
+use crate::plan::observed::{ObjectRecord, Observed, Phase, PodRecord, ServiceRecord};
 
 use super::super::clock::Clock;
+use super::partial_child;
 
 /// A type of child.
 pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
     /// The object that is created.
-    type Object: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize + Sync;
-    /// Its status, as far as it is decoded.
-    type Status: Clone + Debug + DeserializeOwned + Send + Sync;
-    /// The record of a child with this metadata and status.
-    fn record(meta: &ObjectMeta, status: Option<&Self::Status>) -> Self;
+    type Object: Serialize + Sync;
+    /// What is decoded of it beside its metadata.
+    type Body: Clone + Debug + Send + Sync;
+    /// Decodes an object.
+    fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error>;
+    /// The record of a child with this metadata and body.
+    fn record(meta: &ObjectMeta, body: &Self::Body) -> Self;
+    fn meta(object: &Self::Object) -> &ObjectMeta;
     fn name(&self) -> &str;
     fn uid(&self) -> &str;
     fn deleting(&mut self) -> &mut bool;
-    /// The map of `observed` for this type.
-    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>>;
+    /// The map of `observed` for this kind, which is one of this type.
+    fn map(observed: &mut Observed, kind: ChildKind) -> &mut BTreeMap<String, Arc<Self>>;
     /// Copies from the record of the child's state before, if there is one, what the object itself does not say.
-    fn inherit_from(&mut self, before: Option<&Self>, clock: &dyn Clock);
+    fn inherit_from(&mut self, _before: Option<&Self>, _clock: &dyn Clock) {}
     /// The child is gone; `ours` says whether this controller deleted it.
-    fn on_removed(&self, observed: &mut Observed, ours: bool);
+    fn on_removed(&self, _observed: &mut Observed, _ours: bool) {}
 }
 
 impl Child for PodRecord {
     type Object = Pod;
-    type Status = PodStatus;
+    type Body = Option<PodStatus>;
 
-    fn record(meta: &ObjectMeta, status: Option<&PodStatus>) -> Self {
-        Self::of(meta, status)
+    fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error> {
+        partial_child::decode(object, "Pod")
+    }
+
+    fn record(meta: &ObjectMeta, status: &Self::Body) -> Self {
+        Self::of(meta, status.as_ref())
+    }
+
+    fn meta(object: &Pod) -> &ObjectMeta {
+        &object.metadata
     }
 
     fn name(&self) -> &str {
@@ -54,7 +68,7 @@ impl Child for PodRecord {
         &mut self.deleting
     }
 
-    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
+    fn map(observed: &mut Observed, _: ChildKind) -> &mut BTreeMap<String, Arc<Self>> {
         &mut observed.pods
     }
 
@@ -79,10 +93,18 @@ impl Child for PodRecord {
 
 impl Child for ServiceRecord {
     type Object = Service;
-    type Status = IgnoredAny;
+    type Body = Option<IgnoredAny>;
 
-    fn record(meta: &ObjectMeta, _: Option<&IgnoredAny>) -> Self {
+    fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error> {
+        partial_child::decode(object, "Service")
+    }
+
+    fn record(meta: &ObjectMeta, _: &Self::Body) -> Self {
         Self::of(meta)
+    }
+
+    fn meta(object: &Service) -> &ObjectMeta {
+        &object.metadata
     }
 
     fn name(&self) -> &str {
@@ -97,11 +119,41 @@ impl Child for ServiceRecord {
         &mut self.deleting
     }
 
-    fn map(observed: &mut Observed) -> &mut BTreeMap<String, Arc<Self>> {
+    fn map(observed: &mut Observed, _: ChildKind) -> &mut BTreeMap<String, Arc<Self>> {
         &mut observed.services
     }
+}
 
-    fn inherit_from(&mut self, _: Option<&Self>, _: &dyn Clock) {}
+impl Child for ObjectRecord {
+    type Object = JobObject;
+    type Body = Value;
 
-    fn on_removed(&self, _: &mut Observed, _: bool) {}
+    fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Value), D::Error> {
+        let object = DynamicObject::deserialize(object)?;
+        Ok((object.metadata, object.data))
+    }
+
+    fn record(meta: &ObjectMeta, content: &Value) -> Self {
+        Self::of(meta, content)
+    }
+
+    fn meta(object: &JobObject) -> &ObjectMeta {
+        &object.metadata
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn deleting(&mut self) -> &mut bool {
+        &mut self.deleting
+    }
+
+    fn map(observed: &mut Observed, kind: ChildKind) -> &mut BTreeMap<String, Arc<Self>> {
+        observed.objects.entry(kind.object_kind()).or_default()
+    }
 }

@@ -1,11 +1,12 @@
-//! The cache of pods and services, indexed by the job that controls them.
+//! The cache of pods, services and other objects, indexed by the job that controls them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::plan::observed::{Observed, PodRecord, ServiceRecord};
+use crate::plan::ChildKind;
+use crate::plan::observed::Observed;
 use kube_follow::Version;
 
 use super::super::clock::Clock;
@@ -31,20 +32,19 @@ impl OwnerRef {
     }
 }
 
-/// All pods and services that jobs control.
+/// All that jobs control.
 pub(crate) struct Children {
     clock: Arc<dyn Clock>,
     /// By the job's namespace and UID: an owner in another namespace is none.
     observed: BTreeMap<JobKey, Arc<Observed>>,
     /// Jobs that are gone and still have children: how these end does not matter any more.
     forgotten: BTreeSet<JobKey>,
-    pods: Tracker,
-    services: Tracker,
+    trackers: BTreeMap<ChildKind, Tracker>,
 }
 
-/// What is known of the children of one type.
+/// What is known of the children of one kind.
 #[derive(Default)]
-pub(crate) struct Tracker {
+struct Tracker {
     entries: BTreeMap<ObjectName, Entry>,
     lists: ListTracker,
     /// The UIDs of objects that this controller has deleted, until they are gone.
@@ -56,23 +56,6 @@ struct Entry {
     version: Version,
 }
 
-/// A kind of child that [`Children`] tracks.
-pub(crate) trait Tracked: Child {
-    fn tracker(children: &mut Children) -> &mut Tracker;
-}
-
-impl Tracked for PodRecord {
-    fn tracker(children: &mut Children) -> &mut Tracker {
-        &mut children.pods
-    }
-}
-
-impl Tracked for ServiceRecord {
-    fn tracker(children: &mut Children) -> &mut Tracker {
-        &mut children.services
-    }
-}
-
 impl Children {
     /// A cache of nothing.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
@@ -80,9 +63,12 @@ impl Children {
             clock,
             observed: BTreeMap::new(),
             forgotten: BTreeSet::new(),
-            pods: Tracker::default(),
-            services: Tracker::default(),
+            trackers: BTreeMap::new(),
         }
+    }
+
+    fn tracker(&mut self, kind: ChildKind) -> &mut Tracker {
+        self.trackers.entry(kind).or_default()
     }
 
     /// The children of the job in this namespace with this UID.
@@ -108,27 +94,27 @@ impl Children {
     }
 
     /// The job that controls the object of this name, if that is cached.
-    pub(crate) fn owner<C: Tracked>(&mut self, namespace: &str, name: &str) -> Option<OwnerRef> {
+    pub(crate) fn owner(&mut self, kind: ChildKind, namespace: &str, name: &str) -> Option<OwnerRef> {
         let key = (namespace.to_owned(), name.to_owned());
-        C::tracker(self).entries.get(&key).map(|e| e.owner.clone())
+        self.tracker(kind).entries.get(&key).map(|e| e.owner.clone())
     }
 
     /// A list begins.
-    pub(crate) fn list_started<C: Tracked>(&mut self) {
-        let tracker = C::tracker(self);
+    pub(crate) fn list_started(&mut self, kind: ChildKind) {
+        let tracker = self.tracker(kind);
         tracker.lists.list_started(tracker.entries.keys().cloned());
     }
 
     /// A page of the list has come, of this version.
-    pub(crate) fn list_page<C: Tracked>(&mut self, version: Version) {
-        C::tracker(self).lists.list_page(version);
+    pub(crate) fn list_page(&mut self, kind: ChildKind, version: Version) {
+        self.tracker(kind).lists.list_page(version);
     }
 
     /// The list names an object. Returns the jobs concerned.
-    pub(crate) fn listed<C: Tracked>(&mut self, object: &PartialChild<C>) -> Vec<OwnerRef> {
+    pub(crate) fn listed<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>) -> Vec<OwnerRef> {
         let meta = object.meta();
         let key = key(meta);
-        let tracker = C::tracker(self);
+        let tracker = self.tracker(kind);
         let held = tracker.entries.get(&key).map(|entry| entry.version);
         let known_better = tracker
             .lists
@@ -142,86 +128,103 @@ impl Children {
         if known_better {
             return Vec::new();
         }
-        self.insert::<C>(object, true)
+        self.insert::<C>(kind, object, true)
     }
 
     /// The list is complete. Returns the jobs of what is gone.
-    pub(crate) fn list_done<C: Tracked>(&mut self) -> Vec<OwnerRef> {
-        let tracker = C::tracker(self);
+    pub(crate) fn list_done<C: Child>(&mut self, kind: ChildKind) -> Vec<OwnerRef> {
+        let tracker = self.tracker(kind);
         let held = |key: &ObjectName| tracker.entries.get(key).map(|entry| entry.version);
         let gone = tracker.lists.list_done(held);
         gone.into_iter()
-            .filter_map(|key| self.remove::<C>(&key, None))
+            .filter_map(|key| self.remove::<C>(kind, &key, None))
             .collect()
     }
 
     /// The watch has told everything up to this version.
-    pub(crate) fn bookmark<C: Tracked>(&mut self, version: Version) {
-        C::tracker(self).lists.bookmark(version);
+    pub(crate) fn bookmark(&mut self, kind: ChildKind, version: Version) {
+        self.tracker(kind).lists.bookmark(version);
     }
 
     /// The watch says that an object is new or has changed. Returns the jobs concerned.
-    pub(crate) fn applied<C: Tracked>(&mut self, object: &PartialChild<C>) -> Vec<OwnerRef> {
-        self.bookmark::<C>(Version::from_meta(object.meta()));
-        self.insert::<C>(object, false)
+    pub(crate) fn applied<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>) -> Vec<OwnerRef> {
+        self.bookmark(kind, Version::from_meta(object.meta()));
+        self.insert::<C>(kind, object, false)
     }
 
     /// The watch says that an object is gone. Returns the job concerned.
-    pub(crate) fn deleted<C: Tracked>(&mut self, object: &PartialChild<C>) -> Option<OwnerRef> {
+    pub(crate) fn deleted<C: Child>(
+        &mut self,
+        kind: ChildKind,
+        object: &PartialChild<C>,
+    ) -> Option<OwnerRef> {
         let meta = object.meta();
         let (key, version) = (key(meta), Version::from_meta(meta));
-        self.bookmark::<C>(version);
+        self.bookmark(kind, version);
         let last = object.record();
-        if self.held::<C>(&key).is_some_and(|held| held.uid() != last.uid()) {
-            let tracker = C::tracker(self);
+        if self
+            .held::<C>(kind, &key)
+            .is_some_and(|held| held.uid() != last.uid())
+        {
+            let tracker = self.tracker(kind);
             if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
                 // An answer brought its successor, maybe another job's, before the watch.
                 tracker.deleted_here.remove(last.uid());
                 return controller(meta);
             }
         }
-        self.remove::<C>(&key, Some(&last))
+        self.remove::<C>(kind, &key, Some(&last))
     }
 
     /// The list epoch of a call that is sent now, to be handed in with its answer.
-    pub(crate) fn epoch<C: Tracked>(&mut self) -> ListEpoch {
-        C::tracker(self).lists.epoch()
+    pub(crate) fn epoch(&mut self, kind: ChildKind) -> ListEpoch {
+        self.tracker(kind).lists.epoch()
     }
 
     /// The server has answered an own write or read with this object.
-    pub(crate) fn answered<C: Tracked>(&mut self, object: &PartialChild<C>, epoch: ListEpoch) {
+    pub(crate) fn answered<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>, epoch: ListEpoch) {
         let meta = object.meta();
         let key = key(meta);
-        if C::tracker(self)
+        if self
+            .tracker(kind)
             .lists
             .accepts_answer(&key, Version::from_meta(meta), epoch)
         {
-            self.insert::<C>(object, false);
+            self.insert::<C>(kind, object, false);
         }
     }
 
     /// This controller is deleting an object; it may take its time to go.
-    pub(crate) fn mark_deleting<C: Tracked>(&mut self, namespace: &str, owner: &str, name: &str, uid: &str) {
-        if self.mark::<C>(namespace, owner, name, uid, true) {
-            C::tracker(self).deleted_here.insert(uid.to_owned());
-        }
-    }
-
-    /// The server did not delete an object, or did not say so.
-    pub(crate) fn unmark_deleting<C: Tracked>(
+    pub(crate) fn mark_deleting<C: Child>(
         &mut self,
+        kind: ChildKind,
         namespace: &str,
         owner: &str,
         name: &str,
         uid: &str,
     ) {
-        if C::tracker(self).deleted_here.remove(uid) {
-            self.mark::<C>(namespace, owner, name, uid, false);
+        if self.mark::<C>(kind, namespace, owner, name, uid, true) {
+            self.tracker(kind).deleted_here.insert(uid.to_owned());
         }
     }
 
-    fn mark<C: Tracked>(
+    /// The server did not delete an object, or did not say so.
+    pub(crate) fn unmark_deleting<C: Child>(
         &mut self,
+        kind: ChildKind,
+        namespace: &str,
+        owner: &str,
+        name: &str,
+        uid: &str,
+    ) {
+        if self.tracker(kind).deleted_here.remove(uid) {
+            self.mark::<C>(kind, namespace, owner, name, uid, false);
+        }
+    }
+
+    fn mark<C: Child>(
+        &mut self,
+        kind: ChildKind,
         namespace: &str,
         owner: &str,
         name: &str,
@@ -232,7 +235,7 @@ impl Children {
         let Some(observed) = self.observed.get_mut(&job) else {
             return false;
         };
-        let held = C::map(Arc::make_mut(observed))
+        let held = C::map(Arc::make_mut(observed), kind)
             .get_mut(name)
             .filter(|r| r.uid() == uid);
         held.map(|record| *Arc::make_mut(record).deleting() = deleting)
@@ -240,36 +243,46 @@ impl Children {
     }
 
     /// The server has answered that there is no object of this name and UID any more.
-    pub(crate) fn confirm_gone<C: Tracked>(
+    pub(crate) fn confirm_gone<C: Child>(
         &mut self,
+        kind: ChildKind,
         namespace: &str,
         name: &str,
         uid: &str,
         epoch: ListEpoch,
     ) {
         let key = (namespace.to_owned(), name.to_owned());
-        let overtaken = C::tracker(self).lists.has_new_list_since(epoch);
-        if !overtaken && self.held::<C>(&key).is_some_and(|record| record.uid() == uid) {
-            self.remove::<C>(&key, None);
+        let overtaken = self.tracker(kind).lists.has_new_list_since(epoch);
+        if !overtaken
+            && self
+                .held::<C>(kind, &key)
+                .is_some_and(|record| record.uid() == uid)
+        {
+            self.remove::<C>(kind, &key, None);
         }
     }
 
-    fn held<C: Tracked>(&mut self, key: &ObjectName) -> Option<Arc<C>> {
-        let owner = C::tracker(self).entries.get(key)?.owner.key();
+    fn held<C: Child>(&mut self, kind: ChildKind, key: &ObjectName) -> Option<Arc<C>> {
+        let owner = self.tracker(kind).entries.get(key)?.owner.key();
         let observed = self.observed.get_mut(&owner)?;
-        C::map(Arc::make_mut(observed)).get(&key.1).cloned()
+        C::map(Arc::make_mut(observed), kind).get(&key.1).cloned()
     }
 
-    fn insert<C: Tracked>(&mut self, object: &PartialChild<C>, from_list: bool) -> Vec<OwnerRef> {
+    fn insert<C: Child>(
+        &mut self,
+        kind: ChildKind,
+        object: &PartialChild<C>,
+        from_list: bool,
+    ) -> Vec<OwnerRef> {
         let meta = object.meta();
         let (key, version) = (key(meta), Version::from_meta(meta));
         let Some(owner) = controller(meta) else {
             // Somebody removed its owner reference: no job controls it now.
-            return self.remove::<C>(&key, None).into_iter().collect();
+            return self.remove::<C>(kind, &key, None).into_iter().collect();
         };
         let mut concerned = vec![owner.clone()];
         let mut record = object.record();
-        let tracker = C::tracker(self);
+        let tracker = self.tracker(kind);
         if tracker.deleted_here.contains(record.uid()) {
             *record.deleting() = true;
         }
@@ -278,17 +291,17 @@ impl Children {
                 return Vec::new();
             }
             if old.owner.uid != owner.uid {
-                concerned.extend(self.remove::<C>(&key, None));
+                concerned.extend(self.remove::<C>(kind, &key, None));
             }
         }
-        let mut held = self.held::<C>(&key);
+        let mut held = self.held::<C>(kind, &key);
         if held.as_ref().is_some_and(|held| held.uid() != record.uid()) {
             // The watch has not said that its predecessor is gone.
-            self.remove::<C>(&key, None);
+            self.remove::<C>(kind, &key, None);
             held = None;
         }
         record.inherit_from(held.as_deref(), &*self.clock);
-        C::tracker(self).entries.insert(
+        self.tracker(kind).entries.insert(
             key,
             Entry {
                 owner: owner.clone(),
@@ -296,18 +309,18 @@ impl Children {
             },
         );
         let observed = Arc::make_mut(self.observed.entry(owner.key()).or_default());
-        C::map(observed).insert(record.name().to_owned(), Arc::new(record));
+        C::map(observed, kind).insert(record.name().to_owned(), Arc::new(record));
         concerned
     }
 
-    fn remove<C: Tracked>(&mut self, key: &ObjectName, last: Option<&C>) -> Option<OwnerRef> {
-        let tracker = C::tracker(self);
+    fn remove<C: Child>(&mut self, kind: ChildKind, key: &ObjectName, last: Option<&C>) -> Option<OwnerRef> {
+        let tracker = self.tracker(kind);
         let owner = tracker.entries.remove(key)?.owner;
         let job = owner.key();
         let observed = Arc::make_mut(self.observed.get_mut(&job)?);
-        if let Some(record) = C::map(observed).remove(&key.1) {
+        if let Some(record) = C::map(observed, kind).remove(&key.1) {
             let last = last.filter(|l| l.uid() == record.uid()).unwrap_or(&record);
-            let ours = C::tracker(self).deleted_here.remove(last.uid());
+            let ours = self.tracker(kind).deleted_here.remove(last.uid());
             if !self.forgotten.contains(&job)
                 && let Some(observed) = self.observed.get_mut(&job)
             {
@@ -322,13 +335,17 @@ impl Children {
     pub(crate) fn is_empty(&self) -> bool {
         self.observed.is_empty()
             && self.forgotten.is_empty()
-            && [&self.pods, &self.services]
-                .iter()
+            && self
+                .trackers
+                .values()
                 .all(|t| t.entries.is_empty() && t.deleted_here.is_empty())
     }
 
     fn drop_if_empty(&mut self, job: &JobKey) {
-        let empty = |o: &Arc<Observed>| o.pods.is_empty() && o.services.is_empty() && o.completed.is_empty();
+        let empty = |o: &Arc<Observed>| {
+            let no_objects = o.objects.values().all(BTreeMap::is_empty);
+            no_objects && o.pods.is_empty() && o.services.is_empty() && o.completed.is_empty()
+        };
         if self.observed.get(job).is_some_and(empty) {
             self.observed.remove(job);
             self.forgotten.remove(job);

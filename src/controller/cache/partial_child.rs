@@ -1,29 +1,57 @@
-//! Pods and services as far as they are decoded.
+//! Children as far as they are decoded.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
+use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::api::labels;
+use crate::job::ObjectKind;
 
 use super::child::Child;
 
-/// A child without its spec and its managed fields: they are most of its bytes, cost time to decode, and a mistake in
-/// them must not hide the child.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(bound = "")]
+/// What is decoded of a child. Of pods and services not the spec nor the managed fields: they are most of its bytes,
+/// cost time to decode, and a mistake in them must not hide the child.
+#[derive(Clone, Debug)]
 pub(crate) struct PartialChild<C: Child> {
-    #[serde(default, rename = "kind", deserialize_with = "check::<C, _>")]
-    _kind: (),
-    #[serde(default, deserialize_with = "read")]
     pub(crate) metadata: ObjectMeta,
-    pub(crate) status: Option<C::Status>,
+    pub(crate) body: C::Body,
+}
+
+impl<'de, C: Child> Deserialize<'de> for PartialChild<C> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (metadata, body) = C::decode(deserializer)?;
+        Ok(Self { metadata, body })
+    }
+}
+
+/// Metadata and status of an object of this kind.
+///
+/// # Errors
+/// The object cannot be read that far, or is of another kind, such as a Status in the place of a pod. Objects in a list
+/// name no kind.
+pub(super) fn decode<'de, D: Deserializer<'de>, S: Deserialize<'de>>(
+    object: D,
+    kind: &str,
+) -> Result<(ObjectMeta, Option<S>), D::Error> {
+    #[derive(Deserialize)]
+    struct Fields<'a, S> {
+        #[serde(borrow)]
+        kind: Option<Cow<'a, str>>,
+        #[serde(default, deserialize_with = "read")]
+        metadata: ObjectMeta,
+        status: Option<S>,
+    }
+    let fields = Fields::deserialize(object)?;
+    match fields.kind {
+        Some(other) if other != kind => Err(D::Error::custom(format!("it is a {other}, not a {kind}"))),
+        _ => Ok((fields.metadata, fields.status)),
+    }
 }
 
 /// The metadata that is decoded.
@@ -102,15 +130,6 @@ impl Visitor<'_> for KeyEquals {
     }
 }
 
-/// Refuses an object of another kind, such as a Status in the place of a pod. Objects in a list name no kind.
-fn check<'de, C: Child, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    let wanted = C::Object::kind(&());
-    match Option::<Cow<'_, str>>::deserialize(deserializer)? {
-        Some(kind) if kind != wanted => Err(D::Error::custom(format!("it is a {kind}, not a {wanted}"))),
-        _ => Ok(()),
-    }
-}
-
 fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let meta = Option::<Meta>::deserialize(deserializer)?.unwrap_or_default();
     Ok(ObjectMeta {
@@ -134,28 +153,28 @@ impl<C: Child> PartialChild<C> {
 
     /// What the cache keeps of it.
     pub(crate) fn record(&self) -> C {
-        C::record(&self.metadata, self.status.as_ref())
+        C::record(&self.metadata, &self.body)
     }
 }
 
 impl<C: Child> Resource for PartialChild<C> {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
+    type DynamicType = ObjectKind;
+    type Scope = DynamicResourceScope;
 
-    fn kind((): &()) -> Cow<'_, str> {
-        C::Object::kind(&())
+    fn kind(kind: &ObjectKind) -> Cow<'_, str> {
+        kind.kind.into()
     }
 
-    fn group((): &()) -> Cow<'_, str> {
-        C::Object::group(&())
+    fn group(kind: &ObjectKind) -> Cow<'_, str> {
+        kind.group.into()
     }
 
-    fn version((): &()) -> Cow<'_, str> {
-        C::Object::version(&())
+    fn version(kind: &ObjectKind) -> Cow<'_, str> {
+        kind.version.into()
     }
 
-    fn plural((): &()) -> Cow<'_, str> {
-        C::Object::plural(&())
+    fn plural(kind: &ObjectKind) -> Cow<'_, str> {
+        kind.plural.into()
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -169,25 +188,27 @@ impl<C: Child> Resource for PartialChild<C> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::rbac::v1::Role;
     use kube::Resource;
 
     use crate::api::labels;
+    use crate::job::ObjectKind;
+    use crate::plan::ChildKind;
     use crate::plan::observed::{Phase, PodRecord, ServiceRecord};
 
     use super::PartialChild;
 
     #[test]
-    fn what_is_seen_of_an_object_is_where_the_object_is() {
-        let pod = (
-            PartialChild::<PodRecord>::kind(&()),
-            PartialChild::<PodRecord>::url_path(&(), Some("ns")),
-        );
-        assert_eq!(pod, ("Pod".into(), "/api/v1/namespaces/ns/pods".to_owned()));
-        let service = (
-            PartialChild::<ServiceRecord>::kind(&()),
-            PartialChild::<ServiceRecord>::url_path(&(), None),
-        );
-        assert_eq!(service, ("Service".into(), "/api/v1/services".to_owned()));
+    fn children_are_where_the_api_server_has_their_kind() {
+        let path = |kind: ChildKind, namespace| {
+            let kind = kind.object_kind();
+            PartialChild::<ServiceRecord>::url_path(&kind, namespace)
+        };
+        assert_eq!(path(ChildKind::Pod, Some("ns")), "/api/v1/namespaces/ns/pods");
+        assert_eq!(path(ChildKind::Service, None), "/api/v1/services");
+        let role = ChildKind::Object(ObjectKind::of::<Role>());
+        let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/ns/roles";
+        assert_eq!(path(role, Some("ns")), roles);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::super::job_state::JobState;
 use super::super::operator::{Operator, Options};
 use super::super::reconciler::{JobReconciler, Reconciler};
 use super::toy::{ToyJob, job};
+use crate::plan::ChildKind;
 use crate::plan::observed::ServiceRecord;
 use kube_follow::Event;
 
@@ -157,7 +158,9 @@ async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
     bench.take(Event::Applied(serde_json::from_value(ended).unwrap()));
     let context = &bench.operator.context;
     let service = serde_json::from_value(service).unwrap();
-    context.children().applied::<ServiceRecord>(&service);
+    context
+        .children()
+        .applied::<ServiceRecord>(ChildKind::Service, &service);
     for _ in 0..2 {
         let (key, waited) = tokio::time::timeout(Duration::from_secs(3_600), context.queue.next())
             .await

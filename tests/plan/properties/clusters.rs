@@ -48,6 +48,7 @@ pub(crate) fn observed() -> impl Strategy<Value = Observed> {
         pods,
         services,
         completed,
+        ..Observed::default()
     })
 }
 

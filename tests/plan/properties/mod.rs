@@ -79,6 +79,7 @@ fn carry_out(plan: &Plan, observed: &mut Observed, uids: &mut u32) {
     }
     for deletion in &plan.delete {
         match deletion.kind {
+            ChildKind::Object(_) => unreachable!("toys have none"),
             ChildKind::Service => drop(observed.services.remove(&deletion.name)),
             ChildKind::Pod if observed.pods[&deletion.name].phase == Phase::Running => {
                 Arc::make_mut(observed.pods.get_mut(&deletion.name).unwrap()).deleting = true;
@@ -94,6 +95,7 @@ fn check(job: &ToyJob, observed: &Observed, plan: &Plan) -> Result<(), TestCaseE
         let uid = match d.kind {
             ChildKind::Pod => observed.pods.get(&d.name).map(|p| (&p.uid, p.deleting)),
             ChildKind::Service => observed.services.get(&d.name).map(|s| (&s.uid, s.deleting)),
+            ChildKind::Object(_) => None,
         };
         prop_assert_eq!(
             uid,
@@ -182,7 +184,7 @@ proptest! {
                 }
             }
             Ok(valid) => {
-                let (services, pods) = render::all(&valid);
+                let render::Rendered { services, pods, .. } = render::all(&valid);
                 let total = usize::try_from(valid.topology.total()).unwrap();
                 prop_assert_eq!((services.len(), pods.len()), (total, total));
                 for (service, pod) in services.iter().zip(&pods) {

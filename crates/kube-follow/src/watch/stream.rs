@@ -37,7 +37,7 @@ pub(super) enum WatchEvent<K> {
 ///
 /// # Errors
 /// The server does not answer with events.
-pub(super) async fn open<K: Resource<DynamicType = ()> + Clone>(
+pub(super) async fn open<K: Resource + Clone>(
     api: &Api<K>,
     parse: Parse<K>,
     params: &WatchParams,

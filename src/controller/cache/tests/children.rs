@@ -5,8 +5,11 @@ use serde_json::json;
 use super::super::super::clock::SystemClock;
 use super::super::children::Children;
 use super::super::partial_child::PartialChild;
+use crate::plan::ChildKind;
 use crate::plan::observed::{Phase, PodRecord};
 use kube_follow::Version;
+
+const POD: ChildKind = ChildKind::Pod;
 
 type Pod = PartialChild<PodRecord>;
 
@@ -34,17 +37,17 @@ fn listed(pods: &[Pod]) -> Children {
 }
 
 fn list(children: &mut Children, version: u64, pods: &[Pod]) {
-    children.list_started::<PodRecord>();
+    children.list_started(POD);
     names(children, version, pods);
 }
 
 /// The list under way is complete and names these. Returns how many jobs are concerned by what it does not name.
 fn names(children: &mut Children, version: u64, pods: &[Pod]) -> usize {
-    children.list_page::<PodRecord>(Version::parse(&version.to_string()));
+    children.list_page(POD, Version::parse(&version.to_string()));
     for pod in pods {
-        children.listed::<PodRecord>(pod);
+        children.listed::<PodRecord>(POD, pod);
     }
-    children.list_done::<PodRecord>().len()
+    children.list_done::<PodRecord>(POD).len()
 }
 
 /// The pods of a job as `name/uid`, with `!` for one that is being deleted.
@@ -56,8 +59,8 @@ fn held(children: &Children, owner: &str) -> Vec<String> {
 
 /// The server answers a call that was sent just now.
 fn answer(children: &mut Children, pod: &Pod) {
-    let epoch = children.epoch::<PodRecord>();
-    children.answered::<PodRecord>(pod, epoch);
+    let epoch = children.epoch(POD);
+    children.answered::<PodRecord>(POD, pod, epoch);
 }
 
 fn completed(children: &Children, owner: &str) -> Vec<String> {
@@ -78,19 +81,19 @@ fn a_list_replaces_what_was_known() {
 #[test]
 fn a_list_after_a_restored_backup_wins_over_newer_versions() {
     let mut children = listed(&[]);
-    children.applied::<PodRecord>(&pod("a", "1", "j", 90));
-    children.applied::<PodRecord>(&pod("b", "2", "j", 91));
+    children.applied::<PodRecord>(POD, &pod("a", "1", "j", 90));
+    children.applied::<PodRecord>(POD, &pod("b", "2", "j", 91));
     list(&mut children, 50, &[pod("a", "1", "j", 40)]);
     assert_eq!(held(&children, "j"), ["a/1"]);
-    children.applied::<PodRecord>(&pod("c", "3", "j", 51));
+    children.applied::<PodRecord>(POD, &pod("c", "3", "j", 51));
     assert_eq!(held(&children, "j"), ["a/1", "c/3"]);
 }
 
 #[test]
 fn an_answer_behind_the_watch_makes_no_ghost() {
     let mut children = listed(&[]);
-    children.applied::<PodRecord>(&pod("a", "1", "j", 11));
-    children.deleted::<PodRecord>(&pod("a", "1", "j", 12));
+    children.applied::<PodRecord>(POD, &pod("a", "1", "j", 11));
+    children.deleted::<PodRecord>(POD, &pod("a", "1", "j", 12));
     answer(&mut children, &pod("a", "1", "j", 11));
     assert!(held(&children, "j").is_empty());
 }
@@ -108,7 +111,7 @@ fn an_answer_from_before_a_list_makes_no_ghost() {
 #[test]
 fn an_answer_before_a_bookmark_makes_no_ghost() {
     let mut children = listed(&[]);
-    children.bookmark::<PodRecord>(Version::parse("30"));
+    children.bookmark(POD, Version::parse("30"));
     answer(&mut children, &pod("a", "1", "j", 25));
     assert!(held(&children, "j").is_empty());
 }
@@ -116,7 +119,7 @@ fn an_answer_before_a_bookmark_makes_no_ghost() {
 #[test]
 fn answers_during_a_list_are_judged_by_its_version() {
     let mut children = listed(&[]);
-    children.list_started::<PodRecord>();
+    children.list_started(POD);
     answer(&mut children, &pod("gone", "1", "j", 15));
     answer(&mut children, &pod("fresh", "2", "j", 25));
     assert_eq!(held(&children, "j").len(), 2, "both may be there");
@@ -127,7 +130,7 @@ fn answers_during_a_list_are_judged_by_its_version() {
 #[test]
 fn a_list_does_not_take_back_a_newer_answer() {
     let mut children = listed(&[]);
-    children.list_started::<PodRecord>();
+    children.list_started(POD);
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
     names(&mut children, 20, &[in_phase("a", "1", "j", 15, "Running")]);
     let phase = children.observe("ns", "j").pods["a"].phase;
@@ -138,7 +141,7 @@ fn a_list_does_not_take_back_a_newer_answer() {
 fn a_list_that_is_made_after_an_answer_overrules_it() {
     // Asked for before it, and answered after a backup was restored that knows nothing of it.
     let mut children = listed(&[]);
-    children.list_started::<PodRecord>();
+    children.list_started(POD);
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
     names(&mut children, 1025, &[in_phase("a", "1", "j", 15, "Running")]);
     let phase = children.observe("ns", "j").pods["a"].phase;
@@ -148,11 +151,11 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
 #[test]
 fn the_end_of_a_predecessor_does_not_take_its_successor() {
     let mut children = listed(&[pod("a", "old", "j", 5)]);
-    children.mark_deleting::<PodRecord>("ns", "j", "a", "old");
-    let epoch = children.epoch::<PodRecord>();
-    children.confirm_gone::<PodRecord>("ns", "a", "old", epoch);
+    children.mark_deleting::<PodRecord>(POD, "ns", "j", "a", "old");
+    let epoch = children.epoch(POD);
+    children.confirm_gone::<PodRecord>(POD, "ns", "a", "old", epoch);
     answer(&mut children, &pod("a", "new", "j", 30));
-    let told = children.deleted::<PodRecord>(&pod("a", "old", "j", 20));
+    let told = children.deleted::<PodRecord>(POD, &pod("a", "old", "j", 20));
     assert_eq!(told.unwrap().uid, "j", "whose pod it was");
     assert_eq!(held(&children, "j"), ["a/new"]);
 }
@@ -161,7 +164,7 @@ fn the_end_of_a_predecessor_does_not_take_its_successor() {
 fn a_name_passes_from_one_job_to_the_next() {
     let mut children = listed(&[pod("a", "1", "j", 5)]);
     answer(&mut children, &pod("a", "2", "k", 30));
-    children.deleted::<PodRecord>(&pod("a", "1", "j", 20));
+    children.deleted::<PodRecord>(POD, &pod("a", "1", "j", 20));
     assert!(held(&children, "j").is_empty());
     assert_eq!(held(&children, "k"), ["a/2"]);
 }
@@ -170,7 +173,11 @@ fn a_name_passes_from_one_job_to_the_next() {
 fn older_events_are_passed_over() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
     answer(&mut children, &in_phase("a", "1", "j", 12, "Failed"));
-    assert!(children.applied::<PodRecord>(&pod("a", "1", "j", 11)).is_empty());
+    assert!(
+        children
+            .applied::<PodRecord>(POD, &pod("a", "1", "j", 11))
+            .is_empty()
+    );
     assert_eq!(
         children.observe("ns", "j").pods["a"].phase,
         crate::plan::observed::Phase::Failed
@@ -180,17 +187,17 @@ fn older_events_are_passed_over() {
 #[test]
 fn a_deletion_under_way_outlives_older_events_and_not_a_refusal() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
-    children.mark_deleting::<PodRecord>("ns", "j", "a", "1");
-    children.applied::<PodRecord>(&pod("a", "1", "j", 11));
+    children.mark_deleting::<PodRecord>(POD, "ns", "j", "a", "1");
+    children.applied::<PodRecord>(POD, &pod("a", "1", "j", 11));
     assert_eq!(held(&children, "j"), ["a/1!"]);
-    children.unmark_deleting::<PodRecord>("ns", "j", "a", "1");
+    children.unmark_deleting::<PodRecord>(POD, "ns", "j", "a", "1");
     assert_eq!(held(&children, "j"), ["a/1"]);
 }
 
 #[test]
 fn a_deletion_that_a_restored_server_forgot_is_asked_for_again() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
-    children.mark_deleting::<PodRecord>("ns", "j", "a", "1");
+    children.mark_deleting::<PodRecord>(POD, "ns", "j", "a", "1");
     list(&mut children, 8, &[pod("a", "1", "j", 7)]);
     assert_eq!(held(&children, "j"), ["a/1"]);
 }
@@ -200,9 +207,9 @@ fn a_success_outlives_its_pod_unless_we_deleted_it() {
     for (ours, expected) in [(false, 1), (true, 0)] {
         let mut children = listed(&[in_phase("a", "1", "j", 9, "Succeeded")]);
         if ours {
-            children.mark_deleting::<PodRecord>("ns", "j", "a", "1");
+            children.mark_deleting::<PodRecord>(POD, "ns", "j", "a", "1");
         }
-        children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
+        children.deleted::<PodRecord>(POD, &in_phase("a", "1", "j", 12, "Succeeded"));
         assert_eq!(completed(&children, "j").len(), expected, "ours: {ours}");
     }
 }
@@ -210,17 +217,17 @@ fn a_success_outlives_its_pod_unless_we_deleted_it() {
 #[test]
 fn the_last_state_of_a_pod_counts_even_if_it_came_with_its_end() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
-    children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
+    children.deleted::<PodRecord>(POD, &in_phase("a", "1", "j", 12, "Succeeded"));
     assert_eq!(completed(&children, "j"), ["a"]);
 }
 
 #[test]
 fn nothing_is_kept_of_a_job_that_is_gone() {
     let mut children = listed(&[in_phase("a", "1", "j", 9, "Succeeded"), pod("b", "2", "j", 8)]);
-    children.deleted::<PodRecord>(&in_phase("a", "1", "j", 12, "Succeeded"));
+    children.deleted::<PodRecord>(POD, &in_phase("a", "1", "j", 12, "Succeeded"));
     children.forget("ns", "j");
-    children.applied::<PodRecord>(&in_phase("b", "2", "j", 13, "Succeeded"));
-    children.deleted::<PodRecord>(&in_phase("b", "2", "j", 14, "Succeeded"));
+    children.applied::<PodRecord>(POD, &in_phase("b", "2", "j", 13, "Succeeded"));
+    children.deleted::<PodRecord>(POD, &in_phase("b", "2", "j", 14, "Succeeded"));
     assert!(children.is_empty());
 }
 
@@ -229,7 +236,7 @@ fn an_object_without_its_owner_is_nobodys() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
     let mut orphan = pod("a", "1", "j", 12);
     orphan.metadata.owner_references = None;
-    assert_eq!(children.applied::<PodRecord>(&orphan).len(), 1);
+    assert_eq!(children.applied::<PodRecord>(POD, &orphan).len(), 1);
     assert!(children.is_empty());
 }
 
@@ -237,12 +244,12 @@ fn an_object_without_its_owner_is_nobodys() {
 fn the_time_of_an_end_is_known_only_if_it_was_seen() {
     let ended = |name: &str, version| in_phase(name, name, "job", version, "Succeeded");
     let mut children = listed(&[pod("seen", "seen", "job", 5), ended("unseen", 5)]);
-    children.applied::<PodRecord>(&ended("seen", 11));
+    children.applied::<PodRecord>(POD, &ended("seen", 11));
     let time = |children: &Children, name: &str| children.observe("ns", "job").pods[name].seen_to_end;
     let first = time(&children, "seen");
     assert!(first.is_some());
-    children.applied::<PodRecord>(&ended("seen", 12));
-    children.applied::<PodRecord>(&ended("unseen", 13));
+    children.applied::<PodRecord>(POD, &ended("seen", 12));
+    children.applied::<PodRecord>(POD, &ended("unseen", 13));
     assert_eq!(time(&children, "seen"), first, "it ends once");
     assert_eq!(time(&children, "unseen"), None);
 }
@@ -251,12 +258,12 @@ fn the_time_of_an_end_is_known_only_if_it_was_seen() {
 fn an_answer_to_a_call_from_before_a_list_says_nothing() {
     // The server was set back to a backup in between: neither its lists nor its watches know of the pod.
     let mut children = listed(&[]);
-    let epoch = children.epoch::<PodRecord>();
+    let epoch = children.epoch(POD);
     list(&mut children, 8, &[]);
-    children.answered::<PodRecord>(&pod("a", "1", "j", 11), epoch);
+    children.answered::<PodRecord>(POD, &pod("a", "1", "j", 11), epoch);
     assert_eq!(held(&children, "j"), [""; 0]);
-    children.list_started::<PodRecord>();
-    children.answered::<PodRecord>(&pod("a", "1", "j", 11), epoch);
+    children.list_started(POD);
+    children.answered::<PodRecord>(POD, &pod("a", "1", "j", 11), epoch);
     names(&mut children, 9, &[]);
     assert_eq!(held(&children, "j"), [""; 0]);
 }
@@ -265,14 +272,14 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
 fn a_pod_that_was_gone_before_a_list_and_is_named_by_it_is_there() {
     // The server was set back to a backup in between: what had gone is there again.
     let mut children = listed(&[pod("a", "1", "j", 5)]);
-    let epoch = children.epoch::<PodRecord>();
-    children.mark_deleting::<PodRecord>("ns", "j", "a", "1");
+    let epoch = children.epoch(POD);
+    children.mark_deleting::<PodRecord>(POD, "ns", "j", "a", "1");
     list(&mut children, 8, &[pod("a", "1", "j", 5)]);
-    children.confirm_gone::<PodRecord>("ns", "a", "1", epoch);
+    children.confirm_gone::<PodRecord>(POD, "ns", "a", "1", epoch);
     assert_eq!(held(&children, "j"), ["a/1"]);
     assert!(!children.observe("ns", "j").pods["a"].deleting);
-    let epoch = children.epoch::<PodRecord>();
-    children.confirm_gone::<PodRecord>("ns", "a", "1", epoch);
+    let epoch = children.epoch(POD);
+    children.confirm_gone::<PodRecord>(POD, "ns", "a", "1", epoch);
     assert_eq!(held(&children, "j"), [""; 0]);
 }
 
@@ -282,9 +289,9 @@ fn a_pod_of_another_namespace_says_nothing_of_a_job_whose_uid_it_names() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);
     let mut foreign = in_phase("a", "2", "j", 12, "Succeeded");
     foreign.metadata.namespace = Some("other".to_owned());
-    children.applied::<PodRecord>(&foreign);
+    children.applied::<PodRecord>(POD, &foreign);
     assert_eq!(held(&children, "j"), ["a/1"]);
-    children.deleted::<PodRecord>(&foreign);
+    children.deleted::<PodRecord>(POD, &foreign);
     assert_eq!(held(&children, "j"), ["a/1"]);
     assert!(completed(&children, "j").is_empty());
 }
@@ -292,31 +299,31 @@ fn a_pod_of_another_namespace_says_nothing_of_a_job_whose_uid_it_names() {
 #[test]
 fn a_child_that_is_given_to_another_job_is_that_jobs_alone() {
     let mut children = listed(&[pod("a", "1", "j", 5)]);
-    let concerned = children.applied::<PodRecord>(&pod("a", "1", "k", 11));
+    let concerned = children.applied::<PodRecord>(POD, &pod("a", "1", "k", 11));
     let owners: Vec<_> = concerned.iter().map(|owner| owner.uid.as_str()).collect();
     assert_eq!(owners, ["k", "j"]);
     assert_eq!(
         (held(&children, "j"), held(&children, "k")),
         (vec![], vec!["a/1".to_owned()])
     );
-    children.deleted::<PodRecord>(&pod("a", "1", "k", 12));
+    children.deleted::<PodRecord>(POD, &pod("a", "1", "k", 12));
     assert!(children.is_empty());
 }
 
 #[test]
 fn what_is_said_to_be_absent_is_the_object_that_was_asked_for() {
     let mut children = listed(&[pod("a", "2", "j", 5)]);
-    let epoch = children.epoch::<PodRecord>();
-    children.confirm_gone::<PodRecord>("ns", "a", "1", epoch);
+    let epoch = children.epoch(POD);
+    children.confirm_gone::<PodRecord>(POD, "ns", "a", "1", epoch);
     assert_eq!(held(&children, "j"), ["a/2"], "its successor");
-    children.confirm_gone::<PodRecord>("ns", "a", "2", epoch);
+    children.confirm_gone::<PodRecord>(POD, "ns", "a", "2", epoch);
     assert!(held(&children, "j").is_empty());
 }
 
 #[test]
 fn of_two_answers_during_a_list_the_newer_one_counts() {
     let mut children = listed(&[]);
-    children.list_started::<PodRecord>();
+    children.list_started(POD);
     answer(&mut children, &in_phase("a", "1", "j", 19, "Succeeded"));
     answer(&mut children, &in_phase("a", "1", "j", 17, "Running"));
     let phase = children.observe("ns", "j").pods["a"].phase;
