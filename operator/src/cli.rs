@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use training_job::TrainingJob;
 use training_job::process::Program;
 
+use crate::kinds::{ForKind, kinds};
 use crate::{crds, diff, exit, explain, local, manual, render, run, snapshot, validate};
 
 const HELP: &str = "\
@@ -57,13 +59,28 @@ pub(crate) enum Command {
     Local(local::Command),
 }
 
+/// Names a kind that the program runs.
+struct Name(Program);
+
+impl ForKind for Name {
+    type Output = Program;
+
+    fn call<J: TrainingJob>(self) -> Program {
+        self.0.kind::<J>()
+    }
+}
+
 /// Runs the command that the process' arguments name.
 pub(crate) fn main() -> ExitCode {
+    let program = kinds()
+        .iter()
+        .fold(Program::new("training-operator"), |program, kind| {
+            kind.call(Name(program))
+        });
     let program = Program {
         // The Go operator's, so that the two never work at once.
         lease: "1ca428e5.training-operator.kubeflow.org".to_owned(),
-        example_kind: Some("MXJob".to_owned()),
-        ..Program::new("training-operator")
+        ..program
     };
     program.set();
     let done = match Cli::parse().command {

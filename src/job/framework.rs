@@ -47,7 +47,7 @@ pub struct Framework {
     pub names_replicas: bool,
     /// The kinds of objects that jobs have beside pods and services.
     pub objects: &'static [ObjectDefinition],
-    /// The operator's settings that this kind reads, for `--setting`.
+    /// The operator's settings that this kind reads; each is a flag of the operator.
     pub settings: &'static [SettingDefinition],
 }
 
@@ -181,7 +181,8 @@ impl Framework {
         self
     }
 
-    /// The operator's settings that this kind reads.
+    /// The operator's settings that this kind reads. A program that names the kind by
+    /// `process::Program::kind` has a flag for each.
     #[must_use]
     pub const fn settings(mut self, settings: &'static [SettingDefinition]) -> Self {
         self.settings = settings;

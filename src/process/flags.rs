@@ -8,6 +8,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use crate::api::RestartScope;
 
 use super::program::{enable_scheme_help, program, variable};
+use super::settings::SettingFlags;
 
 /// How many jobs are in work at once for each controller thread: reconciles wait for the API server most
 /// of the time.
@@ -118,6 +119,10 @@ pub struct Flags {
         default_value = ""
     )]
     pub gang_scheduler_name: String,
+
+    /// The kinds' own settings.
+    #[command(flatten)]
+    pub settings: SettingFlags,
 
     /// How logs and their amount are chosen.
     #[command(flatten)]

@@ -33,8 +33,8 @@
 //! # Permissions
 //!
 //! For each kind: list, watch and delete on the jobs, patch on their status, update on their
-//! finalizers; get, list, watch, create and delete on pods and services; create on events. For the
-//! election: get, create and update on leases in the lease's namespace.
+//! finalizers; get, list, watch, create and delete on pods and services, and those and patch on what else
+//! its jobs have ([`Framework::objects`](crate::Framework::objects)); create on events. For the election: get, create and update on leases in the lease's namespace.
 
 mod cluster;
 mod fence;
@@ -44,6 +44,7 @@ mod logs;
 mod program;
 mod retry_after;
 mod serve;
+mod settings;
 mod stop;
 
 use std::io;
@@ -51,12 +52,14 @@ use std::process::ExitCode;
 
 use crate::admission::{self, DefinitionError};
 use crate::controller::Operator;
-use crate::job::TrainingJob;
+use crate::job::{SettingDefinition, TrainingJob};
 
 pub use cluster::{ClusterConfigError, cluster_config};
 pub use flags::{Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
 pub use program::Program;
+use program::program;
+pub use settings::SettingFlags;
 
 /// The kinds of job that an operator can run.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +69,23 @@ pub struct Kinds(Vec<Kind>);
 struct Kind {
     name: String,
     manage: fn(Operator) -> Operator,
-    check: fn() -> Result<(), DefinitionError>,
+    definition: fn() -> Result<(), DefinitionError>,
+    settings: &'static [SettingDefinition],
+}
+
+impl Kind {
+    /// Finds mistakes of the kind's author.
+    fn check(&self) -> Result<(), ProcessError> {
+        (self.definition)()?;
+        let has_flag = |setting: &&SettingDefinition| program().settings.contains(setting);
+        match self.settings.iter().find(|setting| !has_flag(setting)) {
+            None => Ok(()),
+            Some(setting) => Err(ProcessError::Setting {
+                kind: self.name.clone(),
+                setting: setting.name,
+            }),
+        }
+    }
 }
 
 impl Kinds {
@@ -76,7 +95,8 @@ impl Kinds {
         self.0.push(Kind {
             name: J::kind(&()).into_owned(),
             manage: Operator::manage::<J>,
-            check: || admission::definition::<J>().map(drop),
+            definition: || admission::definition::<J>().map(drop),
+            settings: J::FRAMEWORK.settings,
         });
         self
     }
@@ -130,6 +150,16 @@ pub enum ProcessError {
     /// What a kind declares does not fit together.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
+    /// A setting of a kind that has no flag.
+    #[error(
+        "{kind} reads the setting {setting}, which has no flag: call Program::kind::<{kind}>() and set() before the command line is read"
+    )]
+    Setting {
+        /// The kind.
+        kind: String,
+        /// The setting.
+        setting: &'static str,
+    },
     /// Times that do not fit together.
     #[error("{0}")]
     Election(&'static str),

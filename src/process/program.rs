@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::job::{SettingDefinition, TrainingJob};
+
 /// The program that an operator runs in.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -13,6 +15,8 @@ pub struct Program {
     pub lease: String,
     /// A kind of job that its help names as an example.
     pub example_kind: Option<String>,
+    /// The settings of its kinds; each is a flag of its command line.
+    pub settings: Vec<SettingDefinition>,
 }
 
 static PROGRAM: OnceLock<Program> = OnceLock::new();
@@ -30,7 +34,16 @@ impl Program {
             lease: format!("{}-leader", lease.trim_matches(['-', '.'])),
             name,
             example_kind: None,
+            settings: Vec::new(),
         }
+    }
+
+    /// Names a kind that the program runs: its settings become flags, and the first kind is the example in help texts.
+    #[must_use]
+    pub fn kind<J: TrainingJob>(mut self) -> Self {
+        self.settings.extend_from_slice(J::FRAMEWORK.settings);
+        self.example_kind.get_or_insert_with(|| J::kind(&()).into_owned());
+        self
     }
 
     /// Makes this the program's name. To be called before the command line is read; without it the name is that of the

@@ -24,7 +24,7 @@ use super::{Kind, Kinds, ProcessError, http};
 /// Runs until a signal comes.
 pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError> {
     let kinds = kinds.enabled(&flags.enable_scheme)?;
-    kinds.iter().try_for_each(|kind| (kind.check)())?;
+    kinds.iter().try_for_each(Kind::check)?;
     check_election(flags)?;
     warn(flags);
     let stop = Stop::on_signals()?;
@@ -129,6 +129,7 @@ impl Work<'_> {
             namespace: self.flags.namespace.clone().filter(|n| !n.is_empty()),
             settings: Settings {
                 restart_scope: self.flags.default_restart_scope.map(Into::into),
+                values: Arc::new(self.flags.settings.0.clone()),
                 ..Settings::default()
             },
             concurrency: threads * JOBS_PER_THREAD,

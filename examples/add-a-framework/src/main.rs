@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use local_node::Jobs;
-use training_job::process::{self, Flags, Kinds};
+use training_job::process::{self, Flags, Kinds, Program};
 
 use job::FarmJob;
 
@@ -23,6 +23,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    Program::new("farm-operator").kind::<FarmJob>().set();
     match Command::parse() {
         Command::Run(flags) => process::main(&flags, Kinds::default().with::<FarmJob>()),
         Command::Local { file } => {
