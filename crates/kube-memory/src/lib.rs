@@ -207,6 +207,16 @@ impl Cluster {
             .locked(|server| server.install_description(description));
     }
 
+    /// The same, unless a kind of that group, version and plural is served already: a built-in one, or one that has a
+    /// CustomResourceDefinition.
+    pub fn install_missing(&self, description: Description) {
+        self.shared.locked(|server| {
+            if !server.serves(&description) {
+                server.install_description(description);
+            }
+        });
+    }
+
     /// The version of the newest change.
     #[must_use]
     pub fn resource_version(&self) -> u64 {

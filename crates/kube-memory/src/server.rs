@@ -85,6 +85,19 @@ impl Server {
         let _ = self.store.table_mut(id);
     }
 
+    /// Whether a kind of this group, version and plural is served.
+    pub(super) fn serves(&self, description: &Description) -> bool {
+        let kind = &description.kind;
+        let Some(version) = kind.stored() else {
+            return false;
+        };
+        let found = self
+            .store
+            .registry
+            .find(&version.group, &version.name, &kind.plural);
+        found.is_some()
+    }
+
     pub(super) fn install_description(&mut self, description: Description) {
         self.install(description.kind);
     }

@@ -16,9 +16,9 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use kube_manifest::{Finding, Node as Document, Severity};
-use kube_memory::Cluster;
+use kube_memory::{Cluster, Description};
 use training_job::validate::manifest::{self, Schemas};
-use training_job::{FieldErrors, Operator, Options, Settings, TrainingJob};
+use training_job::{FieldErrors, ObjectDefinition, ObjectKind, Operator, Options, Settings, TrainingJob};
 
 use super::config::{AdjustEnv, Bind, NodeConfig};
 use super::node::Node;
@@ -68,6 +68,7 @@ pub struct Jobs {
 struct Kind {
     resource: ApiResource,
     definition: fn() -> CustomResourceDefinition,
+    objects: &'static [ObjectDefinition],
     manage: fn(Operator) -> Operator,
     controller: &'static str,
     adjust_env: AdjustEnv,
@@ -90,6 +91,7 @@ impl Jobs {
         self.kinds.push(Kind {
             resource: ApiResource::erase::<J>(&()),
             definition: J::definition,
+            objects: J::FRAMEWORK.objects,
             manage: Operator::manage::<J>,
             controller: J::FRAMEWORK.controller,
             adjust_env,
@@ -204,6 +206,9 @@ impl Jobs {
                 what: kind.resource.kind.clone(),
                 error,
             })?;
+            for ObjectKind { group, version, kind, plural, .. } in kind.objects.iter().map(|d| d.kind) {
+                cluster.install_missing(Description::new(group, version, kind, plural));
+            }
             operator = (kind.manage)(operator);
             config
                 .adjust_env
