@@ -105,6 +105,88 @@ fn with_metadata(root: &JSONSchemaProps) -> JSONSchemaProps {
     root
 }
 
+/// Functions that cost 1, or that are not known better here.
+const OTHERS: [&str; 78] = [
+    "add",
+    "asApproximateFloat",
+    "asInteger",
+    "bind",
+    "bool",
+    "bytes",
+    "charAt",
+    "compareTo",
+    "contains",
+    "containsCIDR",
+    "containsIP",
+    "distinct",
+    "double",
+    "duration",
+    "endsWith",
+    "equivalent",
+    "family",
+    "first",
+    "flatten",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getEscapedPath",
+    "getFullYear",
+    "getHost",
+    "getHostname",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getPort",
+    "getQuery",
+    "getScheme",
+    "getSeconds",
+    "hasValue",
+    "int",
+    "intersects",
+    "isCanonical",
+    "isGlobalUnicast",
+    "isGreaterThan",
+    "isInteger",
+    "isLessThan",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isLoopback",
+    "isURL",
+    "isUnspecified",
+    "last",
+    "major",
+    "masked",
+    "matches",
+    "minor",
+    "named",
+    "none",
+    "optFlatMap",
+    "optMap",
+    "patch",
+    "prefixLength",
+    "quote",
+    "range",
+    "reverse",
+    "sign",
+    "size",
+    "slice",
+    "sort",
+    "sortBy",
+    "startsWith",
+    "sub",
+    "timestamp",
+    "transformList",
+    "transformMap",
+    "transformMapEntry",
+    "type",
+    "uint",
+    "unwrap",
+    "unwrapOpt",
+    "validate",
+];
+
 /// Where a schema is, and of how many values.
 struct Place {
     path: String,
@@ -271,14 +353,21 @@ impl<'s> Coster<'s> {
             }
             Origin::Key => 0,
             Origin::Nowhere | Origin::Lost if node.type_.is_scalar() => 1,
-            Origin::Nowhere | Origin::Lost => u64::MAX,
+            Origin::Nowhere | Origin::Lost => self.unknown(),
         }
+    }
+
+    /// The size of what the server has no size for.
+    fn unknown(&self) -> u64 {
+        let lost = "what `.?`, `orValue` and lists made in the rule give has no size for the server, whatever the schema says: use `has` and `.`";
+        self.missing.borrow_mut().insert(lost.to_owned());
+        u64::MAX
     }
 
     /// How large each element of a list can be.
     fn element_size(&self, list: &Node<'s>) -> u64 {
         match &list.origin {
-            Origin::Lost => u64::MAX,
+            Origin::Lost => self.unknown(),
             origin => self.size(&Node {
                 origin: self.origin(origin, None),
                 ..Node::new(0, list.type_.element())
@@ -387,9 +476,11 @@ impl<'s> Coster<'s> {
         let range = self.cost(&e.iter_range);
         let start = self.cost(&e.accu_init);
         let is_map = matches!(range.type_, Type::Map(_));
+        let origin = self.origin(&range.origin, None);
         let element = Node {
-            origin: self.origin(&range.origin, None),
-            size: range.element,
+            // Where it comes from says more than what it was made of.
+            size: range.element.filter(|_| matches!(origin, Origin::Nowhere)),
+            origin,
             ..Node::new(1, range.type_.element())
         };
         let key = match (&range.origin, is_map) {
@@ -564,11 +655,17 @@ impl<'s> Coster<'s> {
             ("of" | "ofNonZeroValue", _) => Node::new(1, Type::Optional(Box::new(type_()))),
             ("string", _) => Node::new(1, Type::Text),
             (
-                "quantity" | "isQuantity" | "semver" | "isSemver" | "url" | "isURL" | "ip" | "isIP" | "cidr"
-                | "isCIDR",
+                "quantity" | "isQuantity" | "semver" | "isSemver" | "url" | "ip" | "isIP" | "cidr" | "isCIDR",
                 Some(text),
             ) => Node::new(part(self.size(text), 10), Type::Scalar),
-            _ => Node::new(1, Type::Scalar),
+            _ => {
+                if !OTHERS.contains(&name) && !name.starts_with(|c: char| !c.is_ascii_alphabetic()) {
+                    self.errors
+                        .borrow_mut()
+                        .push(format!("there is no function {name}"));
+                }
+                Node::new(1, Type::Scalar)
+            }
         }
     }
 }

@@ -278,11 +278,7 @@ impl<J: TrainingJob> Story<J> {
         let mut made = BTreeMap::<String, u32>::new();
         for change in self.cluster.changes(0) {
             if change.plural() == "pods" && change.action() == Action::Added {
-                let name = change.object().value()["metadata"]["name"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned();
-                *made.entry(name).or_default() += 1;
+                *made.entry(change.name().to_owned()).or_default() += 1;
             }
         }
         let pods = self.pods().into_iter();
