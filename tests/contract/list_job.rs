@@ -46,7 +46,7 @@ pub(crate) struct Member {
 /// The shared status below a field of its own, and a phase beside it.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct ListStatus {
-    phase: String,
+    pub(crate) phase: String,
     job: JobStatus,
 }
 

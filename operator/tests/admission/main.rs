@@ -10,6 +10,7 @@
 mod api;
 mod bad;
 mod corpus;
+mod costs;
 mod edits;
 mod good;
 mod operator;

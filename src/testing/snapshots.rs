@@ -1,18 +1,17 @@
-//! Tests for who implements the trait (feature `testing`).
-
-// What is here is called by tests, and a panic is how a test fails.
-#![allow(clippy::panic, reason = "a panic is how a test fails")]
+//! What the jobs of a folder get, compared with what was committed.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::job::{Settings, TrainingJob};
 use crate::render::{self, text};
 use crate::validate::validate;
+
+use super::jobs::{self, files, stem};
 
 /// The owner's UID in renders of jobs that no API server has seen.
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
@@ -43,7 +42,8 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
     let directory = base.join(snapshots);
     let mut names = BTreeSet::new();
     let mut wrong = Vec::new();
-    for (name, heading, job) in read::<J>(&base.join(jobs), jobs) {
+    for jobs::File { name, path, job } in jobs::read::<J>(&base.join(jobs), jobs) {
+        let heading = format!("What {path} gets.");
         assert!(
             names.insert(name.clone()),
             "two jobs have the snapshot {name}; rename one"
@@ -76,37 +76,6 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
     }
 }
 
-/// The jobs of kind `J`, each with its snapshot's name and heading.
-fn read<J: TrainingJob>(directory: &Path, folder: &str) -> Vec<(String, String, Value)> {
-    let mut found = Vec::new();
-    for file in files(directory, &["json", "yaml", "yml"]) {
-        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let documents =
-            kube_manifest::parse(&text).unwrap_or_else(|error| panic!("{}:{error}", file.display()));
-        let group = format!("{}/", J::group(&()));
-        let is_ours = |object: &Value| {
-            let version = object["apiVersion"].as_str().unwrap_or_default();
-            object["kind"] == J::kind(&()).as_ref() && version.starts_with(&group)
-        };
-        let documents = documents.iter().map(kube_manifest::Node::to_json);
-        let ours: Vec<Value> = documents.filter(is_ours).collect();
-        let several = ours.len() > 1;
-        let stem = stem(&file, directory);
-        let relative = file.strip_prefix(directory).unwrap_or(&file);
-        // As it is called from the repository's root.
-        let folder = folder.trim_start_matches("../");
-        let heading = format!("What {folder}/{} gets.", relative.display());
-        for job in ours {
-            let name = match several {
-                false => stem.clone(),
-                true => format!("{stem}-{}", job["metadata"]["name"].as_str().unwrap_or_default()),
-            };
-            found.push((name, heading.clone(), job));
-        }
-    }
-    found
-}
-
 /// What a job gets, or why it is refused.
 fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
     let object = job.clone();
@@ -128,29 +97,4 @@ fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
     let objects = render::all(&valid).values();
     let objects = objects.unwrap_or_else(|error| panic!("{heading} {error}"));
     text::snapshot(heading, &object, &objects).unwrap_or_else(|error| panic!("{heading} {error}"))
-}
-
-/// The files with one of these extensions at and below a folder, in order.
-fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-        if path.is_dir() {
-            found.extend(files(&path, extensions));
-        } else if extensions.contains(&extension) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
-}
-
-/// A file's path below a folder as a name.
-fn stem(file: &Path, directory: &Path) -> String {
-    let relative = file.strip_prefix(directory).unwrap_or(file).with_extension("");
-    let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
-    parts.join("-")
 }

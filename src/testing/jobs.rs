@@ -1,0 +1,77 @@
+//! The jobs of a folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::job::TrainingJob;
+
+/// A job in a file.
+pub(super) struct File {
+    /// The file's path below the folder as a name, with the job's if there are several.
+    pub(super) name: String,
+    /// The file, as it is called from the repository's root.
+    pub(super) path: String,
+    /// The job.
+    pub(super) job: Value,
+}
+
+/// The jobs of kind `J` at and below a folder.
+pub(super) fn read<J: TrainingJob>(directory: &Path, folder: &str) -> Vec<File> {
+    let mut found = Vec::new();
+    for file in files(directory, &["json", "yaml", "yml"]) {
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let ours = of_kind::<J>(&text).unwrap_or_else(|error| panic!("{}:{error}", file.display()));
+        let several = ours.len() > 1;
+        let stem = stem(&file, directory);
+        let relative = file.strip_prefix(directory).unwrap_or(&file);
+        let path = format!("{}/{}", folder.trim_start_matches("../"), relative.display());
+        for job in ours {
+            let name = match several {
+                false => stem.clone(),
+                true => format!("{stem}-{}", job["metadata"]["name"].as_str().unwrap_or_default()),
+            };
+            let path = path.clone();
+            found.push(File { name, path, job });
+        }
+    }
+    found
+}
+
+/// The objects of kind `J` in a manifest.
+pub(super) fn of_kind<J: TrainingJob>(text: &str) -> Result<Vec<Value>, String> {
+    let documents = kube_manifest::parse(text).map_err(|error| error.to_string())?;
+    let group = format!("{}/", J::group(&()));
+    let is_ours = |object: &Value| {
+        let version = object["apiVersion"].as_str().unwrap_or_default();
+        object["kind"] == J::kind(&()).as_ref() && version.starts_with(&group)
+    };
+    let documents = documents.iter().map(kube_manifest::Node::to_json);
+    Ok(documents.filter(is_ours).collect())
+}
+
+/// The files with one of these extensions at and below a folder, in order.
+pub(super) fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            found.extend(files(&path, extensions));
+        } else if extensions.contains(&extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A file's path below a folder as a name.
+pub(super) fn stem(file: &Path, directory: &Path) -> String {
+    let relative = file.strip_prefix(directory).unwrap_or(file).with_extension("");
+    let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+    parts.join("-")
+}

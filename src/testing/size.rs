@@ -1,0 +1,226 @@
+//! What an API server takes from a schema for its rules: the types of fields, and how large values can be at most.
+//!
+//! As `SchemaDeclType` of Kubernetes' `apiserver/pkg/cel/common` has it.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+
+/// The most bytes of a request: what has no bound of its own is bounded by that.
+pub(super) const REQUEST: u64 = 3 * 1024 * 1024;
+
+/// The type of an expression, as far as costs depend on it.
+#[derive(Clone, Debug)]
+pub(super) enum Type<'s> {
+    /// A number, a boolean, a time.
+    Scalar,
+    /// A string or bytes.
+    Text,
+    List(Box<Self>),
+    /// The type of the values; keys are strings.
+    Map(Box<Self>),
+    Object(&'s JSONSchemaProps),
+    Optional(Box<Self>),
+    /// Not known before the rule runs, or not known here.
+    Unknown,
+}
+
+impl<'s> Type<'s> {
+    /// The type of values of a schema; none if rules cannot see them.
+    pub(super) fn of(schema: &'s JSONSchemaProps) -> Option<Self> {
+        if schema.x_kubernetes_int_or_string == Some(true) {
+            return Some(Self::Unknown);
+        }
+        Some(match schema.type_.as_deref()? {
+            "array" => Self::List(Box::new(Self::of(items(schema)?)?)),
+            "object" => match values(schema) {
+                Some(values) => Self::Map(Box::new(Self::of(values)?)),
+                None => Self::Object(schema),
+            },
+            "string" => match schema.format.as_deref() {
+                Some("duration" | "date" | "date-time") => Self::Scalar,
+                _ => Self::Text,
+            },
+            _ => Self::Scalar,
+        })
+    }
+
+    pub(super) fn is_scalar(&self) -> bool {
+        match self {
+            Self::Optional(of) => of.is_scalar(),
+            other => matches!(other, Self::Scalar),
+        }
+    }
+
+    /// What a list has, or a map as its values.
+    pub(super) fn element(&self) -> Self {
+        match self {
+            Self::List(of) | Self::Map(of) => (**of).clone(),
+            Self::Optional(of) => Self::Optional(Box::new(of.element())),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The schema of a list's items.
+pub(super) fn items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
+    match schema.items.as_ref()? {
+        JSONSchemaPropsOrArray::Schema(items) => Some(items),
+        JSONSchemaPropsOrArray::Schemas(_) => None,
+    }
+}
+
+/// The schema of a map's values.
+pub(super) fn values(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
+    match schema.additional_properties.as_ref()? {
+        JSONSchemaPropsOrBool::Schema(values) => Some(values),
+        JSONSchemaPropsOrBool::Bool(_) => None,
+    }
+}
+
+/// The field that a rule calls `name`.
+pub(super) fn property<'s>(
+    schema: &'s JSONSchemaProps,
+    name: &str,
+) -> Option<(&'s str, &'s JSONSchemaProps)> {
+    let properties = schema.properties.as_ref()?;
+    let plain = properties
+        .get_key_value(name)
+        .filter(|(key, _)| escape(key) == name);
+    let found = plain.or_else(|| properties.iter().find(|(key, _)| escape(key) == name));
+    found.map(|(key, schema)| (key.as_str(), schema))
+}
+
+/// Words that no field can be called by.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// How a rule calls a field.
+pub(super) fn escape(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    name.replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
+}
+
+/// How many characters, items or entries a value can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    pub(super) most: u64,
+    /// The field of the schema that would say so, and does not.
+    pub(super) missing: Option<&'static str>,
+}
+
+/// The most characters, items or entries of a value of a schema: 0 of what has none.
+pub(super) fn bound(schema: &JSONSchemaProps) -> Bound {
+    let or = |said: Option<i64>, factor: u64, missing: &'static str, most: u64| match said {
+        Some(said) => Bound {
+            most: u64::try_from(said).unwrap_or(0) * factor,
+            missing: None,
+        },
+        None => Bound {
+            most,
+            missing: Some(missing),
+        },
+    };
+    let fixed = |most| Bound { most, missing: None };
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        return or(schema.max_length, 4, "maxLength", REQUEST - 2);
+    }
+    match schema.type_.as_deref() {
+        Some("array") => {
+            let smallest = items(schema).map_or(1, smallest);
+            or(schema.max_items, 1, "maxItems", (REQUEST - 2) / (smallest + 1))
+        }
+        Some("object") => match values(schema) {
+            Some(value) => {
+                let most = (REQUEST - 2) / (smallest(value) + 6);
+                or(schema.max_properties, 1, "maxProperties", most)
+            }
+            None => fixed(0),
+        },
+        Some("string") => match (schema.format.as_deref(), &schema.enum_) {
+            (Some("duration" | "date-time"), _) => fixed(32),
+            (Some("date"), _) => fixed(12),
+            (Some("byte"), _) => or(schema.max_length, 1, "maxLength", REQUEST - 2),
+            (_, Some(words)) if schema.max_length.is_none() => {
+                let longest = words
+                    .iter()
+                    .filter_map(|word| word.0.as_str())
+                    .map(str::len)
+                    .max();
+                fixed(longest.unwrap_or(0) as u64)
+            }
+            // A character may have four bytes.
+            _ => or(schema.max_length, 4, "maxLength", REQUEST - 2),
+        },
+        _ => fixed(0),
+    }
+}
+
+/// The fewest bytes of a value of a schema as JSON.
+pub(super) fn smallest(schema: &JSONSchemaProps) -> u64 {
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        return 1;
+    }
+    match (schema.type_.as_deref(), schema.format.as_deref()) {
+        (Some("object"), _) if values(schema).is_none() => {
+            let required = schema.required.iter().flatten().filter_map(|name| {
+                let field = schema.properties.as_ref()?.get(name)?;
+                let counts = field.default.is_none() && Type::of(field).is_some();
+                counts.then(|| name.len() as u64 + smallest(field) + 4)
+            });
+            2 + required.sum::<u64>()
+        }
+        (Some("string"), Some("duration")) => 3,
+        (Some("string"), Some("date")) => 12,
+        (Some("string"), Some("date-time")) => 21,
+        (Some("array" | "object" | "string"), _) => 2,
+        (Some("boolean"), _) => 4,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_the_names_that_rules_have_for_them() {
+        let field = JSONSchemaProps::default();
+        let names = ["namespace", "a-b", "plain"];
+        let schema = JSONSchemaProps {
+            properties: Some(names.map(|name| (name.to_owned(), field.clone())).into()),
+            ..JSONSchemaProps::default()
+        };
+        let found = |name: &str| property(&schema, name).map(|(name, _)| name.to_owned());
+        assert_eq!(found("__namespace__").as_deref(), Some("namespace"));
+        assert_eq!(found("a__dash__b").as_deref(), Some("a-b"));
+        assert_eq!(found("plain").as_deref(), Some("plain"));
+        assert_eq!(found("namespace"), None);
+    }
+}

@@ -1,0 +1,351 @@
+//! A job's life on the in-memory API, told step by step.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube_memory::{Action, Cluster};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep};
+
+use crate::admission;
+use crate::api::{ConditionStatus, JobStatus};
+use crate::controller::{Clock, Operator, Options};
+use crate::job::TrainingJob;
+
+use super::jobs;
+
+/// The operator is at rest when it has written nothing for so many seconds. Counts are collected for some, and a success is
+/// held for one.
+const QUIET: u32 = 15;
+
+/// It must come to rest within so many.
+const MOST: u32 = 600;
+
+/// A job's life on the in-memory API: the [`Operator`](crate::Operator) works on it, and the story says what becomes of the
+/// job's pods. No process runs, and no second passes: the clock is simulated, and jumps when everything waits.
+///
+/// After each step the operator works until it has written nothing for 15 simulated seconds, so nothing has to be awaited.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::EnvVar;
+/// # use kube::CustomResource;
+/// # use schemars::JsonSchema;
+/// # use serde::{Deserialize, Serialize};
+/// # use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RunPolicy};
+/// # use training_job::{Framework, Replica, RoleDefinition, RoleSpecs, Topology, TrainingJob};
+/// # #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// # #[kube(group = "example.com", version = "v1", kind = "ToyJob", namespaced, status = "JobStatus")]
+/// # #[serde(rename_all = "camelCase")]
+/// # struct ToyJobSpec { #[serde(default)] replica_specs: ReplicaSpecs }
+/// # impl TrainingJob for ToyJob {
+/// #     const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
+/// #         .restart_policy(RestartPolicy::ExitCode)
+/// #         .roles("replicaSpecs", &[RoleDefinition::new("Worker")]);
+/// #     fn replica_specs(&self) -> RoleSpecs<'_> { RoleSpecs::map(&self.spec.replica_specs) }
+/// #     fn run_policy(&self) -> RunPolicy { RunPolicy::default() }
+/// #     fn status(&self) -> Option<&JobStatus> { self.status.as_ref() }
+/// #     fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<EnvVar> { Vec::new() }
+/// # }
+/// use training_job::testing::Story;
+///
+/// let mut story = Story::<ToyJob>::new("
+/// apiVersion: example.com/v1
+/// kind: ToyJob
+/// metadata: {name: blocks}
+/// spec: {replicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: toy, image: i}]}}}}}
+/// ");
+/// story.all_run();
+/// assert_eq!(story.conditions(), ["Created", "Running"]);
+/// story.exits("blocks-worker-1", 137);
+/// assert_eq!(story.restarted(), ["blocks-worker-1"]);
+/// story.all_run().exits("blocks-worker-0", 0).exits("blocks-worker-1", 0);
+/// assert_eq!(story.conditions(), ["Created", "Succeeded"]);
+/// ```
+///
+/// What it cannot tell: pods are bound to no node, so a deleted one is gone at once; rules of the definition are not
+/// evaluated ([`check_definition`](super::check_definition) does that), so the operator's own validation refuses a bad job.
+pub struct Story<J> {
+    runtime: Runtime,
+    cluster: Cluster,
+    client: kube::Client,
+    namespace: String,
+    name: String,
+    kind: std::marker::PhantomData<J>,
+}
+
+/// Tokio's clock, which is paused, as the time of day.
+#[derive(Clone, Copy)]
+struct SimulatedClock(Instant);
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> Timestamp {
+        // 2030-01-01, a round day.
+        Timestamp::UNIX_EPOCH + Duration::from_secs(1_893_456_000) + self.0.elapsed()
+    }
+}
+
+impl<J: TrainingJob> Story<J> {
+    /// A cluster with the kind's definition, an operator, and the first job of kind `J` in a manifest, as YAML or JSON.
+    ///
+    /// # Panics
+    /// When the manifest cannot be read or has no such job, or the API refuses the definition or the job. In a test that is
+    /// asynchronous: the story has a runtime of its own.
+    pub fn new(manifest: &str) -> Self {
+        Self::with_options(manifest, Options::default())
+    }
+
+    /// The same with an operator of these options, such as settings of the kind; their clock is replaced.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn with_options(manifest: &str, options: Options) -> Self {
+        let kind = J::kind(&());
+        let found = jobs::of_kind::<J>(manifest).unwrap_or_else(|error| panic!("the manifest:{error}"));
+        let Some(job) = found.into_iter().next() else {
+            panic!("the manifest has no {kind} of {}", J::api_version(&()));
+        };
+        let text = |field: &str, or: &str| job["metadata"][field].as_str().unwrap_or(or).to_owned();
+        let (namespace, name) = (text("namespace", "default"), text("name", ""));
+        let definition = admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
+        let job: DynamicObject =
+            serde_json::from_value(job).unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build();
+        let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
+        let (cluster, client) = runtime.block_on(async {
+            let clock = SimulatedClock(Instant::now());
+            let cluster = Cluster::builder()
+                .auto_namespaces()
+                .clock(move || clock.now())
+                .build();
+            let client = cluster.client(&namespace);
+            let params = PostParams::default();
+            let created = Api::all(client.clone()).create(&params, &definition).await;
+            created.unwrap_or_else(|error| panic!("the definition of {kind}: {error}"));
+            let options = Options {
+                clock: Arc::new(clock),
+                ..options
+            };
+            let operator = Operator::new(client.clone(), options).manage::<J>();
+            tokio::spawn(operator.run());
+            let api = Api::<DynamicObject>::default_namespaced_with(client.clone(), &J::api_resource());
+            let created = api.create(&params, &job).await;
+            created.unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
+            (cluster, client)
+        });
+        let kind = std::marker::PhantomData;
+        let mut story = Self {
+            runtime,
+            cluster,
+            client,
+            namespace,
+            name,
+            kind,
+        };
+        story.settle();
+        story
+    }
+
+    /// All pods that have not ended run, from now on.
+    pub fn all_run(&mut self) -> &mut Self {
+        let waiting = |pod: &Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            !matches!(phase, Some("Running" | "Succeeded" | "Failed"))
+        };
+        for pod in self.pods().into_iter().filter(|name| waiting(&self.pod(name))) {
+            self.set(&pod, "Running", &json!({}), |_| json!({"running": {}}));
+        }
+        self.settle()
+    }
+
+    /// A pod runs.
+    ///
+    /// # Panics
+    /// When it is not there, as all that names a pod.
+    pub fn runs(&mut self, pod: &str) -> &mut Self {
+        self.set(pod, "Running", &json!({}), |_| json!({"running": {}}));
+        self.settle()
+    }
+
+    /// A pod's framework container ends with this code, and all others with 0.
+    ///
+    /// # Panics
+    /// When the pod is not there.
+    pub fn exits(&mut self, pod: &str, code: i32) -> &mut Self {
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        self.set(pod, phase, &json!({}), |container| {
+            let code = if container == J::FRAMEWORK.container {
+                code
+            } else {
+                0
+            };
+            json!({"terminated": {"exitCode": code}})
+        });
+        self.settle()
+    }
+
+    /// A node that is short of memory evicts a pod.
+    ///
+    /// # Panics
+    /// When the pod is not there.
+    pub fn evicted(&mut self, pod: &str) -> &mut Self {
+        let why = json!({"reason": "Evicted", "message": "The node was low on resource: memory."});
+        self.set(pod, "Failed", &why, |_| Value::Null);
+        self.settle()
+    }
+
+    /// Somebody deletes a pod.
+    ///
+    /// # Panics
+    /// When it is not there.
+    pub fn deleted(&mut self, pod: &str) -> &mut Self {
+        let api = Api::<Pod>::default_namespaced(self.client.clone());
+        let deleted = self.runtime.block_on(api.delete(pod, &DeleteParams::default()));
+        deleted.unwrap_or_else(|error| panic!("pod {pod}: {error}"));
+        self.settle()
+    }
+
+    /// Somebody changes the job by a merge patch, such as `{"spec": {"runPolicy": {"suspend": true}}}`.
+    ///
+    /// # Panics
+    /// When the API refuses it.
+    pub fn patch(&mut self, patch: &Value) -> &mut Self {
+        let api = Api::<DynamicObject>::default_namespaced_with(self.client.clone(), &J::api_resource());
+        let params = PatchParams::default();
+        let patched = self
+            .runtime
+            .block_on(api.patch(&self.name, &params, &Patch::Merge(patch)));
+        patched.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        self.settle()
+    }
+
+    /// So much time passes, and then what it takes the operator to come to rest.
+    pub fn after(&mut self, time: Duration) -> &mut Self {
+        self.runtime.block_on(async { sleep(time).await });
+        self.settle()
+    }
+
+    /// The job; none if it is deleted.
+    ///
+    /// # Panics
+    /// When what is stored is no `J`.
+    pub fn job(&self) -> Option<J> {
+        let stored = self.cluster.get(&resource::<J>(), &self.namespace, &self.name)?;
+        let job = serde_json::from_value(stored.value().clone());
+        Some(job.unwrap_or_else(|error| panic!("{}: {error}", self.name)))
+    }
+
+    /// The job's status; empty if there is none.
+    pub fn status(&self) -> JobStatus {
+        let job = self.job();
+        job.and_then(|job| job.status().cloned()).unwrap_or_default()
+    }
+
+    /// The types of the conditions that hold, in the order of the status.
+    pub fn conditions(&self) -> Vec<String> {
+        let conditions = self.status().conditions.into_iter();
+        let holding = conditions.filter(|condition| condition.status == ConditionStatus::True);
+        holding.map(|condition| condition.type_.to_string()).collect()
+    }
+
+    /// The names of the pods that are there, in the order of the alphabet.
+    pub fn pods(&self) -> Vec<String> {
+        let pods = self.cluster.list("pods", Some(&self.namespace));
+        let names = pods
+            .iter()
+            .filter_map(|pod| pod.value()["metadata"]["name"].as_str());
+        names.map(str::to_owned).collect()
+    }
+
+    /// A pod.
+    ///
+    /// # Panics
+    /// When it is not there.
+    pub fn pod(&self, name: &str) -> Pod {
+        let Some(pod) = self.cluster.get("pods", &self.namespace, name) else {
+            panic!("there is no pod {name}, but {}", self.pods().join(", "));
+        };
+        serde_json::from_value(pod.value().clone()).unwrap_or_else(|error| panic!("pod {name}: {error}"))
+    }
+
+    /// The names of the pods that are not the first of their name, in the order of the alphabet.
+    pub fn restarted(&self) -> Vec<String> {
+        let mut made = BTreeMap::<String, u32>::new();
+        for change in self.cluster.changes(0) {
+            if change.plural() == "pods" && change.action() == Action::Added {
+                *made.entry(change.name().to_owned()).or_default() += 1;
+            }
+        }
+        let pods = self.pods().into_iter();
+        pods.filter(|pod| made.get(pod).is_some_and(|times| *times > 1))
+            .collect()
+    }
+
+    /// The events, as `Reason: message`, in the order in which they came.
+    pub fn events(&self) -> Vec<String> {
+        let changes = self.cluster.changes(0);
+        let events = changes
+            .iter()
+            .filter(|change| change.plural() == "events" && change.action() == Action::Added);
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        let events = events.map(|change| change.object().value().clone());
+        let told = events.map(|e| {
+            format!(
+                "{}: {}{}",
+                text(&e, "reason"),
+                text(&e, "message"),
+                text(&e, "note")
+            )
+        });
+        told.collect()
+    }
+
+    /// Writes a pod's status.
+    fn set(&self, name: &str, phase: &str, fields: &Value, state: impl Fn(&str) -> Value) {
+        let pod = self.pod(name);
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let containers = containers.map(|container| {
+            json!({"name": container.name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state(&container.name)})
+        });
+        let mut status = json!({"phase": phase, "containerStatuses": containers.collect::<Vec<_>>()});
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            status[name] = value.clone();
+        }
+        let api = Api::<Pod>::default_namespaced(self.client.clone());
+        let patch = Patch::Merge(json!({"status": status}));
+        let written = self
+            .runtime
+            .block_on(api.patch_status(name, &PatchParams::default(), &patch));
+        written.unwrap_or_else(|error| panic!("pod {name}: {error}"));
+    }
+
+    /// Lets the operator work until it is at rest.
+    fn settle(&mut self) -> &mut Self {
+        let cluster = &self.cluster;
+        let rests = self.runtime.block_on(async {
+            let (mut seen, mut quiet) = (cluster.resource_version(), 0);
+            for _ in 0..MOST {
+                sleep(Duration::from_secs(1)).await;
+                let now = cluster.resource_version();
+                quiet = if now == seen { quiet + 1 } else { 0 };
+                seen = now;
+                if quiet == QUIET {
+                    return true;
+                }
+            }
+            false
+        });
+        assert!(rests, "the operator still writes after {MOST} seconds");
+        self
+    }
+}
+
+/// The plural of a kind, with its group.
+fn resource<J: TrainingJob>() -> String {
+    format!("{}.{}", J::plural(&()), J::group(&()))
+}

@@ -1,0 +1,197 @@
+//! What the check of a definition finds.
+
+use std::cell::RefCell;
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::EnvVar;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
+use training_job::testing::check_definition;
+use training_job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob};
+
+use super::list_job::ListJob;
+
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract");
+
+#[test]
+fn a_list_is_refused_by_its_rules_as_by_validate() {
+    check_definition::<ListJob>(HERE, "jobs");
+}
+
+/// A kind with the rules that a test gives it.
+#[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "RuledJob",
+    namespaced,
+    status = "JobStatus"
+)]
+#[serde(rename_all = "camelCase")]
+struct RuledSpec {
+    #[serde(default)]
+    replica_specs: ReplicaSpecs,
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(default)]
+    names: Vec<String>,
+    /// As many as a rule may look at.
+    #[serde(default)]
+    #[schemars(length(max = 100), inner(length(max = 63)))]
+    few: Vec<String>,
+    #[serde(default)]
+    size: Option<i64>,
+}
+
+thread_local! {
+    static RULES: RefCell<Vec<Rule>> = const { RefCell::new(Vec::new()) };
+}
+
+impl TrainingJob for RuledJob {
+    const FRAMEWORK: Framework = Framework::new("ruled", "ruledjob-controller")
+        .roles("replicaSpecs", &[RoleDefinition::new("Worker")]);
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.replica_specs)
+    }
+    fn run_policy(&self) -> RunPolicy {
+        RunPolicy::default()
+    }
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref()
+    }
+    fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<EnvVar> {
+        Vec::new()
+    }
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+        if self.spec.mode.as_deref() == Some("Slow") {
+            errors.push("spec.mode", "it is slow", "make it Fast");
+        }
+    }
+    fn rules() -> Vec<Rule> {
+        RULES.with_borrow(Clone::clone)
+    }
+}
+
+/// What the check says of a kind with this rule, of a job with these lines in its spec.
+fn finding(name: &str, rule: Rule, lines: &str) -> Option<String> {
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("checks").join(name);
+    let _ = fs::remove_dir_all(&base);
+    fs::create_dir_all(&base).unwrap();
+    let job = format!(
+        "apiVersion: example.com/v1\nkind: RuledJob\nmetadata: {{name: job}}\nspec:\n  replicaSpecs:\n    \
+         Worker: {{template: {{spec: {{containers: [{{name: ruled, image: i}}]}}}}}}\n{lines}"
+    );
+    fs::write(base.join("job.yaml"), job).unwrap();
+    RULES.set(vec![rule]);
+    let run = catch_unwind(|| check_definition::<RuledJob>(&base, "."));
+    run.err().map(|panic| *panic.downcast::<String>().unwrap())
+}
+
+fn found(name: &str, rule: Rule, lines: &str) -> String {
+    finding(name, rule, lines).unwrap()
+}
+
+#[test]
+fn a_rule_that_says_what_validate_says_is_fine() {
+    let rule = || Rule::new("self.?mode.orValue('') != 'Slow'", "it is slow; make it Fast").at("mode");
+    for (name, lines) in [("fine", ""), ("refused", "  mode: Slow\n")] {
+        assert_eq!(finding(name, rule(), lines), None);
+    }
+}
+
+#[test]
+fn a_rule_that_does_not_parse_is_named() {
+    let said = found("syntax", Rule::new("self.mode ==", "no"), "");
+    assert!(
+        said.contains("self.mode ==") && said.contains("it does not parse: "),
+        "{said}"
+    );
+}
+
+#[test]
+fn fields_and_functions_that_are_not_there_are_named() {
+    let said = found("field", Rule::new("!has(self.mood) || self.mood == ''", "no"), "");
+    assert!(
+        said.contains("rules see no field mood there, but few, mode, names, replicaSpecs, size"),
+        "{said}"
+    );
+    let said = found(
+        "function",
+        Rule::new("self.?mode.orValue('').lower() == ''", "no"),
+        "",
+    );
+    assert!(said.contains("there is no function lower"), "{said}");
+}
+
+#[test]
+fn a_dear_rule_is_told_with_what_makes_it_cheap() {
+    let dear = "self.names.all(n, self.names.exists_one(m, m == n))";
+    let said = found("dear", Rule::new(dear, "no"), "");
+    assert!(
+        said.contains("and takes 10000000: spec.names has no maxItems: 1048575 are assumed"),
+        "{said}"
+    );
+    let cheap = dear.replace("names", "few");
+    assert_eq!(finding("cheap", Rule::new(cheap, "no"), ""), None);
+}
+
+#[test]
+fn a_rule_that_refuses_what_validate_takes_is_told_with_the_file() {
+    let said = found(
+        "stricter",
+        Rule::new("self.?size.orValue(0) < 3", "no").at("size"),
+        "  size: 3\n",
+    );
+    assert!(
+        said.contains("./job.yaml: validate takes it, and the rule "),
+        "{said}"
+    );
+    assert!(said.ends_with("spec.size: no"), "{said}");
+    let said = found("failing", Rule::new("self.size < 3", "no"), "");
+    assert!(
+        said.contains("it cannot be evaluated: No such key: size"),
+        "{said}"
+    );
+}
+
+#[test]
+fn other_words_for_the_same_field_are_told() {
+    let rule = Rule::new("self.?mode.orValue('') != 'Slow'", "too slow").at("mode");
+    let said = found("words", rule, "  mode: Slow\n");
+    assert!(
+        said.contains("two ways to say one thing\n  spec.mode: it is slow; make it Fast\n  but the rule "),
+        "{said}"
+    );
+    assert!(said.ends_with(": too slow"), "{said}");
+}
+
+#[test]
+fn what_no_rule_refuses_is_told_beside_what_is_wrong() {
+    let said = found("missing", Rule::new("self.mode ==", "no"), "  mode: Slow\n");
+    assert!(
+        said.contains("which is allowed:\n  ./job.yaml: spec.mode: it is slow; make it Fast"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_only_a_server_can_evaluate_is_not_evaluated() {
+    for rule in [
+        "self.?size.orValue(0) == oldSelf.?size.orValue(1)",
+        "quantity(self.?mode.orValue('1')).isLessThan(quantity('0'))",
+    ] {
+        assert_eq!(finding("server", Rule::new(rule, "no"), ""), None);
+    }
+}
+
+#[test]
+fn a_folder_without_jobs_is_an_error() {
+    let run = catch_unwind(|| check_definition::<RuledJob>(HERE, "jobs"));
+    let said = run.unwrap_err().downcast::<String>().unwrap();
+    assert_eq!(*said, "no job of kind RuledJob is in jobs");
+}
