@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube_memory::{Action, Cluster};
+use kube_memory::{Action, Cluster, Description};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::admission;
 use crate::api::{ConditionStatus, JobStatus};
 use crate::controller::{Clock, Operator, Options};
-use crate::job::TrainingJob;
+use crate::job::{ObjectDefinition, TrainingJob};
 
 use super::jobs;
 
@@ -123,6 +123,9 @@ impl<J: TrainingJob> Story<J> {
                 .auto_namespaces()
                 .clock(move || clock.now())
                 .build();
+            for ObjectDefinition { kind, .. } in J::FRAMEWORK.objects {
+                cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));
+            }
             let client = cluster.client(&namespace);
             let params = PostParams::default();
             let created = Api::all(client.clone()).create(&params, &definition).await;
@@ -228,6 +231,20 @@ impl<J: TrainingJob> Story<J> {
     pub fn after(&mut self, time: Duration) -> &mut Self {
         self.runtime.block_on(async { sleep(time).await });
         self.settle()
+    }
+
+    /// Somebody makes calls of their own, such as an edit of one of the job's objects:
+    /// `story.by_hand(async |client| { ... })`.
+    pub fn by_hand(&mut self, calls: impl AsyncFnOnce(kube::Client)) -> &mut Self {
+        self.runtime.block_on(calls(self.client.clone()));
+        self.settle()
+    }
+
+    /// An object in the job's namespace as it is stored, by the plural of its kind, such as `configmaps`, and its name; none
+    /// if it is not there.
+    pub fn object(&self, plural: &str, name: &str) -> Option<Value> {
+        let stored = self.cluster.get(plural, &self.namespace, name)?;
+        Some(stored.value().clone())
     }
 
     /// The job; none if it is deleted.

@@ -4,15 +4,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::EnvVar;
-use kube::CustomResource;
+use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
+use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use training_job::api::{ConditionType, JobStatus, ReplicaSpec, RunPolicy, variable};
 use training_job::{
-    FailureTolerance, Framework, Outcome, Replica, ReplicaNames, Replicas, Requirement, Role, RoleDefinition,
-    RoleSpecs, SettingDefinition, Topology, TrainingJob,
+    FailureTolerance, Framework, JobObject, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaNames,
+    ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleSpecs, SettingDefinition, Topology,
+    TrainingJob,
 };
 
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +32,8 @@ pub(crate) struct ListJobSpec {
     pub(crate) image: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) detached: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) suspend: Option<bool>,
 }
 
 /// One entry of the list.
@@ -59,6 +62,12 @@ impl<'de> Deserialize<'de> for ListStatus {
     }
 }
 
+/// The hosts of a job, until it is deleted.
+pub(crate) const HOSTS: ObjectKind = ObjectKind::of::<ConfigMap>();
+
+/// Its turn, as long as it is active.
+pub(crate) const TURN: ObjectKind = ObjectKind::new("example.com", "v1", "Turn", "turns");
+
 pub(crate) const GREETING: SettingDefinition = SettingDefinition {
     name: "list-greeting",
     default: "hello",
@@ -79,6 +88,10 @@ impl TrainingJob for ListJob {
                 RoleDefinition::new("NOTEBOOK"),
             ],
         )
+        .objects(&[
+            ObjectDefinition::new(HOSTS),
+            ObjectDefinition::new(TURN).while_active(),
+        ])
         .names_replicas()
         .fills_in_images()
         .settings(&[GREETING]);
@@ -100,6 +113,7 @@ impl TrainingJob for ListJob {
     fn run_policy(&self) -> RunPolicy {
         RunPolicy {
             backoff_limit: Some(0),
+            suspend: self.spec.suspend,
             ..RunPolicy::default()
         }
     }
@@ -148,6 +162,35 @@ impl TrainingJob for ListJob {
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()
+    }
+
+    /// The workers that run; and the job's turn, unless it is detached.
+    fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
+        let workers = replicas.role("WORKER").into_iter();
+        let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
+        let running = workers.filter(|(_, state)| **state == ReplicaState::Running);
+        let running: String = running.map(|(worker, _)| worker.host() + "\n").collect();
+        let mut hosts = HOSTS.object(
+            format!("{}-hosts", topology.job),
+            json!({"data": {"running": running}}),
+        );
+        if let Some(colour) = self.annotations().get("colour") {
+            // No ConfigMap has one.
+            hosts.content["colour"] = json!(colour);
+        }
+        let turn = TURN.object(
+            topology.job,
+            json!({"spec": {"members": topology.total(), "reason": null}}),
+        );
+        if self.annotations().contains_key("undeclared") {
+            return vec![
+                ObjectKind::new("example.com", "v1", "Other", "others").object(topology.job, json!({})),
+            ];
+        }
+        match self.spec.detached {
+            Some(true) => vec![hosts],
+            _ => vec![hosts, turn],
+        }
     }
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {

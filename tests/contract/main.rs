@@ -5,6 +5,7 @@ mod checks;
 mod definitions;
 mod life;
 mod list_job;
+mod objects;
 mod shape;
 
 use serde_json::{Value, json};

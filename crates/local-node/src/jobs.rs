@@ -206,7 +206,14 @@ impl Jobs {
                 what: kind.resource.kind.clone(),
                 error,
             })?;
-            for ObjectKind { group, version, kind, plural, .. } in kind.objects.iter().map(|d| d.kind) {
+            for ObjectKind {
+                group,
+                version,
+                kind,
+                plural,
+                ..
+            } in kind.objects.iter().map(|d| d.kind)
+            {
                 cluster.install_missing(Description::new(group, version, kind, plural));
             }
             operator = (kind.manage)(operator);

@@ -1,0 +1,211 @@
+//! What a job has beside pods and services: made before them, kept as its kind says, and gone in its time.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+use training_job::testing::Story;
+use training_job::{Settings, render, validate};
+
+use super::list_job::ListJob;
+use super::object;
+
+const HOSTS: &str = "job-hosts";
+
+/// A job of a client and two workers, with these fields in its spec.
+fn story(fields: &Value) -> Story<ListJob> {
+    let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
+    new["metadata"]["uid"].take();
+    for (name, value) in fields.as_object().unwrap() {
+        new["spec"][name] = value.clone();
+    }
+    Story::new(&new.to_string())
+}
+
+fn running(story: &Story<ListJob>) -> String {
+    let hosts = story.object("configmaps", HOSTS).expect("the job has it");
+    hosts["data"]["running"].as_str().unwrap().to_owned()
+}
+
+/// The events that begin so.
+fn events(story: &Story<ListJob>, beginning: &str) -> Vec<String> {
+    let events = story.events().into_iter();
+    events.filter(|event| event.starts_with(beginning)).collect()
+}
+
+async fn patch_hosts(client: kube::Client, patch: Value) {
+    let maps = Api::<ConfigMap>::default_namespaced(client);
+    let params = PatchParams::default();
+    maps.patch(HOSTS, &params, &Patch::Merge(patch)).await.unwrap();
+}
+
+#[test]
+fn objects_are_rendered_first_and_belong_to_the_job() {
+    let job: ListJob = serde_json::from_value(object(&[("CLIENT", 1), ("WORKER", 2)])).unwrap();
+    let settings = Settings::default();
+    let rendered = render::all(&validate(&job, &settings).unwrap());
+    let values = rendered.values().unwrap();
+    let kinds: Vec<_> = values
+        .iter()
+        .map(|value| value["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds[..3], ["ConfigMap", "Turn", "Service"]);
+    let metadata = json!({
+        "name": "job",
+        "namespace": "default",
+        "labels": {
+            "training.kubeflow.org/operator-name": "listjob-controller",
+            "training.kubeflow.org/job-name": "job",
+        },
+        "ownerReferences": [{
+            "apiVersion": "example.com/v1", "kind": "ListJob", "name": "job", "uid": "uid",
+            "controller": true, "blockOwnerDeletion": true,
+        }],
+    });
+    assert_eq!(values[1]["metadata"], metadata);
+    assert_eq!(values[1]["apiVersion"], "example.com/v1");
+    assert_eq!(values[1]["spec"]["members"], 3);
+    assert_eq!(values[0]["data"], json!({"running": ""}), "nobody runs yet");
+}
+
+#[test]
+fn objects_are_made_first_and_follow_the_replicas() {
+    let mut story = story(&json!({}));
+    let made = events(&story, "SuccessfulCreate");
+    let reasons: Vec<_> = made
+        .iter()
+        .map(|event| event.split(':').next().unwrap())
+        .collect();
+    let order = ["ConfigMap", "Turn", "Service", "Pod"].map(|kind| format!("SuccessfulCreate{kind}"));
+    assert_eq!(reasons, order);
+    assert_eq!(running(&story), "");
+    story.all_run();
+    assert_eq!(running(&story), "job-worker-x1-0\njob-worker-x1-1\n");
+    story.exits("job-worker-x1-0", 0);
+    assert_eq!(running(&story), "job-worker-x1-1\n");
+    assert_eq!(events(&story, "Failed"), [""; 0]);
+}
+
+#[test]
+fn what_is_edited_or_deleted_comes_back_and_what_others_add_stays() {
+    let mut story = story(&json!({}));
+    story.all_run().by_hand(async |client| {
+        let edit =
+            json!({"data": {"running": "nobody", "note": "keep"}, "metadata": {"labels": {"mine": "1"}}});
+        patch_hosts(client, edit).await;
+    });
+    assert_eq!(running(&story), "job-worker-x1-0\njob-worker-x1-1\n");
+    let hosts = story.object("configmaps", HOSTS).unwrap();
+    assert_eq!(
+        (&hosts["data"]["note"], &hosts["metadata"]["labels"]["mine"]),
+        (&json!("keep"), &json!("1"))
+    );
+
+    story.by_hand(async |client| {
+        let maps = Api::<ConfigMap>::default_namespaced(client);
+        maps.delete(HOSTS, &DeleteParams::default()).await.unwrap();
+    });
+    let again = story.object("configmaps", HOSTS).unwrap();
+    assert_ne!(again["metadata"]["uid"], hosts["metadata"]["uid"]);
+    // The label by which it is watched is taken off: nothing of it is seen until its name turns out to be taken.
+    story.by_hand(async |client| {
+        let label = json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": null}}});
+        patch_hosts(client, label).await;
+    });
+    let third = story.object("configmaps", HOSTS).unwrap();
+    assert_ne!(third["metadata"]["uid"], again["metadata"]["uid"]);
+}
+
+#[test]
+fn an_object_of_somebody_else_is_never_touched_and_the_job_waits_for_its_name() {
+    let mut story = story(&json!({"suspend": true}));
+    assert_eq!(
+        story.object("configmaps", HOSTS),
+        None,
+        "a suspended job gets nothing"
+    );
+    story.by_hand(async |client| {
+        let theirs =
+            serde_json::from_value(json!({"metadata": {"name": HOSTS}, "data": {"running": "theirs"}}));
+        let maps = Api::<ConfigMap>::default_namespaced(client);
+        maps.create(&PostParams::default(), &theirs.unwrap())
+            .await
+            .unwrap();
+    });
+    story.patch(&json!({"spec": {"suspend": false}}));
+    assert_eq!(running(&story), "theirs");
+    assert_eq!(story.pods(), [""; 0], "they may need what the job does not have");
+    let taken = "FailedCreateConfigMap: Error creating: configmap job-hosts: \
+                 the name is taken by an object that this job does not control";
+    assert_eq!(events(&story, "Failed"), [taken]);
+
+    story.by_hand(async |client| {
+        let maps = Api::<ConfigMap>::default_namespaced(client);
+        maps.delete(HOSTS, &DeleteParams::default()).await.unwrap();
+    });
+    story.after(std::time::Duration::from_secs(60));
+    assert_eq!(story.pods().len(), 3);
+}
+
+#[test]
+fn what_is_for_active_jobs_goes_after_the_last_pod_that_runs() {
+    let mut story = story(&json!({}));
+    story.all_run().patch(&json!({"spec": {"suspend": true}}));
+    assert_eq!(story.object("turns", "job"), None);
+    assert!(story.object("configmaps", HOSTS).is_some());
+    let deleted: Vec<_> = events(&story, "SuccessfulDelete");
+    let last = deleted.last().unwrap();
+    assert!(last.starts_with("SuccessfulDeleteTurn"), "{deleted:#?}");
+
+    story.patch(&json!({"spec": {"suspend": false}}));
+    assert!(story.object("turns", "job").is_some(), "its turn comes again");
+    story
+        .all_run()
+        .exits("job-worker-x1-0", 0)
+        .exits("job-worker-x1-1", 0);
+    assert_eq!(story.conditions(), ["Created", "Succeeded"]);
+    assert_eq!(story.object("turns", "job"), None);
+    assert!(story.object("configmaps", HOSTS).is_some());
+}
+
+#[test]
+fn what_is_not_named_any_more_is_deleted() {
+    let mut story = story(&json!({}));
+    assert!(story.object("turns", "job").is_some());
+    story.all_run().patch(&json!({"spec": {"detached": true}}));
+    assert_eq!(story.object("turns", "job"), None);
+    assert_eq!(story.pods().len(), 3);
+}
+
+#[test]
+fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
+    let mut story = story(&json!({}));
+    story.by_hand(async |client| {
+        let jobs = ApiResource::erase::<ListJob>(&());
+        let jobs = Api::<DynamicObject>::default_namespaced_with(client, &jobs);
+        let colour = json!({"metadata": {"annotations": {"colour": "red"}}});
+        let params = PatchParams::default();
+        jobs.patch("job", &params, &Patch::Merge(colour)).await.unwrap();
+    });
+    story.all_run();
+    let told = "FailedPatchConfigMap: Error patching: configmap job-hosts: \
+                the API server took the change and keeps something else";
+    assert_eq!(events(&story, "FailedPatch"), [told]);
+    assert_eq!(
+        running(&story),
+        "job-worker-x1-0\njob-worker-x1-1\n",
+        "all else is kept"
+    );
+    assert_eq!(story.conditions(), ["Created", "Running"]);
+}
+
+#[test]
+fn an_undeclared_kind_is_found_by_the_first_job() {
+    let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
+    new["metadata"]["annotations"] = json!({"undeclared": "yes"});
+    let job: ListJob = serde_json::from_value(new).unwrap();
+    let errors = validate(&job, &Settings::default()).unwrap_err().to_string();
+    let expected = "its Other \"job\" is of a kind that ListJob does not declare";
+    assert!(errors.contains(expected), "{errors}");
+}
