@@ -32,6 +32,9 @@ use crate::job::{Rule, TrainingJob};
 /// The most roles that a job can name. Less than this and a job with unknown roles would be told of their
 /// number, and not of their names.
 const MAX_ROLES: i64 = 16;
+/// The most characters of a role's name in a list, which no known one has. Without a bound an API server takes it for
+/// endless, and refuses the rules.
+const MAX_ROLE_NAME: i64 = 63;
 
 /// The custom resource definition to install: the shape of the kind, with rules.
 ///
@@ -93,6 +96,9 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         }
     };
     if let Some(role) = role {
+        if let Some(name) = framework.role_key.and_then(|key| property(role, key)) {
+            name.max_length.get_or_insert(MAX_ROLE_NAME);
+        }
         roles::on_role(role, &framework);
         if let Some(template) = property(role, "template") {
             template::tighten(template, &framework);

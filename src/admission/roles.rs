@@ -66,7 +66,10 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
     let (role, replicas) = (framework.role_of("k"), framework.replicas_of("self", "k"));
     add(specs, Rule::saying("self.size() > 0", |e| e.no_role("", &names)));
 
-    let known = format!("{role}.lowerAscii() in {}", cel::lower_list(&names));
+    let known = framework.or_unnamed(
+        "k",
+        &format!("{role}.lowerAscii() in {}", cel::lower_list(&names)),
+    );
     let rule = Rule::saying(format!("self.all(k, {known})"), |e| {
         e.unknown_role("", kind, "%s", &names);
     });
@@ -76,7 +79,8 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
         "self.exists_one(j, {}.lowerAscii() == {role}.lowerAscii())",
         framework.role_of("j")
     );
-    let rule = Rule::saying(format!("self.all(k, {once})"), |e| e.role_twice("", "%s"));
+    let all_once = format!("self.all(k, {})", framework.or_unnamed("k", &once));
+    let rule = Rule::saying(all_once, |e| e.role_twice("", "%s"));
     add(specs, rule.with(&framework.first_role(&format!("!{once}"))));
 
     if !framework.needs_some_role() {
@@ -86,10 +90,9 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
     for definition in framework.roles {
         let is_role = format!("{role}.lowerAscii() == {}", cel::literal(&definition.slug()));
         if definition.min > 0 {
-            let enough = format!(
-                "self.size() == 0 || self.exists(k, {is_role} && {replicas} >= {})",
-                definition.min
-            );
+            let enough = format!("{is_role} && {replicas} >= {}", definition.min);
+            let enough = framework.or_unnamed("k", &enough);
+            let enough = format!("self.size() == 0 || self.exists(k, {enough})");
             add(
                 specs,
                 Rule::saying(enough, |e| e.too_few_replicas("", kind, definition)),

@@ -65,7 +65,11 @@ impl<J> Requirement<J> {
 
     /// The same as a rule on the spec.
     pub(crate) fn rule(&self, framework: &Framework) -> Rule {
-        let is_met = any_replica(framework, self.roles);
+        let mut is_met = any_replica(framework, self.roles);
+        if let Some(key) = framework.role_key {
+            // The kind may give it one of these roles.
+            is_met += &format!(" || self.{}.exists(k, !has(k.{key}))", framework.roles_field);
+        }
         let expression = match &self.condition {
             Some(condition) => format!("!({}) || {is_met}", condition.cel),
             None => is_met,

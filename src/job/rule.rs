@@ -141,7 +141,16 @@ impl Framework {
     pub(crate) fn role_of(&self, k: &str) -> String {
         match self.role_key {
             None => k.to_owned(),
-            Some(key) => format!("{k}.?{key}.orValue(\"\")"),
+            // Not by `.?` and `orValue`: an API server has no size for what they give, and takes it for endless.
+            Some(key) => format!("(has({k}.{key}) ? {k}.{key} : \"\")"),
+        }
+    }
+
+    /// In CEL: `condition` of the entry `k`, or that it is an item that names no role. The kind may give it one.
+    pub(crate) fn or_unnamed(&self, k: &str, condition: &str) -> String {
+        match self.role_key {
+            None => condition.to_owned(),
+            Some(key) => format!("!has({k}.{key}) || {condition}"),
         }
     }
 
@@ -157,7 +166,7 @@ impl Framework {
     pub(crate) fn first_role(&self, condition: &str) -> String {
         match self.role_key {
             None => first_key(condition),
-            Some(_) => self.role_of(&format!("self.filter(k, {condition})[0]")),
+            Some(_) => format!("self.filter(k, {condition}).map(k, {})[0]", self.role_of("k")),
         }
     }
 }

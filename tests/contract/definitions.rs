@@ -33,21 +33,22 @@ fn rules(schema: &JSONSchemaProps) -> Vec<String> {
 #[test]
 fn a_list_has_the_rules_of_a_map() {
     let spec = spec::<ListJob>();
-    let role = r#"k.?memberType.orValue("").lowerAscii()"#;
+    let role = r#"(has(k.memberType) ? k.memberType : "").lowerAscii()"#;
     let requirement = rules(&spec);
     assert_eq!(
         requirement,
         [format!(
             "!has(self.members) || !self.members.exists(k, k.?replicas.orValue(1) != 0) || \
              (!(!self.?detached.orValue(false)) || \
-             self.members.exists(k, {role} in [\"head\", \"client\"] && k.?replicas.orValue(1) != 0)) => \
+             self.members.exists(k, {role} in [\"head\", \"client\"] && k.?replicas.orValue(1) != 0) || \
+             self.members.exists(k, !has(k.memberType))) => \
              nobody hands out work; add a HEAD"
         )]
     );
     let members = &spec.properties.as_ref().unwrap()["members"];
     let of_members = rules(members);
     let needs = format!(
-        "self.size() == 0 || self.exists(k, {role} == \"worker\" && k.?replicas.orValue(1) >= 2) => \
+        "self.size() == 0 || self.exists(k, !has(k.memberType) || {role} == \"worker\" && k.?replicas.orValue(1) >= 2) => \
          ListJob needs at least 2 replicas of WORKER; give WORKER at least 2 replicas"
     );
     assert!(of_members.contains(&needs), "{of_members:#?}");
