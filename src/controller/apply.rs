@@ -182,10 +182,14 @@ impl<'a> Applier<'a> {
             return Err(ApplyError::StillThere);
         }
         self.children().answered::<C>(&there, epoch);
+        let cached = self.children().owner::<C>(&self.namespace, name);
         if deleting {
             Err(ApplyError::StillThere)
-        } else {
+        } else if cached.is_some_and(|owner| owner.uid == self.owner) {
             Ok(())
+        } else {
+            // A list or the watch will tell of it.
+            Err(ApplyError::NotCached)
         }
     }
 

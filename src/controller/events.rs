@@ -170,8 +170,12 @@ pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
 pub(super) fn for_failures(applied: &Applied) -> Vec<PlannedEvent> {
     let mut events: Vec<PlannedEvent> = Vec::new();
     for failure in &applied.failures {
-        // Waiting for a predecessor to go is no failure.
-        if matches!(failure.problem, ApplyError::StillThere | ApplyError::NotTried) {
+        // Waiting for a predecessor to go, or for the watch, is no failure.
+        let waits = matches!(
+            failure.problem,
+            ApplyError::StillThere | ApplyError::NotCached | ApplyError::NotTried
+        );
+        if waits {
             continue;
         }
         let (verb, doing) = if failure.creating {

@@ -46,6 +46,10 @@ pub(super) enum ApplyError {
     /// The predecessor of that name has not gone yet.
     #[error("an object of that name is still being deleted")]
     StillThere,
+    /// It is there and the job's own, and the cache did not take it from the answer, which a list or the watch had
+    /// overtaken. So it is when a server was restored from a backup and is not listed again yet.
+    #[error("the object is there already, and the watch has not told of it")]
+    NotCached,
     /// The call failed.
     #[error("{}", .0.message())]
     Call(#[from] CallError),
@@ -68,7 +72,7 @@ impl ApplyError {
         match self {
             Self::NameTaken => true,
             Self::Call(error) => Answer::from(error).refuses_child(),
-            Self::StillThere | Self::NotTried => false,
+            Self::StillThere | Self::NotCached | Self::NotTried => false,
         }
     }
 
