@@ -11,8 +11,11 @@ use super::{children, end, notices, progress, recovery};
 /// Plans for an active job.
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.begin();
-    let survey = survey(draft.job, &draft.status, draft.observed);
-    let verdict = verdict::judge(draft, &survey);
+    let job = draft.job;
+    let survey = survey(job, &draft.status, draft.observed);
+    let states = survey::states(&job.topology, &survey);
+    draft.count(&states);
+    let verdict = verdict::judge(draft, &survey, states);
     progress::record(draft, &survey);
     match verdict {
         JobVerdict::Failed {
