@@ -188,7 +188,7 @@ impl<'a> Applier<'a> {
         } else if cached.is_some_and(|owner| owner.uid == self.owner) {
             Ok(())
         } else {
-            // A list or the watch will tell of it.
+            // A list or the watch will bring it.
             Err(ApplyError::NotCached)
         }
     }

@@ -111,7 +111,7 @@ pub(super) fn log(
 }
 
 /// A name that no other event has: what is said of which job, and when. A counter would begin anew with
-/// each operator. The time comes first: times of events are told in seconds, and kubectl leaves those of
+/// each operator. The time comes first: times of events are in seconds, and kubectl leaves those of
 /// one second in the order of their names.
 fn unique_name(job: &str, uid: Option<&str>, event: &PlannedEvent, now: Timestamp) -> String {
     let mut hasher = DefaultHasher::new();
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_was_done_is_told_by_ten_names_at_most() {
-        let told = |count: usize| {
+        let messages = |count: usize| {
             let applied = Applied {
                 deleted_services: (0..count).map(|n| format!("s{n}")).collect(),
                 ..Applied::default()
@@ -249,10 +249,10 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let ten = "Deleted services: s0, s1, s2, s3, s4, s5, s6, s7, s8, s9";
-        assert_eq!(told(0), [""; 0]);
-        assert_eq!(told(1), ["Deleted service: s0"]);
-        assert_eq!(told(10), [ten]);
-        assert_eq!(told(13), [format!("{ten} and 3 more")]);
+        assert_eq!(messages(0), [""; 0]);
+        assert_eq!(messages(1), ["Deleted service: s0"]);
+        assert_eq!(messages(10), [ten]);
+        assert_eq!(messages(13), [format!("{ten} and 3 more")]);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
             ],
             ..Applied::default()
         };
-        let told: Vec<_> = for_failures(&applied)
+        let events: Vec<_> = for_failures(&applied)
             .into_iter()
             .map(|e| (e.warning, format!("{}: {}", e.reason, e.message)))
             .collect();
@@ -290,7 +290,7 @@ mod tests {
             format!("FailedCreateService: Error creating: service d: {taken}"),
             "FailedDeleteService: Error deleting: service f: no answer within 30 s".to_owned(),
         ];
-        assert_eq!(told, expected.map(|text| (true, text)));
+        assert_eq!(events, expected.map(|text| (true, text)));
     }
 
     #[test]

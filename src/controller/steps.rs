@@ -48,7 +48,7 @@ pub(super) enum ApplyError {
     StillThere,
     /// It is there and the job's own, and the cache did not take it from the answer, which a list or the watch had
     /// overtaken. So it is when a server was restored from a backup and is not listed again yet.
-    #[error("the object is there already, and the watch has not told of it")]
+    #[error("the object is there already, but not in the cache yet")]
     NotCached,
     /// The call failed.
     #[error("{}", .0.message())]

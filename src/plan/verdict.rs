@@ -244,7 +244,7 @@ fn held_until<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp>
     let pods = draft.observed.pods.values();
     let ended = pods.filter(|pod| pod.phase == Phase::Succeeded);
     let last = ended.filter_map(|pod| pod.seen_to_end).max()?;
-    let until = last.checked_add(draft.job.policy.linger).ok()?;
+    let until = last.checked_add(draft.job.policy.success_hold).ok()?;
     // A clock that was set back makes nobody wait for longer.
     (last <= draft.exact_now && draft.exact_now < until).then_some(until)
 }

@@ -162,7 +162,7 @@ async fn a_list_while_things_change_loses_nothing() {
 }
 
 /// The versions of a server that was set back count up again from where they were then: a watch that is taken
-/// up from a version of before is told nothing until they have come that far.
+/// up from a version of before gets no event until they have come that far.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_set_back_is_listed_anew() {
     for versions in [Versions::GoBack, Versions::GoOn] {
