@@ -36,7 +36,7 @@
 //! impl TrainingJob for ToyJob {
 //!     const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
 //!         .port("toy-port", 4000)
-//!         .restart_policy(RestartPolicy::OnFailure)
+//!         .restart_policy(&RestartPolicy::OnFailure)
 //!         .roles("replicaSpecs", &[RoleDefinition::new("Worker")]);
 //!
 //!     fn replica_specs(&self) -> RoleSpecs<'_> { RoleSpecs::map(&self.spec.replica_specs) }

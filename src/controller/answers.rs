@@ -3,7 +3,7 @@
 //! | answer | create a child | delete a child | write the status, delete the job |
 //! |---|---|---|---|
 //! | 404 [`NotFound`](Answer::NotFound) | failed for all children: the namespace or the kind is gone | if it names the child: done before | uncertain: read the job again |
-//! | 409 [`AlreadyExists`](Answer::AlreadyExists) | read whose it is: ours is a success, a predecessor's goes by itself, anybody else's keeps the name | – | uncertain |
+//! | 409 [`AlreadyExists`](Answer::AlreadyExists) | read whose it is: ours is a success if the cache takes it, a predecessor's goes by itself, anybody else's keeps the name | – | uncertain |
 //! | 409 [`Conflict`](Answer::Conflict) | this child is refused | read who has the name now | uncertain: the cache is stale, or another writer came first |
 //! | 422 [`Invalid`](Answer::Invalid) | this child is refused | failed | nothing was written; of an invalid job, not tried again until an edit |
 //! | 400, 413 [`Rejected`](Answer::Rejected) | this child is refused | failed | nothing was written |

@@ -184,10 +184,14 @@ impl<'a> Applier<'a> {
             return Err(ApplyError::StillThere);
         }
         self.children().answered::<C>(kind, &there, epoch);
+        let cached = self.children().owner(kind, &self.namespace, name);
         if deleting {
             Err(ApplyError::StillThere)
-        } else {
+        } else if cached.is_some_and(|owner| owner.uid == self.owner) {
             Ok(())
+        } else {
+            // A list or the watch will bring it.
+            Err(ApplyError::NotCached)
         }
     }
 
@@ -229,9 +233,9 @@ impl<'a> Applier<'a> {
                 self.log("patched", kind, &name);
                 if kept { Ok(()) } else { Err(ApplyError::NotKept) }
             }
-            // The watch says what has become of it.
+            // The watch will say what has become of it.
             Err(error) if matches!(Answer::from(&error), Answer::NotFound | Answer::Conflict) => {
-                Err(ApplyError::StillThere)
+                Err(ApplyError::NotCached)
             }
             Err(error) => Err(error.into()),
         }

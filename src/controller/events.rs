@@ -111,7 +111,7 @@ pub(super) fn log(
 }
 
 /// A name that no other event has: what is said of which job, and when. A counter would begin anew with
-/// each operator. The time comes first: times of events are told in seconds, and kubectl leaves those of
+/// each operator. The time comes first: times of events are in seconds, and kubectl leaves those of
 /// one second in the order of their names.
 fn unique_name(job: &str, uid: Option<&str>, event: &PlannedEvent, now: Timestamp) -> String {
     let mut hasher = DefaultHasher::new();
@@ -165,8 +165,12 @@ fn verbs(action: Action) -> (&'static str, &'static str, &'static str) {
 pub(super) fn for_failures(applied: &Applied) -> Vec<PlannedEvent> {
     let mut events: Vec<PlannedEvent> = Vec::new();
     for failure in &applied.failures {
-        // Waiting for a predecessor to go is no failure.
-        if matches!(failure.problem, ApplyError::StillThere | ApplyError::NotTried) {
+        // Waiting for a predecessor to go, or for the watch, is no failure.
+        let waits = matches!(
+            failure.problem,
+            ApplyError::StillThere | ApplyError::NotCached | ApplyError::NotTried
+        );
+        if waits {
             continue;
         }
         let (verb, _, doing) = verbs(failure.action);
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_was_done_is_told_by_ten_names_at_most() {
-        let told = |count: usize| {
+        let messages = |count: usize| {
             let mut applied = Applied::default();
             let deleted = (0..count).map(|n| Ok(format!("s{n}"))).collect();
             applied.add(Action::Delete, ChildKind::Service, deleted);
@@ -233,10 +237,10 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let ten = "Deleted services: s0, s1, s2, s3, s4, s5, s6, s7, s8, s9";
-        assert_eq!(told(0), [""; 0]);
-        assert_eq!(told(1), ["Deleted service: s0"]);
-        assert_eq!(told(10), [ten]);
-        assert_eq!(told(13), [format!("{ten} and 3 more")]);
+        assert_eq!(messages(0), [""; 0]);
+        assert_eq!(messages(1), ["Deleted service: s0"]);
+        assert_eq!(messages(10), [ten]);
+        assert_eq!(messages(13), [format!("{ten} and 3 more")]);
     }
 
     #[test]
@@ -264,7 +268,7 @@ mod tests {
             ],
             ..Applied::default()
         };
-        let told: Vec<_> = for_failures(&applied)
+        let events: Vec<_> = for_failures(&applied)
             .into_iter()
             .map(|e| (e.warning, format!("{}: {}", e.reason, e.message)))
             .collect();
@@ -274,7 +278,7 @@ mod tests {
             format!("FailedCreateService: Error creating: service d: {taken}"),
             "FailedDeleteService: Error deleting: service f: no answer within 30 s".to_owned(),
         ];
-        assert_eq!(told, expected.map(|text| (true, text)));
+        assert_eq!(events, expected.map(|text| (true, text)));
     }
 
     #[test]

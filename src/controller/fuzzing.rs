@@ -53,10 +53,10 @@ impl<J: TrainingJob> Caches<J> {
     /// The UID and version of each job, by namespace and name.
     pub fn jobs(&self) -> BTreeMap<Key, (String, Option<String>)> {
         let held = self.kind.jobs();
-        let told = held
+        let jobs = held
             .all()
             .map(|(name, job)| (name, (jobs::uid(&**job), job.meta().resource_version.clone())));
-        told.collect()
+        jobs.collect()
     }
 
     /// The cached children of each job, by the job's namespace and UID.

@@ -91,6 +91,11 @@ pub(super) enum ApplyError {
     /// It was patched, and does not have what it was to have.
     #[error("the API server took the change and keeps something else")]
     NotKept,
+    /// The cache does not have it as the server does: it is gone; or it is there and the job's own, and the cache did not
+    /// take it from the answer, which a list or the watch had overtaken. So it is when a server was restored from a
+    /// backup and is not listed again yet.
+    #[error("the cache does not have the object as the API server does yet")]
+    NotCached,
     /// The call failed.
     #[error("{}", .0.message())]
     Call(#[from] CallError),
@@ -113,7 +118,7 @@ impl ApplyError {
         match self {
             Self::NameTaken | Self::NotKept => true,
             Self::Call(error) => Answer::from(error).refuses_child(),
-            Self::StillThere | Self::NotTried => false,
+            Self::StillThere | Self::NotCached | Self::NotTried => false,
         }
     }
 

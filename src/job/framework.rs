@@ -12,7 +12,7 @@ use super::objects::ObjectDefinition;
 ///
 /// const FARM: Framework = Framework::new("farm", "farmjob-controller")
 ///     .port("farm-port", 7000)
-///     .restart_policy(RestartPolicy::ExitCode)
+///     .restart_policy(&RestartPolicy::ExitCode)
 ///     .roles("replicaSpecs", &[
 ///         RoleDefinition::new("Head").exactly(1),
 ///         RoleDefinition::new("Worker"),
@@ -34,7 +34,7 @@ pub struct Framework {
     /// Its number.
     pub port: i32,
     /// The restart policy of a replica spec that has none.
-    pub restart_policy: RestartPolicy,
+    pub restart_policy: &'static RestartPolicy,
     /// The field below `spec` that holds the replica specs.
     pub roles_field: &'static str,
     /// If that field is a list: the field of an entry that names its role.
@@ -72,7 +72,7 @@ impl Framework {
             container: name,
             port_name: "port",
             port: 80,
-            restart_policy: RestartPolicy::Never,
+            restart_policy: &RestartPolicy::Never,
             roles_field: "",
             role_key: None,
             roles: &[],
@@ -100,39 +100,9 @@ impl Framework {
 
     /// The restart policy of a replica spec that has none.
     #[must_use]
-    pub const fn restart_policy(self, policy: RestartPolicy) -> Self {
-        let Self {
-            name,
-            controller,
-            container,
-            port_name,
-            port,
-            roles_field,
-            role_key,
-            roles,
-            fills_in_images,
-            names_replicas,
-            objects,
-            settings,
-            ..
-        } = self;
-        // A destructor cannot run in a constant; the policies that a constant can hold need none.
-        std::mem::forget(self);
-        Self {
-            name,
-            controller,
-            container,
-            port_name,
-            port,
-            restart_policy: policy,
-            roles_field,
-            role_key,
-            roles,
-            fills_in_images,
-            names_replicas,
-            objects,
-            settings,
-        }
+    pub const fn restart_policy(mut self, policy: &'static RestartPolicy) -> Self {
+        self.restart_policy = policy;
+        self
     }
 
     /// The field below `spec` that holds the replica specs, a map by role, and the roles in the order in which their

@@ -214,8 +214,8 @@ pub trait TrainingJob:
     /// Called in each reconcile of a job that has not ended. All replicas of `topology` are there, in the
     /// state of their current attempt; one that failed and is to be restarted is
     /// [`Absent`](crate::ReplicaState::Absent). A success is final, once it has been held for
-    /// [`Settings::linger`](crate::Settings::linger) for replicas that still run. [`Replicas::decided_by`] is the answer for
-    /// most kinds in which some roles only serve.
+    /// [`Settings::success_hold`](crate::Settings::success_hold) for replicas that still run.
+    /// [`Replicas::decided_by`] is the answer for most kinds in which some roles only serve.
     ///
     /// ```
     /// use training_job::{Outcome, Replicas};

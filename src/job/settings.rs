@@ -17,7 +17,7 @@ pub struct Settings {
     pub restart_scope: Option<RestartScope>,
     /// How long a success is held while replicas that do not decide still run: the processes of a
     /// cluster that has done its work end within a moment of each other. Default: one second.
-    pub linger: Duration,
+    pub success_hold: Duration,
     /// Settings of single kinds, by name: those that their [`Framework::settings`](super::Framework::settings) declare.
     pub values: Arc<BTreeMap<String, String>>,
 }
@@ -26,7 +26,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             restart_scope: None,
-            linger: Duration::from_secs(1),
+            success_hold: Duration::from_secs(1),
             values: Arc::default(),
         }
     }

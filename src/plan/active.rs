@@ -11,8 +11,11 @@ use super::{children, end, notices, objects, progress, recovery};
 /// Plans for an active job.
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.begin();
-    let survey = survey(draft.job, &draft.status, draft.observed);
-    let verdict = verdict::judge(draft, &survey);
+    let job = draft.job;
+    let survey = survey(job, &draft.status, draft.observed);
+    let mut states = survey::states(&job.topology, &survey);
+    draft.count(&states);
+    let verdict = verdict::judge(draft, &survey, &mut states);
     progress::record(draft, &survey);
     match verdict {
         JobVerdict::Failed {
@@ -38,7 +41,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                     &Milestone::Running,
                 );
             }
-            objects::reconcile(draft, &survey::states(&draft.job.topology, &survey));
+            objects::reconcile(draft, &states);
             children::reconcile(draft, &survey.roles);
         }
     }

@@ -36,10 +36,10 @@ pub fn invalid(
     };
     let reason = format!("{kind}{REASON}");
     let message = format!("{kind} {name} failed validation: {}", shorten(problem));
-    let told = status
+    let earlier = status
         .condition(ConditionType::Failed)
         .filter(|c| c.reason == reason && status.start_time.is_none());
-    if status.is_finished() && told.is_none_or(|c| c.message == message) {
+    if status.is_finished() && earlier.is_none_or(|c| c.message == message) {
         let mut next = status.clone();
         end::complete(&mut next, now);
         end::expire(&mut plan, &next, ttl, now);

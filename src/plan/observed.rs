@@ -420,14 +420,14 @@ mod tests {
             let pod = pod(&json!({"containerStatuses": [container]}));
             pod.containers[0].ended.clone().unwrap()
         };
-        let told = Termination {
+        let termination = Termination {
             exit_code: 3,
             signal: Some(9),
             reason: Some("why".to_owned()),
             message: Some("why".to_owned()),
             finished_at: None,
         };
-        assert_eq!(end(9, "why"), told);
+        assert_eq!(end(9, "why"), termination);
         let silent = Termination {
             exit_code: 3,
             ..Termination::default()

@@ -1,17 +1,15 @@
-//! What a survey adds to the status: counts of replicas, restarts in place, which replicas have started and completed.
+//! What a survey adds to the status: restarts in place, which replicas have started and completed.
 
 use std::collections::BTreeSet;
 
 use crate::api::RestartScope;
-use crate::job::TrainingJob;
 
 use super::draft::Draft;
 use super::recovery;
-use super::survey::{self, Standing, Survey};
+use super::survey::{Standing, Survey};
 
 /// Records in the status what the survey found.
-pub(super) fn record<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
-    draft.count(&survey::states(&draft.job.topology, survey));
+pub(super) fn record<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
     draft
         .status
         .recovery

@@ -7,12 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Phase, last_words};
 use crate::api::{FailureRecord, RestartScope};
-use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, TrainingJob};
+use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, TrainingJob};
 
 use super::draft::Draft;
 use super::end;
 use super::failure::{Consequence, Failure};
-use super::survey::{self, RoleStanding, Standing, Survey};
+use super::survey::{RoleStanding, Standing, Survey};
 
 /// What becomes of an active job.
 #[derive(Debug)]
@@ -57,12 +57,15 @@ pub(super) struct FailedReplica<'s, 'a> {
 
 /// Judges a job that is neither finished nor suspended. A final failure outweighs success, success outweighs the
 /// deadline, and that the backoff limit.
+///
+/// `states` are the survey's, as success rules see them; replicas that are to be restarted become absent in them.
 pub(super) fn judge<'s, 'a, J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &'s Survey<'a>,
+    states: &mut Replicas<'_>,
 ) -> JobVerdict<'s, 'a> {
     let failed = failures(draft, survey);
-    let outcome = outcome(draft, survey, &failed);
+    let outcome = outcome(draft, states, &failed);
     if let Some(first) = first(failed.iter().filter(|f| f.consequence != Consequence::Restart)) {
         return final_failure(draft, &failed, first);
     }
@@ -149,14 +152,13 @@ fn failures<'s, 'a, J: TrainingJob>(
 /// What the replicas' states mean. One that is to be restarted counts as absent.
 fn outcome<J: TrainingJob>(
     draft: &Draft<'_, J>,
-    survey: &Survey<'_>,
+    states: &mut Replicas<'_>,
     failed: &[FailedReplica<'_, '_>],
 ) -> Outcome {
-    let mut states = survey::states(&draft.job.topology, survey);
     for failed in failed {
         states.set(failed.replica, ReplicaState::Absent);
     }
-    draft.job.job.outcome(&states)
+    draft.job.job.outcome(states)
 }
 
 fn final_failure<'s, 'a, J: TrainingJob>(
@@ -242,7 +244,7 @@ fn held_until<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp>
     let pods = draft.observed.pods.values();
     let ended = pods.filter(|pod| pod.phase == Phase::Succeeded);
     let last = ended.filter_map(|pod| pod.seen_to_end).max()?;
-    let until = last.checked_add(draft.job.policy.linger).ok()?;
+    let until = last.checked_add(draft.job.policy.success_hold).ok()?;
     // A clock that was set back makes nobody wait for longer.
     (last <= draft.exact_now && draft.exact_now < until).then_some(until)
 }

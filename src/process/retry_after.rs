@@ -126,16 +126,16 @@ mod tests {
     #[test]
     fn what_the_server_says_is_kept() {
         let status = br#"{"kind":"Status","message":"m","reason":"r","code":429,"details":{"name":"n"}}"#;
-        let told = with_seconds(status, StatusCode::TOO_MANY_REQUESTS, 2);
+        let answer = with_seconds(status, StatusCode::TOO_MANY_REQUESTS, 2);
         let details = json!({"name": "n", "retryAfterSeconds": 2});
-        assert_eq!((&told["message"], &told["details"]), (&json!("m"), &details));
-        let told = with_seconds(b"Too busy.\n", StatusCode::TOO_MANY_REQUESTS, 2);
+        assert_eq!((&answer["message"], &answer["details"]), (&json!("m"), &details));
+        let answer = with_seconds(b"Too busy.\n", StatusCode::TOO_MANY_REQUESTS, 2);
         assert_eq!(
-            (&told["message"], &told["code"]),
+            (&answer["message"], &answer["code"]),
             (&json!("Too busy."), &json!(429))
         );
-        assert_eq!(told["details"], json!({"retryAfterSeconds": 2}));
-        let told = with_seconds(b"", StatusCode::SERVICE_UNAVAILABLE, 2);
-        assert_eq!(told["message"], "503 Service Unavailable");
+        assert_eq!(answer["details"], json!({"retryAfterSeconds": 2}));
+        let answer = with_seconds(b"", StatusCode::SERVICE_UNAVAILABLE, 2);
+        assert_eq!(answer["message"], "503 Service Unavailable");
     }
 }

@@ -44,7 +44,7 @@ const MOST: u32 = 600;
 /// # struct ToyJobSpec { #[serde(default)] replica_specs: ReplicaSpecs }
 /// # impl TrainingJob for ToyJob {
 /// #     const FRAMEWORK: Framework = Framework::new("toy", "toyjob-controller")
-/// #         .restart_policy(RestartPolicy::ExitCode)
+/// #         .restart_policy(&RestartPolicy::ExitCode)
 /// #         .roles("replicaSpecs", &[RoleDefinition::new("Worker")]);
 /// #     fn replica_specs(&self) -> RoleSpecs<'_> { RoleSpecs::map(&self.spec.replica_specs) }
 /// #     fn run_policy(&self) -> RunPolicy { RunPolicy::default() }

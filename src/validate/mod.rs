@@ -53,7 +53,7 @@ pub struct Policy {
     /// Whether the job is to have no pods.
     pub suspend: bool,
     /// How long a success is held while other replicas still run.
-    pub linger: Duration,
+    pub success_hold: Duration,
 }
 
 /// Checks a job.
@@ -199,7 +199,7 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
         backoff_limit: policy.backoff_limit,
         restart_scope: restart_scope.or_else(|| settings.restart_scope.clone()),
         suspend: policy.suspend.unwrap_or(false),
-        linger: settings.linger,
+        success_hold: settings.success_hold,
     }
 }
 

@@ -80,12 +80,13 @@ fn role<'a, J: TrainingJob>(
     }
     let restart_policy = match &spec.restart_policy {
         None => J::FRAMEWORK.restart_policy,
-        Some(RestartPolicy::Other(word)) if word.is_empty() => J::FRAMEWORK.restart_policy,
         Some(RestartPolicy::Other(word)) => {
-            errors.unknown_word(path.member("restartPolicy"), word, RestartPolicy::WORDS);
+            if !word.is_empty() {
+                errors.unknown_word(path.member("restartPolicy"), word, RestartPolicy::WORDS);
+            }
             J::FRAMEWORK.restart_policy
         }
-        Some(known) => known.clone(),
+        Some(known) => known,
     };
     let port = template::check::<J>(path.member("template"), &spec.template, errors);
     Role {
@@ -95,7 +96,7 @@ fn role<'a, J: TrainingJob>(
         names: job.replica_names(definition),
         // Bad counts are reported above; nobody sees the role unless there are none.
         replicas: u32::try_from(replicas).unwrap_or(0).min(max),
-        restart_policy,
+        restart_policy: restart_policy.clone(),
         port,
         spec,
     }

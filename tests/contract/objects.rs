@@ -24,7 +24,7 @@ fn story(fields: &Value) -> Story<ListJob> {
 }
 
 fn running(story: &Story<ListJob>) -> String {
-    let hosts = story.object("configmaps", HOSTS).expect("the job has it");
+    let hosts = story.object("configmaps", HOSTS).unwrap();
     hosts["data"]["running"].as_str().unwrap().to_owned()
 }
 

@@ -231,7 +231,7 @@ async fn a_job_that_is_not_served_for_a_while_makes_no_storm() {
     sim.assert_no_violations();
 }
 
-/// The garbage collector does so while a job is going of which the watch has not told yet.
+/// The garbage collector does so while a job is being deleted and the watch has not said so yet.
 #[tokio::test(start_paused = true)]
 async fn what_is_deleted_as_soon_as_it_is_made_is_not_made_a_thousand_times() {
     let sim = simulate(|_, _| Runs);

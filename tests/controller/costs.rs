@@ -34,7 +34,7 @@ async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
         let cost = cost(&sim.network.take_calls());
         let replicas = usize::try_from(workers).unwrap() + 2;
         assert_eq!(cost.objects, 2 * replicas, "{workers}");
-        // Created (told with Running if all run within a second), Running, Succeeded.
+        // Created (written with Running if all run within a second), Running, Succeeded.
         assert!((2..=3).contains(&cost.statuses), "{workers}: {}", cost.statuses);
         // Services made, pods made, the success.
         assert_eq!(cost.events, 3, "{workers}");

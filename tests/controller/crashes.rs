@@ -1,8 +1,6 @@
 //! An operator that dies at any of its calls, before or after the call takes effect, is replaced by
 //! one with an empty memory that brings the job to the same end.
 
-use std::pin::Pin;
-
 use serde_json::{Value, json};
 
 use training_job_simulation::faults::CallFault;
@@ -13,18 +11,25 @@ use crate::toys::{toy_job, without_operator};
 
 const SMALL: [(&str, i32); 2] = [("Scheduler", 1), ("Worker", 2)];
 
-/// Seconds after the last thing that happens by itself.
-const SETTLED: u64 = 120;
+/// Seconds from the users' last step until the job has come to its end.
+const SETTLED: u64 = 180;
 
-type Users = for<'a> fn(&'a mut Simulation) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
-
-/// A life: what pods do, and what users do.
-struct Life {
-    script: fn(&str, u32) -> PodFate,
-    users: Users,
+/// What users do.
+enum Step {
+    /// They merge this into the job.
+    Edit(Value),
+    /// They delete the job, and create another of the same name.
+    Recreate,
 }
 
-impl Life {
+/// A life: a job with this in its spec, what its pods do, and the users' steps, each so many seconds after the one before.
+struct Life<'a> {
+    script: fn(&str, u32) -> PodFate,
+    spec: Value,
+    steps: &'a [(u64, Step)],
+}
+
+impl Life<'_> {
     /// Lives it with an operator that dies at call number `at` (from 0), and returns how many calls
     /// there were and what is left.
     async fn live(&self, death: Option<(usize, CallFault)>) -> (usize, Value) {
@@ -37,7 +42,18 @@ impl Life {
             });
         }
         sim.start();
-        (self.users)(&mut sim).await;
+        let job = with_spec(toy_job("job", &SMALL), self.spec.clone());
+        sim.create(job.clone()).await;
+        for (seconds, step) in self.steps {
+            sim.advance_replacing_dead(*seconds).await;
+            match step {
+                Step::Edit(patch) => sim.edit("job", patch.clone()).await,
+                Step::Recreate => {
+                    sim.delete("job").await;
+                    sim.create(job.clone()).await;
+                }
+            }
+        }
         sim.advance_replacing_dead(SETTLED).await;
         sim.assert_no_violations();
         let calls = sim.network.take_calls().len();
@@ -78,9 +94,6 @@ fn without_times(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|key, _| !key.ends_with("Time") && key != "time");
-            if let Some(Value::Object(recovery)) = map.get_mut("recovery") {
-                recovery.remove("succeeded");
-            }
             map.values_mut().for_each(without_times);
         }
         Value::Array(items) => items.iter_mut().for_each(without_times),
@@ -92,12 +105,8 @@ fn without_times(value: &mut Value) {
 async fn creation_to_success() {
     let life = Life {
         script: |name, _| ends_well(name, 10),
-        users: |sim| {
-            Box::pin(async {
-                sim.create(toy_job("job", &SMALL)).await;
-                sim.advance_replacing_dead(30).await;
-            })
-        },
+        spec: json!({}),
+        steps: &[],
     };
     life.survives_death_at_every_call().await;
 }
@@ -110,13 +119,8 @@ async fn failure_and_restart() {
             0 => Runs,
             _ => ends_well(name, 10),
         },
-        users: |sim| {
-            Box::pin(async {
-                let job = with_spec(toy_job("job", &SMALL), json!({"runPolicy": {"backoffLimit": 1}}));
-                sim.create(job).await;
-                sim.advance_replacing_dead(60).await;
-            })
-        },
+        spec: json!({"runPolicy": {"backoffLimit": 1}}),
+        steps: &[],
     };
     life.survives_death_at_every_call().await;
 }
@@ -128,13 +132,8 @@ async fn restart_of_one_replica() {
             0 if name.ends_with("worker-1") => Fails(137, 5),
             _ => ends_well(name, 20),
         },
-        users: |sim| {
-            Box::pin(async {
-                let policy = json!({"runPolicy": {"restartScope": "Replica", "cleanPodPolicy": "All"}});
-                sim.create(with_spec(toy_job("job", &SMALL), policy)).await;
-                sim.advance_replacing_dead(60).await;
-            })
-        },
+        spec: json!({"runPolicy": {"restartScope": "Replica", "cleanPodPolicy": "All"}}),
+        steps: &[],
     };
     life.survives_death_at_every_call().await;
 }
@@ -149,31 +148,19 @@ async fn final_failure() {
                 Runs
             }
         },
-        users: |sim| {
-            Box::pin(async {
-                sim.create(toy_job("job", &SMALL)).await;
-                sim.advance_replacing_dead(30).await;
-            })
-        },
+        spec: json!({}),
+        steps: &[],
     };
     life.survives_death_at_every_call().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn suspension_and_resumption() {
+    let suspend = |yes: bool| Step::Edit(json!({"spec": {"runPolicy": {"suspend": yes}}}));
     let life = Life {
         script: |name, _| ends_well(name, 30),
-        users: |sim| {
-            Box::pin(async {
-                let suspend = |yes: bool| json!({"spec": {"runPolicy": {"suspend": yes}}});
-                sim.create(toy_job("job", &SMALL)).await;
-                sim.advance_replacing_dead(10).await;
-                sim.edit("job", suspend(true)).await;
-                sim.advance_replacing_dead(10).await;
-                sim.edit("job", suspend(false)).await;
-                sim.advance_replacing_dead(60).await;
-            })
-        },
+        spec: json!({}),
+        steps: &[(10, suspend(true)), (10, suspend(false))],
     };
     life.survives_death_at_every_call().await;
 }
@@ -182,21 +169,15 @@ async fn suspension_and_resumption() {
 async fn deletion_and_a_namesake() {
     let life = Life {
         script: |name, _| ends_well(name, 10),
-        users: |sim| {
-            Box::pin(async {
-                sim.create(toy_job("job", &SMALL)).await;
-                sim.advance_replacing_dead(5).await;
-                sim.delete("job").await;
-                sim.create(toy_job("job", &SMALL)).await;
-                sim.advance_replacing_dead(60).await;
-            })
-        },
+        spec: json!({}),
+        steps: &[(5, Step::Recreate)],
     };
     life.survives_death_at_every_call().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_workers_and_fewer() {
+    let workers = |n: i32| Step::Edit(json!({"spec": {"replicaSpecs": {"Worker": {"replicas": n}}}}));
     let life = Life {
         script: |name, _| {
             if name.ends_with("scheduler-0") {
@@ -205,17 +186,8 @@ async fn more_workers_and_fewer() {
                 Runs
             }
         },
-        users: |sim| {
-            Box::pin(async {
-                let workers = |n: i32| json!({"spec": {"replicaSpecs": {"Worker": {"replicas": n}}}});
-                sim.create(toy_job("job", &SMALL)).await;
-                sim.advance_replacing_dead(10).await;
-                sim.edit("job", workers(3)).await;
-                sim.advance_replacing_dead(10).await;
-                sim.edit("job", workers(1)).await;
-                sim.advance_replacing_dead(60).await;
-            })
-        },
+        spec: json!({}),
+        steps: &[(10, workers(3)), (10, workers(1))],
     };
     life.survives_death_at_every_call().await;
 }
@@ -224,13 +196,8 @@ async fn more_workers_and_fewer() {
 async fn the_end_of_a_time_to_live() {
     let life = Life {
         script: |name, _| ends_well(name, 5),
-        users: |sim| {
-            Box::pin(async {
-                let policy = json!({"runPolicy": {"ttlSecondsAfterFinished": 20}});
-                sim.create(with_spec(toy_job("job", &SMALL), policy)).await;
-                sim.advance_replacing_dead(60).await;
-            })
-        },
+        spec: json!({"runPolicy": {"ttlSecondsAfterFinished": 20}}),
+        steps: &[],
     };
     life.survives_death_at_every_call().await;
 }

@@ -38,8 +38,8 @@ async fn a_foreign_pod_is_left_alone_and_told_of_once() {
     sim.advance(3_600).await;
     assert_eq!(sim.pods_now().len(), 4);
     assert!(sim.stored("pods", "job-worker-0")["metadata"]["ownerReferences"].is_null());
-    let told = sim.events().iter().filter(|e| *e == "FailedCreatePod").count();
-    assert_eq!(told, 1);
+    let warnings = sim.events().iter().filter(|e| *e == "FailedCreatePod").count();
+    assert_eq!(warnings, 1);
     let tries = sim.network.count("create", "pods");
     assert!(tries < 40, "{tries} creates in an hour");
     sim.delete_pod("job-worker-0").await;

@@ -326,7 +326,7 @@ async fn a_mistake_in_an_edit_costs_one_event_and_no_pod() {
     )
     .await;
     sim.advance(5).await;
-    // Whatever happens to its pods, the mistake is told once.
+    // Whatever happens to its pods, the mistake is reported once.
     sim.pods()
         .patch(
             "job-worker-0",

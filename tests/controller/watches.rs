@@ -162,7 +162,7 @@ async fn a_list_while_things_change_loses_nothing() {
 }
 
 /// The versions of a server that was set back count up again from where they were then: a watch that is taken
-/// up from a version of before is told nothing until they have come that far.
+/// up from a version of before gets no event until they have come that far.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_set_back_is_listed_anew() {
     for versions in [Versions::GoBack, Versions::GoOn] {
@@ -188,6 +188,40 @@ async fn a_server_that_was_set_back_is_listed_anew() {
         assert_eq!(sim.pods_now().len(), 4, "{versions:?}");
         sim.assert_no_violations();
     }
+}
+
+/// A server that was set back names a deleted job again, with its pods. The job may be listed long before them, and an
+/// answer that names a pod says nothing new to a watch that is past the pod's version.
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_back_before_their_watch_is_are_not_tried_without_a_pause() {
+    let mut sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(10).await;
+    sim.back_up();
+    sim.delete("job").await;
+    sim.advance(10).await;
+    for verb in ["list", "watch"] {
+        sim.network
+            .fail_next(verb, "pods", usize::MAX, Refused(503, "ServiceUnavailable"));
+    }
+    sim.restore(Versions::GoOn);
+    sim.network.take_calls();
+    let events = sim.events().len();
+    sim.advance(10).await;
+    let creates = sim.network.count("create", "pods");
+    assert!(
+        (4..=20).contains(&creates),
+        "{creates} calls in ten seconds to make 4 pods that are there"
+    );
+    assert_eq!(
+        sim.events()[events..],
+        ["ToyJobRestarting"],
+        "nothing was created"
+    );
+    sim.network.heal();
+    sim.advance(60).await;
+    assert_eq!(sim.pods_now().len(), 4);
+    sim.assert_no_violations();
 }
 
 /// Of its own write it knows by the answer: the watch dies while the write is under way.

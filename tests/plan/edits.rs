@@ -91,7 +91,7 @@ fn a_job_that_failed_before_it_started_is_no_invalid_one() {
     let before = w.status();
     assert_eq!(w.reconcile().status(), before, "it does not begin anew");
     w.scale("Worker", -1);
-    assert!(w.plan().is_idle(), "and is not told of a mistake");
+    assert!(w.plan().is_idle(), "and no mistake is reported");
 }
 
 #[test]

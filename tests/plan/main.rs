@@ -4,12 +4,14 @@
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bounds;
 mod budget;
 mod causes;
 mod crash;
 mod disruption;
 mod edits;
 mod endings;
+mod ports;
 mod properties;
 mod reports;
 mod restarts;

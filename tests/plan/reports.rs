@@ -2,7 +2,7 @@
 
 use crate::world::{Stories, World};
 
-fn told(w: &World) -> Vec<String> {
+fn events(w: &World) -> Vec<String> {
     let all = w.events.iter();
     all.map(|e| {
         format!(
@@ -43,7 +43,7 @@ fn a_good_life() {
     );
     w.restart_operator().after(60).reconcile();
     assert_eq!(
-        told(&w),
+        events(&w),
         ["Normal ToyJobSucceeded: ToyJob job is successfully completed."]
     );
 }
@@ -67,7 +67,7 @@ fn a_life_with_a_restart() {
         "Restarting does not outlive the job"
     );
     assert_eq!(
-        told(&w),
+        events(&w),
         [
             "Warning ToyJobRestarting: job job is restarting because Scheduler replica(s) failed.",
             "Normal ToyJobSucceeded: ToyJob job is successfully completed."
@@ -89,7 +89,7 @@ fn a_bad_end() {
         ]
     );
     assert_eq!(
-        told(&w),
+        events(&w),
         ["Normal ToyJobFailed: toyjob job is failed because 1 Server replica(s) failed."]
     );
 }

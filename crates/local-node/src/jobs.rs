@@ -32,7 +32,7 @@ use run::changes;
 
 /// How long replicas may take to end by themselves once the job has succeeded: a busy machine takes longer
 /// than a cluster.
-const LINGER: Duration = Duration::from_secs(3);
+const SUCCESS_HOLD: Duration = Duration::from_secs(3);
 
 /// How long replicas may take to end once they are asked to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -268,7 +268,7 @@ fn namespace_of(job: &impl ResourceExt) -> String {
 fn options() -> Options {
     Options {
         settings: Settings {
-            linger: LINGER,
+            success_hold: SUCCESS_HOLD,
             ..Settings::default()
         },
         ..Options::default()

@@ -44,7 +44,7 @@ pub struct FarmJobSpec {
 impl TrainingJob for FarmJob {
     const FRAMEWORK: Framework = Framework::new("farm", "farmjob-controller")
         .port("farm-port", 7000)
-        .restart_policy(RestartPolicy::ExitCode)
+        .restart_policy(&RestartPolicy::ExitCode)
         .roles(
             "replicaSpecs",
             &[RoleDefinition::new(HEAD).at_most(1), RoleDefinition::new(WORKER)],

@@ -164,7 +164,7 @@ async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
     for _ in 0..2 {
         let (key, waited) = tokio::time::timeout(Duration::from_secs(3_600), context.queue.next())
             .await
-            .expect("it is looked at again");
+            .expect("it is reconciled again");
         bench.kind.reconcile(context, &key, waited).await;
         context.queue.done(&key);
     }

@@ -41,13 +41,13 @@ fn main() -> ExitCode {
     }
     let mut alive = 0;
     for (n, plant) in (1..).zip(&plants) {
-        let told = look(&bed, plant);
-        let caught = told.is_ok();
+        let result = look(&bed, plant);
+        let caught = result.is_ok();
         alive += u32::from(!caught);
         let (word, lines) = if caught {
-            ("caught", told.unwrap())
+            ("caught", result.unwrap())
         } else {
-            ("ALIVE ", told.unwrap_err())
+            ("ALIVE ", result.unwrap_err())
         };
         println!("{n:>2}/{} {word} {:<40} {lines}", plants.len(), plant.name);
     }

@@ -1,0 +1,48 @@
+//! Jobs at the bounds of what can run, and one step beyond.
+
+use training_job::api::{CleanPodPolicy, MAX_REPLICAS, RestartPolicy};
+use training_job::{Settings, validate};
+
+use crate::world::{Stories, World};
+
+/// What is wrong with a job of this name with so many workers.
+fn problem(name: &str, workers: i32) -> String {
+    let mut w = World::train("Worker=1", "");
+    w.scale("Worker", workers);
+    w.edit(|job| job.metadata.name = Some(name.to_owned()));
+    let errors = validate(&w.job, &Settings::default()).err();
+    errors.map(|e| e.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn a_service_may_have_a_name_as_long_as_a_label() {
+    let longest = "a".repeat(63 - "-worker-0".len());
+    assert_eq!(problem(&longest, 1), "");
+    assert_eq!(
+        problem(&longest, 11),
+        "metadata.name: a service's name would have 64 characters, and may have 63; make the job's name 1 shorter"
+    );
+}
+
+#[test]
+fn a_role_may_have_so_many_replicas_and_no_more() {
+    // Their map of the cluster is too long for a variable, which is found only in jobs that are right so far.
+    let at_the_bound = problem("job", MAX_REPLICAS);
+    assert!(at_the_bound.contains("Linux starts no process"), "{at_the_bound}");
+    assert_eq!(
+        problem("job", MAX_REPLICAS + 1),
+        "spec.replicaSpecs.Worker.replicas: 10001 is too big; use at most 10000"
+    );
+}
+
+/// Clients in Go send "" for what is unset.
+#[test]
+fn an_empty_word_is_none() {
+    let w = World::train("Worker=1:''", "cleanPodPolicy: '', restartScope: ''");
+    let valid = validate(&w.job, &Settings::default()).unwrap();
+    let (policy, role) = (&valid.policy, &valid.topology.roles[0]);
+    assert_eq!(
+        (&policy.clean_pods, &policy.restart_scope, &role.restart_policy),
+        (&CleanPodPolicy::Running, &None, &RestartPolicy::Never)
+    );
+}
