@@ -71,7 +71,9 @@
 //! | jobs run on this machine, without a cluster | `local_node::main`, or `local_node::Jobs` with a view of your own | crate `local-node`, feature `jobs` |
 //! | snapshot tests of what jobs get | `testing::snapshots` | feature `testing` |
 //! | what a job would get, as values | [`validate()`], [`render::all`] | |
-//! | tests against an API | `kube_memory::Cluster` under [`Operator`] | crate `kube-memory` |
+//! | a check of the definition and its rules, without an API server | `testing::check_definition` | feature `testing` |
+//! | tests of what becomes of a job | `testing::Story` | feature `testing` |
+//! | tests against an API, with faults | `kube_memory::Cluster` under [`Operator`] | crate `kube-memory` |
 //! | what is wrong with a job, or surely not meant | [`validate()`], [`render::warnings`](render::warnings()) | |
 //!
 //! An operator inside of another program runs until it is dropped:
@@ -112,7 +114,7 @@
 //! `process`. The contract that a framework author reads is [`job`].
 //!
 //! * Feature `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
-//! * Feature `testing`: snapshot tests of what jobs get, in one line.
+//! * Feature `testing`: snapshot tests of what jobs get, a check of the definition, stories of jobs on an API in memory.
 //!
 //! Neither is on by default. The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the
 //! binary.

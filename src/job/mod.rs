@@ -400,6 +400,7 @@ pub trait TrainingJob:
     /// # Bounds
     /// An API server estimates what a rule costs at worst, and refuses the definition if that is too much. A rule that
     /// refuses what `validate` takes keeps users from what would run; one that is missing only tells them later.
+    /// `testing::check_definition` (feature `testing`) finds both without a server.
     fn rules() -> Vec<Rule> {
         Vec::new()
     }

@@ -244,7 +244,10 @@ impl<'d, J: TrainingJob> Server<'d, J> {
             ..PostParams::default()
         };
         let stored = self.runtime.block_on(api.create(&params, &object));
-        let stored = stored.map_err(|error| error.to_string())?;
+        let stored = stored.map_err(|error| match error {
+            kube::Error::Api(status) => status.message,
+            other => other.to_string(),
+        })?;
         serde_json::to_value(stored).map_err(|error| error.to_string())
     }
 }

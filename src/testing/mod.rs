@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `snapshots.rs` | [`snapshots`]: what each job gets, for reviewers |
 //! | `definition.rs` | [`check_definition`]: whether the definition and its rules are right |
-//! | `cost.rs`, `size.rs` | [`rule_costs`]: what an API server estimates that rules cost |
+//! | `cost.rs`, `estimate.rs`, `functions.rs`, `size.rs` | [`rule_costs`]: what an API server estimates that rules cost |
 //! | `rules.rs` | rules evaluated on a job |
 //! | `story.rs` | [`Story`]: a job's life on the in-memory API |
 //! | `jobs.rs` | the jobs of a folder |
@@ -15,6 +15,8 @@
 
 mod cost;
 mod definition;
+mod estimate;
+mod functions;
 mod jobs;
 mod rules;
 mod size;

@@ -92,33 +92,12 @@ pub(super) fn property<'s>(
 }
 
 /// Words that no field can be called by.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+const RESERVED: &str = "true false null in as break const continue else for function if import let loop package namespace return var \
+    void while";
 
 /// How a rule calls a field.
 pub(super) fn escape(name: &str) -> String {
-    if RESERVED.contains(&name) {
+    if RESERVED.split(' ').any(|word| word == name) {
         return format!("__{name}__");
     }
     name.replace("__", "__underscores__")

@@ -141,6 +141,53 @@ fn a_dear_rule_is_told_with_what_makes_it_cheap() {
     assert_eq!(finding("cheap", Rule::new(cheap, "no"), none), None);
 }
 
+// region: cheap
+const CHEAP: [&str; 4] = [
+    r#"self.?mode.orValue("") in ["", "Fast"]"#,
+    // 16 roles at most.
+    r#"self.replicaSpecs.all(k, self.replicaSpecs[k].?replicas.orValue(1) < 100)"#,
+    // Two loops, over a list with maxItems of strings with maxLength.
+    r#"self.few.all(a, self.few.exists_one(b, a == b))"#,
+    // A text without maxLength, once.
+    r#"!has(self.mode) || self.mode.lowerAscii() == "fast""#,
+];
+const DEAR: [&str; 3] = [
+    // A list without maxItems is taken for one of a million items.
+    r#"self.names.all(a, a.lowerAscii() == a)"#,
+    // What `.?` and `orValue` give has no size, so that going through it is endless.
+    r#"self.?mode.orValue("").lowerAscii() == "fast""#,
+    // Texts without maxLength in a loop within a loop.
+    r#"self.replicaSpecs.all(k, self.replicaSpecs[k].template.spec.containers.all(c, !c.image.contains(":latest")))"#,
+];
+// endregion: cheap
+
+#[test]
+fn what_the_page_says_of_costs_is_so() {
+    let lines = "  mode: ''\n  names: []\n  few: []\n";
+    for rule in CHEAP {
+        let said = finding("page", Rule::new(rule, "no"), lines).unwrap_or_default();
+        assert!(!said.contains(" a cost of "), "{said}");
+    }
+    for rule in DEAR {
+        let said = found("page", Rule::new(rule, "no"), lines);
+        assert!(
+            said.contains(&format!("({rule})\n  an API server is to estimate a cost of ")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_makes_rules_on_roles_is_cheap() {
+    let roles = &["Worker"];
+    let any = training_job::any_replica(&RuledJob::FRAMEWORK, roles);
+    let named = training_job::roles_named(&RuledJob::FRAMEWORK, roles);
+    assert_eq!(
+        finding("roles", Rule::new(format!("{any} && {named} == 1"), "no"), ""),
+        None
+    );
+}
+
 #[test]
 fn a_rule_that_refuses_what_validate_takes_is_told_with_the_file() {
     let said = found(

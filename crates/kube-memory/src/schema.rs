@@ -148,10 +148,17 @@ impl Schema {
         }
     }
 
-    /// Fills in defaults, in what is there: an absent object without a default of its own stays absent.
+    /// Fills in defaults, in what is there: an absent object without a default of its own stays absent. A null that may
+    /// not be there goes.
     pub(super) fn set_defaults(&self, value: &mut Value) {
         match value {
             Value::Object(map) => {
+                map.retain(|name, member| {
+                    !member.is_null()
+                        || self
+                            .member(name)
+                            .is_none_or(|schema| schema.nullable || schema.default.is_some())
+                });
                 for (name, schema) in &self.properties {
                     let absent = map
                         .get(name)

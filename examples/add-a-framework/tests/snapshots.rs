@@ -1,4 +1,4 @@
-//! What the jobs get, for reviewers to read.
+//! What the jobs get, for reviewers to read, and whether the definition is right.
 
 #[path = "../src/job.rs"]
 #[allow(dead_code)]
@@ -10,3 +10,10 @@ fn jobs() {
     training_job::testing::snapshots::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs", "snapshots");
 }
 // endregion: test
+
+// region: definition
+#[test]
+fn definition() {
+    training_job::testing::check_definition::<job::FarmJob>(env!("CARGO_MANIFEST_DIR"), "jobs");
+}
+// endregion: definition

@@ -1,12 +1,16 @@
-//! The committed definition is the one that is made.
+//! The committed definition is the one that is made, and says what validation says.
 
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
+use std::path::Path;
 
 use training_job::admission;
+use training_job::testing::check_definition;
 use training_job_mxnet::MXJob;
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
 #[test]
 fn it_is_that_of_crds() {
@@ -16,4 +20,27 @@ fn it_is_that_of_crds() {
         fs::read_to_string(file).unwrap() == made,
         "crds/ is stale; run: make crds"
     );
+}
+
+#[test]
+fn it_takes_the_jobs_that_validate_takes() {
+    check_definition::<MXJob>(HERE, "../../examples/mxnet");
+    check_definition::<MXJob>(HERE, "../../operator/tests/cases");
+    check_definition::<MXJob>(HERE, "tests/warned");
+}
+
+/// But for what is no YAML, which has no jobs.
+#[test]
+fn it_refuses_jobs_in_the_words_of_validate() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("invalid");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    for file in fs::read_dir(Path::new(HERE).join("tests/invalid")).unwrap() {
+        let file = file.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        if !name.starts_with("yaml-") {
+            fs::copy(file.path(), folder.join(name)).unwrap();
+        }
+    }
+    check_definition::<MXJob>(&folder, ".");
 }

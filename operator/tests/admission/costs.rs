@@ -4,8 +4,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Map, Value, json};
+use training_job::admission;
 use training_job::testing::{RuleCost, rule_costs};
 use training_job_testing::cluster::ControlPlane;
+
+#[allow(dead_code, reason = "its definition is all that is looked at here")]
+#[path = "../../../tests/contract/list_job.rs"]
+mod list_job;
 
 /// The most that a rule may cost.
 const MOST: u64 = 10_000_000;
@@ -234,4 +239,12 @@ async fn a_rule_is_taken_on_one_side_of_the_limit_and_refused_on_the_other() {
         each.len(),
         wrong.join("\n")
     );
+}
+
+/// The kinds of this repository have their roles in maps.
+#[tokio::test]
+async fn the_rules_of_a_list_are_cheap_enough() {
+    let plane = ControlPlane::shared().await;
+    let definition = admission::definition::<list_job::ListJob>().unwrap();
+    assert_eq!(refused(plane, &definition).await, []);
 }

@@ -175,7 +175,8 @@ async fn the_schema_is_enforced() {
     );
     assert_eq!(
         refused(json!({"replicas": null})).await,
-        [cause("FieldValueTypeInvalid", "spec.replicas")]
+        [cause("FieldValueRequired", "spec.replicas")],
+        "a null that may not be there is not there"
     );
     assert_eq!(
         refused(json!({"replicas": -1})).await,

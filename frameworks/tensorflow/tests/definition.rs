@@ -1,0 +1,14 @@
+//! The definition says what validation says.
+
+use training_job::testing::check_definition;
+use training_job_tensorflow::TFJob;
+
+#[test]
+fn it_takes_the_jobs_that_validate_takes() {
+    check_definition::<TFJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/tensorflow");
+}
+
+#[test]
+fn it_takes_every_role() {
+    check_definition::<TFJob>(env!("CARGO_MANIFEST_DIR"), "../../operator/tests/tensorflow");
+}

@@ -1,0 +1,9 @@
+//! The definition says what validation says.
+
+use training_job::testing::check_definition;
+use training_job_xgboost::XGBoostJob;
+
+#[test]
+fn it_takes_the_jobs_that_validate_takes() {
+    check_definition::<XGBoostJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/xgboost");
+}
