@@ -62,17 +62,31 @@ impl<'de> Deserialize<'de> for ListStatus {
     }
 }
 
+// region: kinds
 /// The hosts of a job, until it is deleted.
 pub(crate) const HOSTS: ObjectKind = ObjectKind::of::<ConfigMap>();
 
 /// Its turn, as long as it is active.
 pub(crate) const TURN: ObjectKind = ObjectKind::new("example.com", "v1", "Turn", "turns");
+// endregion: kinds
 
 pub(crate) const GREETING: SettingDefinition = SettingDefinition {
     name: "list-greeting",
     default: "hello",
     help: "what each replica is greeted with",
 };
+
+// region: objects
+/// The workers that run.
+fn hosts(topology: &Topology<'_>, replicas: &Replicas<'_>) -> JobObject {
+    let workers = replicas.role("WORKER").into_iter();
+    let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
+    let running = workers.filter(|(_, state)| **state == ReplicaState::Running);
+    let running: String = running.map(|(worker, _)| worker.host() + "\n").collect();
+    let name = format!("{}-hosts", topology.job);
+    HOSTS.object(name, json!({"data": {"running": running}}))
+}
+// endregion: objects
 
 impl TrainingJob for ListJob {
     const FRAMEWORK: Framework = Framework::new("list", "listjob-controller")
@@ -164,33 +178,22 @@ impl TrainingJob for ListJob {
         .into()
     }
 
-    /// The workers that run; and the job's turn, unless it is detached.
+    /// The hosts; and the job's turn, unless it is detached. Annotations make mistakes.
     fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
-        let workers = replicas.role("WORKER").into_iter();
-        let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
-        let running = workers.filter(|(_, state)| **state == ReplicaState::Running);
-        let running: String = running.map(|(worker, _)| worker.host() + "\n").collect();
-        let mut hosts = HOSTS.object(
-            format!("{}-hosts", topology.job),
-            json!({"data": {"running": running}}),
-        );
+        let mut objects = vec![hosts(topology, replicas)];
         if let Some(colour) = self.annotations().get("colour") {
             // No ConfigMap has one.
-            hosts.content["colour"] = json!(colour);
+            objects[0].content["colour"] = json!(colour);
         }
-        let turn = TURN.object(
-            topology.job,
-            json!({"spec": {"members": topology.total(), "reason": null}}),
-        );
+        if self.spec.detached != Some(true) {
+            let turn = json!({"spec": {"members": topology.total(), "reason": null}});
+            objects.push(TURN.object(topology.job, turn));
+        }
         if self.annotations().contains_key("undeclared") {
-            return vec![
-                ObjectKind::new("example.com", "v1", "Other", "others").object(topology.job, json!({})),
-            ];
+            let other = ObjectKind::new("example.com", "v1", "Other", "others");
+            objects.push(other.object(topology.job, json!({})));
         }
-        match self.spec.detached {
-            Some(true) => vec![hosts],
-            _ => vec![hosts, turn],
-        }
+        objects
     }
 
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
