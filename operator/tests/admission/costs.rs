@@ -241,6 +241,65 @@ async fn a_rule_is_taken_on_one_side_of_the_limit_and_refused_on_the_other() {
     );
 }
 
+/// Lists and maps without a bound, of objects of several sizes, around rules of costs on both sides of the limit.
+#[tokio::test]
+async fn what_is_in_a_list_without_a_bound_is_counted_as_often_as_a_request_has_room() {
+    let plane = ControlPlane::shared().await;
+    let mut spec = Map::new();
+    for (required, step) in [
+        (json!([]), 1),
+        (json!(["text"]), 5),
+        (json!(["text", "nested", "flag"]), 9),
+    ] {
+        for sums in 0..13 {
+            let rule = format!("self.count{} > 3", " + 1".repeat(sums * step));
+            let rules = json!([{"rule": rule, "message": "no"}]);
+            let (mut fields, required) = (fields(), required.clone());
+            fields["nested"]["required"] = json!(["count"]);
+            let object = json!({"type": "object", "required": required, "properties": fields, "x-kubernetes-validations": rules});
+            let (list, map) = (
+                json!({"type": "array", "items": object}),
+                json!({"type": "object", "additionalProperties": object}),
+            );
+            for within in [list, map] {
+                spec.insert(format!("rule{:03}", spec.len()), within);
+            }
+        }
+    }
+    let definition = of(spec);
+    let causes = refused(plane, &definition).await;
+    let estimates = rule_costs(&definition);
+    let dear: Vec<bool> = estimates.iter().map(|estimate| estimate.cost > MOST).collect();
+    let refused: Vec<bool> = (0..dear.len()).map(|n| !about(n, &causes).is_empty()).collect();
+    assert_eq!(dear, refused, "{estimates:#?}");
+    assert!(dear.contains(&true) && dear.contains(&false));
+    let all: u64 = estimates.iter().map(|estimate| estimate.cost).sum();
+    let together = causes
+        .iter()
+        .any(|(_, message)| message.contains("rule cost total for entire OpenAPIv3 schema exceeds"));
+    assert_eq!(all > 100_000_000, together, "{all}");
+}
+
+/// A message is made once, however long the list is that its rule is in.
+#[tokio::test]
+async fn an_expression_of_a_message_costs_itself() {
+    let plane = ControlPlane::shared().await;
+    for (message, dear) in [
+        ("self.text + self.text", false),
+        ("self.?text.orValue('').lowerAscii()", true),
+    ] {
+        let rules = json!([{"rule": "self.flag", "messageExpression": message}]);
+        let object = json!({"type": "object", "properties": fields(), "x-kubernetes-validations": rules});
+        let list = json!({"type": "array", "maxItems": 1_000_000, "items": object});
+        let definition = of([("rule000".to_owned(), list)].into_iter().collect());
+        let causes = refused(plane, &definition).await;
+        assert_eq!(!about(0, &causes).is_empty(), dear, "{message}: {causes:?}");
+        let estimates = rule_costs(&definition);
+        assert_eq!(estimates[1].expression, message);
+        assert_eq!(estimates[1].cost > MOST, dear, "{estimates:?}");
+    }
+}
+
 /// The kinds of this repository have their roles in maps.
 #[tokio::test]
 async fn the_rules_of_a_list_are_cheap_enough() {
