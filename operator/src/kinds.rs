@@ -14,9 +14,6 @@ use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
-/// The UID of a job that no API server has seen, in the owner references of what it would get.
-const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
-
 /// Something that is done with the type of a kind's jobs. A command that needs the type implements this, and is called
 /// with it by [`Kind::call`].
 pub(crate) trait ForKind {
@@ -155,7 +152,9 @@ impl ForKind for Render<'_> {
 /// The object does not have a job's shape.
 pub(crate) fn decode<J: TrainingJob>(object: &Value) -> Result<J, FieldErrors> {
     let mut job: J = serde::Deserialize::deserialize(object).map_err(unreadable)?;
-    job.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
+    job.meta_mut()
+        .uid
+        .get_or_insert_with(|| render::NO_UID.to_owned());
     Ok(job)
 }
 

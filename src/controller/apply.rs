@@ -1,4 +1,4 @@
-//! Step 4: carries out the creates and deletes of a plan.
+//! Step 4: carries out the creates, patches and deletes of a plan.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -29,7 +29,7 @@ use super::steps::{Action, Applied, ApplyError, CallResult};
 /// limit for all jobs.
 const PER_JOB: usize = 32;
 
-/// Carries out the creates and deletes of one job.
+/// Carries out the creates, patches and deletes of one job.
 pub(super) struct Applier<'a> {
     context: &'a Context,
     namespace: String,
@@ -113,7 +113,7 @@ impl<'a> Applier<'a> {
         let name = &name;
         let holder = self.children().owner(kind, &self.namespace, name);
         if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
-            // The watch tells when it is gone.
+            // The watch brings its end.
             return Err(ApplyError::StillThere);
         }
         let _permit = self.context.limit.acquire().await;
@@ -219,11 +219,11 @@ impl<'a> Applier<'a> {
     ) -> Result<(), ApplyError> {
         let _permit = self.context.limit.acquire().await;
         let epoch = self.children().epoch(kind);
-        let mut change = patch.object.content.clone();
         let meta = &patch.object.metadata;
         // The UID cannot change: the server refuses the patch if another object has the name now.
-        change["metadata"] =
-            json!({"uid": patch.uid, "labels": meta.labels, "annotations": meta.annotations});
+        let meta = json!({"uid": patch.uid, "labels": meta.labels, "annotations": meta.annotations});
+        let mut change = patch.object.content.as_object().cloned().unwrap_or_default();
+        change.insert("metadata".to_owned(), meta);
         let (params, change) = (PatchParams::default(), Patch::Merge(change));
         let call = api.patch(&name, &params, &change);
         match self.context.timeout.call(call).await {
@@ -260,7 +260,7 @@ impl<'a> Applier<'a> {
         let (name, uid) = (&name, &uid);
         let _permit = self.context.limit.acquire().await;
         let epoch = self.children().epoch(kind);
-        // The watch may tell of the deletion before the server answers.
+        // The watch may bring the deletion before the server answers.
         self.children()
             .mark_deleting::<C>(kind, &self.namespace, &self.owner, name, uid);
         let deleted = self.call_delete::<C>(api, name, Some(uid), None).await;

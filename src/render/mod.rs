@@ -23,6 +23,9 @@ use crate::api::labels;
 use crate::job::{JobObject, Replica, ReplicaState, Replicas, TrainingJob};
 use crate::validate::ValidJob;
 
+/// The UID of a job that no API server has seen, for the owner references in what is rendered.
+pub const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
+
 /// What a job gets at its start, in the order in which it is made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]

@@ -13,9 +13,6 @@ use crate::validate::validate;
 
 use super::jobs::{self, files, stem};
 
-/// The owner's UID in renders of jobs that no API server has seen.
-const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
-
 /// Compares what every job in a folder gets with a snapshot of it, by [insta]: a reviewer then sees in a
 /// pull request what a change of the framework does to the pods.
 ///
@@ -89,7 +86,10 @@ fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
         Ok(typed) => typed,
         Err(error) => return refused(&error.to_string()),
     };
-    typed.meta_mut().uid.get_or_insert_with(|| NO_UID.to_owned());
+    typed
+        .meta_mut()
+        .uid
+        .get_or_insert_with(|| render::NO_UID.to_owned());
     let valid = match validate(&typed, &Settings::default()) {
         Ok(valid) => valid,
         Err(errors) => return refused(&errors.to_string()),
