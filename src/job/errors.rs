@@ -8,6 +8,7 @@ use super::nearest::nearest;
 
 /// One thing wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FieldError {
     /// The field, such as `spec.runPolicy.backoffLimit` or `spec.replicaSpecs.Worker.template.spec.containers[0].image`;
     /// empty if the object as a whole is wrong.

@@ -53,6 +53,7 @@ pub struct Framework {
 
 /// A setting of the operator that a kind reads, by [`Settings::get`](super::Settings::get).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingDefinition {
     /// Its name, such as `farm-monitor-image`.
     pub name: &'static str,
@@ -60,6 +61,13 @@ pub struct SettingDefinition {
     pub default: &'static str,
     /// What it is for, in a sentence.
     pub help: &'static str,
+}
+
+impl SettingDefinition {
+    /// A setting of this name and default; `help` says in a sentence what it is for.
+    pub const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
+        Self { name, default, help }
+    }
 }
 
 impl Framework {

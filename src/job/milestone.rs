@@ -2,6 +2,7 @@
 
 /// A point in a job's life that conditions and events report.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Milestone<'a> {
     /// The controller has seen the job.
     Created,

@@ -4,6 +4,7 @@ use super::topology::{Replica, Role, Topology};
 
 /// The state of one replica in its current attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReplicaState {
     /// It has no pod, or only one of an earlier attempt or one that is to be restarted.
     Absent,
@@ -21,6 +22,7 @@ pub enum ReplicaState {
 
 /// Whether a job goes on without a replica that has failed for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FailureTolerance {
     /// The job fails.
     None,
@@ -38,6 +40,7 @@ pub struct Replicas<'a> {
 
 /// The states of a role's replicas.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RoleReplicas<'a> {
     /// The role.
     pub role: &'a Role<'a>,
@@ -47,6 +50,7 @@ pub struct RoleReplicas<'a> {
 
 /// What the replicas' states mean for their job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The replicas that decide do not run yet.
     Waiting,

@@ -8,6 +8,7 @@ use crate::job::{JobObject, ObjectKind};
 
 /// What is to be done for a job now.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Plan {
     /// Objects beside services and pods to create, before those.
     pub create_objects: Vec<JobObject>,
@@ -36,6 +37,7 @@ pub struct Plan {
 
 /// A status to store.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct StatusChange {
     /// The whole status.
     pub status: JobStatus,
@@ -46,6 +48,7 @@ pub struct StatusChange {
 
 /// An object to change.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ObjectPatch {
     /// What it is to have. What is not in it stays as it is.
     pub object: JobObject,
@@ -55,6 +58,7 @@ pub struct ObjectPatch {
 
 /// An object to delete.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Deletion {
     /// What it is.
     pub kind: ChildKind,
@@ -93,6 +97,7 @@ impl ChildKind {
 
 /// An event about the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlannedEvent {
     /// Whether it is of type Warning; else Normal.
     pub warning: bool,
@@ -104,6 +109,7 @@ pub struct PlannedEvent {
 
 /// A time to look again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Requeue {
     /// When.
     pub at: Timestamp,

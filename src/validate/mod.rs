@@ -28,6 +28,7 @@ pub const MAX_ENV_BYTES: usize = 131_072;
 
 /// A job that can be rendered and planned.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ValidJob<'a, J> {
     /// The job.
     pub job: &'a J,
@@ -39,6 +40,7 @@ pub struct ValidJob<'a, J> {
 
 /// A run policy with its defaults applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
     /// Which pods go at the end; never `Other`.
     pub clean_pods: CleanPodPolicy,

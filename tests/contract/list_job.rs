@@ -70,11 +70,8 @@ pub(crate) const HOSTS: ObjectKind = ObjectKind::of::<ConfigMap>();
 pub(crate) const TURN: ObjectKind = ObjectKind::new("example.com", "v1", "Turn", "turns");
 // endregion: kinds
 
-pub(crate) const GREETING: SettingDefinition = SettingDefinition {
-    name: "list-greeting",
-    default: "hello",
-    help: "what each replica is greeted with",
-};
+pub(crate) const GREETING: SettingDefinition =
+    SettingDefinition::new("list-greeting", "hello", "what each replica is greeted with");
 
 // region: objects
 /// The workers that run.
