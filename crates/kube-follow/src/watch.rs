@@ -35,7 +35,7 @@ pub const SILENCE: Duration = Duration::from_secs(130);
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
 
-/// A watch that ends sooner than this has failed.
+/// A watch that has told nothing and ends sooner than this has failed.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 /// What a [`Watch`] reports, in this order: `ListStarted`, then for each page `ListPage` and its `Listed` objects,
@@ -156,10 +156,18 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
                     Err(error) => error,
                 },
                 Some(version) => {
-                    let begun = Instant::now();
-                    match self.watch_from(version, &mut last_event, &mut handle).await {
-                        Ok(()) if begun.elapsed() >= SHORTEST => continue,
+                    let (begun, from) = (Instant::now(), version.clone());
+                    let ended = self.watch_from(version, &mut last_event, &mut handle).await;
+                    // A server under load ends the watches of readers that were slow for a moment, again and again.
+                    // Each has told something, so to wait would be to look away.
+                    let progressed = *version != from;
+                    match ended {
+                        Ok(()) if progressed || begun.elapsed() >= SHORTEST => continue,
                         Ok(()) => WatchError::EndedAtOnce,
+                        Err(error) if progressed && !error.needs_list() => {
+                            tracing::debug!(resource, %error, "a watch that had told something failed");
+                            continue;
+                        }
                         Err(error) => error,
                     }
                 }

@@ -168,6 +168,32 @@ async fn a_server_that_asks_for_it_is_left_alone() {
     );
 }
 
+/// As a server does in a burst of changes, for which the buffer of a reader is too small.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_told_something_goes_on_at_once_however_often_it_ends() {
+    let told = |version: u32| {
+        let object =
+            json!({"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": version.to_string()}});
+        let event = json!({"type": "MODIFIED", "object": object});
+        Reply::watch(vec![(0, event)], Some(0))
+    };
+    let mut replies = vec![Reply::list("7", "")];
+    replies.extend((8..28).map(told));
+    let mut made = requests(None, SILENCE, replies).await;
+    assert_eq!(made.len(), 22);
+    assert!(made.iter().all(|(at, _)| *at == 0), "{made:?}");
+    let last = made.pop().unwrap().1;
+    assert!(last.ends_with("resourceVersion=27"), "{last}");
+
+    // One that ends without news is left alone for ever longer, though others told something before.
+    let mut replies = vec![Reply::list("7", ""), told(8), told(9)];
+    replies.extend(vec![Reply::watch(vec![], Some(0)); 6]);
+    let made = verbs(replies).await;
+    let times: Vec<u64> = made.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times[..4], [0; 4]);
+    assert!(times[9] >= 10, "{made:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_410_leads_to_a_list_wherever_it_comes() {
     let error = |code| json!({"type": "ERROR", "object": status(code, &Value::Null)});
