@@ -127,7 +127,7 @@ impl RefusedChildren {
     }
 }
 
-/// StatusWriteRate of a job's status that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
+/// Writes of a job's status that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
 const WRITES: u32 = 20;
 
 /// The time in which they are counted.
