@@ -11,8 +11,8 @@ use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
 
 use super::events;
-use super::pace::{CreateRate, RefusedChildren, StatusWriteRate};
-use super::steps::{Applied, Written};
+use super::pace::{CreateRate, RefusedChildren, WriteRate};
+use super::steps::{Action, Applied, Written};
 
 /// Why the cached job may differ from the server's. Nothing is done for it until it was read again: it may have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,9 @@ pub(super) struct JobState {
     /// The children that were refused.
     pub(super) refused: RefusedChildren,
     /// When the status was written.
-    pub(super) status_writes: StatusWriteRate,
+    pub(super) status_writes: WriteRate,
+    /// How often its objects were patched.
+    patches: WriteRate,
     /// Since when there has been a change of counts that is not written yet.
     pub(super) counts_changed_at: Option<Instant>,
     /// Why the cached job may differ from the server's.
@@ -77,17 +79,25 @@ impl JobState {
         }
     }
 
-    /// Takes the creates out of `plan` for which it is too early, and says when the first of them may be tried.
+    /// Takes the creates and patches out of `plan` for which it is too early, and says when the first of them may be
+    /// tried.
     pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
         let refused = self.refused.defer_creates(generation, plan);
         let limited = self.creates.defer_creates(plan);
-        refused.into_iter().chain(limited).min()
+        let patches = self.patches.due().filter(|_| !plan.patch_objects.is_empty());
+        if patches.is_some() {
+            plan.patch_objects.clear();
+        }
+        [refused, limited, patches].into_iter().flatten().min()
     }
 
     /// Remembers what was created, and what was refused.
     pub(super) fn record(&mut self, applied: &Applied) {
-        if applied.has_created() {
+        if applied.has(Action::Create) {
             self.creates.record();
+        }
+        if applied.has(Action::Patch) {
+            self.patches.record();
         }
         self.refused.add(&applied.failures);
     }
@@ -136,7 +146,7 @@ impl JobState {
 mod tests {
     use crate::plan::ChildKind;
 
-    use super::super::steps::{Action, ApplyError, ApplyFailure};
+    use super::super::steps::{ApplyError, ApplyFailure};
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! How often a job's children may be created, and its status written.
+//! How often a job's children may be created and patched, and its status written.
 //!
 //! Children that are gone as soon as they are created (somebody deletes them, or the garbage collector does since
 //! the job is being deleted and its watch has not said so yet) would be created again and again, each time with
@@ -8,7 +8,8 @@
 //! try them once more, at two calls for each name that somebody else's object has.
 //!
 //! Statuses are written as soon as something is decided. Two operators that see different things (no election
-//! keeps them apart, and the watch of one is dead) would overwrite each other as fast as the server answers.
+//! keeps them apart, and the watch of one is dead) would overwrite each other as fast as the server answers. So would an
+//! operator and somebody else who want an object of the job to be different things.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -127,20 +128,20 @@ impl RefusedChildren {
     }
 }
 
-/// Writes of a job's status that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
+/// Writes of a job's status, and patches of its objects, that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
 const WRITES: u32 = 20;
 
 /// The time in which they are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The writes of one job's status.
+/// The writes of one job's status, or the patches of its objects.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct StatusWriteRate {
+pub(super) struct WriteRate {
     count: u32,
     since: Option<Instant>,
 }
 
-impl StatusWriteRate {
+impl WriteRate {
     /// When the next write may be made, if it is too early now.
     pub(super) fn due(&self) -> Option<Instant> {
         let end = self.since? + WINDOW;
@@ -193,7 +194,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn statuses_are_written_at_once_but_not_without_end() {
-        let mut writes = StatusWriteRate::default();
+        let mut writes = WriteRate::default();
         let end = Instant::now() + Duration::from_secs(60);
         let mut made = 0;
         while Instant::now() < end {

@@ -70,9 +70,9 @@ impl Applied {
         }
     }
 
-    /// Whether anything was created.
-    pub(super) fn has_created(&self) -> bool {
-        self.done.iter().any(|done| done.action == Action::Create)
+    /// Whether this was done to any child.
+    pub(super) fn has(&self, action: Action) -> bool {
+        self.done.iter().any(|done| done.action == action)
     }
 }
 

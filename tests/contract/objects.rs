@@ -1,5 +1,7 @@
 //! What a job has beside pods and services: made before them, kept as its kind says, and gone in its time.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -144,7 +146,7 @@ fn an_object_of_somebody_else_is_never_touched_and_the_job_waits_for_its_name() 
         let maps = Api::<ConfigMap>::default_namespaced(client);
         maps.delete(HOSTS, &DeleteParams::default()).await.unwrap();
     });
-    story.after(std::time::Duration::from_secs(60));
+    story.after(Duration::from_secs(60));
     assert_eq!(story.pods().len(), 3);
 }
 
@@ -198,6 +200,25 @@ fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
         "all else is kept"
     );
     assert_eq!(story.conditions(), ["Created", "Running"]);
+}
+
+/// The watch brings each edit at once.
+#[test]
+fn who_edits_an_object_again_and_again_does_not_keep_the_operator_busy() {
+    let mut story = story(&json!({}));
+    let mut undone = 0;
+    story.all_run().by_hand(async |client| {
+        let maps = Api::<ConfigMap>::default_namespaced(client.clone());
+        for _ in 0..400 {
+            patch_hosts(client.clone(), json!({"data": {"running": "nobody"}})).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let data = maps.get(HOSTS).await.unwrap().data.unwrap();
+            undone += i32::from(data["running"] != "nobody");
+        }
+    });
+    // Twenty in each of the ten seconds.
+    assert!((60..=100).contains(&undone), "{undone} of 400 in 40 s");
+    assert_eq!(running(&story), "job-worker-x1-0\njob-worker-x1-1\n");
 }
 
 #[test]
