@@ -78,7 +78,7 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | the definition is made | [`definition`](Self::definition), [`requirements`](Self::requirements), [`rules`](Self::rules) |
 /// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
 /// | a review looks for what is surely not meant | [`warn`](Self::warn) |
-/// | what a job has beside pods and services is rendered: in each reconcile of an active job | [`objects`](Self::objects) |
+/// | what a job has beside pods and services is rendered: in each reconcile of a job | [`objects`](Self::objects) |
 /// | a replica's pod is rendered | [`env`](Self::env), [`gets_env`](Self::gets_env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
 /// | the plan takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`message`](Self::message) |
 /// | the status is written | [`encode_status`](Self::encode_status) |
@@ -256,8 +256,8 @@ pub trait TrainingJob:
     /// Whether the job goes on without a replica of `role` that has failed for good.
     /// [`outcome`](Self::outcome) then sees the replica as failed. Default: it fails.
     ///
-    /// Asked about failures that are final by the restart policy and, of a role whose failures never matter, about
-    /// those that exceed the backoff limit.
+    /// It depends on the role alone: a role's failures matter or not from the start. Final failures are those that the
+    /// restart policy does not restart.
     ///
     /// ```
     /// use training_job::{FailureTolerance, Role};
@@ -307,7 +307,7 @@ pub trait TrainingJob:
         ReplicaNames::Indexed(format!("{job}-{}", role.slug()))
     }
 
-    /// Further labels of a replica's pod and service. Default: none. They select nothing, and cannot replace the labels
+    /// Further labels of a replica's pod and service. Default: none. Services do not select by them, and they cannot replace the labels
     /// that every kind has ([`labels`](crate::api::labels)).
     ///
     /// ```
@@ -358,11 +358,11 @@ pub trait TrainingJob:
     /// is not named any more is deleted. An object of that name that the job does not own is never touched: an event
     /// says so, and the job waits.
     ///
-    /// Called for active jobs; how long objects stay after that is declared by [`ObjectDefinition`]. `replicas` are in
-    /// the states in which the plan found them. In a render without a cluster they are all
-    /// [`Absent`](crate::ReplicaState::Absent).
+    /// How long objects stay is declared by [`ObjectDefinition`]. Those of a suspended or finished job that stay are still
+    /// patched, and not made again. `replicas` are in the states in which the plan found them. In a render without a
+    /// cluster they are all [`Absent`](crate::ReplicaState::Absent).
     ///
-    /// The operator needs the permissions to list, watch, create, patch and delete the kinds, and to have itself
+    /// The operator needs the permissions to get, list, watch, create, patch and delete the kinds, and to have itself
     /// whatever a Role among them grants.
     ///
     /// ```

@@ -28,7 +28,9 @@ pub enum FailureTolerance {
     None,
     /// It goes on as long as the role has another replica that has not failed.
     WhileOthersRemain,
-    /// It goes on: failures of the role never matter.
+    /// It goes on: failures of the role never matter. A replica that its restart policy restarts is restarted alone,
+    /// which neither counts against the job's backoff limit nor shows in its conditions; after as many restarts of its
+    /// own as that limit it stays failed.
     Always,
 }
 

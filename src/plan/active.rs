@@ -55,25 +55,27 @@ fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Enters the restarts in the status. The next plan, made from the status that was stored, deletes the outdated pods.
 fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>) {
-    let count = i32::try_from(restarts.scopes.len()).unwrap_or(i32::MAX);
+    let counted = restarts.scopes.iter().filter(|failed| failed.counts).count();
+    let count = i32::try_from(counted).unwrap_or(i32::MAX);
     recovery::charge(&mut draft.status, count);
     for failed in &restarts.scopes {
         let by = attempts_to_skip(draft, failed);
         recovery::restart(&mut draft.status.recovery, failed.scope, &failed.replica, by);
     }
-    let root_cause = &restarts.root_cause;
-    draft.status.failure = Some(root_cause.failure.record.clone());
-    let milestone = Milestone::Restarting {
-        role: root_cause.replica.role.name(),
-    };
-    draft.set(
-        ConditionType::Restarting,
-        ConditionStatus::True,
-        "Restarting",
-        &milestone,
-    );
-    let message = draft.job.job.message(&milestone);
-    draft.event(true, "Restarting", message);
+    if let Some(root_cause) = &restarts.root_cause {
+        draft.status.failure = Some(root_cause.failure.record.clone());
+        let milestone = Milestone::Restarting {
+            role: root_cause.replica.role.name(),
+        };
+        draft.set(
+            ConditionType::Restarting,
+            ConditionStatus::True,
+            "Restarting",
+            &milestone,
+        );
+        let message = draft.job.job.message(&milestone);
+        draft.event(true, "Restarting", message);
+    }
     // The failed pods are outdated now, and count no more.
     let after = survey(draft.job, &draft.status, draft.observed);
     draft.count(&survey::states(&draft.job.topology, &after));

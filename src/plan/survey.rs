@@ -103,6 +103,7 @@ fn restarts_in_place<J: TrainingJob>(
 ) -> RestartsInPlace {
     let mut found = RestartsInPlace::default();
     for replica in job.topology.all() {
+        // Failures that never matter are not counted.
         let never_matters = job.job.tolerance(replica.role) == FailureTolerance::Always;
         if never_matters || job.restart_scope(replica.role) != RestartScope::Replica {
             continue;

@@ -40,8 +40,8 @@ pub(super) enum JobVerdict<'s, 'a> {
 /// Failures that restart a job, or parts of it.
 #[derive(Debug)]
 pub(super) struct Restarts<'s, 'a> {
-    /// The failure that came first.
-    pub(super) root_cause: FailedReplica<'s, 'a>,
+    /// The failure that came first, of those that count.
+    pub(super) root_cause: Option<FailedReplica<'s, 'a>>,
     /// One failure for each scope that restarts: the job, or some roles and replicas.
     pub(super) scopes: Vec<FailedReplica<'s, 'a>>,
 }
@@ -52,6 +52,8 @@ pub(super) struct FailedReplica<'s, 'a> {
     pub(super) replica: Replica<'a>,
     pub(super) scope: &'s RestartScope,
     pub(super) failure: &'s Failure,
+    /// Whether it counts against the backoff limit. It does not if failures of the role never matter.
+    pub(super) counts: bool,
     consequence: Consequence,
 }
 
@@ -93,9 +95,9 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         };
     }
     match first(failed.iter()) {
-        Some(root_cause) => JobVerdict::Restarts(Restarts {
-            root_cause: *root_cause,
-            scopes: restart_scopes(&failed),
+        Some(_) => JobVerdict::Restarts(Restarts {
+            root_cause: first(failed.iter().filter(|f| f.counts)).copied(),
+            scopes: restart_scopes(failed.iter()),
         }),
         None => JobVerdict::GoesOn {
             running: outcome == Outcome::Running,
@@ -116,8 +118,6 @@ fn failures<'s, 'a, J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &'s Survey<'a>,
 ) -> Vec<FailedReplica<'s, 'a>> {
-    let limit = draft.job.policy.backoff_limit;
-    let no_restarts_left = limit.is_some_and(|limit| restarts_used(draft, survey) >= limit);
     let mut failed = Vec::new();
     for of_role in &survey.roles {
         let tolerance = draft.job.job.tolerance(of_role.role);
@@ -128,25 +128,34 @@ fn failures<'s, 'a, J: TrainingJob>(
             };
             let consequence = failure.consequence(draft.job.job, of_role.role);
             let is_final = consequence != Consequence::Restart;
+            let replica = Replica {
+                role: of_role.role,
+                index,
+            };
             let is_tolerated = match tolerance {
                 FailureTolerance::None => false,
                 FailureTolerance::WhileOthersRemain => others_remain && is_final,
-                FailureTolerance::Always => no_restarts_left || is_final,
+                FailureTolerance::Always => is_final || has_used_up_its_own(draft, &replica),
             };
             if !is_tolerated {
                 failed.push(FailedReplica {
-                    replica: Replica {
-                        role: of_role.role,
-                        index,
-                    },
+                    replica,
                     scope: &of_role.scope,
                     failure,
+                    counts: tolerance != FailureTolerance::Always,
                     consequence,
                 });
             }
         }
     }
     failed
+}
+
+/// Whether a replica whose failures never matter has been restarted as often as the job may be.
+fn has_used_up_its_own<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> bool {
+    let restarts = draft.status.recovery.replicas.get(&replica.key());
+    let limit = draft.job.policy.backoff_limit;
+    limit.is_some_and(|limit| restarts.copied().unwrap_or(0) >= limit)
 }
 
 /// What the replicas' states mean. One that is to be restarted counts as absent.
@@ -194,13 +203,14 @@ fn first<'f, 's: 'f, 'a: 'f>(
 }
 
 /// One failure for each scope that restarts: the job, or some roles and replicas.
-fn restart_scopes<'s, 'a>(failed: &[FailedReplica<'s, 'a>]) -> Vec<FailedReplica<'s, 'a>> {
-    if let Some(whole) = first(failed.iter().filter(|f| *f.scope == RestartScope::Job)) {
+fn restart_scopes<'f, 's: 'f, 'a: 'f>(
+    failed: impl Iterator<Item = &'f FailedReplica<'s, 'a>> + Clone,
+) -> Vec<FailedReplica<'s, 'a>> {
+    if let Some(whole) = first(failed.clone().filter(|f| *f.scope == RestartScope::Job)) {
         return vec![*whole];
     }
     let mut roles = BTreeSet::new();
     failed
-        .iter()
         .filter(|f| *f.scope != RestartScope::Role || roles.insert(f.replica.role.name()))
         .copied()
         .collect()
@@ -226,7 +236,8 @@ fn exceeds_limit<J: TrainingJob>(
         return false;
     };
     let used = restarts_used(draft, survey);
-    let needed = i32::try_from(restart_scopes(failed).len()).unwrap_or(i32::MAX);
+    let counted = failed.iter().filter(|f| f.counts);
+    let needed = i32::try_from(restart_scopes(counted).len()).unwrap_or(i32::MAX);
     let in_place = survey.in_place.fresh > 0 && used >= limit.max(1);
     in_place || (needed > 0 && used.saturating_add(needed) > limit)
 }

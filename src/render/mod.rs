@@ -96,11 +96,18 @@ fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
     }
 }
 
-/// The labels that a replica's pod and service carry, and by which the service finds the pod.
+/// The labels that a replica's pod and service carry.
 fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
     let mut all = job.job.labels(&job.topology, replica);
-    all.extend(job_labels(job));
-    all.insert(labels::REPLICA_TYPE.to_owned(), replica.role.slug.clone());
-    all.insert(labels::REPLICA_INDEX.to_owned(), replica.index.to_string());
+    all.extend(own_labels(job, replica));
     all
+}
+
+/// Those of them that every kind has, by which the service finds the pod.
+fn own_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+    let of_replica = [
+        (labels::REPLICA_TYPE.to_owned(), replica.role.slug.clone()),
+        (labels::REPLICA_INDEX.to_owned(), replica.index.to_string()),
+    ];
+    job_labels(job).into_iter().chain(of_replica).collect()
 }

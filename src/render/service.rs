@@ -15,18 +15,19 @@ use crate::validate::{ValidJob, framework_port};
 /// name, and a port without a name gets one if there are several: the API server would refuse the
 /// service otherwise.
 pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> Service {
-    let labels = super::replica_labels(job, replica);
+    // What the kind adds may differ from one version of the spec to the next, and a pod keeps what it was made with.
+    let selector = super::own_labels(job, replica);
     Service {
         metadata: ObjectMeta {
             name: Some(replica.host()),
             namespace: Some(job.topology.namespace.to_owned()),
-            labels: Some(labels.clone()),
+            labels: Some(super::replica_labels(job, replica)),
             owner_references: Some(vec![super::owner(job)]),
             ..ObjectMeta::default()
         },
         spec: Some(ServiceSpec {
             cluster_ip: Some("None".to_owned()),
-            selector: Some(labels),
+            selector: Some(selector),
             ports: Some(ports::<J>(replica)).filter(|p| !p.is_empty()),
             ..ServiceSpec::default()
         }),

@@ -19,7 +19,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::api::{CleanPodPolicy, RestartScope};
-use crate::job::{FieldErrors, Replica, ReplicaState, Replicas, Role, Settings, Topology, TrainingJob};
+use crate::job::{
+    FailureTolerance, FieldErrors, Replica, ReplicaState, Replicas, Role, Settings, Topology, TrainingJob,
+};
 use kube_syntax::FieldPath;
 
 /// The most bytes of `NAME=VALUE` and its final zero that Linux takes for one environment variable.
@@ -153,8 +155,11 @@ fn check<'a, J: TrainingJob>(
 }
 
 impl<J: TrainingJob> ValidJob<'_, J> {
-    /// What restarts together with a failed replica of `role`.
+    /// What restarts together with a failed replica of `role`. One whose failures never matter restarts alone.
     pub fn restart_scope(&self, role: &Role<'_>) -> RestartScope {
+        if self.job.tolerance(role) == FailureTolerance::Always {
+            return RestartScope::Replica;
+        }
         self.policy
             .restart_scope
             .clone()

@@ -82,3 +82,44 @@ fn a_pod_that_is_not_there_is_told() {
 fn a_manifest_without_a_job_is_told() {
     Story::<ListJob>::new("kind: Other");
 }
+
+#[test]
+fn restarts_of_a_role_whose_failures_never_matter_count_by_themselves() {
+    let mut new = object(&[("CLIENT", 1), ("WORKER", 2), ("NOTEBOOK", 1)]);
+    new["metadata"]["uid"].take();
+    new["spec"]["backoffLimit"] = serde_json::json!(1);
+    for member in new["spec"]["members"].as_array_mut().unwrap() {
+        member["restartPolicy"] = "OnFailure".into();
+    }
+    let mut story = Story::<ListJob>::new(&new.to_string());
+    story.all_run().exits("job-notebook-x1-0", 137);
+    assert_eq!(story.restarted(), ["job-notebook-x1-0"]);
+    assert_eq!(story.conditions(), ["Created", "Running"]);
+    assert_eq!(story.status().restart_count, 0);
+
+    // It has used up its own restart, and the workers have theirs.
+    story.all_run().exits("job-notebook-x1-0", 137);
+    assert_eq!(story.status().replica_statuses["NOTEBOOK"].failed, 1);
+    story.exits("job-worker-x1-0", 137);
+    assert_eq!(story.restarted(), ["job-notebook-x1-0", "job-worker-x1-0"]);
+    assert_eq!(story.status().restart_count, 1);
+    story.all_run();
+    assert_eq!(story.conditions(), ["Created", "Running"]);
+}
+
+/// The labels of a kind may follow from a spec that is edited.
+#[test]
+fn a_service_finds_its_pod_by_the_labels_that_every_kind_has() {
+    let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
+    new["metadata"]["uid"].take();
+    let story = Story::<ListJob>::new(&new.to_string());
+    let service = story.object("services", "job-worker-x1-0").unwrap();
+    let selector = serde_json::json!({
+        "training.kubeflow.org/operator-name": "listjob-controller",
+        "training.kubeflow.org/job-name": "job",
+        "training.kubeflow.org/replica-type": "worker",
+        "training.kubeflow.org/replica-index": "0",
+    });
+    assert_eq!(service["spec"]["selector"], selector);
+    assert_eq!(service["metadata"]["labels"]["member_type"], "WORKER");
+}

@@ -34,6 +34,8 @@ pub(crate) struct ListJobSpec {
     pub(crate) detached: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) suspend: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) backoff_limit: Option<i32>,
 }
 
 /// One entry of the list.
@@ -123,7 +125,7 @@ impl TrainingJob for ListJob {
 
     fn run_policy(&self) -> RunPolicy {
         RunPolicy {
-            backoff_limit: Some(0),
+            backoff_limit: self.spec.backoff_limit.or(Some(0)),
             suspend: self.spec.suspend,
             ..RunPolicy::default()
         }
