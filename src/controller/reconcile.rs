@@ -87,7 +87,9 @@ impl<J: TrainingJob> JobReconciler<J> {
         } else {
             plan
         };
-        let written = self.write_status(context, job, &status, &next_plan, state).await;
+        let written = self
+            .write_status(context, job, &status, &next_plan, validated.topology(), state)
+            .await;
         self.send_events(context, job, &applied, &next_plan, &written, state)
             .await;
         requeue::decide(context, &applied, &next_plan, written, deferred, acted)

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::JobStatus;
-use crate::job::TrainingJob;
+use crate::job::{Topology, TrainingJob};
 use crate::plan::Plan;
 
 use super::answers::Answer;
@@ -37,6 +37,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         job: &Arc<StoredJob<J>>,
         old: &JobStatus,
         plan: &Plan,
+        topology: Option<&Topology<'_>>,
         state: &mut JobState,
     ) -> Result<Written, CallError> {
         let Some(change) = &plan.status else {
@@ -54,7 +55,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         }
         state.status_writes.record();
         let epoch = self.jobs().epoch();
-        let answer = match patch_status(context, job, old, &change.status).await {
+        let answer = match patch_status(context, job, old, &change.status, topology).await {
             Ok(answer) => answer,
             // What is wrong with the job is wrong with every write of it, until it is edited.
             Err(error) if plan.refused && Answer::from(&error) == Answer::Invalid => {
@@ -140,6 +141,7 @@ async fn patch_status<J: TrainingJob>(
     job: &StoredJob<J>,
     old: &JobStatus,
     next: &JobStatus,
+    topology: Option<&Topology<'_>>,
 ) -> Result<StoredJob<J>, CallError> {
     let meta = job.meta();
     let (namespace, name) = (
@@ -147,7 +149,7 @@ async fn patch_status<J: TrainingJob>(
         meta.name.clone().unwrap_or_default(),
     );
     let change = job
-        .status_change(old, next)
+        .status_change(old, next, topology)
         .map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
     let patch = json!({
         "metadata": { "resourceVersion": meta.resource_version, "uid": meta.uid },

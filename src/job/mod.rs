@@ -130,11 +130,17 @@ pub trait TrainingJob:
     /// The status as it is written to the API server. Default: `status` as it is.
     ///
     /// For a kind whose status has other fields, or more. What [`status`](Self::status) reads back from it must be equal
-    /// to `status`: the operator remembers in it what must outlive it.
+    /// to `status`: the operator remembers in it what must outlive it. `topology` says who is in the job; a job that is
+    /// not valid has none.
     ///
     /// # Errors
     /// It is no JSON.
-    fn encode_status(&self, status: &JobStatus) -> serde_json::Result<Value> {
+    fn encode_status(
+        &self,
+        status: &JobStatus,
+        topology: Option<&Topology<'_>>,
+    ) -> serde_json::Result<Value> {
+        let _ = topology;
         serde_json::to_value(status)
     }
 

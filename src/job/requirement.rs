@@ -1,9 +1,9 @@
-//! Roles of which a job needs at least one: declared once, checked here and by the API server.
+//! Roles that a job needs: declared once, checked here and by the API server.
 
-use super::rule::any_replica;
+use super::rule::any_with_replicas;
 use super::{Framework, Rule, Topology};
 
-/// One of these roles must have a replica.
+/// One of these roles must have a replica, or a role must have some.
 ///
 /// For "a job must have N of this one role" a bound of the [`RoleDefinition`](super::RoleDefinition) is enough.
 ///
@@ -15,11 +15,14 @@ use super::{Framework, Rule, Topology};
 /// let requirements: Vec<Requirement<FarmJob>> = vec![
 ///     Requirement::any_of(&["Head", "Client"], "nobody hands out tasks", "add a Head with 1 replica")
 ///         .when(|job| !job.spec.detached, "!self.?detached.orValue(false)"),
+///     Requirement::at_least("Worker", 2, "a detached job has only its workers", "use 2 workers or more")
+///         .when(|job| job.spec.detached, "self.?detached.orValue(false)"),
 /// ];
 /// ```
 #[derive(Debug)]
 pub struct Requirement<J> {
-    roles: &'static [&'static str],
+    roles: Vec<&'static str>,
+    replicas: u32,
     problem: String,
     remedy: String,
     condition: Option<Condition<J>>,
@@ -39,10 +42,26 @@ impl<J> Requirement<J> {
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            roles,
+            roles: roles.to_vec(),
+            replicas: 1,
             problem: problem.into(),
             remedy: remedy.into(),
             condition: None,
+        }
+    }
+
+    /// `role` must have so many replicas, or more. Where all jobs must have them, a bound of the
+    /// [`RoleDefinition`](super::RoleDefinition) is enough; this is for [some](Self::when) of them.
+    pub fn at_least(
+        role: &'static str,
+        replicas: u32,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            roles: vec![role],
+            replicas,
+            ..Self::any_of(&[], problem, remedy)
         }
     }
 
@@ -59,13 +78,14 @@ impl<J> Requirement<J> {
     /// What is wrong with a job, and what to do, if it does not meet the requirement.
     pub(crate) fn violation(&self, job: &J, topology: &Topology<'_>) -> Option<(&str, &str)> {
         let applies = self.condition.as_ref().is_none_or(|c| (c.applies)(job));
-        let is_met = self.roles.iter().any(|role| topology.replicas(role) > 0);
+        let has_enough = |role: &&str| topology.replicas(role) >= self.replicas;
+        let is_met = self.roles.iter().any(has_enough);
         (applies && !is_met).then_some((&*self.problem, &*self.remedy))
     }
 
     /// The same as a rule on the spec.
     pub(crate) fn rule(&self, framework: &Framework) -> Rule {
-        let mut is_met = any_replica(framework, self.roles);
+        let mut is_met = any_with_replicas(framework, &self.roles, self.replicas);
         if let Some(key) = framework.role_key {
             // The kind may give it one of these roles.
             is_met += &format!(" || self.{}.exists(k, !has(k.{key}))", framework.roles_field);

@@ -117,10 +117,19 @@ fn first_key(condition: &str) -> String {
 
 /// In CEL, of the spec: whether any of these roles has a replica.
 pub fn any_replica(framework: &Framework, roles: &[&str]) -> String {
+    any_with_replicas(framework, roles, 1)
+}
+
+/// In CEL, of the spec: whether any of these roles has so many replicas, at least 1.
+pub(super) fn any_with_replicas(framework: &Framework, roles: &[&str], least: u32) -> String {
     let specs = format!("self.{}", framework.roles_field);
     let (role, replicas) = (framework.role_of("k"), framework.replicas_of(&specs, "k"));
+    let enough = match least {
+        1 => "!= 0".to_owned(),
+        least => format!(">= {least}"),
+    };
     format!(
-        "{specs}.exists(k, {role}.lowerAscii() in {} && {replicas} != 0)",
+        "{specs}.exists(k, {role}.lowerAscii() in {} && {replicas} {enough})",
         lower_list(roles)
     )
 }

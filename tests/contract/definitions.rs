@@ -34,17 +34,29 @@ fn rules(schema: &JSONSchemaProps) -> Vec<String> {
 fn a_list_has_the_rules_of_a_map() {
     let spec = spec::<ListJob>();
     let role = r#"(has(k.memberType) ? k.memberType : "").lowerAscii()"#;
-    let requirement = rules(&spec);
-    assert_eq!(
-        requirement,
-        [format!(
+    let rule = |condition: &str, role_in: &str, replicas: &str, message: &str| {
+        format!(
             "!has(self.members) || !self.members.exists(k, k.?replicas.orValue(1) != 0) || \
-             (!(!self.?detached.orValue(false)) || \
-             self.members.exists(k, {role} in [\"head\", \"client\"] && k.?replicas.orValue(1) != 0) || \
-             self.members.exists(k, !has(k.memberType))) => \
-             nobody hands out work; add a HEAD"
-        )]
-    );
+             (!({condition}) || \
+             self.members.exists(k, {role} in [{role_in}] && k.?replicas.orValue(1) {replicas}) || \
+             self.members.exists(k, !has(k.memberType))) => {message}"
+        )
+    };
+    let requirements = [
+        rule(
+            "!self.?detached.orValue(false)",
+            r#""head", "client""#,
+            "!= 0",
+            "nobody hands out work; add a HEAD",
+        ),
+        rule(
+            "self.?backoffLimit.orValue(0) > 5",
+            r#""worker""#,
+            ">= 3",
+            "so many restarts are for more workers; use 3 or more",
+        ),
+    ];
+    assert_eq!(rules(&spec), requirements);
     let members = &spec.properties.as_ref().unwrap()["members"];
     let of_members = rules(members);
     let needs = format!(

@@ -26,6 +26,8 @@ fn a_job_in_another_shape_lives_and_a_role_whose_failures_never_matter_does_not_
         "each is found again under its name, and none is surplus"
     );
     assert_eq!(phase(&story), "Creating");
+    let client = story.job().unwrap().status.unwrap().client;
+    assert_eq!(client, None, "there is none in this job");
     assert_eq!(story.conditions(), ["Created"]);
 
     // No restart is allowed, and a notebook's failure is none.
@@ -48,6 +50,8 @@ fn a_story_tells_what_was_restarted_and_what_the_operator_said() {
     new["metadata"] = serde_json::json!({"name": "job", "namespace": "team"});
     let mut story = Story::<ListJob>::new(&new.to_string());
     story.runs("job-client-x1-0").all_run();
+    let client = story.job().unwrap().status.unwrap().client;
+    assert_eq!(client.as_deref(), Some("job-client-x1-0"));
     assert_eq!(story.conditions(), ["Created", "Running"]);
     assert!(story.restarted().is_empty());
 

@@ -51,6 +51,7 @@ pub(crate) struct Member {
 /// The shared status below a field of its own, and a phase beside it.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct ListStatus {
+    pub(crate) client: Option<String>,
     pub(crate) phase: String,
     job: JobStatus,
 }
@@ -60,7 +61,8 @@ impl<'de> Deserialize<'de> for ListStatus {
         let value = Value::deserialize(deserializer)?;
         let job = serde_json::from_value(value["job"].clone()).unwrap_or_default();
         let phase = value["phase"].as_str().unwrap_or_default().to_owned();
-        Ok(Self { phase, job })
+        let client = value["client"].as_str().map(str::to_owned);
+        Ok(Self { client, phase, job })
     }
 }
 
@@ -135,13 +137,18 @@ impl TrainingJob for ListJob {
         self.status.as_ref().map(|status| &status.job)
     }
 
-    fn encode_status(&self, status: &JobStatus) -> serde_json::Result<Value> {
+    fn encode_status(
+        &self,
+        status: &JobStatus,
+        topology: Option<&Topology<'_>>,
+    ) -> serde_json::Result<Value> {
         let phase = if status.is(ConditionType::Succeeded) {
             "Done"
         } else {
             "Creating"
         };
-        Ok(json!({"phase": phase, "job": serde_json::to_value(status)?}))
+        let client = topology.and_then(|topology| Some(topology.role("CLIENT")?.host(0)));
+        Ok(json!({"phase": phase, "client": client, "job": serde_json::to_value(status)?}))
     }
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
@@ -156,6 +163,16 @@ impl TrainingJob for ListJob {
             Requirement::any_of(&["HEAD", "CLIENT"], "nobody hands out work", "add a HEAD").when(
                 |job| job.spec.detached != Some(true),
                 "!self.?detached.orValue(false)",
+            ),
+            Requirement::at_least(
+                "WORKER",
+                3,
+                "so many restarts are for more workers",
+                "use 3 or more",
+            )
+            .when(
+                |job| job.spec.backoff_limit.is_some_and(|limit| limit > 5),
+                "self.?backoffLimit.orValue(0) > 5",
             ),
         ]
     }

@@ -82,3 +82,18 @@ fn bounds_and_requirements_are_told_in_one_way() {
     let detached: ListJob = serde_json::from_value(detached).unwrap();
     assert!(validate(&detached, &Settings::default()).is_ok());
 }
+
+#[test]
+fn a_role_may_have_to_have_more_replicas_in_some_jobs() {
+    let refusal = |workers: i32, limit: i32| {
+        let mut job = object(&[("CLIENT", 1), ("WORKER", workers)]);
+        job["spec"]["backoffLimit"] = limit.into();
+        let job: ListJob = serde_json::from_value(job).unwrap();
+        validate(&job, &Settings::default())
+            .err()
+            .map(|errors| errors.to_string())
+    };
+    let expected = "spec.members: so many restarts are for more workers; use 3 or more";
+    assert_eq!(refusal(2, 6).as_deref(), Some(expected));
+    assert_eq!((refusal(3, 6), refusal(2, 5)), (None, None));
+}

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
 use crate::controller::merge_patch::difference;
-use crate::job::{Settings, TrainingJob};
+use crate::job::{Settings, Topology, TrainingJob};
 use crate::plan::observed::Observed;
 use crate::plan::{self, Plan};
 use crate::validate::{ValidJob, schema, validate, validate_again};
@@ -117,7 +117,12 @@ impl<J: TrainingJob> StoredJob<J> {
     ///
     /// # Errors
     /// A status is no JSON.
-    pub(crate) fn status_change(&self, old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
+    pub(crate) fn status_change(
+        &self,
+        old: &JobStatus,
+        next: &JobStatus,
+        topology: Option<&Topology<'_>>,
+    ) -> serde_json::Result<Value> {
         let Self::Job { job, .. } = self else {
             return Ok(difference(
                 &serde_json::to_value(old)?,
@@ -126,10 +131,10 @@ impl<J: TrainingJob> StoredJob<J> {
         };
         // The server has nothing yet of what only the kind's own status has.
         let stored = match job.status() {
-            Some(_) => job.encode_status(old)?,
+            Some(_) => job.encode_status(old, topology)?,
             None => serde_json::to_value(old)?,
         };
-        Ok(difference(&stored, job.encode_status(next)?))
+        Ok(difference(&stored, job.encode_status(next, topology)?))
     }
 
     /// Validates it. What takes the replicas' environments, and what only the kind knows, is asked once for each version
@@ -184,6 +189,14 @@ pub(crate) enum Validated<'a, J> {
 }
 
 impl<J: TrainingJob> Validated<'_, J> {
+    /// Who is in the job, if it can be run.
+    pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
+        match self {
+            Self::Valid(job) => Some(&job.topology),
+            Self::Deleting | Self::Invalid { .. } => None,
+        }
+    }
+
     /// Plans for it. `status` is the job's stored status.
     pub(crate) fn plan(&self, status: &JobStatus, observed: &Observed, now: Timestamp) -> Plan {
         match self {
