@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kube_schema::Schema;
 use serde_json::{Value, json};
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
     document::Document,
     kinds::{Description, Family, Kind, Version},
     metadata,
-    schema::Schema,
 };
 
 /// The finalizer that keeps a definition until its objects are gone.

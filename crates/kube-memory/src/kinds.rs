@@ -4,7 +4,9 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use super::{document::Document, events, metadata::NameRule, schema::Schema};
+use kube_schema::Schema;
+
+use super::{document::Document, events, metadata::NameRule};
 
 /// The behaviour that a kind has beyond its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::{
     kinds::{Family, Target},
     leases, metadata, patch, pods,
     request::Request,
-    services,
+    schema, services,
 };
 
 pub(super) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
@@ -136,7 +136,7 @@ fn normalize_custom(target: &Target, body: &mut Document) -> Result<Vec<String>,
     let mut unknown = decode::decode_metadata(body)?;
     if let Some(schema) = target.schema() {
         body.edit(|body| {
-            schema.prune(body, &mut unknown);
+            unknown.extend(schema.prune(body));
             schema.set_defaults(body);
         });
     }
@@ -243,8 +243,8 @@ pub(super) fn validate(target: &Target, body: &Document) -> Vec<Cause> {
         Family::Event => causes.extend(events::validate(body, target.is_events_group())),
         Family::Definition => causes.extend(definition::validate(&body.to_value())),
         Family::Custom => {
-            if let Some(schema) = target.schema() {
-                schema.validate(body, &mut causes);
+            if let Some(of_kind) = target.schema() {
+                schema::check(of_kind, body, &mut causes);
                 if target.has_rules() && causes.iter().any(Cause::blocks_rules) {
                     causes.push(Cause::rules_unchecked());
                 }

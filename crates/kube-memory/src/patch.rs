@@ -1,13 +1,11 @@
 //! The patch types: JSON patch, merge patch and strategic merge patch.
 
 use json_patch::PatchOperation;
+use kube_schema::Schema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{
-    failure::{ApiResult, Failure},
-    schema::Schema,
-};
+use super::failure::{ApiResult, Failure};
 
 pub(super) const JSON: &str = "application/json-patch+json";
 pub(super) const MERGE: &str = "application/merge-patch+json";
@@ -54,7 +52,7 @@ impl<'a> Position<'a> {
     pub(super) fn element(self) -> Self {
         match self {
             Self::BuiltIn(_) => Self::BuiltIn(""),
-            Self::Custom(schema) => Self::Custom(schema.and_then(Schema::element)),
+            Self::Custom(schema) => Self::Custom(schema.and_then(Schema::items)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The shapes of built-in kinds, from the schemas of their Rust types, so that an object that fits needs no decoding.
 //! Without them a job's life takes 13.6 % more instructions (callgrind of benches/memory.rs).
 //!
-//! Unlike [`Schema`](super::schema::Schema), which refuses values of custom resources as the API server does, a shape
+//! Unlike [`Schema`](kube_schema::Schema), which refuses values of custom resources as the API server does, a shape
 //! may err on one side: it only fits what the decoder would certainly leave as it is.
 
 use std::collections::BTreeMap;
