@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
+    body,
     failure::{self, ApiResult, Failure},
     kinds::Target,
     normalize::meta_text,
-    patch, pods,
+    pods,
     request::Request,
     server::{Answer, Server},
     update::uid_conflict,
@@ -22,7 +23,7 @@ impl Server {
         name: &str,
         now: Timestamp,
     ) -> ApiResult<Answer> {
-        let binding = patch::parse_body(&request.body)?;
+        let binding = body::parse(&request.body)?;
         let node = binding
             .get("target")
             .and_then(|target| target.get("name"))

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::{
     definition,
     delete::{DeleteOptions, FOREGROUND, ORPHAN},
+    json,
     kinds::{Family, Target},
-    metadata,
     object::Object,
     server::Server,
     store::ObjectKey,
@@ -87,7 +87,7 @@ impl Server {
 
     fn owners(&self, target: &Target, object: &Object) -> Owners {
         let mut owners = Owners::default();
-        for reference in metadata::array(object.meta("ownerReferences")) {
+        for reference in json::array(object.meta("ownerReferences")) {
             let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
             let uid = text("uid").to_owned();
             let Some(owner_kind) = self.store.registry.owner(text("apiVersion"), text("kind")) else {
@@ -121,7 +121,7 @@ impl Server {
     /// Removes the references to these owners.
     fn remove_owner_references(&mut self, target: &Target, object: &Arc<Object>, uids: &[String]) {
         let mut document = object.document().clone();
-        let kept: Vec<Value> = metadata::array(object.meta("ownerReferences"))
+        let kept: Vec<Value> = json::array(object.meta("ownerReferences"))
             .filter(|reference| {
                 let uid = reference.get("uid").and_then(Value::as_str).unwrap_or_default();
                 !uids.iter().any(|gone| gone == uid)
@@ -161,7 +161,7 @@ impl Server {
             }
         }
         let blocks = |dependent: &Object| {
-            metadata::array(dependent.meta("ownerReferences")).any(|reference| {
+            json::array(dependent.meta("ownerReferences")).any(|reference| {
                 reference.get("uid").and_then(Value::as_str) == Some(owner.uid())
                     && reference.get("blockOwnerDeletion") == Some(&Value::Bool(true))
             })
@@ -177,7 +177,7 @@ impl Server {
 
     /// Removes a finalizer, and the object with it if it was the last.
     fn remove_finalizer(&mut self, target: &Target, object: &Arc<Object>, name: &str) {
-        let kept: Vec<Value> = metadata::array(object.meta("finalizers"))
+        let kept: Vec<Value> = json::array(object.meta("finalizers"))
             .filter(|finalizer| *finalizer != name)
             .cloned()
             .collect();
@@ -211,7 +211,7 @@ impl Server {
                 left |= !self.delete_unless_deleting(&kind, &object, now);
             }
         }
-        let held = metadata::array(space.meta("finalizers")).next().is_some();
+        let held = json::array(space.meta("finalizers")).next().is_some();
         if !left && !held {
             self.store.remove(target, space);
         }

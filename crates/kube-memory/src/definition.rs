@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{
     cause::Cause,
     document::Document,
+    json,
     kinds::{Description, Family, Kind, Version},
-    metadata,
 };
 
 /// The finalizer that keeps a definition until its objects are gone.
@@ -23,7 +23,7 @@ fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
 }
 
 fn versions(definition: &Value) -> impl Iterator<Item = &Value> {
-    metadata::array(definition.get("spec").and_then(|spec| spec.get("versions")))
+    json::array(definition.get("spec").and_then(|spec| spec.get("versions")))
 }
 
 fn flag(value: &Value, key: &str) -> bool {
@@ -116,7 +116,7 @@ pub(super) fn parse_kind(definition: &Value) -> Option<Kind> {
         .get("spec")
         .and_then(|spec| spec.get("names"))
         .and_then(|n| n.get("shortNames"));
-    built.short_names = metadata::array(short)
+    built.short_names = json::array(short)
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect();

@@ -6,14 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::{
+    body,
     cause::Cause,
     definition,
     document::Document,
     failure::{self, ApiResult, Failure},
+    json,
     kinds::{Family, Target},
-    metadata,
     object::Object,
-    patch, pods,
+    pods,
     request::Request,
     server::{Answer, Server},
     update::bump_generation,
@@ -47,7 +48,7 @@ impl DeleteOptions {
     fn from_request(request: &Request) -> ApiResult<Self> {
         let query = &request.query;
         if !request.body.is_empty() {
-            return Self::from_json(&patch::parse_body(&request.body)?, query.dry_run);
+            return Self::from_json(&body::parse(&request.body)?, query.dry_run);
         }
         let mut options = Self::from_json(&json!({}), query.dry_run)?;
         options.grace_seconds = query.grace_seconds;
@@ -78,7 +79,7 @@ impl DeleteOptions {
         if let Some(policy) = propagation.as_deref() {
             known_policy(policy)?;
         }
-        let asked_dry = metadata::array(body.get("dryRun")).any(|mode| mode == "All");
+        let asked_dry = json::array(body.get("dryRun")).any(|mode| mode == "All");
         let empty = body.as_object().is_none_or(Map::is_empty);
         Ok(Self {
             grace_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
@@ -157,7 +158,7 @@ impl Server {
         name: &str,
         now: Timestamp,
     ) -> ApiResult<Answer> {
-        let eviction = patch::parse_body(&request.body)?;
+        let eviction = body::parse(&request.body)?;
         let options = DeleteOptions::from_json(
             eviction.get("deleteOptions").unwrap_or(&Value::Null),
             request.query.dry_run,
@@ -302,7 +303,7 @@ impl Server {
             Some(_) => (false, false),
             None => (old.has_finalizer(ORPHAN), old.has_finalizer(FOREGROUND)),
         };
-        let mut finalizers: Vec<String> = metadata::array(old.meta("finalizers"))
+        let mut finalizers: Vec<String> = json::array(old.meta("finalizers"))
             .filter_map(Value::as_str)
             .filter(|name| !matches!(*name, ORPHAN | FOREGROUND))
             .map(str::to_owned)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{members::Members, metadata, patch};
+use super::{json, members::Members};
 
 /// The key of the metadata.
 const METADATA: &str = "metadata";
@@ -145,7 +145,7 @@ impl Document {
     }
 
     pub(super) fn has_finalizer(&self, name: &str) -> bool {
-        metadata::array(self.meta("finalizers")).any(|finalizer| finalizer == name)
+        json::array(self.meta("finalizers")).any(|finalizer| finalizer == name)
     }
 
     /// All of it as one value.
@@ -199,7 +199,7 @@ impl Document {
                     metadata.merge(given);
                 }
             }
-            Some(other) => self.insert(METADATA, patch::strip_nulls(other)),
+            Some(other) => self.insert(METADATA, json::strip_nulls(other)),
         }
         self.members.merge(patch);
     }

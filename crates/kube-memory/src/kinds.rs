@@ -2,9 +2,8 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use serde_json::Value;
-
 use kube_schema::Schema;
+use serde_json::Value;
 
 use super::{document::Document, events, metadata::NameRule};
 

@@ -3,6 +3,7 @@
 mod apply;
 mod backup;
 mod binding;
+mod body;
 mod cause;
 mod collector;
 mod continue_token;
@@ -14,6 +15,7 @@ mod discovery;
 mod document;
 mod events;
 mod failure;
+mod json;
 mod kinds;
 mod labels;
 mod leases;

@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use super::patch;
+use super::json;
 
 /// Members in the order of their keys. A copy costs as much as there are, whatever is in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -255,8 +255,8 @@ impl Members {
                 continue;
             }
             match self.get_mut(&key) {
-                Some(member) => patch::apply_merge_patch(member, value),
-                None => self.insert(&key, patch::strip_nulls(value)),
+                Some(member) => json::apply_merge_patch(member, value),
+                None => self.insert(&key, json::strip_nulls(value)),
             }
         }
     }

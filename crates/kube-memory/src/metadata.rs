@@ -3,7 +3,7 @@
 use kube_syntax::names::{label_1035, label_1123, label_value, qualified, subdomain};
 use serde_json::{Map, Value};
 
-use super::{cause::Cause, document::Document, members::Members};
+use super::{cause::Cause, document::Document, json::array, members::Members};
 
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
     'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
@@ -148,11 +148,6 @@ pub(super) fn config_keys(object: &Document, causes: &mut Vec<Cause>) {
             }
         }
     }
-}
-
-/// The members of an array; nothing for anything else.
-pub(super) fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
-    value.and_then(Value::as_array).into_iter().flatten()
 }
 
 /// Refuses metadata whose members have the wrong JSON type, and drops members that are null or empty.

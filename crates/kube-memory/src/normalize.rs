@@ -4,13 +4,14 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 use super::{
+    body,
     cause::Cause,
     decode, definition,
     document::Document,
     events,
     failure::{ApiResult, Failure},
     kinds::{Family, Target},
-    leases, metadata, patch, pods,
+    leases, metadata, pods,
     request::Request,
     schema, services,
 };
@@ -32,7 +33,7 @@ pub(super) fn parse_body(request: &Request, target: &Target) -> ApiResult<Docume
         ))
     };
     let unread = |why: String| refuse(format!("couldn't get version/kind; json parse error: {why}"));
-    let body = Document::parse(&request.body).map_err(|error| unread(patch::error_text(&error)))?;
+    let body = Document::parse(&request.body).map_err(|error| unread(body::error_text(&error)))?;
     let body = body.ok_or_else(|| unread("json: no object".to_owned()))?;
     let missing = |key: &str| body.text(key).is_empty();
     let missing = [("kind", "Kind"), ("apiVersion", "apiVersion")]

@@ -7,13 +7,6 @@ use serde_json::{Map, Value};
 
 use super::failure::{ApiResult, Failure};
 
-pub(super) const JSON: &str = "application/json-patch+json";
-pub(super) const MERGE: &str = "application/merge-patch+json";
-pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
-pub(super) const APPLY: &str = "application/apply-patch+yaml";
-/// The same format as [`APPLY`], under the name it also has.
-pub(super) const APPLY_JSON: &str = "application/apply-patch+json";
-
 /// Operations in one JSON patch.
 const OPERATIONS_LIMIT: usize = 10_000;
 /// Copies in one JSON patch: each can double the object.
@@ -97,20 +90,6 @@ pub(super) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
     keys.iter().all(|key| part(one, key) == part(other, key))
 }
 
-/// Parses a body as JSON.
-pub(super) fn parse_body(body: &[u8]) -> ApiResult<Value> {
-    serde_json::from_slice(body).map_err(|error| Failure::bad_request(error_text(&error)))
-}
-
-/// The message for a JSON error.
-pub(super) fn error_text(error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        "unexpected end of JSON input".to_owned()
-    } else {
-        format!("json: {error}")
-    }
-}
-
 /// Applies a JSON patch; an operation that does not fit refuses the whole patch.
 pub(super) fn apply_json_patch(object: &mut Value, body: &[u8]) -> ApiResult<()> {
     let patch: Value = serde_json::from_slice(body)
@@ -150,32 +129,6 @@ fn is_absent_member(object: &Value, path: &str) -> bool {
         .rsplit_once('/')
         .and_then(|(parent, _)| object.pointer(parent));
     parent.is_some_and(Value::is_object) && object.pointer(path).is_none()
-}
-
-/// Applies a merge patch (RFC 7396).
-pub(super) fn apply_merge_patch(object: &mut Value, patch: Value) {
-    let Value::Object(members) = patch else {
-        *object = patch;
-        return;
-    };
-    if !object.is_object() {
-        *object = Value::Object(Map::new());
-    }
-    let Some(map) = object.as_object_mut() else { return };
-    for (key, value) in members {
-        if value.is_null() {
-            map.remove(&key);
-        } else {
-            apply_merge_patch(map.entry(key).or_insert(Value::Null), value);
-        }
-    }
-}
-
-/// What a merge patch makes of an absent value: itself without nulls.
-pub(super) fn strip_nulls(patch: Value) -> Value {
-    let mut object = Value::Null;
-    apply_merge_patch(&mut object, patch);
-    object
 }
 
 /// Applies a strategic merge patch: like a merge patch, but lists with keys are merged by element.

@@ -4,12 +4,7 @@ use serde_json::{Map, Value, json};
 
 use kube_syntax::{FieldPath, names};
 
-use super::{
-    cause::Cause,
-    decode,
-    document::Document,
-    metadata::{self, array},
-};
+use super::{cause::Cause, decode, document::Document, json::array, metadata};
 
 pub(super) fn set_defaults(pod: &mut Document) {
     pod.change("spec", |spec| {

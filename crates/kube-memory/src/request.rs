@@ -4,8 +4,9 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 
 use super::{
+    body,
     failure::{ApiResult, Failure},
-    options, patch,
+    options,
 };
 
 /// What a path points at.
@@ -96,7 +97,7 @@ impl Request {
 impl Request {
     /// Whether it is a server-side apply.
     pub(super) fn is_apply(&self) -> bool {
-        let formats = [patch::APPLY, patch::APPLY_JSON];
+        let formats = [body::APPLY, body::APPLY_JSON];
         self.method == Method::PATCH && formats.contains(&self.content_type.as_str())
     }
 

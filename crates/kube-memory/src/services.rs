@@ -7,7 +7,8 @@ use kube_syntax::{FieldPath, names};
 use super::{
     cause::Cause,
     document::Document,
-    metadata::{self, array},
+    json::array,
+    metadata,
     pods::{one_of, port_number},
 };
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{
     document::Document,
+    json,
     kinds::{Registry, Target},
-    metadata,
     object::{Action, Applied, Change, Object},
     watch::Watch,
 };
@@ -431,6 +431,6 @@ fn key(target: &Target, object: &Object) -> ObjectKey {
 }
 
 fn owner_uids(object: &Object) -> impl Iterator<Item = &str> {
-    metadata::array(object.meta("ownerReferences"))
+    json::array(object.meta("ownerReferences"))
         .filter_map(|reference| reference.get("uid").and_then(Value::as_str))
 }

@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
-    apply,
+    apply, body,
     cause::Cause,
     document::Document,
     events,
     failure::{ApiResult, Failure},
+    json,
     kinds::{Family, Target},
     metadata,
     normalize::{
@@ -85,28 +86,33 @@ impl Server {
         now: Timestamp,
     ) -> ApiResult<Answer> {
         let kind = request.content_type.as_str();
-        if matches!(kind, patch::APPLY | patch::APPLY_JSON) {
+        if matches!(kind, body::APPLY | body::APPLY_JSON) {
             return self.apply(request, target, name, status_only, now);
         }
-        let strategic = kind == patch::STRATEGIC && !target.kind.is_custom();
-        if !strategic && !matches!(kind, patch::JSON | patch::MERGE) {
+        let strategic = kind == body::STRATEGIC_PATCH && !target.kind.is_custom();
+        if !strategic && !matches!(kind, body::JSON_PATCH | body::MERGE_PATCH) {
             if !target.kind.is_custom() {
                 return Err(Failure::unsupported_patch());
             }
-            let accepted = [patch::JSON, patch::MERGE, patch::STRATEGIC, patch::APPLY];
+            let accepted = [
+                body::JSON_PATCH,
+                body::MERGE_PATCH,
+                body::STRATEGIC_PATCH,
+                body::APPLY,
+            ];
             let accepted: Vec<&str> = accepted
                 .into_iter()
-                .filter(|kind| *kind != patch::STRATEGIC || !target.kind.is_custom())
+                .filter(|kind| *kind != body::STRATEGIC_PATCH || !target.kind.is_custom())
                 .collect();
             return Err(Failure::unsupported_media_type(&accepted.join(", ")));
         }
         let old = self.find(request, target, name)?.clone();
         let mut body = target.in_request_version(old.document()).into_owned();
         match kind {
-            patch::JSON => edit(&mut body, |whole| patch::apply_json_patch(whole, &request.body))?,
-            patch::MERGE => body.merge(parse_object(&request.body)?),
+            body::JSON_PATCH => edit(&mut body, |whole| patch::apply_json_patch(whole, &request.body))?,
+            body::MERGE_PATCH => body.merge(parse_object(&request.body)?),
             _ => {
-                let patch = patch::parse_body(&request.body)?;
+                let patch = body::parse(&request.body)?;
                 edit(&mut body, |whole| {
                     patch::apply_strategic_patch(whole, patch, Position::BuiltIn(""))
                 })?;
@@ -284,7 +290,7 @@ impl Server {
             }
         }
         if old.is_deleting() {
-            let found: Vec<String> = metadata::array(new.meta("finalizers"))
+            let found: Vec<String> = json::array(new.meta("finalizers"))
                 .filter_map(Value::as_str)
                 .filter(|finalizer| !old.has_finalizer(finalizer))
                 .map(|finalizer| format!("{finalizer:?}"))
@@ -308,7 +314,7 @@ fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
         Ok(_) => Err(Failure::bad_request("error decoding patch: json: no object")),
         Err(error) => Err(Failure::bad_request(format!(
             "error decoding patch: {}",
-            patch::error_text(&error)
+            body::error_text(&error)
         ))),
     }
 }
@@ -439,7 +445,7 @@ pub(super) fn bump_generation(object: &mut Document) {
 fn may_be_removed(target: &Target, object: &Document) -> bool {
     let grace = object.meta("deletionGracePeriodSeconds").and_then(Value::as_i64);
     object.meta("deletionTimestamp").is_some()
-        && metadata::array(object.meta("finalizers")).next().is_none()
+        && json::array(object.meta("finalizers")).next().is_none()
         && grace.unwrap_or_default() == 0
         && target.kind.family != Family::Namespace
 }
