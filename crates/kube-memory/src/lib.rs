@@ -1,43 +1,14 @@
 #![doc = include_str!("../README.md")]
 
-mod apply;
 mod backup;
-mod binding;
-mod body;
-mod cause;
-mod collector;
-mod continue_token;
-mod create;
-mod decode;
-mod definition;
-mod delete;
-mod discovery;
-mod document;
-mod events;
-mod failure;
-mod json;
+mod controllers;
+mod endpoint;
 mod kinds;
-mod labels;
-mod leases;
-mod list;
-mod members;
-mod metadata;
-mod normalize;
 mod object;
-mod options;
-mod patch;
-mod pods;
-mod quota;
 mod request;
-mod schema;
-mod selector;
 mod server;
-mod service;
-mod services;
-mod shape;
 mod store;
-mod update;
-mod watch;
+mod verbs;
 
 #[cfg(test)]
 mod tests;
@@ -55,15 +26,14 @@ use serde_json::Value;
 
 pub use self::{
     backup::{Backup, Versions},
+    endpoint::{Endpoint, Reply},
     kinds::Description,
-    object::{Action, Change, Object},
-    service::{Endpoint, Reply},
+    store::object::{Action, Change, Object},
 };
 use self::{
     request::Request,
     server::{Answer, Server, Settings},
-    store::Store,
-    watch::Watch,
+    store::{Store, watch::Watch},
 };
 
 type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
