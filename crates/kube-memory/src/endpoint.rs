@@ -15,9 +15,9 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, Sleep};
 
-use crate::Shared;
 use crate::request::{Request, failure::Failure};
 use crate::server::Answer;
+use crate::shared::Shared;
 use crate::store::watch::Next;
 
 /// How long a watch runs without `timeoutSeconds`.

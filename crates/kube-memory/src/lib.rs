@@ -7,6 +7,7 @@ mod kinds;
 mod object;
 mod request;
 mod server;
+mod shared;
 mod store;
 mod verbs;
 
@@ -15,12 +16,11 @@ mod tests;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::Waker,
     time::Duration,
 };
 
-use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -31,12 +31,10 @@ pub use self::{
     store::object::{Action, Change, Object},
 };
 use self::{
-    request::Request,
-    server::{Answer, Server, Settings},
+    server::{Server, Settings},
+    shared::{Clock, Shared},
     store::{Store, watch::Watch},
 };
-
-type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Changes remembered for each kind, unless a [`Builder`] says otherwise.
 const HISTORY: usize = 10_000;
@@ -311,53 +309,6 @@ impl View<'_> {
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.store.version()
-    }
-}
-
-struct Shared {
-    server: Mutex<Server>,
-    clock: Clock,
-    bookmark_interval: Option<Duration>,
-}
-
-impl Shared {
-    /// Runs `act` on the locked server, then wakes the watches that have something to read.
-    fn locked<T>(&self, act: impl FnOnce(&mut Server) -> T) -> T {
-        let mut server = self.lock();
-        let result = act(&mut server);
-        let wakers = std::mem::take(&mut server.store.wakers);
-        drop(server);
-        wakers.into_iter().for_each(Waker::wake);
-        result
-    }
-
-    /// A panic of an observer does not make the cluster useless.
-    fn lock(&self) -> MutexGuard<'_, Server> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn handle(&self, request: &Request) -> Answer {
-        let now = (self.clock)();
-        self.locked(|server| server.handle(request, now))
-    }
-
-    fn with_watch<T>(&self, kind: usize, id: u64, act: impl FnOnce(&mut Watch) -> T) -> Option<T> {
-        let mut server = self.lock();
-        server.store.table_mut(kind)?.watches.get_mut(&id).map(act)
-    }
-
-    /// A bookmark, unless there are lines it would overtake.
-    fn bookmark_line(&self, kind: usize, id: u64) -> Option<Bytes> {
-        let server = self.lock();
-        let version = server.store.version();
-        server.store.table(kind)?.watches.get(&id)?.bookmark(version)
-    }
-
-    fn close_watch(&self, kind: usize, id: u64) {
-        let mut server = self.lock();
-        if let Some(table) = server.store.table_mut(kind) {
-            table.watches.remove(&id);
-        }
     }
 }
 
