@@ -68,7 +68,7 @@ for area in ${*:-plan mxnet apply cache watch validate}; do
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice
 		;;
 	validate)
-		mutants validate 'src/validate/**' '-p training-job' '' --lib
+		mutants validate '{src/validate/**,crates/kube-schema/src/**}' '-p training-job -p kube-schema' '' --lib
 		mutants validate 'src/validate/**' "$both" --iterate --lib --test=invalid --test=snapshots --test=plan
 		;;
 	*)

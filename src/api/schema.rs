@@ -67,9 +67,10 @@ fn lean_value<T: JsonSchema>() -> Value {
 }
 
 /// The schema of an object's metadata, which a definition leaves to the API server.
-pub(crate) fn object_meta() -> &'static JSONSchemaProps {
-    static SCHEMA: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
-        let mut schema = serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
+pub(crate) fn object_meta() -> &'static kube_schema::Schema {
+    static SCHEMA: LazyLock<kube_schema::Schema> = LazyLock::new(|| {
+        let mut schema: JSONSchemaProps =
+            serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
         for_each(&mut schema, &|schema| {
             if let Some(owned) = schema.properties.as_mut().and_then(|p| p.get_mut("fieldsV1")) {
                 // It mirrors the object's own fields.
@@ -77,7 +78,7 @@ pub(crate) fn object_meta() -> &'static JSONSchemaProps {
             }
         });
         tidy(&mut schema);
-        schema
+        kube_schema::Schema::new(&serde_json::to_value(schema).unwrap_or_default())
     });
     &SCHEMA
 }

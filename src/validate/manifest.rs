@@ -7,6 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
     JSONSchemaPropsOrBool,
 };
+use kube_schema::Schema;
 use serde_json::Value;
 
 use super::mend::{is_echo, mend};
@@ -20,7 +21,7 @@ use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
 pub struct Schemas {
     kind: String,
     /// By API version, the stored one first.
-    by_version: Vec<(String, JSONSchemaProps)>,
+    by_version: Vec<(String, Schema)>,
 }
 
 impl Schemas {
@@ -38,7 +39,7 @@ impl Schemas {
     }
 
     /// The schema of a job that is written under `api_version`, if the kind has that version.
-    pub fn get(&self, api_version: &str) -> Option<&JSONSchemaProps> {
+    pub fn get(&self, api_version: &str) -> Option<&Schema> {
         let found = self.by_version.iter().find(|(version, _)| version == api_version);
         found.map(|(_, schema)| schema)
     }
@@ -75,7 +76,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         );
         return Err(errors);
     };
-    let by_schema = schema::check(schema, object);
+    let by_schema = schema::check_by(schema, object);
     let mut object = object.clone();
     let removed = mend(schema, &mut object);
     if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {
@@ -120,7 +121,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
 ///
 /// Where an older version accepts anything in some part, that part must fit the stored version, because the API server
 /// stores the object as such.
-fn by_version(definition: &CustomResourceDefinition) -> Vec<(String, JSONSchemaProps)> {
+fn by_version(definition: &CustomResourceDefinition) -> Vec<(String, Schema)> {
     let mut versions: Vec<_> = definition.spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);
     let schema =
@@ -132,7 +133,10 @@ fn by_version(definition: &CustomResourceDefinition) -> Vec<(String, JSONSchemaP
         .filter_map(|version| {
             let mut own = schema(version)?;
             fill_in(&mut own, &stored);
-            Some((format!("{}/{}", definition.spec.group, version.name), own))
+            Some((
+                format!("{}/{}", definition.spec.group, version.name),
+                schema::read(&own),
+            ))
         })
         .collect()
 }

@@ -1,23 +1,22 @@
 //! An object without what its schema forbids, so that the rest of it can be checked.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use kube_schema::{Schema, Type};
+use kube_syntax::{field, item};
 use serde_json::Value;
 
-use super::schema::{fits, of_any_key, of_items};
 use crate::api::schema::object_meta;
-use kube_syntax::{field, item};
 
 /// Removes from an object what would keep it from being decoded, and returns the paths of that.
 ///
 /// Null properties go as well, as in the API server, and are not among the paths. What is removed
-/// has an error from [`check`](super::schema::check); an error elsewhere that only its absence
+/// has an error from [`check_by`](super::schema::check_by); an error elsewhere that only its absence
 /// brings about is found by [`is_echo`].
-pub fn mend(schema: &JSONSchemaProps, object: &mut Value) -> Vec<String> {
+pub fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut removed = Vec::new();
     mend_value(schema, object, "", &mut removed);
     if let Some(metadata) = object.get_mut("metadata") {
         let schema = object_meta();
-        if fits(schema, metadata) {
+        if schema.fits(metadata) {
             mend_value(schema, metadata, "metadata", &mut removed);
         } else {
             *metadata = Value::Object(serde_json::Map::new());
@@ -43,18 +42,18 @@ fn parent(path: &str) -> &str {
     path.rfind(['.', '[']).map_or("", |end| &path[..end])
 }
 
-fn mend_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, removed: &mut Vec<String>) {
+fn mend_value(schema: &Schema, value: &mut Value, path: &str, removed: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.retain(|key, member| {
-            let property = schema.properties.as_ref().and_then(|p| p.get(key));
-            let Some(schema) = property.or(of_any_key(schema)) else {
+            let is_property = schema.property(key).is_some();
+            let Some(schema) = schema.member(key) else {
                 return true;
             };
-            if member.is_null() && property.is_some() {
-                return schema.nullable == Some(true);
+            if member.is_null() && is_property {
+                return schema.is_nullable();
             }
             let at = field(path, key);
-            if fits(schema, member) {
+            if schema.fits(member) {
                 mend_value(schema, member, &at, removed);
                 return true;
             }
@@ -62,10 +61,10 @@ fn mend_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, removed: 
             false
         }),
         Value::Array(items) => {
-            let Some(schema) = of_items(schema) else { return };
+            let Some(schema) = schema.items() else { return };
             for (n, value) in items.iter_mut().enumerate() {
                 let at = item(path, n);
-                if fits(schema, value) {
+                if schema.fits(value) {
                     mend_value(schema, value, &at, removed);
                 } else {
                     // The others keep their numbers.
@@ -78,12 +77,12 @@ fn mend_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, removed: 
     }
 }
 
-fn empty(schema: &JSONSchemaProps) -> Value {
-    match schema.type_.as_deref() {
-        Some("object") => Value::Object(serde_json::Map::new()),
-        Some("array") => Value::Array(Vec::new()),
-        Some("string") => "".into(),
-        Some("boolean") => false.into(),
+fn empty(schema: &Schema) -> Value {
+    match schema.type_() {
+        Some(Type::Object) => Value::Object(serde_json::Map::new()),
+        Some(Type::Array) => Value::Array(Vec::new()),
+        Some(Type::String) => "".into(),
+        Some(Type::Boolean) => false.into(),
         _ => 0.into(),
     }
 }
@@ -95,14 +94,13 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_goes() {
-        let schema = serde_json::from_value(json!({"type": "object", "properties": {
+        let schema = Schema::new(&json!({"type": "object", "properties": {
             "count": {"type": "integer", "format": "int32"},
             "name": {"type": "string"},
             "maybe": {"type": "string", "nullable": true},
             "labels": {"type": "object", "additionalProperties": {"type": "string"}},
             "list": {"type": "array", "items": {"type": "object", "properties": {"on": {"type": "boolean"}}}},
-        }}))
-        .unwrap();
+        }}));
         let mut object = json!({
             "metadata": {"name": 5, "labels": {"a": 1, "b": "2"}},
             "count": 3_000_000_000_u64, "name": null, "maybe": null, "other": null,
@@ -132,7 +130,7 @@ mod tests {
         let of = |type_: &str| json!({"type": "array", "items": {"type": type_}});
         let types = ["object", "array", "string", "boolean", "integer", "number"];
         let lists: serde_json::Map<String, Value> = types.iter().map(|t| ((*t).to_owned(), of(t))).collect();
-        let schema = serde_json::from_value(json!({"type": "object", "properties": lists})).unwrap();
+        let schema = Schema::new(&json!({"type": "object", "properties": lists}));
         let mut object = Value::Object(types.iter().map(|t| ((*t).to_owned(), json!([null]))).collect());
         assert_eq!(mend(&schema, &mut object).len(), types.len());
         let empty = json!({"object": [{}], "array": [[]], "string": [""], "boolean": [false], "integer": [0], "number": [0]});

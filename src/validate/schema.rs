@@ -1,281 +1,174 @@
 //! An object against the OpenAPI schema of its custom resource definition, as the API server checks
-//! it, so that a file can be checked without one.
+//! it, so that a file can be checked without one: what [`kube_schema`] finds, with what to do about it.
 //!
-//! A structural schema is all that a definition may hold, so this is small: no references, no
-//! `allOf`. Patterns and rules in CEL are not evaluated.
+//! Rules in CEL are not evaluated.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use kube_schema::{Breach, Combination, Schema, Step, Type, Unit, Wrong};
+use kube_syntax::{field, item};
 use serde_json::Value;
 
 use crate::api::schema::object_meta;
 use crate::job::{FieldErrors, nearest};
-use kube_syntax::{field, item};
 
 /// With more known fields than this, naming them all helps nobody.
 const MAX_NAMED: usize = 12;
+
+/// What `schema`, that of a definition's version, has against `object`. It is read anew each time; who has many
+/// objects reads it once, for [`check_by`].
+pub fn check(schema: &JSONSchemaProps, object: &Value) -> FieldErrors {
+    check_by(&read(schema), object)
+}
+
+/// Reads the schema of a definition's version.
+pub fn read(schema: &JSONSchemaProps) -> Schema {
+    Schema::new(&serde_json::to_value(schema).unwrap_or_default())
+}
 
 /// What `schema`, that of a definition's version, has against `object`.
 ///
 /// A null property is taken as absent, as the API server takes it. A null value of a map is
 /// reported: the API server would drop it without a word, and whoever wrote it meant something.
-pub fn check(schema: &JSONSchemaProps, object: &Value) -> FieldErrors {
+pub fn check_by(schema: &Schema, object: &Value) -> FieldErrors {
     let mut errors = FieldErrors::default();
-    let Value::Object(members) = object else {
-        wrong_type("", object, "an object", &mut errors);
+    if !object.is_object() {
+        wrong_type("", object, Type::Object, &mut errors);
         return errors;
-    };
-    check_properties(schema, members, "", true, &mut errors);
-    if let Some(metadata) = members.get("metadata").filter(|m| !m.is_null()) {
-        check_value(object_meta(), metadata, "metadata", &mut errors);
+    }
+    for breach in schema.check(object) {
+        tell(&breach, "", &mut errors);
+    }
+    if let Some(metadata) = object.get("metadata").filter(|m| !m.is_null()) {
+        for breach in object_meta().check_value(metadata) {
+            tell(&breach, "metadata", &mut errors);
+        }
     }
     errors
 }
 
-/// Whether a value is of the schema's type; nothing is said of its parts.
-pub(super) fn fits(schema: &JSONSchemaProps, value: &Value) -> bool {
-    if schema.x_kubernetes_int_or_string == Some(true) {
-        return value.is_string() || is_integer(value);
-    }
-    if value.is_null() {
-        return schema.nullable == Some(true);
-    }
-    let type_ = schema.type_.as_deref().and_then(|type_| type_of(type_, value));
-    type_.is_none_or(|(_, fits)| fits) && fits_format(schema, value)
-}
-
-fn check_value(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {
-    if schema.x_kubernetes_int_or_string == Some(true) {
-        if !fits(schema, value) {
-            wrong_type(path, value, "an integer or a string", errors);
+/// Adds a breach as an error, with its path below that of `base`.
+fn tell(breach: &Breach<'_>, base: &str, errors: &mut FieldErrors) {
+    let steps = breach.path.steps();
+    let path = steps.iter().fold(base.to_owned(), |path, step| match step {
+        Step::Member(key) => field(&path, key),
+        Step::Item(index) => item(&path, *index),
+    });
+    let counted = |found: usize, unit: Unit| {
+        let unit = match unit {
+            Unit::Characters => "characters",
+            Unit::Items => "items",
+            Unit::Entries => "entries",
+        };
+        format!("it has {found} {unit}")
+    };
+    match &breach.wrong {
+        Wrong::Missing => errors.push(path, "it is missing", "add it"),
+        Wrong::Unknown { known } => {
+            let key = match steps.last() {
+                Some(Step::Member(key)) => *key,
+                _ => "",
+            };
+            errors.push(path, "there is no such field", unknown_remedy(key, known));
         }
-        return;
-    }
-    if value.is_null() {
-        if schema.nullable != Some(true) {
-            errors.push(path, "it is null", "give it a value, or leave it out");
+        Wrong::Null { .. } => errors.push(path, "it is null", "give it a value, or leave it out"),
+        Wrong::Type { value, wanted } => wrong_type(path, value, *wanted, errors),
+        Wrong::Word { value, allowed } => {
+            let words = allowed.iter().filter_map(Value::as_str);
+            let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+            errors.unknown_word(path, value.as_str().unwrap_or_default(), &words);
         }
-        return;
-    }
-    if let Some((wanted, fits)) = schema.type_.as_deref().and_then(|type_| type_of(type_, value))
-        && !fits
-    {
-        return wrong_type(path, value, wanted, errors);
-    }
-    if let Some(words) = &schema.enum_ {
-        check_enum(words, value, path, errors);
-    }
-    match value {
-        Value::Number(_) => check_number(schema, value, path, errors),
-        Value::String(text) => {
-            let length = text.chars().count();
-            check_bounds(
-                length,
-                schema.min_length,
-                schema.max_length,
-                "characters",
+        Wrong::TooSmall {
+            value,
+            bound,
+            exclusive: false,
+        } => errors.too_small(path, value, *bound),
+        Wrong::TooSmall { value, bound, .. } => {
+            errors.push(
                 path,
-                errors,
+                format!("{value} is too small"),
+                format!("use more than {bound}"),
             );
         }
-        Value::Array(items) => {
-            check_bounds(
-                items.len(),
-                schema.min_items,
-                schema.max_items,
-                "items",
+        Wrong::TooBig {
+            value,
+            bound,
+            exclusive: false,
+        } => errors.too_big(path, value, *bound),
+        Wrong::TooBig { value, bound, .. } => {
+            errors.push(
                 path,
-                errors,
+                format!("{value} is too big"),
+                format!("use less than {bound}"),
             );
-            for (n, value) in items.iter().enumerate() {
-                if let Some(schema) = of_items(schema) {
-                    check_value(schema, value, &item(path, n), errors);
-                }
-            }
         }
-        Value::Object(members) => {
-            let embedded = schema.x_kubernetes_embedded_resource == Some(true);
-            check_properties(schema, members, path, embedded, errors);
+        Wrong::Bits { value, bits } => {
+            errors.push(
+                path,
+                format!("{value} is too big for {bits} bits"),
+                "use a smaller number",
+            );
         }
-        Value::Bool(_) | Value::Null => {}
-    }
-}
-
-/// `is_resource`: a whole Kubernetes object, with fields that no schema of a definition names.
-fn check_properties(
-    schema: &JSONSchemaProps,
-    members: &serde_json::Map<String, Value>,
-    path: &str,
-    is_resource: bool,
-    errors: &mut FieldErrors,
-) {
-    let none = BTreeMap::new();
-    let properties = schema.properties.as_ref().unwrap_or(&none);
-    let any_key = of_any_key(schema);
-    let open = schema.x_kubernetes_preserve_unknown_fields == Some(true)
-        || matches!(
-            schema.additional_properties,
-            Some(JSONSchemaPropsOrBool::Bool(true))
-        );
-    check_bounds(
-        members.len(),
-        schema.min_properties,
-        schema.max_properties,
-        "entries",
-        path,
-        errors,
-    );
-    for (key, value) in members {
-        let at = field(path, key);
-        match properties.get(key).or(any_key) {
-            Some(_) if value.is_null() && properties.contains_key(key) => {}
-            Some(schema) => check_value(schema, value, &at, errors),
-            None if is_resource && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") => {}
-            None if open => {}
-            None => {
-                let known = properties.keys().map(String::as_str);
-                errors.push(at, "there is no such field", unknown_remedy(key, known));
-            }
+        Wrong::TooFew {
+            unit, found, limit, ..
+        } => {
+            errors.push(path, counted(*found, *unit), format!("give it at least {limit}"));
         }
-    }
-    for key in schema.required.iter().flatten() {
-        if members.get(key).is_none_or(Value::is_null) {
-            errors.push(field(path, key), "it is missing", "add it");
+        Wrong::TooMany { unit, found, limit } => {
+            errors.push(path, counted(*found, *unit), format!("give it at most {limit}"));
+        }
+        Wrong::Pattern { value, pattern } => {
+            errors.push(
+                path,
+                format!("{value} does not match {pattern}"),
+                "write it so that it does",
+            );
+        }
+        Wrong::Duplicate { .. } => errors.push(path, "it is there already", "remove one of them"),
+        Wrong::Combined(combination) => {
+            let (problem, remedy) = match combination {
+                Combination::AnyOf => ("it fits none of the schemas in anyOf", "make it fit one of them"),
+                Combination::OneOf => (
+                    "it does not fit one of the schemas in oneOf alone",
+                    "make it fit exactly one",
+                ),
+                Combination::Not => ("it fits the schema in not", "make it differ"),
+            };
+            errors.push(path, problem, remedy);
         }
     }
 }
 
-fn unknown_remedy<'a>(key: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    if let Some(name) = nearest(key, known.clone()) {
+fn unknown_remedy(key: &str, known: &[&str]) -> String {
+    if let Some(name) = nearest(key, known.iter().copied()) {
         return format!("did you mean {name}?");
     }
-    let names: Vec<_> = known.collect();
-    if names.is_empty() || names.len() > MAX_NAMED {
+    if known.is_empty() || known.len() > MAX_NAMED {
         return "remove it".to_owned();
     }
-    format!("use one of {}, or remove it", names.join(", "))
+    format!("use one of {}, or remove it", known.join(", "))
 }
 
-fn check_enum(words: &[JSON], value: &Value, path: &str, errors: &mut FieldErrors) {
-    if words.iter().any(|JSON(word)| word == value) {
-        return;
-    }
-    let known: Vec<_> = words
-        .iter()
-        .filter_map(|JSON(word)| word.as_str())
-        .filter(|w| !w.is_empty())
-        .collect();
-    errors.unknown_word(path, value.as_str().unwrap_or_default(), &known);
-}
-
-fn check_number(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut FieldErrors) {
-    let Some(number) = value.as_f64() else { return };
-    if let Some(min) = schema.minimum.filter(|min| number < *min) {
-        errors.too_small(path, value, min);
-    } else if let Some(max) = schema.maximum.filter(|max| number > *max) {
-        errors.too_big(path, value, max);
-    } else if !fits_format(schema, value) {
-        let bits = schema
-            .format
-            .as_deref()
-            .unwrap_or_default()
-            .trim_start_matches("int");
-        errors.push(
-            path,
-            format!("{value} is too big for {bits} bits"),
-            "use a smaller number",
-        );
-    }
-}
-
-fn check_bounds(
-    count: usize,
-    min: Option<i64>,
-    max: Option<i64>,
-    of: &str,
-    path: &str,
-    errors: &mut FieldErrors,
-) {
-    let count = i64::try_from(count).unwrap_or(i64::MAX);
-    if let Some(min) = min.filter(|min| count < *min) {
-        errors.push(
-            path,
-            format!("it has {count} {of}"),
-            format!("give it at least {min}"),
-        );
-    } else if let Some(max) = max.filter(|max| count > *max) {
-        errors.push(
-            path,
-            format!("it has {count} {of}"),
-            format!("give it at most {max}"),
-        );
-    }
-}
-
-/// How to call a type of the schema, and whether the value is of it. Nothing for a type that is unknown.
-fn type_of(type_: &str, value: &Value) -> Option<(&'static str, bool)> {
-    Some(match type_ {
-        "object" => ("an object", value.is_object()),
-        "array" => ("a list", value.is_array()),
-        "string" => ("a string", value.is_string()),
-        "boolean" => ("true or false", value.is_boolean()),
-        "integer" => ("an integer", is_integer(value)),
-        "number" => ("a number", value.is_number()),
-        _ => return None,
-    })
-}
-
-/// Whether an integer fits the bits that its format gives it.
-fn fits_format(schema: &JSONSchemaProps, value: &Value) -> bool {
-    if !value.is_number() {
-        return true;
-    }
-    match schema.format.as_deref() {
-        Some("int32") => value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
-        Some("int64") => value.is_i64(),
-        _ => true,
-    }
-}
-
-/// Numbers beyond 64 bits come as floating-point numbers without a fraction.
-fn is_integer(value: &Value) -> bool {
-    value.as_f64().is_some_and(|n| n.fract() == 0.0)
-}
-
-fn wrong_type(path: &str, value: &Value, wanted: &str, errors: &mut FieldErrors) {
+fn wrong_type(path: impl Into<String>, value: &Value, wanted: Type, errors: &mut FieldErrors) {
     let problem = match value {
         Value::Null => "it is null".to_owned(),
         Value::Bool(_) => format!("{value} is a boolean"),
-        Value::Number(_) if wanted == "an integer" => format!("{value} is not whole"),
+        Value::Number(_) if wanted == Type::Integer => format!("{value} is not whole"),
         Value::Number(_) => format!("{value} is a number"),
         Value::String(text) => format!("{text:?} is a string"),
         Value::Array(_) => "it is a list".to_owned(),
         Value::Object(_) => "it is an object".to_owned(),
     };
     let remedy = match (wanted, value) {
-        ("a string" | "an integer or a string", Value::Bool(_) | Value::Number(_)) => {
-            "put it in quotes".to_owned()
-        }
-        _ => format!("use {wanted}"),
+        (Type::String | Type::IntOrString, Value::Bool(_) | Value::Number(_)) => "put it in quotes",
+        (Type::Object, _) => "use an object",
+        (Type::Array, _) => "use a list",
+        (Type::String, _) => "use a string",
+        (Type::Boolean, _) => "use true or false",
+        (Type::Integer, _) => "use an integer",
+        (Type::Number, _) => "use a number",
+        (Type::IntOrString, _) => "use an integer or a string",
     };
     errors.push(path, problem, remedy);
-}
-
-pub(super) fn of_any_key(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
-    match schema.additional_properties.as_ref()? {
-        JSONSchemaPropsOrBool::Schema(schema) => Some(schema),
-        JSONSchemaPropsOrBool::Bool(_) => None,
-    }
-}
-
-pub(super) fn of_items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
-    match schema.items.as_ref()? {
-        JSONSchemaPropsOrArray::Schema(schema) => Some(schema),
-        JSONSchemaPropsOrArray::Schemas(_) => None,
-    }
 }
 
 #[cfg(test)]
@@ -302,6 +195,15 @@ mod tests {
                     "big": {"type": "integer", "format": "int64"},
                     "ratio": {"type": "number", "minimum": 0.5},
                     "list": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "boolean"}},
+                    "word": {"type": "string", "pattern": "^[a-z]+$"},
+                    "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                    "share": {"type": "number", "minimum": 0, "exclusiveMinimum": true, "maximum": 1, "exclusiveMaximum": true},
+                    "either": {
+                        "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+                        "oneOf": [{"required": ["a"]}, {"properties": {"b": {"maximum": 1}}}],
+                        "not": {"required": ["a", "b"]},
+                    },
                 },
             }},
         }))
@@ -422,6 +324,34 @@ mod tests {
                 "spec.list[1]: it is null; give it a value, or leave it out",
             ),
             (
+                json!({"mode": "", "word": "Word"}),
+                "spec.word: \"Word\" does not match ^[a-z]+$; write it so that it does",
+            ),
+            (
+                json!({"mode": "", "set": ["a", "b", "a"]}),
+                "spec.set[2]: it is there already; remove one of them",
+            ),
+            (
+                json!({"mode": "", "share": 0}),
+                "spec.share: 0 is too small; use more than 0",
+            ),
+            (
+                json!({"mode": "", "share": 1}),
+                "spec.share: 1 is too big; use less than 1",
+            ),
+            (
+                json!({"mode": "", "either": {}}),
+                "spec.either: it fits none of the schemas in anyOf; make it fit one of them",
+            ),
+            (
+                json!({"mode": "", "either": {"a": 1}}),
+                "spec.either: it does not fit one of the schemas in oneOf alone; make it fit exactly one",
+            ),
+            (
+                json!({"mode": "", "either": {"a": 1, "b": 2}}),
+                "spec.either: it fits the schema in not; make it differ",
+            ),
+            (
                 json!({"mode": "", "cuont": 1}),
                 "spec.cuont: there is no such field; did you mean count?",
             ),
@@ -451,10 +381,12 @@ mod tests {
             (13, "remove it".to_owned()),
         ] {
             let names: Vec<String> = (0..known).map(|n| format!("field-{n:02}")).collect();
-            assert_eq!(unknown_remedy("x", names.iter().map(String::as_str)), remedy);
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            assert_eq!(unknown_remedy("x", &names), remedy);
         }
         let twelve: Vec<String> = (0..MAX_NAMED).map(|n| format!("field-{n:02}")).collect();
-        let remedy = unknown_remedy("x", twelve.iter().map(String::as_str));
+        let twelve: Vec<_> = twelve.iter().map(String::as_str).collect();
+        let remedy = unknown_remedy("x", &twelve);
         assert!(remedy.ends_with("field-11, or remove it"), "{remedy}");
     }
 

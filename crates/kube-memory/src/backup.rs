@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Cluster, kinds::Target, object::Object};
+use crate::Cluster;
+use crate::kinds::Target;
+use crate::store::object::Object;
 
 /// Versions skipped by [`Versions::GoOn`], so that a client's version from before the restore is never the newest.
 const GAP: u64 = 1_000;

@@ -1,70 +1,40 @@
 #![doc = include_str!("../README.md")]
 
-mod apply;
 mod backup;
-mod binding;
-mod cause;
-mod collector;
-mod continue_token;
-mod create;
-mod decode;
-mod definition;
-mod delete;
-mod discovery;
-mod document;
-mod events;
-mod failure;
+mod controllers;
+mod endpoint;
 mod kinds;
-mod labels;
-mod leases;
-mod list;
-mod members;
-mod metadata;
-mod normalize;
 mod object;
-mod options;
-mod patch;
-mod pods;
-mod quota;
 mod request;
-mod schema;
-mod selector;
 mod server;
-mod service;
-mod services;
-mod shape;
+mod shared;
 mod store;
-mod update;
-mod watch;
+mod verbs;
 
 #[cfg(test)]
 mod tests;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::Waker,
     time::Duration,
 };
 
-use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::{
     backup::{Backup, Versions},
+    endpoint::{Endpoint, Reply},
     kinds::Description,
-    object::{Action, Change, Object},
-    service::{Endpoint, Reply},
+    store::object::{Action, Change, Object},
 };
 use self::{
-    request::Request,
-    server::{Answer, Server, Settings},
-    store::Store,
-    watch::Watch,
+    server::{Server, Settings},
+    shared::{Clock, Shared},
+    store::{Store, watch::Watch},
 };
-
-type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Changes remembered for each kind, unless a [`Builder`] says otherwise.
 const HISTORY: usize = 10_000;
@@ -339,53 +309,6 @@ impl View<'_> {
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.store.version()
-    }
-}
-
-struct Shared {
-    server: Mutex<Server>,
-    clock: Clock,
-    bookmark_interval: Option<Duration>,
-}
-
-impl Shared {
-    /// Runs `act` on the locked server, then wakes the watches that have something to read.
-    fn locked<T>(&self, act: impl FnOnce(&mut Server) -> T) -> T {
-        let mut server = self.lock();
-        let result = act(&mut server);
-        let wakers = std::mem::take(&mut server.store.wakers);
-        drop(server);
-        wakers.into_iter().for_each(Waker::wake);
-        result
-    }
-
-    /// A panic of an observer does not make the cluster useless.
-    fn lock(&self) -> MutexGuard<'_, Server> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn handle(&self, request: &Request) -> Answer {
-        let now = (self.clock)();
-        self.locked(|server| server.handle(request, now))
-    }
-
-    fn with_watch<T>(&self, kind: usize, id: u64, act: impl FnOnce(&mut Watch) -> T) -> Option<T> {
-        let mut server = self.lock();
-        server.store.table_mut(kind)?.watches.get_mut(&id).map(act)
-    }
-
-    /// A bookmark, unless there are lines it would overtake.
-    fn bookmark_line(&self, kind: usize, id: u64) -> Option<Bytes> {
-        let server = self.lock();
-        let version = server.store.version();
-        server.store.table(kind)?.watches.get(&id)?.bookmark(version)
-    }
-
-    fn close_watch(&self, kind: usize, id: u64) {
-        let mut server = self.lock();
-        if let Some(table) = server.store.table_mut(kind) {
-            table.watches.remove(&id);
-        }
     }
 }
 

@@ -58,6 +58,9 @@ pub const NODE_AGENT: &str = "training.kubeflow.org/node-agent";
 /// and exit code alone do not tell that from a failure, as a process that is stopped usually ends with 143.
 pub const STOPPED: &str = "training.kubeflow.org/Stopped";
 
+/// The scheduler whose pods the agent binds: pods of another scheduler are left to it.
+pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
 /// The pod label whose value selects an entry of [`NodeConfig::adjust_env`].
 pub const OPERATOR_NAME_LABEL: &str = "training.kubeflow.org/operator-name";
 

@@ -11,14 +11,12 @@ use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 
 use super::agent::Agent;
 use super::api::{ApiError, PodRef};
-use super::config::Bind;
+use super::config::{Bind, DEFAULT_SCHEDULER};
 use super::kill::sweep_pod;
 use super::pod_task::{Command, PodTask};
 use super::report::retries;
 use kube_follow::Event;
 
-/// The scheduler whose pods the agent binds: pods of another scheduler are left to it.
-pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// How long pods may take to end beyond their grace period at shutdown.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
 

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::ResourceExt;
 
-use super::config::{LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
-use super::dispatcher::DEFAULT_SCHEDULER;
+use super::config::{DEFAULT_SCHEDULER, LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
 use super::env_values::{ConfigError, ValueSources, declared_environment};
 use super::environment::{Difference, Environment, NAMES_ARE_ADDRESSES, PodPart};
 use super::host_names::HostNames;

@@ -1,0 +1,439 @@
+//! The kinds that are served, built-in and custom, and how a path finds its kind.
+
+pub(crate) mod decode;
+pub(crate) mod definition;
+pub(crate) mod events;
+pub(crate) mod leases;
+pub(crate) mod pods;
+pub(crate) mod schema;
+pub(crate) mod services;
+pub(crate) mod shape;
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use kube_schema::Schema;
+use serde_json::Value;
+
+use crate::object::{document::Document, metadata::NameRule};
+
+/// The behaviour that a kind has beyond its metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    Pod,
+    Service,
+    Event,
+    Node,
+    Namespace,
+    Lease,
+    Secret,
+    Quota,
+    Plain,
+    Definition,
+    Custom,
+}
+
+/// One version of a kind.
+#[derive(Debug, Clone)]
+pub(crate) struct Version {
+    pub(crate) group: String,
+    pub(crate) name: String,
+    /// `group/name`, or `name` alone in the core group.
+    pub(crate) api_version: String,
+    pub(crate) served: bool,
+    /// Whether `/status` is a sub-resource.
+    pub(crate) status: bool,
+    pub(crate) schema: Option<Arc<Schema>>,
+    /// Whether the schema has rules in CEL, which are not evaluated here.
+    pub(crate) rules: bool,
+}
+
+impl Version {
+    pub(crate) fn new(group: &str, name: &str) -> Self {
+        let api_version = if group.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{group}/{name}")
+        };
+        Self {
+            group: group.to_owned(),
+            name: name.to_owned(),
+            api_version,
+            served: true,
+            status: false,
+            schema: None,
+            rules: false,
+        }
+    }
+}
+
+/// A kind with all its versions.
+#[derive(Debug, Clone)]
+pub(crate) struct Kind {
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) list_kind: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) namespaced: bool,
+    pub(crate) family: Family,
+    pub(crate) versions: Vec<Version>,
+    /// Index of the version objects are stored in.
+    pub(crate) storage: usize,
+    /// Whether `metadata.generation` counts changes of the desired state.
+    pub(crate) generation: bool,
+    /// Whether a deletion answers with the object instead of a Status.
+    pub(crate) returns_deleted: bool,
+}
+
+impl Kind {
+    fn built_in(family: Family, kind: &str, plural: &str, group: &str, version: &str) -> Self {
+        let mut first = Version::new(group, version);
+        first.status = matches!(
+            family,
+            Family::Pod
+                | Family::Service
+                | Family::Node
+                | Family::Namespace
+                | Family::Quota
+                | Family::Definition
+        );
+        Self {
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            singular: kind.to_lowercase(),
+            list_kind: format!("{kind}List"),
+            short_names: Vec::new(),
+            namespaced: !matches!(family, Family::Node | Family::Namespace | Family::Definition),
+            family,
+            versions: vec![first],
+            storage: 0,
+            generation: matches!(family, Family::Pod | Family::Definition),
+            returns_deleted: matches!(family, Family::Pod | Family::Service | Family::Quota)
+                || kind == "ServiceAccount",
+        }
+    }
+
+    /// The version that is stored, and the API group with it.
+    pub(crate) fn stored(&self) -> Option<&Version> {
+        self.versions.get(self.storage)
+    }
+
+    pub(crate) fn name_rule(&self) -> NameRule {
+        match self.family {
+            Family::Service => NameRule::Label1035,
+            Family::Namespace => NameRule::Label1123,
+            _ => NameRule::Subdomain,
+        }
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        self.family == Family::Custom
+    }
+
+    /// Whether a PUT without `resourceVersion` overwrites whatever is stored.
+    pub(crate) fn unconditional_update(&self) -> bool {
+        !matches!(self.family, Family::Lease | Family::Definition | Family::Custom)
+    }
+
+    /// Whether a PUT to a missing name creates it.
+    pub(crate) fn create_on_update(&self) -> bool {
+        matches!(self.family, Family::Lease | Family::Event)
+    }
+}
+
+/// A kind in the version a request named.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) id: usize,
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) version: usize,
+}
+
+impl Target {
+    fn request_version(&self) -> Option<&Version> {
+        self.kind.versions.get(self.version)
+    }
+
+    pub(crate) fn group(&self) -> &str {
+        self.request_version()
+            .map_or("", |version| version.group.as_str())
+    }
+
+    pub(crate) fn api_version(&self) -> &str {
+        self.request_version()
+            .map_or("", |version| version.api_version.as_str())
+    }
+
+    pub(crate) fn version_name(&self) -> &str {
+        self.request_version().map_or("", |version| version.name.as_str())
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.request_version().is_some_and(|version| version.status)
+    }
+
+    pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
+        self.request_version().and_then(|version| version.schema.as_ref())
+    }
+
+    pub(crate) fn has_rules(&self) -> bool {
+        self.request_version().is_some_and(|version| version.rules)
+    }
+
+    pub(crate) fn is_events_group(&self) -> bool {
+        self.kind.family == Family::Event && !self.group().is_empty()
+    }
+
+    /// `plural.group`, as most messages name a resource.
+    pub(crate) fn resource(&self) -> String {
+        join(&self.kind.plural, self.group())
+    }
+
+    /// `Kind.group`, as messages about invalid objects name it.
+    pub(crate) fn qualified_kind(&self) -> String {
+        join(&self.kind.kind, self.group())
+    }
+
+    /// The key of an object in etcd, which some messages contain.
+    pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
+        let folder = match self.kind.family {
+            Family::Service => "services/specs".to_owned(),
+            Family::Node => "minions".to_owned(),
+            Family::Custom => format!("{}/{}", self.group(), self.kind.plural),
+            Family::Definition => format!("{}/{}", self.group(), self.kind.plural),
+            _ => self.kind.plural.clone(),
+        };
+        let parts = ["/registry", &folder, namespace, name];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("/")
+    }
+
+    /// Whether objects are shown exactly as they are stored.
+    pub(crate) fn is_stored_version(&self) -> bool {
+        self.version == self.kind.storage
+    }
+
+    /// A stored object, converted to this version.
+    pub(crate) fn in_request_version<'a>(&self, stored: &'a Document) -> Cow<'a, Document> {
+        if self.is_stored_version() {
+            return Cow::Borrowed(stored);
+        }
+        let mut document = stored.clone();
+        if self.is_events_group() {
+            events::to_events_group(&mut document);
+        }
+        set_api_version(&mut document, self.api_version());
+        Cow::Owned(document)
+    }
+
+    /// Converts an object of this version to the stored version.
+    pub(crate) fn to_stored_version(&self, document: &mut Document) {
+        if self.is_events_group() {
+            events::to_core_group(document);
+        }
+        if let Some(stored) = self.kind.stored() {
+            set_api_version(document, &stored.api_version);
+        }
+    }
+}
+
+fn join(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
+}
+
+fn set_api_version(document: &mut Document, api_version: &str) {
+    if document.contains_key("apiVersion") && document.text("apiVersion") != api_version {
+        document.insert("apiVersion", Value::from(api_version));
+    }
+}
+
+/// A kind to serve without a CustomResourceDefinition: any shape of object is accepted.
+#[derive(Debug, Clone)]
+pub struct Description {
+    pub(crate) kind: Kind,
+}
+
+impl Description {
+    /// A namespaced kind, for example `Description::new("batch", "v1", "Job", "jobs")`, with `metadata.generation`
+    /// and without a `status` sub-resource. The core group is the empty text.
+    #[must_use]
+    pub fn new(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+        let mut kind = Kind::built_in(Family::Custom, kind, plural, group, version);
+        kind.generation = true;
+        Self { kind }
+    }
+
+    /// Objects of this kind live outside namespaces.
+    #[must_use]
+    pub fn cluster_scoped(mut self) -> Self {
+        self.kind.namespaced = false;
+        self
+    }
+
+    /// `/status` is a sub-resource: writes to it change only the status, and other writes never do.
+    #[must_use]
+    pub fn with_status(mut self) -> Self {
+        for version in &mut self.kind.versions {
+            version.status = true;
+        }
+        self
+    }
+}
+
+/// By plural: the number of a kind and the index of one of its versions.
+type Plurals = BTreeMap<String, (usize, usize)>;
+
+/// The kinds that are served, by group, version and plural.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    paths: BTreeMap<String, BTreeMap<String, Plurals>>,
+    /// Group, then kind, for owner references.
+    owners: BTreeMap<String, BTreeMap<String, usize>>,
+    kinds: Vec<Option<Arc<Kind>>>,
+}
+
+impl Registry {
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Target> {
+        let (id, index) = *self.paths.get(group)?.get(version)?.get(plural)?;
+        let kind = self.kinds.get(id)?.clone()?;
+        kind.versions.get(index).filter(|version| version.served)?;
+        Some(Target {
+            id,
+            kind,
+            version: index,
+        })
+    }
+
+    /// The kind an owner reference names, with the stored version.
+    pub(crate) fn owner(&self, api_version: &str, kind: &str) -> Option<Target> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let id = *self.owners.get(group)?.get(kind)?;
+        let found = self.stored(id)?;
+        found
+            .kind
+            .versions
+            .iter()
+            .any(|version| version.api_version == api_version)
+            .then_some(found)
+    }
+
+    /// A kind by its number, in the version it is stored in.
+    pub(crate) fn stored(&self, id: usize) -> Option<Target> {
+        let kind = self.kinds.get(id)?.clone()?;
+        let version = kind.storage;
+        Some(Target { id, kind, version })
+    }
+
+    /// A kind by `plural` or `plural.group`.
+    pub(crate) fn by_plural(&self, name: &str) -> Option<Target> {
+        let (plural, group) = match name.split_once('.') {
+            Some((plural, group)) => (plural, Some(group)),
+            None => (name, None),
+        };
+        let id = self.kinds.iter().position(|kind| {
+            kind.as_ref().is_some_and(|kind| {
+                kind.plural == plural
+                    && group.is_none_or(|group| kind.versions.iter().any(|version| version.group == group))
+            })
+        })?;
+        self.stored(id)
+    }
+
+    /// All kinds in the order they were added.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Target> {
+        (0..self.kinds.len()).filter_map(|id| self.stored(id))
+    }
+
+    /// Adds a kind, or replaces the one with the same group and plural; returns its number.
+    pub(crate) fn add(&mut self, kind: Kind) -> usize {
+        let group = kind
+            .stored()
+            .map(|version| version.group.clone())
+            .unwrap_or_default();
+        let known = self
+            .paths
+            .get(&group)
+            .and_then(|versions| versions.values().find_map(|plurals| plurals.get(&kind.plural)))
+            .map(|(id, _)| *id);
+        let id = match known {
+            Some(id) => {
+                self.remove(id);
+                id
+            }
+            None => {
+                self.kinds.push(None);
+                self.kinds.len() - 1
+            }
+        };
+        for (index, version) in kind.versions.iter().enumerate() {
+            self.paths
+                .entry(version.group.clone())
+                .or_default()
+                .entry(version.name.clone())
+                .or_default()
+                .insert(kind.plural.clone(), (id, index));
+            self.owners
+                .entry(version.group.clone())
+                .or_default()
+                .insert(kind.kind.clone(), id);
+        }
+        if let Some(slot) = self.kinds.get_mut(id) {
+            *slot = Some(Arc::new(kind));
+        }
+        id
+    }
+
+    pub(crate) fn remove(&mut self, id: usize) {
+        for versions in self.paths.values_mut() {
+            for plurals in versions.values_mut() {
+                plurals.retain(|_, (other, _)| *other != id);
+            }
+            versions.retain(|_, plurals| !plurals.is_empty());
+        }
+        self.paths.retain(|_, versions| !versions.is_empty());
+        for kinds in self.owners.values_mut() {
+            kinds.retain(|_, other| *other != id);
+        }
+        if let Some(slot) = self.kinds.get_mut(id) {
+            *slot = None;
+        }
+    }
+}
+
+/// The kinds that every cluster serves.
+pub(crate) fn built_in() -> Vec<Kind> {
+    let core = |family, kind: &str, plural: &str, short: &str| {
+        let mut kind = Kind::built_in(family, kind, plural, "", "v1");
+        kind.short_names = if short.is_empty() {
+            Vec::new()
+        } else {
+            vec![short.to_owned()]
+        };
+        kind
+    };
+    let mut event = core(Family::Event, "Event", "events", "ev");
+    event.versions.push(Version::new("events.k8s.io", "v1"));
+    vec![
+        core(Family::Namespace, "Namespace", "namespaces", "ns"),
+        core(Family::Node, "Node", "nodes", "no"),
+        core(Family::Pod, "Pod", "pods", "po"),
+        core(Family::Service, "Service", "services", "svc"),
+        event,
+        core(Family::Plain, "ConfigMap", "configmaps", "cm"),
+        core(Family::Secret, "Secret", "secrets", ""),
+        core(Family::Plain, "ServiceAccount", "serviceaccounts", "sa"),
+        core(Family::Quota, "ResourceQuota", "resourcequotas", "quota"),
+        Kind::built_in(Family::Lease, "Lease", "leases", "coordination.k8s.io", "v1"),
+        Kind::built_in(
+            Family::Definition,
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            "apiextensions.k8s.io",
+            "v1",
+        ),
+    ]
+}

@@ -1,0 +1,113 @@
+//! What a custom resource's schema has against an object, in the words of an API server.
+
+use kube_schema::{Breach, Combination, Schema, Type, Unit, Wrong};
+use serde_json::Value;
+
+use crate::object::{cause::Cause, document::Document};
+
+/// Checks an object that is normalized; every breach becomes a cause.
+pub(crate) fn check(schema: &Schema, object: &Document, causes: &mut Vec<Cause>) {
+    if schema.is_combined() {
+        causes.extend(schema.check(&object.to_value()).iter().filter_map(cause));
+    } else {
+        let members: Vec<_> = object.members().collect();
+        causes.extend(schema.check_members(&members).iter().filter_map(cause));
+    }
+}
+
+/// Nothing for what a server lets pass.
+fn cause(breach: &Breach<'_>) -> Option<Cause> {
+    let at = breach.path.to_string();
+    let invalid = |value: &Value, should: &str| {
+        let why = format!("{at} in body {should}");
+        Some(Cause::invalid(at.as_str(), value, &why))
+    };
+    match &breach.wrong {
+        // The object was pruned, and has no null that its schema would drop.
+        Wrong::Unknown { .. } | Wrong::Null { wanted: None } | Wrong::Bits { .. } => None,
+        Wrong::Missing => Some(Cause::required(at, "")),
+        Wrong::Null { wanted: Some(wanted) } => Some(Cause::wrong_type(at, "null", type_name(*wanted))),
+        Wrong::Type { value, wanted } => Some(Cause::wrong_type(at, json_type(value), type_name(*wanted))),
+        Wrong::Word { value, allowed } => {
+            let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
+            Some(Cause::unsupported(at, value, &allowed))
+        }
+        Wrong::TooSmall {
+            value,
+            bound,
+            exclusive,
+        } => {
+            let than = if *exclusive {
+                "greater than"
+            } else {
+                "greater than or equal to"
+            };
+            invalid(value, &format!("should be {than} {bound}"))
+        }
+        Wrong::TooBig {
+            value,
+            bound,
+            exclusive,
+        } => {
+            let than = if *exclusive {
+                "less than"
+            } else {
+                "less than or equal to"
+            };
+            invalid(value, &format!("should be {than} {bound}"))
+        }
+        Wrong::TooMany {
+            unit: Unit::Characters,
+            limit,
+            ..
+        } => Some(Cause::too_long(at, *limit)),
+        Wrong::TooMany { found, limit, .. } => Some(Cause::too_many(at, *found, *limit)),
+        Wrong::TooFew {
+            value,
+            unit,
+            found,
+            limit,
+        } => match unit {
+            Unit::Characters => invalid(value, &format!("should be at least {limit} chars long")),
+            Unit::Items => invalid(
+                &Value::from(*found),
+                &format!("should have at least {limit} items"),
+            ),
+            Unit::Entries => invalid(value, &format!("should have at least {limit} properties")),
+        },
+        Wrong::Pattern { value, pattern } => invalid(value, &format!("should match '{pattern}'")),
+        Wrong::Duplicate { value } => Some(Cause::duplicate(at, value)),
+        Wrong::Combined(combination) => {
+            let must = match combination {
+                Combination::AnyOf => "must validate at least one schema (anyOf)",
+                Combination::OneOf => "must validate one and only one schema (oneOf)",
+                Combination::Not => "must not validate the schema (not)",
+            };
+            invalid(&Value::from(""), must)
+        }
+    }
+}
+
+fn type_name(wanted: Type) -> &'static str {
+    match wanted {
+        Type::Object => "object",
+        Type::Array => "array",
+        Type::String => "string",
+        Type::Boolean => "boolean",
+        Type::Integer => "integer",
+        Type::Number => "number",
+        Type::IntOrString => "integer,string",
+    }
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,368 @@
+//! The JSON of an object, in members that its versions share; so is its metadata, of which each write changes a little.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use crate::object::{json, members::Members};
+
+/// The key of the metadata.
+const METADATA: &str = "metadata";
+
+/// A JSON object. A copy costs as much as it has members, whatever is in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Document {
+    /// All but the metadata, if that is an object.
+    members: Members,
+    metadata: Option<Arc<Members>>,
+}
+
+impl From<Map<String, Value>> for Document {
+    fn from(mut members: Map<String, Value>) -> Self {
+        let metadata = split(&mut members).map(|metadata| Arc::new(metadata.into()));
+        Self {
+            members: members.into(),
+            metadata,
+        }
+    }
+}
+
+/// Takes the metadata out, if they are an object.
+fn split(members: &mut Map<String, Value>) -> Option<Map<String, Value>> {
+    match members.remove(METADATA)? {
+        Value::Object(metadata) => Some(metadata),
+        other => {
+            members.insert(METADATA.to_owned(), other);
+            None
+        }
+    }
+}
+
+impl Document {
+    /// A document of this text, if it is an object.
+    ///
+    /// # Errors
+    ///
+    /// It is no JSON.
+    pub(crate) fn parse(text: &[u8]) -> serde_json::Result<Option<Self>> {
+        if text.trim_ascii_start().starts_with(b"{") {
+            return serde_json::from_slice(text).map(Some);
+        }
+        serde_json::from_slice::<Value>(text).map(|_| None)
+    }
+
+    /// The metadata, if they are an object.
+    pub(crate) fn metadata(&self) -> Option<&Members> {
+        self.metadata.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn metadata_mut(&mut self) -> Option<&mut Members> {
+        self.metadata.as_mut().map(Arc::make_mut)
+    }
+
+    /// A member, but for metadata that are an object.
+    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
+        self.members.get(key)
+    }
+
+    /// The same, to be changed and no longer shared from now on.
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.members.get_mut(key)
+    }
+
+    /// Changes a member, which stays shared if it is as before.
+    pub(crate) fn change(&mut self, key: &str, change: impl FnOnce(&mut Value)) {
+        self.members.change(key, change);
+    }
+
+    /// A text among the members.
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.members.text(key)
+    }
+
+    pub(crate) fn insert(&mut self, key: &str, value: Value) {
+        if key == METADATA {
+            self.remove(key);
+            if let Value::Object(metadata) = value {
+                self.metadata = Some(Arc::new(metadata.into()));
+                return;
+            }
+        }
+        self.members.insert(key, value);
+    }
+
+    /// Takes a member over from another document, or loses it if that has none.
+    pub(crate) fn share_from(&mut self, key: &str, from: &Self) {
+        if key == METADATA {
+            self.metadata.clone_from(&from.metadata);
+        }
+        self.members.share_from(key, &from.members);
+    }
+
+    /// Removes a member. Of metadata that were an object, nothing is told.
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Value> {
+        if key == METADATA {
+            self.metadata = None;
+        }
+        self.members.remove(key)
+    }
+
+    pub(crate) fn contains_key(&self, key: &str) -> bool {
+        self.members.contains_key(key)
+    }
+
+    /// Whether both have the same there, or both nothing.
+    pub(crate) fn has_same(&self, key: &str, other: &Self) -> bool {
+        (key != METADATA || self.metadata == other.metadata) && self.members.has_same(key, &other.members)
+    }
+
+    /// All but the metadata, if they are an object.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.members.iter()
+    }
+
+    /// A member of the metadata.
+    pub(crate) fn meta(&self, key: &str) -> Option<&Value> {
+        self.metadata.as_ref()?.get(key)
+    }
+
+    pub(crate) fn meta_text(&self, key: &str) -> &str {
+        self.meta(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Sets a member of the metadata; an empty list removes it.
+    pub(crate) fn set_meta(&mut self, key: &str, value: Value) {
+        let Some(metadata) = self.metadata_mut() else {
+            return;
+        };
+        if value.as_array().is_some_and(Vec::is_empty) {
+            metadata.remove(key);
+        } else {
+            metadata.insert(key, value);
+        }
+    }
+
+    pub(crate) fn has_finalizer(&self, name: &str) -> bool {
+        json::array(self.meta("finalizers")).any(|finalizer| finalizer == name)
+    }
+
+    /// All of it as one value.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut whole = self.members.to_map();
+        if let Some(metadata) = &self.metadata {
+            whole.insert(METADATA.to_owned(), Value::Object(metadata.to_map()));
+        }
+        Value::Object(whole)
+    }
+
+    /// Changes all of it as one value, which stays an object; what is as before stays shared.
+    pub(crate) fn edit<T>(&mut self, change: impl FnOnce(&mut Value) -> T) -> T {
+        let (mut whole, shared) = self.members.take_map();
+        let metadata = self.metadata.take();
+        let before = metadata
+            .as_ref()
+            .filter(|known| Arc::strong_count(known) > 1)
+            .cloned();
+        let shared_metadata = metadata.map(|metadata| {
+            let (map, shared) = Arc::unwrap_or_clone(metadata).take_map();
+            whole.insert(METADATA.to_owned(), Value::Object(map));
+            shared
+        });
+        let mut whole = Value::Object(whole);
+        let result = change(&mut whole);
+        if let Value::Object(mut members) = whole {
+            let metadata = split(&mut members)
+                .map(|map| Members::from_map_sharing(map, shared_metadata.unwrap_or_default()));
+            self.metadata = metadata.map(|metadata| {
+                let same = before.filter(|before| **before == metadata);
+                same.unwrap_or_else(|| Arc::new(metadata))
+            });
+            self.members = Members::from_map_sharing(members, shared);
+        }
+        result
+    }
+
+    /// Applies a merge patch (RFC 7396).
+    pub(crate) fn merge(&mut self, mut patch: Map<String, Value>) {
+        match patch.remove(METADATA) {
+            None => {}
+            Some(Value::Null) => {
+                self.remove(METADATA);
+            }
+            Some(Value::Object(given)) if self.metadata.is_some() => {
+                let is_new = |(key, value): (&String, &Value)| self.meta(key) != Some(value);
+                if given.iter().any(is_new)
+                    && let Some(metadata) = self.metadata_mut()
+                {
+                    metadata.merge(given);
+                }
+            }
+            Some(other) => self.insert(METADATA, json::strip_nulls(other)),
+        }
+        self.members.merge(patch);
+    }
+
+    /// Writes the members that `is_shown` wants as a JSON object.
+    pub(crate) fn encode(&self, text: &mut Vec<u8>, is_shown: fn(&str) -> bool) {
+        let metadata = self.metadata().filter(|_| is_shown(METADATA));
+        let metadata = metadata.map(|metadata| (METADATA, metadata));
+        self.members.encode(text, is_shown, metadata);
+    }
+}
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Members::deserialize(deserializer)?;
+        let metadata = members.remove(METADATA);
+        let mut document = Self {
+            members,
+            metadata: None,
+        };
+        if let Some(metadata) = metadata {
+            document.insert(METADATA, metadata);
+        }
+        Ok(document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document(text: &str) -> Option<Document> {
+        Document::parse(text.as_bytes()).unwrap()
+    }
+
+    fn pod() -> Document {
+        let pod = json!({
+            "kind": "Pod", "metadata": {"name": "p", "generation": 1, "labels": {"l": "x"}},
+            "spec": {"containers": [{"name": "c", "env": [{"name": "E", "value": "\"ü\n"}]}]}, "status": {},
+        });
+        document(&pod.to_string()).unwrap()
+    }
+
+    /// The members that two documents share.
+    fn shared<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
+        one.members.shared_keys(&other.members)
+    }
+
+    /// The same in their metadata.
+    fn shared_metadata<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
+        one.metadata().unwrap().shared_keys(other.metadata().unwrap())
+    }
+
+    fn text(document: &Document, shown: fn(&str) -> bool) -> String {
+        let mut text = Vec::new();
+        document.encode(&mut text, shown);
+        String::from_utf8(text).unwrap()
+    }
+
+    fn whole(document: &Document) -> String {
+        text(document, |_| true)
+    }
+
+    #[test]
+    fn what_is_changed_is_changed_in_one_copy() {
+        let before = pod();
+        let mut after = before.clone();
+        after.set_meta("generation", json!(2));
+        after.insert("status", json!({"phase": "Running"}));
+        assert_eq!(shared(&before, &after), ["kind", "spec"]);
+        assert_eq!(shared_metadata(&before, &after), ["labels", "name"]);
+        assert_eq!(before, pod());
+        assert!(before.has_same("spec", &after) && !before.has_same("metadata", &after));
+        let again = before.clone();
+        after.share_from("status", &again);
+        after.share_from("metadata", &again);
+        assert_eq!(shared(&before, &after), ["kind", "spec", "status"]);
+        assert_eq!(shared_metadata(&before, &after), ["generation", "labels", "name"]);
+        assert_eq!(before, after);
+        after.remove("spec");
+        after.share_from("spec", &Document::default());
+        assert_eq!(after.get("spec"), None);
+        assert!(before.contains_key("spec"));
+    }
+
+    #[test]
+    fn a_change_of_all_of_it_leaves_shared_what_it_leaves() {
+        let before = pod();
+        let mut after = before.clone();
+        let old = after.edit(|pod| {
+            pod["data"] = json!(1);
+            pod["status"] = json!({});
+            pod["metadata"]["name"] = json!("q");
+            pod["spec"]["containers"][0]["name"].take()
+        });
+        assert_eq!(old, "c");
+        assert_eq!(shared(&before, &after), ["kind", "status"]);
+        assert_eq!(shared_metadata(&before, &after), ["generation", "labels"]);
+        assert_eq!(after.get("data"), Some(&json!(1)));
+        assert_eq!(before, pod());
+    }
+
+    #[test]
+    fn the_text_is_that_of_the_value_however_often_it_was_written_before() {
+        let mut document = pod();
+        for name in ["c", "d", "e"] {
+            let kept = document.clone();
+            for version in [&document, &kept, &document] {
+                assert_eq!(whole(version), version.to_value().to_string());
+            }
+            drop(kept);
+            document.get_mut("spec").unwrap()["containers"][0]["name"] = json!(name);
+            assert_eq!(whole(&document), document.to_value().to_string());
+            document.insert("spec", json!({ "name": name, "containers": [{}] }));
+        }
+        let bare = text(&document, |key| key == "kind" || key == "status");
+        assert_eq!(bare, r#"{"kind":"Pod","status":{}}"#);
+        assert_eq!(whole(&Document::default()), "{}");
+    }
+
+    #[test]
+    fn a_text_is_read_as_its_value_is() {
+        for text in [
+            r#" {"status": 1, "kind": "a", "metadata": {"b": {}, "a": 1}, "kind": "b"}"#,
+            r#"{"metadata": [], "data": {}}"#,
+            r#"{"metadata": 5, "metadata": {"a": 1}}"#,
+            r#"{"metadata": {"a": 1}, "metadata": null}"#,
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let Value::Object(members) = &value else {
+                unreachable!()
+            };
+            let document = document(text).unwrap();
+            assert_eq!(document, Document::from(members.clone()), "{text}");
+            assert_eq!(document.to_value(), value);
+        }
+        for text in ["[]", "5", "null", r#" "{""#] {
+            assert_eq!(document(text), None);
+        }
+        for text in ["", "{", "[", "{}{}", r#"{"a": 1,}"#] {
+            let (own, other) = (
+                Document::parse(text.as_bytes()),
+                serde_json::from_str::<Value>(text),
+            );
+            assert_eq!(
+                own.unwrap_err().to_string(),
+                other.unwrap_err().to_string(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_changed_to_what_it_was_stays_shared() {
+        let before = pod();
+        let mut after = before.clone();
+        after.change("spec", |spec| spec["containers"][0]["name"] = json!("c"));
+        assert_eq!(shared(&before, &after), ["kind", "spec", "status"]);
+        after.change("spec", |spec| spec["containers"][0]["name"] = json!("d"));
+        assert_eq!(shared(&before, &after), ["kind", "status"]);
+        assert_eq!(before, pod());
+        after.change("data", |_| unreachable!());
+    }
+}

@@ -1,0 +1,280 @@
+//! Paths, queries and headers of the Kubernetes REST protocol.
+
+pub(crate) mod body;
+pub(crate) mod failure;
+pub(crate) mod options;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Uri, header};
+
+use crate::request::failure::{ApiResult, Failure};
+
+/// What a path points at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Path {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) plural: String,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+}
+
+/// Whether the client wants whole objects or their metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Whole,
+    MetadataOnly,
+}
+
+/// Options of a request, of any verb.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) labels: String,
+    pub(crate) fields: String,
+    pub(crate) limit: i64,
+    pub(crate) continue_token: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) version_match: Option<String>,
+    pub(crate) watch: bool,
+    pub(crate) bookmarks: bool,
+    pub(crate) initial_events: Option<bool>,
+    pub(crate) timeout_seconds: Option<i64>,
+    pub(crate) dry_run: bool,
+    pub(crate) dry_run_modes: Vec<String>,
+    pub(crate) manager: String,
+    pub(crate) force: bool,
+    pub(crate) strict: bool,
+    pub(crate) grace_seconds: Option<i64>,
+    pub(crate) propagation: Option<String>,
+}
+
+/// A request with its body read.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) path: Path,
+    pub(crate) query: Query,
+    pub(crate) form: Form,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+}
+
+impl Request {
+    pub(crate) fn new(method: Method, uri: &Uri, headers: &HeaderMap, body: Bytes) -> ApiResult<Self> {
+        let path = Path::parse(uri.path()).ok_or_else(Failure::path_not_found)?;
+        let query = Query::parse(uri.query().unwrap_or_default())?;
+        let text = |name| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+        };
+        let form = if text(header::ACCEPT).contains("as=PartialObjectMetadata") {
+            Form::MetadataOnly
+        } else {
+            Form::Whole
+        };
+        let content_type = text(header::CONTENT_TYPE)
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
+        let request = Self {
+            method,
+            path,
+            query,
+            form,
+            content_type,
+            body,
+        };
+        options::check_write(&request)?;
+        Ok(request)
+    }
+}
+
+impl Request {
+    /// Whether it is a server-side apply.
+    pub(crate) fn is_apply(&self) -> bool {
+        let formats = [body::APPLY, body::APPLY_JSON];
+        self.method == Method::PATCH && formats.contains(&self.content_type.as_str())
+    }
+
+    /// Whether it is a patch other than an apply.
+    pub(crate) fn is_plain_patch(&self) -> bool {
+        self.method == Method::PATCH && !self.is_apply()
+    }
+}
+
+impl Path {
+    /// Reads `/api/v1/…` and `/apis/<group>/<version>/…`; `None` for any other path. Without a resource the path asks
+    /// what there is; `/version` is read as a version without a group.
+    fn parse(path: &str) -> Option<Self> {
+        let mut parts = path.split('/').filter(|part| !part.is_empty()).map(decode);
+        let group = match parts.next()?.as_str() {
+            "version" => {
+                return Some(Self {
+                    version: "version".to_owned(),
+                    ..Self::default()
+                });
+            }
+            "api" => String::new(),
+            "apis" => match parts.next() {
+                Some(group) => group,
+                None => {
+                    return Some(Self {
+                        group: "*".to_owned(),
+                        ..Self::default()
+                    });
+                }
+            },
+            _ => return None,
+        };
+        let Some(version) = parts.next() else {
+            return Some(Self {
+                group,
+                ..Self::default()
+            });
+        };
+        let mut rest: Vec<String> = parts.collect();
+        if rest.is_empty() {
+            return Some(Self {
+                group,
+                version,
+                ..Self::default()
+            });
+        }
+        // `/namespaces/<name>` is the object itself, and so are its own sub-resources.
+        let own =
+            rest.len() <= 2 || (rest.len() == 3 && matches!(rest.get(2)?.as_str(), "status" | "finalize"));
+        let namespace = if rest.first()? == "namespaces" && !own {
+            let namespace = rest.get(1)?.clone();
+            rest.drain(..2);
+            Some(namespace)
+        } else {
+            None
+        };
+        let mut rest = rest.into_iter();
+        let plural = rest.next()?;
+        let name = rest.next();
+        let subresource = rest.next();
+        if rest.next().is_some() {
+            return None;
+        }
+        Some(Self {
+            group,
+            version,
+            namespace,
+            plural,
+            name,
+            subresource,
+        })
+    }
+}
+
+impl Query {
+    fn parse(text: &str) -> ApiResult<Self> {
+        let mut query = Self::default();
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decode(&value.replace('+', " "));
+            match decode(key).as_str() {
+                "labelSelector" => query.labels = value,
+                "fieldSelector" => query.fields = value,
+                "limit" => query.limit = number(&value)?,
+                "continue" => query.continue_token = Some(value).filter(|token| !token.is_empty()),
+                "resourceVersion" => query.version = Some(value).filter(|version| !version.is_empty()),
+                "resourceVersionMatch" => query.version_match = Some(value).filter(|rule| !rule.is_empty()),
+                "watch" => query.watch = flag(&value),
+                "allowWatchBookmarks" => query.bookmarks = flag(&value),
+                "sendInitialEvents" => query.initial_events = Some(flag(&value)),
+                "timeoutSeconds" => query.timeout_seconds = Some(number(&value)?),
+                "dryRun" if !value.is_empty() => query.dry_run_modes.push(value),
+                "fieldManager" => query.manager = value,
+                "force" => query.force = flag(&value),
+                "fieldValidation" => query.strict = value == "Strict",
+                "gracePeriodSeconds" => query.grace_seconds = Some(number(&value)?),
+                "propagationPolicy" => query.propagation = Some(value).filter(|policy| !policy.is_empty()),
+                _ => {}
+            }
+        }
+        query.dry_run = !query.dry_run_modes.is_empty();
+        Ok(query)
+    }
+}
+
+fn flag(value: &str) -> bool {
+    matches!(value, "" | "1" | "true" | "True" | "t")
+}
+
+fn number(value: &str) -> ApiResult<i64> {
+    let bad = |_| Failure::no_number(400, "ParseInt", value);
+    value.parse().map_err(bad)
+}
+
+/// Resolves `%XX`; what is no such escape stays as it is.
+fn decode(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut index = 0;
+    while let Some(byte) = bytes.get(index) {
+        let escaped = (*byte == b'%')
+            .then(|| text.get(index + 1..index + 3))
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match escaped {
+            Some(value) => {
+                out.push(value);
+                index += 3;
+            }
+            None => {
+                out.push(*byte);
+                index += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_resources() {
+        let path = Path::parse("/api/v1/namespaces/a/pods/p/status").unwrap();
+        assert_eq!(path.namespace.as_deref(), Some("a"));
+        assert_eq!(path.plural, "pods");
+        assert_eq!(path.name.as_deref(), Some("p"));
+        assert_eq!(path.subresource.as_deref(), Some("status"));
+
+        let path = Path::parse("/api/v1/namespaces/a/status").unwrap();
+        assert_eq!(
+            (path.plural.as_str(), path.name.as_deref()),
+            ("namespaces", Some("a"))
+        );
+        assert_eq!(path.namespace, None);
+
+        let path = Path::parse("/api/v1/namespaces/a/pods").unwrap();
+        assert_eq!((path.plural.as_str(), path.name), ("pods", None));
+
+        let path = Path::parse("/apis/example.com/v1/things").unwrap();
+        assert_eq!(
+            (path.group.as_str(), path.plural.as_str()),
+            ("example.com", "things")
+        );
+        assert_eq!(Path::parse("/healthz"), None);
+        assert_eq!(Path::parse("/api/v1/namespaces/a/pods/p/x/y"), None);
+    }
+
+    #[test]
+    fn escapes_are_resolved_and_broken_ones_kept() {
+        assert_eq!(decode("a%3Db%2Cc"), "a=b,c");
+        assert_eq!(decode("100%"), "100%");
+        assert_eq!(decode("%zz%e4%b8%96"), "%zz世");
+    }
+}

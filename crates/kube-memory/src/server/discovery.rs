@@ -1,0 +1,138 @@
+//! Discovery: `/version`, `/api`, `/apis` and the resources of a version.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::kinds::{Family, Kind, Version};
+use crate::request::{
+    Request,
+    failure::{ApiResult, Failure},
+};
+use crate::server::{Answer, Server};
+
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
+impl Server {
+    pub(crate) fn discover(&self, request: &Request) -> ApiResult<Answer> {
+        if request.method != Method::GET {
+            return Err(Failure::method_not_allowed());
+        }
+        let path = &request.path;
+        let value = match (path.group.as_str(), path.version.as_str()) {
+            ("", "version") => version_info(),
+            ("", "") => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+            ("*", _) => {
+                let groups: Vec<Value> = self
+                    .groups()
+                    .into_iter()
+                    .map(|(group, versions)| group_value(&group, &versions))
+                    .collect();
+                json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+            }
+            (group, "") => {
+                let groups = self.groups();
+                let versions = groups.get(group).ok_or_else(Failure::no_such_resource)?;
+                group_value(group, versions)
+            }
+            (group, version) => self
+                .resources(group, version)
+                .ok_or_else(Failure::no_such_resource)?,
+        };
+        Ok(Answer::value(200, &value))
+    }
+
+    /// The served versions of each group but the core, in order.
+    fn groups(&self) -> BTreeMap<String, Vec<String>> {
+        let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for target in self.store.registry.all() {
+            for version in target.kind.versions.iter().filter(|version| version.served) {
+                let versions = groups.entry(version.group.clone()).or_default();
+                if !versions.contains(&version.name) {
+                    versions.push(version.name.clone());
+                }
+            }
+        }
+        groups.remove("");
+        groups
+    }
+
+    fn resources(&self, group: &str, version: &str) -> Option<Value> {
+        let mut resources = Vec::new();
+        let mut api_version = None;
+        for target in self.store.registry.all() {
+            let served = |found: &&Version| found.served && found.group == group && found.name == version;
+            let Some(found) = target.kind.versions.iter().find(served) else {
+                continue;
+            };
+            api_version = Some(found.api_version.clone());
+            describe(&target.kind, found, &mut resources);
+        }
+        let api_version = api_version?;
+        Some(json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": resources,
+        }))
+    }
+}
+
+fn describe(kind: &Kind, version: &Version, resources: &mut Vec<Value>) {
+    resources.push(json!({
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": VERBS,
+        "shortNames": kind.short_names,
+    }));
+    let mut sub = |name: &str, kind_name: &str, verbs: &[&str]| {
+        resources.push(json!({
+            "name": format!("{}/{name}", kind.plural),
+            "singularName": "",
+            "namespaced": kind.namespaced,
+            "kind": kind_name,
+            "verbs": verbs,
+        }));
+    };
+    if version.status {
+        sub("status", &kind.kind, &["get", "patch", "update"]);
+    }
+    if kind.family == Family::Pod {
+        sub("binding", "Binding", &["create"]);
+        sub("eviction", "Eviction", &["create"]);
+    }
+}
+
+fn group_value(group: &str, versions: &[String]) -> Value {
+    let shown: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
+    json!({
+        "kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": shown,
+        "preferredVersion": shown.first(),
+    })
+}
+
+fn version_info() -> Value {
+    json!({
+        "major": "1",
+        "minor": "37",
+        "gitVersion": "v1.37.0-memory",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "memory",
+    })
+}

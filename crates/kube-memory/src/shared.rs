@@ -1,0 +1,63 @@
+//! What handles to a cluster share: the server under a lock, and its clock.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::Waker,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::request::Request;
+use crate::server::{Answer, Server};
+use crate::store::watch::Watch;
+
+pub(crate) type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+
+pub(crate) struct Shared {
+    pub(crate) server: Mutex<Server>,
+    pub(crate) clock: Clock,
+    pub(crate) bookmark_interval: Option<Duration>,
+}
+
+impl Shared {
+    /// Runs `act` on the locked server, then wakes the watches that have something to read.
+    pub(crate) fn locked<T>(&self, act: impl FnOnce(&mut Server) -> T) -> T {
+        let mut server = self.lock();
+        let result = act(&mut server);
+        let wakers = std::mem::take(&mut server.store.wakers);
+        drop(server);
+        wakers.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    /// A panic of an observer does not make the cluster useless.
+    fn lock(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn handle(&self, request: &Request) -> Answer {
+        let now = (self.clock)();
+        self.locked(|server| server.handle(request, now))
+    }
+
+    pub(crate) fn with_watch<T>(&self, kind: usize, id: u64, act: impl FnOnce(&mut Watch) -> T) -> Option<T> {
+        let mut server = self.lock();
+        server.store.table_mut(kind)?.watches.get_mut(&id).map(act)
+    }
+
+    /// A bookmark, unless there are lines it would overtake.
+    pub(crate) fn bookmark_line(&self, kind: usize, id: u64) -> Option<Bytes> {
+        let server = self.lock();
+        let version = server.store.version();
+        server.store.table(kind)?.watches.get(&id)?.bookmark(version)
+    }
+
+    pub(crate) fn close_watch(&self, kind: usize, id: u64) {
+        let mut server = self.lock();
+        if let Some(table) = server.store.table_mut(kind) {
+            table.watches.remove(&id);
+        }
+    }
+}
