@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// The most containers a pod template may have. A bound that the API server needs to estimate the
 /// cost of rules over containers.
-pub const MAX_CONTAINERS: u64 = 64;
+pub(crate) const MAX_CONTAINERS: u64 = 64;
 
 /// What of the metadata a pod template may have: as in the definitions of the Go operator, and what Go
 /// clients write as null.

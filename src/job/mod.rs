@@ -29,7 +29,7 @@ mod topology;
 pub use errors::{FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, SettingDefinition};
 pub use milestone::Milestone;
-pub use nearest::nearest;
+pub(crate) use nearest::nearest;
 pub use objects::{JobObject, ObjectDefinition, ObjectKind};
 pub use replicas::{FailureTolerance, Outcome, ReplicaState, Replicas, RoleReplicas};
 pub use requirement::Requirement;

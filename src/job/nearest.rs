@@ -2,7 +2,7 @@
 
 /// The word of `known` that `word` was probably meant to be: the same but for case, or few typing
 /// errors away.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = word.to_lowercase();
     let allowed = match wanted.chars().count() {
         0..=2 => 0,

@@ -11,7 +11,7 @@ use crate::api::schema::object_meta;
 /// Null properties go as well, as in the API server, and are not among the paths. What is removed
 /// has an error from [`check_by`](super::schema::check_by); an error elsewhere that only its absence
 /// brings about is found by [`is_echo`].
-pub fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
+pub(super) fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut removed = Vec::new();
     mend_value(schema, object, "", &mut removed);
     if let Some(metadata) = object.get_mut("metadata") {
@@ -28,7 +28,7 @@ pub fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
 
 /// Whether an error at `path` may come from nothing but the absence of one of the `removed` fields:
 /// it is within that field, or is the field around it or the one around that.
-pub fn is_echo(path: &str, removed: &[String]) -> bool {
+pub(super) fn is_echo(path: &str, removed: &[String]) -> bool {
     removed.iter().any(|removed| {
         let around = parent(removed);
         [removed.as_str(), around, parent(around)].contains(&path)

@@ -4,9 +4,9 @@
 //! [`ValidJob`], is all that render and plan take, so nothing after this step looks at raw specs.
 
 pub mod manifest;
-pub mod mend;
+mod mend;
 mod roles;
-pub mod schema;
+pub(crate) mod schema;
 mod template;
 mod texts;
 

@@ -16,12 +16,12 @@ const MAX_NAMED: usize = 12;
 
 /// What `schema`, that of a definition's version, has against `object`. It is read anew each time; who has many
 /// objects reads it once, for [`check_by`].
-pub fn check(schema: &JSONSchemaProps, object: &Value) -> FieldErrors {
+pub(crate) fn check(schema: &JSONSchemaProps, object: &Value) -> FieldErrors {
     check_by(&read(schema), object)
 }
 
 /// Reads the schema of a definition's version.
-pub fn read(schema: &JSONSchemaProps) -> Schema {
+pub(crate) fn read(schema: &JSONSchemaProps) -> Schema {
     Schema::new(&serde_json::to_value(schema).unwrap_or_default())
 }
 
@@ -29,7 +29,7 @@ pub fn read(schema: &JSONSchemaProps) -> Schema {
 ///
 /// A null property is taken as absent, as the API server takes it. A null value of a map is
 /// reported: the API server would drop it without a word, and whoever wrote it meant something.
-pub fn check_by(schema: &Schema, object: &Value) -> FieldErrors {
+pub(crate) fn check_by(schema: &Schema, object: &Value) -> FieldErrors {
     let mut errors = FieldErrors::default();
     if !object.is_object() {
         wrong_type("", object, Type::Object, &mut errors);
