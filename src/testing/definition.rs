@@ -53,7 +53,6 @@ use super::{jobs, rules, status};
 ///
 /// # Panics
 /// With all that it finds. When there is no job, or a file cannot be read.
-#[allow(clippy::must_use_candidate, reason = "to call it is a test already")]
 pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> Vec<String> {
     let definition = admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
     let mut found = costs(&definition);

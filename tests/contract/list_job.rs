@@ -46,6 +46,7 @@ pub(crate) struct Member {
     spec: ReplicaSpec,
 }
 
+// region: status
 /// The shared status below a field of its own, and a phase beside it.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct ListStatus {
@@ -61,6 +62,7 @@ impl<'de> Deserialize<'de> for ListStatus {
         Ok(Self { phase, job })
     }
 }
+// endregion: status
 
 // region: kinds
 /// The hosts of a job, until it is deleted.
@@ -129,6 +131,7 @@ impl TrainingJob for ListJob {
         }
     }
 
+    // region: encode_status
     fn status(&self) -> Option<&JobStatus> {
         self.status.as_ref().map(|status| &status.job)
     }
@@ -141,6 +144,7 @@ impl TrainingJob for ListJob {
         };
         Ok(json!({"phase": phase, "job": serde_json::to_value(status)?}))
     }
+    // endregion: encode_status
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
         vec![
