@@ -1,6 +1,7 @@
 //! What is wrong with a job, field by field: the path, the problem, the remedy.
 
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 
 use crate::api::Word;
 
@@ -59,6 +60,47 @@ impl FieldErrors {
     pub fn check_word<W: Word>(&mut self, path: impl Into<String>, policy: Option<&W>) {
         if let Some(unknown) = policy.and_then(W::unknown) {
             self.unknown_word(path, unknown, W::WORDS);
+        }
+    }
+
+    /// Adds that the number at `path` is not in `range`, if it is not, in the words of the rule that the definition has for
+    /// a field with `#[schemars(range(...))]`. A number that is not set is in every range.
+    ///
+    /// ```
+    /// use training_job::FieldErrors;
+    ///
+    /// let mut errors = FieldErrors::default();
+    /// errors.check_range("spec.gpus", Some(65), 1..=64);
+    /// errors.check_range("spec.rounds", Some(0), 1..);
+    /// errors.check_range("spec.seed", None::<i32>, 0..);
+    /// assert_eq!(
+    ///     errors.to_string(),
+    ///     "spec.gpus: 65 is too big; use at most 64\nspec.rounds: 0 is too small; use 1 or more"
+    /// );
+    /// ```
+    pub fn check_range(
+        &mut self,
+        path: impl Into<String>,
+        value: Option<impl Into<i64>>,
+        range: impl RangeBounds<i64>,
+    ) {
+        let Some(value) = value.map(Into::into) else {
+            return;
+        };
+        let min = match range.start_bound() {
+            Bound::Included(min) => Some(*min),
+            Bound::Excluded(below) => Some(below.saturating_add(1)),
+            Bound::Unbounded => None,
+        };
+        let max = match range.end_bound() {
+            Bound::Included(max) => Some(*max),
+            Bound::Excluded(above) => Some(above.saturating_sub(1)),
+            Bound::Unbounded => None,
+        };
+        if let Some(min) = min.filter(|min| value < *min) {
+            self.too_small(path, value, min as f64);
+        } else if let Some(max) = max.filter(|max| value > *max) {
+            self.too_big(path, value, max as f64);
         }
     }
 

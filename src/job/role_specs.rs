@@ -55,6 +55,9 @@ impl<'a> RoleSpecs<'a> {
     /// validated. Fields that the API server asks for by itself must be in the job all the same, but for what
     /// [`Framework`](super::Framework) says is filled in.
     ///
+    /// `fill_in` gets the role as the job spells it, which may be `worker` for a role that is declared as `Worker`, or no
+    /// role at all: compare without regard to case, as by `role.eq_ignore_ascii_case("Worker")`.
+    ///
     /// ```
     /// use training_job::{RoleSpecs, api::ReplicaSpecs};
     ///

@@ -18,6 +18,23 @@ pub struct Rule {
 
 impl Rule {
     /// That `expression` is true; `message` says what is wrong if it is not, and what to do about it.
+    ///
+    /// To say the same as [`FieldErrors::push`], the message is its problem and its remedy, joined by `"; "`; or the problem
+    /// alone, if the remedy is empty. The path is not in it: see [`at`](Self::at).
+    ///
+    /// ```
+    /// use training_job::{FieldErrors, Rule};
+    ///
+    /// fn validate(size: i32, errors: &mut FieldErrors) {
+    ///     if size % 2 == 1 {
+    ///         errors.push("spec.size", "it is odd", "use an even number");
+    ///     }
+    /// }
+    ///
+    /// fn rule() -> Rule {
+    ///     Rule::new("self.?size.orValue(0) % 2 == 0", "it is odd; use an even number").at("size")
+    /// }
+    /// ```
     pub fn new(expression: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             expression: expression.into(),

@@ -9,11 +9,11 @@ use kube_memory::Cluster;
 use serde_json::Value;
 
 use crate::admission;
-use crate::job::{FieldErrors, Settings, TrainingJob};
+use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
 use crate::validate::validate;
 
 use super::cost::{MOST, MOST_OF_ALL, RuleCost, rule_costs};
-use super::{jobs, rules};
+use super::{jobs, rules, status};
 
 /// Checks a kind's definition without an API server, as far as that goes.
 ///
@@ -23,15 +23,29 @@ use super::{jobs, rules};
 /// * The API server and [`validate`](crate::validate()) say the same of each job of kind `J` in the YAML and JSON files at and
 ///   below the folder `jobs` of `base`, which is `env!("CARGO_MANIFEST_DIR")`. The schema and the rules take what `validate`
 ///   takes. Where both refuse the same field, a rule has the words of `validate`. Put jobs there that are refused, too.
+/// * The status is read back as it is written: of the first job in the folder that can be read, with a status in which every
+///   field is set, what [`encode_status`](TrainingJob::encode_status) makes of it gives the same
+///   [`status`](TrainingJob::status).
 ///
-/// What `validate` refuses and no rule does is no error: it is told to the user later, by the operator.
+/// Gives back what `validate` refuses and no rule does, as `file: field: text`, or `file (job): field: text` where a file
+/// has several jobs. That is no error: the user is told it later, by the operator. But a rule that is never true of a job it
+/// is for, such as one with a mistake in a role's name, shows only here. So compare what is given back with what you expect:
+/// nothing, if there is a rule for all that the jobs of the folder are refused for. Of a job that the schema refuses
+/// nothing is told: no rule sees it.
 ///
 /// Rules are looked at as when an object is created: those that compare it with `oldSelf` are skipped, unless `oldSelf` is
 /// optional. So are rules that call functions of Kubernetes which only a server has, such as `quantity` or `find`.
 ///
 /// ```no_run
 /// # fn is_a_test<MyJob: training_job::TrainingJob>() {
-/// training_job::testing::check_definition::<MyJob>(env!("CARGO_MANIFEST_DIR"), "tests/jobs");
+/// use training_job::testing::check_definition;
+///
+/// let untold = check_definition::<MyJob>(env!("CARGO_MANIFEST_DIR"), "tests/jobs");
+/// assert_eq!(untold, [""; 0], "no rule for");
+///
+/// // Or, for a check that has no rule:
+/// let untold = check_definition::<MyJob>(env!("CARGO_MANIFEST_DIR"), "tests/refused");
+/// assert_eq!(untold, ["tests/refused/odd.yaml: spec.size: 3 is odd; use an even number"]);
 /// # }
 /// ```
 ///
@@ -39,34 +53,50 @@ use super::{jobs, rules};
 ///
 /// # Panics
 /// With all that it finds. When there is no job, or a file cannot be read.
-pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) {
+pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> Vec<String> {
     let definition = admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
     let mut found = costs(&definition);
     let files = jobs::read::<J>(&base.as_ref().join(jobs), jobs);
     assert!(!files.is_empty(), "no job of kind {} is in {jobs}", J::kind(&()));
+    let is_readable = |file: &jobs::File| serde_json::from_value::<J>(file.job.clone()).is_ok();
+    let first = files.iter().find(|file| is_readable(file));
+    found.extend(first.and_then(|file| status::check::<J>(&file.job)));
     let server = Server::<J>::new(&definition);
-    let mut silent = Vec::new();
-    for jobs::File { path, job, .. } in files {
-        let refused = server.refusals(&job);
-        let valid = said::<J>(&job);
-        found.extend(
-            disagreements(&refused, &valid)
-                .into_iter()
-                .map(|what| format!("{path}: {what}")),
-        );
-        if let (true, Err(errors)) = (refused.is_empty(), valid) {
-            silent.push(format!("{path}: {errors}"));
+    let mut untold = Vec::new();
+    for file in &files {
+        let place = place(file, &files);
+        let refused = server.refusals(&file.job);
+        let valid = said::<J>(&file.job);
+        let disagreements = disagreements(&refused, &valid).into_iter();
+        found.extend(disagreements.map(|what| format!("{place}: {what}")));
+        // Of what cannot be read, validation sees no fields.
+        if refused.is_empty() || is_readable(file) {
+            let by_no_rule = by_no_rule(&refused, valid).into_iter();
+            untold.extend(by_no_rule.map(|error| format!("{place}: {error}")));
         }
     }
     let mut report = format!("the definition of {}:", J::kind(&()));
     for what in &found {
         let _ = write!(report, "\n* {what}");
     }
-    if !silent.is_empty() {
-        report += "\nwhat the API server takes, and validate refuses later, which is allowed:";
-        silent.iter().for_each(|what| report += &format!("\n  {what}"));
+    if !untold.is_empty() {
+        report += "\nwhat validate refuses and no rule does, which is allowed:";
+        untold.iter().for_each(|what| report += &format!("\n  {what}"));
     }
     assert!(found.is_empty(), "{report}");
+    untold
+}
+
+/// A job's file, with its name if there are several in it.
+fn place(file: &jobs::File, files: &[jobs::File]) -> String {
+    let path = &file.path;
+    match files.iter().filter(|other| other.path == *path).count() {
+        1 => path.clone(),
+        _ => format!(
+            "{path} ({})",
+            file.job["metadata"]["name"].as_str().unwrap_or_default()
+        ),
+    }
 }
 
 /// What is wrong with the rules by themselves.
@@ -156,6 +186,29 @@ fn disagreements(refused: &[Refusal], valid: &Result<(), FieldErrors>) -> Vec<St
         }
     }
     told
+}
+
+/// What `validate` has against a job, and no rule has: in the same words, or in others for the same field, which is told
+/// already. Nothing, if the schema refuses the job.
+fn by_no_rule(refused: &[Refusal], valid: Result<(), FieldErrors>) -> Vec<FieldError> {
+    let Err(errors) = valid else { return Vec::new() };
+    if refused.iter().any(|refusal| refusal.by == SCHEMA) {
+        return Vec::new();
+    }
+    let said: Vec<_> = errors
+        .iter()
+        .map(|error| words(&error.to_string(), &error.path))
+        .collect();
+    let is_told = |error: &FieldError, words: &str| {
+        refused.iter().any(|refusal| {
+            let in_others = !said.contains(&refusal.words) && refusal.path == error.path;
+            refusal.words == words || in_others
+        })
+    };
+    let told = errors.into_iter().zip(&said);
+    told.filter(|(error, words)| !is_told(error, words))
+        .map(|(error, _)| error)
+        .collect()
 }
 
 /// An error's words, without its path, and without a guess of what was meant, which a rule cannot make.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `snapshots.rs` | [`snapshots`]: what each job gets, for reviewers |
 //! | `definition.rs` | [`check_definition`]: whether the definition and its rules are right |
+//! | `status.rs` | whether a status is read back as it was written |
 //! | `cost.rs`, `estimate.rs`, `functions.rs`, `size.rs` | [`rule_costs`]: what an API server estimates that rules cost |
 //! | `rules.rs` | rules evaluated on a job |
 //! | `story.rs` | [`Story`]: a job's life on the in-memory API |
@@ -21,6 +22,7 @@ mod jobs;
 mod rules;
 mod size;
 mod snapshots;
+mod status;
 mod story;
 
 pub use cost::{RuleCost, rule_costs};

@@ -282,10 +282,17 @@ impl<J: TrainingJob> Story<J> {
     /// A pod.
     ///
     /// # Panics
-    /// When it is not there.
+    /// When it is not there: with the names of those that are, and what the operator last failed to do.
     pub fn pod(&self, name: &str) -> Pod {
         let Some(pod) = self.cluster.get("pods", &self.namespace, name) else {
-            panic!("there is no pod {name}, but {}", self.pods().join(", "));
+            let others = match self.pods()[..] {
+                [] => "none at all".to_owned(),
+                ref names => names.join(", "),
+            };
+            let mut events = self.events().into_iter();
+            let failed = events.rfind(|event| event.starts_with("Failed"));
+            let failed = failed.map_or_else(String::new, |event| format!("; {event}"));
+            panic!("there is no pod {name}, but {others}{failed}");
         };
         serde_json::from_value(pod.value().clone()).unwrap_or_else(|error| panic!("pod {name}: {error}"))
     }

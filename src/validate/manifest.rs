@@ -76,7 +76,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         );
         return Err(errors);
     };
-    let by_schema = schema::check_by(schema, object);
+    let by_schema = schema::check(schema, object);
     let mut object = object.clone();
     let removed = mend(schema, &mut object);
     if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {

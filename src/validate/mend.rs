@@ -9,7 +9,7 @@ use crate::api::schema::object_meta;
 /// Removes from an object what would keep it from being decoded, and returns the paths of that.
 ///
 /// Null properties go as well, as in the API server, and are not among the paths. What is removed
-/// has an error from [`check_by`](super::schema::check_by); an error elsewhere that only its absence
+/// has an error from [`check`](super::schema::check); an error elsewhere that only its absence
 /// brings about is found by [`is_echo`].
 pub(super) fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut removed = Vec::new();

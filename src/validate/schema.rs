@@ -14,12 +14,6 @@ use crate::job::{FieldErrors, nearest};
 /// With more known fields than this, naming them all helps nobody.
 const MAX_NAMED: usize = 12;
 
-/// What `schema`, that of a definition's version, has against `object`. It is read anew each time; who has many
-/// objects reads it once, for [`check_by`].
-pub(crate) fn check(schema: &JSONSchemaProps, object: &Value) -> FieldErrors {
-    check_by(&read(schema), object)
-}
-
 /// Reads the schema of a definition's version.
 pub(crate) fn read(schema: &JSONSchemaProps) -> Schema {
     Schema::new(&serde_json::to_value(schema).unwrap_or_default())
@@ -29,7 +23,7 @@ pub(crate) fn read(schema: &JSONSchemaProps) -> Schema {
 ///
 /// A null property is taken as absent, as the API server takes it. A null value of a map is
 /// reported: the API server would drop it without a word, and whoever wrote it meant something.
-pub(crate) fn check_by(schema: &Schema, object: &Value) -> FieldErrors {
+pub(crate) fn check(schema: &Schema, object: &Value) -> FieldErrors {
     let mut errors = FieldErrors::default();
     if !object.is_object() {
         wrong_type("", object, Type::Object, &mut errors);
@@ -176,8 +170,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn schema() -> JSONSchemaProps {
-        serde_json::from_value(json!({
+    fn schema() -> Schema {
+        Schema::new(&json!({
             "type": "object",
             "required": ["spec"],
             "properties": {"spec": {
@@ -207,7 +201,6 @@ mod tests {
                 },
             }},
         }))
-        .unwrap()
     }
 
     fn errors(spec: Value) -> Vec<String> {
@@ -363,12 +356,10 @@ mod tests {
     #[test]
     fn a_whole_object_within_another_has_a_kind_and_others_have_not() {
         let errors = |embedded: bool| {
-            let schema = serde_json::from_value(json!({"type": "object", "properties": {
+            let schema = Schema::new(&json!({"type": "object", "properties": {
                 "part": {"type": "object", "x-kubernetes-embedded-resource": embedded},
             }}));
-            check(&schema.unwrap(), &json!({"part": {"kind": "Pod"}}))
-                .iter()
-                .count()
+            check(&schema, &json!({"part": {"kind": "Pod"}})).iter().count()
         };
         assert_eq!((errors(true), errors(false)), (0, 1));
     }
@@ -392,18 +383,12 @@ mod tests {
 
     #[test]
     fn a_value_of_unknown_type_and_one_without_a_type_pass() {
-        let schema =
-            serde_json::from_value(json!({"type": "object", "additionalProperties": {"type": "odd"}}));
-        assert!(
-            check(&schema.unwrap(), &json!({"a": 1, "b": null}))
-                .iter()
-                .count()
-                == 1
-        );
-        let open = serde_json::from_value(json!({"type": "object", "additionalProperties": true}));
-        assert!(check(&open.unwrap(), &json!({"a": 1})).is_empty());
-        let closed = serde_json::from_value(json!({"type": "object"}));
-        assert!(!check(&closed.unwrap(), &json!({"a": 1})).is_empty());
+        let found = |schema: Value, object: Value| check(&Schema::new(&schema), &object).iter().count();
+        let odd = json!({"type": "object", "additionalProperties": {"type": "odd"}});
+        assert_eq!(found(odd, json!({"a": 1, "b": null})), 1);
+        let open = json!({"type": "object", "additionalProperties": true});
+        assert_eq!(found(open, json!({"a": 1})), 0);
+        assert_eq!(found(json!({"type": "object"}), json!({"a": 1})), 1);
     }
 
     #[test]

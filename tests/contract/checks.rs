@@ -1,6 +1,6 @@
 //! What the check of a definition finds.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::Path;
@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::EnvVar;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use training_job::api::{JobStatus, ReplicaSpecs, RunPolicy};
 use training_job::testing::check_definition;
 use training_job::{FieldErrors, Framework, Replica, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob};
@@ -19,10 +20,10 @@ const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contract");
 
 #[test]
 fn a_list_is_refused_by_its_rules_as_by_validate() {
-    check_definition::<ListJob>(HERE, "jobs");
+    assert_eq!(check_definition::<ListJob>(HERE, "jobs"), [""; 0]);
 }
 
-/// A kind with the rules that a test gives it.
+/// A kind with the rules that a test gives it, and a status of which a test has something lost.
 #[derive(CustomResource, Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "example.com",
@@ -45,10 +46,14 @@ struct RuledSpec {
     few: Vec<String>,
     #[serde(default)]
     size: Option<i64>,
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 9))]
+    level: Option<i32>,
 }
 
 thread_local! {
     static RULES: RefCell<Vec<Rule>> = const { RefCell::new(Vec::new()) };
+    static LOSE: Cell<fn(&mut Value)> = const { Cell::new(|_| ()) };
 }
 
 impl TrainingJob for RuledJob {
@@ -64,6 +69,11 @@ impl TrainingJob for RuledJob {
     fn status(&self) -> Option<&JobStatus> {
         self.status.as_ref()
     }
+    fn encode_status(&self, status: &JobStatus, _: Option<&Topology<'_>>) -> serde_json::Result<Value> {
+        let mut encoded = serde_json::to_value(status)?;
+        LOSE.get()(&mut encoded);
+        Ok(encoded)
+    }
     fn env(&self, _: &Topology<'_>, _: &Replica<'_>) -> Vec<EnvVar> {
         Vec::new()
     }
@@ -71,14 +81,15 @@ impl TrainingJob for RuledJob {
         if self.spec.mode.as_deref() == Some("Slow") {
             errors.push("spec.mode", "it is slow", "make it Fast");
         }
+        errors.check_range("spec.level", self.spec.level, 1..=9);
     }
     fn rules() -> Vec<Rule> {
         RULES.with_borrow(Clone::clone)
     }
 }
 
-/// What the check says of a kind with this rule, of a job with these lines in its spec.
-fn finding(name: &str, rule: Rule, lines: &str) -> Option<String> {
+/// What the check gives back or says of a kind with this rule, of a job with these lines in its spec.
+fn check(name: &str, rule: Rule, lines: &str) -> Result<Vec<String>, String> {
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("checks").join(name);
     let _ = fs::remove_dir_all(&base);
     fs::create_dir_all(&base).unwrap();
@@ -89,7 +100,11 @@ fn finding(name: &str, rule: Rule, lines: &str) -> Option<String> {
     fs::write(base.join("job.yaml"), job).unwrap();
     RULES.set(vec![rule]);
     let run = catch_unwind(|| check_definition::<RuledJob>(&base, "."));
-    run.err().map(|panic| *panic.downcast::<String>().unwrap())
+    run.map_err(|panic| *panic.downcast::<String>().unwrap())
+}
+
+fn finding(name: &str, rule: Rule, lines: &str) -> Option<String> {
+    check(name, rule, lines).err()
 }
 
 fn found(name: &str, rule: Rule, lines: &str) -> String {
@@ -117,7 +132,7 @@ fn a_rule_that_does_not_parse_is_named() {
 fn fields_and_functions_that_are_not_there_are_named() {
     let said = found("field", Rule::new("!has(self.mood) || self.mood == ''", "no"), "");
     assert!(
-        said.contains("rules see no field mood there, but few, mode, names, replicaSpecs, size"),
+        said.contains("rules see no field mood there, but few, level, mode, names, replicaSpecs, size"),
         "{said}"
     );
     let said = found(
@@ -216,6 +231,71 @@ fn other_words_for_the_same_field_are_told() {
         "{said}"
     );
     assert!(said.ends_with(": too slow"), "{said}");
+}
+
+#[test]
+fn what_no_rule_refuses_is_given_back() {
+    let untold = ["./job.yaml: spec.mode: it is slow; make it Fast"];
+    // It was to be "Slow", and is never false.
+    let rule = Rule::new("self.?mode.orValue('') != 'Slwo'", "it is slow; make it Fast").at("mode");
+    assert_eq!(check("never", rule.clone(), "  mode: Slow\n").unwrap(), untold);
+    assert_eq!(check("never", rule, "").unwrap(), [""; 0]);
+    // Beside what another rule refuses.
+    let other = Rule::new("self.?mode.orValue('') != 'Slwo'", "no");
+    assert_eq!(
+        check("never", other, "  mode: Slow\n  level: 10\n").unwrap(),
+        untold
+    );
+    let two = "  mode: Slow\n---\n{apiVersion: example.com/v1, kind: RuledJob, metadata: {name: other}}\n";
+    let untold = check("two", Rule::new("true", "no"), two).unwrap();
+    assert_eq!(untold[0], "./job.yaml (job): spec.mode: it is slow; make it Fast");
+}
+
+#[test]
+fn ranges_are_checked_by_hand_in_the_words_of_their_rules() {
+    for level in [0, 1, 9, 10] {
+        let untold = check("range", Rule::new("true", "no"), &format!("  level: {level}\n"));
+        assert_eq!(untold.unwrap(), [""; 0], "{level}");
+    }
+}
+
+/// What the check says of a kind of which this is lost of the status.
+fn lost(name: &str, lose: fn(&mut Value)) -> String {
+    LOSE.set(lose);
+    found(name, Rule::new("true", "no"), "")
+}
+
+#[test]
+fn a_status_that_is_not_read_back_is_told_with_its_field() {
+    for (lose, what) in [
+        (
+            (|status| status["recovery"]["replicas"] = serde_json::json!({})) as fn(&mut Value),
+            r#"recovery.replicas: {"worker-0":8} was written, and nothing is read"#,
+        ),
+        (
+            |status| status["restartCount"] = 3.into(),
+            "restartCount: 4 was written, and 3 is read",
+        ),
+        (
+            |status| status["conditions"][1]["reason"] = "Runs".into(),
+            r#"conditions[1].reason: "JobRunning" was written, and "Runs" is read"#,
+        ),
+        (
+            |status| status["recovery"]["roles"]["Other"] = 1.into(),
+            "recovery.roles.Other: nothing was written, and 1 is read",
+        ),
+        (|status| *status = Value::Null, "status() has none"),
+    ] {
+        let said = lost("lossy", lose);
+        let begin =
+            "the definition of RuledJob:\n* status() does not give back what encode_status was given\n  ";
+        assert!(said.starts_with(&format!("{begin}{what}\n")), "{said}");
+    }
+    let said = lost("unreadable", |status| *status = "done".into());
+    assert!(
+        said.contains("a job with the status that encode_status writes cannot be read: "),
+        "{said}"
+    );
 }
 
 #[test]

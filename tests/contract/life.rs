@@ -82,6 +82,19 @@ fn a_pod_that_is_not_there_is_told() {
 }
 
 #[test]
+#[should_panic(
+    expected = "there is no pod job-worker-x1-0, but none at all; FailedCreatePod: Error creating: pod job-"
+)]
+fn a_pod_that_the_api_refused_is_told_with_the_reason() {
+    let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
+    new["metadata"]["uid"].take();
+    for member in new["spec"]["members"].as_array_mut().unwrap() {
+        member["template"]["spec"]["activeDeadlineSeconds"] = (-1).into();
+    }
+    Story::<ListJob>::new(&new.to_string()).runs("job-worker-x1-0");
+}
+
+#[test]
 #[should_panic(expected = "the manifest has no ListJob of example.com/v1")]
 fn a_manifest_without_a_job_is_told() {
     Story::<ListJob>::new("kind: Other");

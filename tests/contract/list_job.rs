@@ -48,6 +48,7 @@ pub(crate) struct Member {
     spec: ReplicaSpec,
 }
 
+// region: status
 /// The shared status below a field of its own, and a phase beside it.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct ListStatus {
@@ -65,6 +66,7 @@ impl<'de> Deserialize<'de> for ListStatus {
         Ok(Self { client, phase, job })
     }
 }
+// endregion: status
 
 // region: kinds
 /// The hosts of a job, until it is deleted.
@@ -133,6 +135,7 @@ impl TrainingJob for ListJob {
         }
     }
 
+    // region: encode_status
     fn status(&self) -> Option<&JobStatus> {
         self.status.as_ref().map(|status| &status.job)
     }
@@ -150,6 +153,7 @@ impl TrainingJob for ListJob {
         let client = topology.and_then(|topology| Some(topology.role("CLIENT")?.host(0)));
         Ok(json!({"phase": phase, "client": client, "job": serde_json::to_value(status)?}))
     }
+    // endregion: encode_status
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
         vec![

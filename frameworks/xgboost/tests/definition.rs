@@ -5,5 +5,8 @@ use training_job_xgboost::XGBoostJob;
 
 #[test]
 fn it_takes_the_jobs_that_validate_takes() {
-    check_definition::<XGBoostJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/xgboost");
+    assert_eq!(
+        check_definition::<XGBoostJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/xgboost"),
+        [""; 0]
+    );
 }

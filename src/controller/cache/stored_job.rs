@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube_schema::Schema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -212,13 +212,13 @@ impl<J: TrainingJob> Validated<'_, J> {
 /// What is wrong with an object that does not decode, with the names of its fields.
 fn mistakes<J: TrainingJob>(object: &Value) -> Option<String> {
     // Made for the first such object: it takes a while.
-    static SHAPES: Mutex<BTreeMap<TypeId, Arc<JSONSchemaProps>>> = Mutex::new(BTreeMap::new());
+    static SHAPES: Mutex<BTreeMap<TypeId, Arc<Schema>>> = Mutex::new(BTreeMap::new());
     let mut shapes = SHAPES.lock().unwrap_or_else(PoisonError::into_inner);
     let shape = match shapes.get(&TypeId::of::<J>()) {
         Some(shape) => shape.clone(),
         None => {
             let stored = J::definition().spec.versions.into_iter().find(|v| v.storage)?;
-            let shape = Arc::new(stored.schema?.open_api_v3_schema?);
+            let shape = Arc::new(schema::read(&stored.schema?.open_api_v3_schema?));
             shapes.insert(TypeId::of::<J>(), shape.clone());
             shape
         }
