@@ -40,7 +40,11 @@ async fn a_foreign_pod_is_left_alone_and_told_of_once() {
     assert!(sim.stored("pods", "job-worker-0")["metadata"]["ownerReferences"].is_null());
     let warnings = sim.events().iter().filter(|e| *e == "FailedCreatePod").count();
     assert_eq!(warnings, 1);
-    let created = sim.events().iter().filter(|e| *e == "SuccessfulCreatePod").count();
+    let created = sim
+        .events()
+        .iter()
+        .filter(|e| *e == "SuccessfulCreatePod")
+        .count();
     assert_eq!(created, 1, "all others are made in one pass");
     let tries = sim.network.count("create", "pods");
     assert!(tries < 40, "{tries} creates in an hour");

@@ -53,6 +53,10 @@ pub(crate) struct Step {
     pub(crate) accept: Option<String>,
     /// The status code that both have to answer with.
     pub(crate) code: Option<u16>,
+    /// Repeats the call until it is answered with that code: what another call changed is known to a real server's
+    /// admission a moment later.
+    #[serde(default)]
+    pub(crate) again: bool,
     pub(crate) lines: Option<usize>,
     #[serde(default)]
     pub(crate) end: bool,
