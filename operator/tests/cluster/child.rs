@@ -22,11 +22,13 @@ async fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let cluster = ControlPlane::shared().await;
     // It would have the shell that watches over it stay, if the group were not killed.
-    let _program = cluster.spawn(
+    let program = cluster.spawn(
         Program::new("sh")
-            .args(["-c", "sleep 1000 & wait"])
+            .args(["-c", "sleep 1000 & echo asleep; wait"])
             .env("MARK", cluster.directory()),
     );
+    // Until then it is the shell that watches over it, or nothing.
+    program.wait_for_line("asleep").await;
     println!("\nready {}", cluster.directory().display());
     match &*role {
         "stay" => std::future::pending().await,
