@@ -159,15 +159,11 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
                     let (begun, from) = (Instant::now(), version.clone());
                     let ended = self.watch_from(version, &mut last_event, &mut handle).await;
                     // A server under load ends the watches of readers that were slow for a moment, again and again.
-                    // Each has told something, so to wait would be to look away.
+                    // Each has brought something, so to wait would be to look away.
                     let progressed = *version != from;
                     match ended {
                         Ok(()) if progressed || begun.elapsed() >= SHORTEST => continue,
                         Ok(()) => WatchError::EndedAtOnce,
-                        Err(error) if progressed && !error.needs_list() => {
-                            tracing::debug!(resource, %error, "a watch that had told something failed");
-                            continue;
-                        }
                         Err(error) => error,
                     }
                 }
