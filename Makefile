@@ -118,7 +118,7 @@ fuzz-corpus: fuzz-tool ## Make fuzz/corpus/ anew from what make fuzz has found: 
 fuzz-tool: toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
 
-.PHONY: matrix defects mutants bench
+.PHONY: matrix defects mutants bench bench-load
 matrix: toolchain ## Run the tests of the matrix of docs/reliability.md, and write their results into it
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
@@ -135,6 +135,11 @@ bench: toolchain ## Measure how fast jobs are rendered, and `local run` beside t
 	cargo bench --quiet --package training-job-mxnet --bench render
 	cargo bench --quiet --package training-operator --bench render
 	@benches/local/compare.sh
+
+bench-load: toolchain ## Measure a burst of jobs on a real API server, beside the Go operator: JOBS=100
+	@tests/control-plane/build.sh
+	@tests/go-operator/build.sh
+	cargo bench --quiet --package training-operator --bench load -- --jobs $(or $(JOBS),100)
 
 ##@ Release
 
