@@ -97,8 +97,8 @@ impl<'a> Applier<'a> {
     async fn create<C: Child>(&self, kind: ChildKind, objects: &[C::Object]) -> Vec<CallResult> {
         let api = self.api::<C>(kind);
         let create = |object| {
-            let name = C::meta(object).name.clone().unwrap_or_default();
-            (name.clone(), self.create_one::<C>(&api, kind, object, name))
+            let name = C::meta(object).name.as_deref().unwrap_or_default();
+            (name.to_owned(), self.create_one::<C>(&api, kind, object, name))
         };
         call_each(objects.iter().map(create)).await
     }
@@ -108,9 +108,8 @@ impl<'a> Applier<'a> {
         api: &Api<PartialChild<C>>,
         kind: ChildKind,
         object: &C::Object,
-        name: String,
+        name: &str,
     ) -> Result<(), ApplyError> {
-        let name = &name;
         let holder = self.children().owner(kind, &self.namespace, name);
         if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
             // The watch brings its end.
@@ -204,8 +203,8 @@ impl<'a> Applier<'a> {
     async fn patch<'p>(&'p self, kind: ChildKind, patches: &'p [ObjectPatch]) -> Vec<CallResult> {
         let api = self.api::<ObjectRecord>(kind);
         let patch = |patch: &'p ObjectPatch| {
-            let name = patch.object.metadata.name.clone().unwrap_or_default();
-            (name.clone(), self.patch_one(&api, kind, patch, name))
+            let call = self.patch_one(&api, kind, patch);
+            (patch.object.name().to_owned(), call)
         };
         call_each(patches.iter().map(patch)).await
     }
@@ -215,8 +214,8 @@ impl<'a> Applier<'a> {
         api: &Api<PartialChild<ObjectRecord>>,
         kind: ChildKind,
         patch: &ObjectPatch,
-        name: String,
     ) -> Result<(), ApplyError> {
+        let name = patch.object.name();
         let _permit = self.context.limit.acquire().await;
         let epoch = self.children().epoch(kind);
         let meta = &patch.object.metadata;
@@ -225,12 +224,12 @@ impl<'a> Applier<'a> {
         let mut change = patch.object.content.as_object().cloned().unwrap_or_default();
         change.insert("metadata".to_owned(), meta);
         let (params, change) = (PatchParams::default(), Patch::Merge(change));
-        let call = api.patch(&name, &params, &change);
+        let call = api.patch(name, &params, &change);
         match self.context.timeout.call(call).await {
             Ok(patched) => {
                 let kept = patched.record().satisfies(&patch.object);
                 self.children().answered::<ObjectRecord>(kind, &patched, epoch);
-                self.log("patched", kind, &name);
+                self.log("patched", kind, name);
                 if kept { Ok(()) } else { Err(ApplyError::NotKept) }
             }
             // The watch will say what has become of it.
@@ -241,23 +240,19 @@ impl<'a> Applier<'a> {
         }
     }
 
-    async fn delete<C: Child>(&self, kind: ChildKind, wanted: &[&Deletion]) -> Vec<CallResult> {
+    async fn delete<'d, C: Child>(&'d self, kind: ChildKind, wanted: &[&'d Deletion]) -> Vec<CallResult> {
         let api = self.api::<C>(kind);
-        let delete = |deletion: &&Deletion| {
-            let call = self.delete_one::<C>(&api, kind, deletion.name.clone(), deletion.uid.clone());
-            (deletion.name.clone(), call)
-        };
-        call_each(wanted.iter().map(delete)).await
+        let delete = |deletion: &'d Deletion| (deletion.name.clone(), self.delete_one::<C>(&api, deletion));
+        call_each(wanted.iter().copied().map(delete)).await
     }
 
     async fn delete_one<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
-        kind: ChildKind,
-        name: String,
-        uid: String,
+        deletion: &Deletion,
     ) -> Result<(), ApplyError> {
-        let (name, uid) = (&name, &uid);
+        let Deletion { kind, name, uid } = deletion;
+        let kind = *kind;
         let _permit = self.context.limit.acquire().await;
         let epoch = self.children().epoch(kind);
         // The watch may bring the deletion before the server answers.

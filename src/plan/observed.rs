@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::api::labels;
 use crate::job::{JobObject, ObjectKind};
 
-use super::types::{ChildKind, Deletion, ObjectPatch, Plan};
+use super::types::{ChildKind, Deletion, Plan};
 
 /// The most bytes of a message that are kept.
 pub const MAX_MESSAGE: usize = 2_048;
@@ -34,14 +34,14 @@ pub struct Observed {
 impl Observed {
     /// What a cluster holds that has carried out a plan at once. What is new has no UID and no status.
     pub fn carry_out(&mut self, plan: &Plan) {
-        for object in &plan.create_objects {
-            let record = ObjectRecord::from(object);
-            let objects = self.objects.entry(object.kind).or_default();
-            objects.insert(record.name.clone(), Arc::new(record));
-        }
-        for ObjectPatch { object, uid } in &plan.patch_objects {
+        let created = plan.create_objects.iter().map(|object| (object, ""));
+        let patched = plan
+            .patch_objects
+            .iter()
+            .map(|patch| (&patch.object, &*patch.uid));
+        for (object, uid) in created.chain(patched) {
             let record = ObjectRecord {
-                uid: uid.clone(),
+                uid: uid.to_owned(),
                 ..object.into()
             };
             let objects = self.objects.entry(object.kind).or_default();

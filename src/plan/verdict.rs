@@ -94,15 +94,15 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
                 .unwrap_or_default(),
         };
     }
-    match first(failed.iter()) {
-        Some(_) => JobVerdict::Restarts(Restarts {
-            root_cause: first(failed.iter().filter(|f| f.counts)).copied(),
-            scopes: restart_scopes(failed.iter()),
-        }),
-        None => JobVerdict::GoesOn {
+    if failed.is_empty() {
+        return JobVerdict::GoesOn {
             running: outcome == Outcome::Running,
-        },
+        };
     }
+    JobVerdict::Restarts(Restarts {
+        root_cause: first(failed.iter().filter(|f| f.counts)).copied(),
+        scopes: restart_scopes(failed.iter()),
+    })
 }
 
 /// When the job is out of time, if it has a deadline.
