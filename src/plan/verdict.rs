@@ -84,8 +84,9 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
             record: out_of_time(draft),
         };
     }
+    let root_cause = first(failed.iter().filter(|f| f.counts));
     if exceeds_limit(draft, survey, &failed) {
-        let root_cause = first(failed.iter()).map(|f| f.failure.record.clone());
+        let root_cause = root_cause.map(|f| f.failure.record.clone());
         return JobVerdict::Failed {
             milestone: Milestone::BackoffLimit,
             warning: true,
@@ -100,7 +101,7 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         };
     }
     JobVerdict::Restarts(Restarts {
-        root_cause: first(failed.iter().filter(|f| f.counts)).copied(),
+        root_cause: root_cause.copied(),
         scopes: restart_scopes(failed.iter()),
     })
 }

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 use training_job::api::ConditionType;
 use training_job::testing::Story;
 
@@ -139,4 +143,33 @@ fn a_service_finds_its_pod_by_the_labels_that_every_kind_has() {
     });
     assert_eq!(service["spec"]["selector"], selector);
     assert_eq!(service["metadata"]["labels"]["member_type"], "WORKER");
+}
+
+/// Both fail before the operator looks: the notebook first, which counts for nothing.
+#[test]
+fn the_failure_of_a_job_that_is_out_of_restarts_is_one_that_counts() {
+    let mut new = object(&[("CLIENT", 1), ("WORKER", 2), ("NOTEBOOK", 1)]);
+    new["metadata"]["uid"].take();
+    new["spec"]["backoffLimit"] = serde_json::json!(1);
+    for member in new["spec"]["members"].as_array_mut().unwrap() {
+        member["restartPolicy"] = "OnFailure".into();
+    }
+    let mut story = Story::<ListJob>::new(&new.to_string());
+    story.all_run().exits("job-worker-x1-0", 137).all_run();
+    story.by_hand(async |client| {
+        let pods = Api::<Pod>::default_namespaced(client);
+        for (name, second) in [("job-notebook-x1-0", 1), ("job-worker-x1-1", 2)] {
+            let ended = json!({"exitCode": 137, "finishedAt": format!("2030-01-01T00:00:0{second}Z")});
+            let container = json!({"name": "main", "image": "", "imageID": "", "ready": false,
+                "restartCount": 0, "state": {"terminated": ended}});
+            let status = json!({"status": {"phase": "Failed", "containerStatuses": [container]}});
+            let params = PatchParams::default();
+            pods.patch_status(name, &params, &Patch::Merge(status))
+                .await
+                .unwrap();
+        }
+    });
+    assert_eq!(story.conditions().last().unwrap(), "Failed");
+    let failure = story.status().failure.unwrap();
+    assert_eq!(failure.pod.as_deref(), Some("job-worker-x1-1"), "{failure:?}");
 }
