@@ -14,15 +14,17 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::millis;
-use crate::call::CallTimeout;
+use crate::call::{CallError, CallTimeout};
 use crate::version::Version;
 
 mod error;
 mod failures;
+mod page;
 mod stream;
 
 use error::WatchError;
 use failures::Failures;
+use page::Page;
 pub use stream::Parse;
 use stream::WatchEvent;
 
@@ -101,7 +103,7 @@ pub struct Watch<K> {
     /// watch a little earlier than that (by a quarter, at most 10 s; not before 1 s), so that a healthy watch ends by
     /// itself and is continued without a failure.
     pub silence_timeout: Duration,
-    /// How the objects of a watch are decoded. Default: with serde. Lists are always decoded with serde.
+    /// How objects are decoded. Default: with serde. Those of a list name neither their version nor their kind.
     pub parse: Parse<K>,
 }
 
@@ -190,16 +192,19 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
             ..ListParams::default()
         };
         loop {
-            let page = self.call_timeout.call(self.api.list(&params)).await?;
-            let version = page.metadata.resource_version.as_deref();
-            handle(Event::ListPage(version.map(Version::parse).unwrap_or_default()));
-            page.items
-                .into_iter()
-                .for_each(|item| handle(Event::Listed(item)));
-            let set = |text: Option<String>| text.filter(|t| !t.is_empty());
-            params.continue_token = set(page.metadata.continue_);
+            let text = self.call_timeout.call(page::ask(&self.api, &params)).await?;
+            let page = Page::read(&text)?;
+            handle(Event::ListPage(
+                page.version.as_deref().map(Version::parse).unwrap_or_default(),
+            ));
+            // One by one: decoded, a page takes many times the memory that its text takes.
+            for item in page.items {
+                let item = (self.parse)(item.get()).map_err(kube::Error::SerdeError);
+                handle(Event::Listed(item.map_err(CallError::from)?));
+            }
+            params.continue_token = page.continue_token;
             if params.continue_token.is_none() {
-                let version = set(page.metadata.resource_version).ok_or(WatchError::ListWithoutVersion)?;
+                let version = page.version.ok_or(WatchError::ListWithoutVersion)?;
                 handle(Event::ListDone);
                 return Ok(version);
             }
