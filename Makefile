@@ -82,8 +82,8 @@ crds: build ## Write crds/ anew
 snapshots: toolchain ## Write snapshots/ anew
 	INSTA_UPDATE=always cargo test --quiet $(foreach f,$(wildcard frameworks/*),--package training-job-$(notdir $f)) --test snapshots
 
-docs: toolchain ## Write the code, the matrix and the defects in docs/ anew, from their sources
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs
+docs: toolchain ## Write the code, the matrix, the defects and the figures in docs/ anew, from their sources
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test docs --test performance
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-simulation --test matrix_table
 	UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-job-testing --test defects
 
@@ -131,15 +131,24 @@ defects: toolchain ## Plant the Go operator's defects, PLANTS='04 22-' or all, a
 mutants: toolchain ## Change the rules, one thing at a time, and see that the tests notice: AREAS='plan mxnet' or all; SINCE=COMMIT for new lines
 	@nice tools/mutants.sh $(AREAS)
 
-bench: toolchain ## Measure how fast jobs are rendered, and `local run` beside the same processes of a shell script
+bench: toolchain load-tools ## Measure this operator beside the Go operator and a plain writer, rendering, and `local run`; QUICK=1: some of it, in five minutes
+	cargo bench --quiet --package training-operator --bench load -- $(if $(QUICK),--quick)
+ifndef QUICK
+	@cp target/performance.json docs/performance.json
+	@UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test performance
 	cargo bench --quiet --package training-job-mxnet --bench render
 	cargo bench --quiet --package training-operator --bench render
 	@benches/local/compare.sh
+endif
 
-bench-load: toolchain ## Measure a burst of jobs on a real API server, beside the Go operator: JOBS=100
+bench-load: toolchain load-tools ## Measure a burst of jobs on a real API server, beside the Go operator: JOBS=100
+	cargo bench --quiet --package training-operator --bench load -- --jobs $(or $(JOBS),100)
+
+.PHONY: load-tools
+load-tools:
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
-	cargo bench --quiet --package training-operator --bench load -- --jobs $(or $(JOBS),100)
+	@tests/go-operator/unlimited/build.sh
 
 ##@ Release
 

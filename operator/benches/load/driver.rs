@@ -1,20 +1,24 @@
 //! The driver: it creates jobs, plays the kubelets of their pods, and notes when a user would see what.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
-use kube::api::{Api, PostParams};
-use kube_follow::{Event, Watch};
-use serde_json::json;
+use http::header::ACCEPT;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ApiResource, Patch, PatchParams, PostParams};
+use kube::core::PartialObjectMeta;
+use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
-use training_job::api::{ConditionType, labels};
+use training_job::api::labels;
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{ControlPlane, Kubelet};
+
+use crate::follow::{Is, Told, follow};
+use crate::seen::{Life, Seen};
+use crate::stage::Stage;
+use crate::work::Jobs;
 
 /// Longer than any operator should need.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -22,62 +26,31 @@ const PATIENCE: Duration = Duration::from_secs(900);
 /// Calls of the driver under way at once.
 const CALLS: usize = 32;
 
-/// What is to be done.
-pub(crate) struct Work {
-    pub(crate) jobs: usize,
-    pub(crate) workers: usize,
-    pub(crate) train: Duration,
-}
+/// Only the head of an object in an answer.
+const HEAD: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-impl Work {
-    /// The pods of one job.
-    pub(crate) fn pods(&self) -> usize {
-        self.workers + 2
-    }
-
-    fn job(&self, name: &str) -> MXJob {
-        let role = |replicas: usize| {
-            json!({"replicas": replicas, "restartPolicy": "Never",
-                   "template": {"spec": {"containers": [{"name": "mxnet", "image": "example.com/i"}]}}})
-        };
-        let job = json!({
-            "apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": name},
-            "spec": {"jobMode": "MXTrain", "runPolicy": {"cleanPodPolicy": "None"},
-                     "mxReplicaSpecs": {"Scheduler": role(1), "Server": role(1), "Worker": role(self.workers)}},
-        });
-        serde_json::from_value(job).unwrap()
-    }
-}
-
-/// When what was seen of one job.
-#[derive(Default)]
-struct Life {
-    created: Option<Instant>,
-    pods: BTreeMap<String, Instant>,
-    running_pods: usize,
-    last_pod_ended: Option<Instant>,
-    running: Option<Instant>,
-    succeeded: Option<Instant>,
-}
-
-/// What was seen of all.
-pub(crate) struct Seen {
-    begun: Instant,
-    lives: BTreeMap<String, Life>,
-}
-
+/// What the driver learns, and when it did.
 enum News {
-    Created(String, Instant),
+    Created {
+        job: String,
+    },
     Pod {
         job: String,
         pod: String,
+        uid: String,
+    },
+    Gone {
+        job: String,
+        pod: String,
+        uid: String,
     },
     Runs {
         job: String,
+        pod: String,
+        uid: String,
     },
     Ended {
         job: String,
-        at: Instant,
     },
     Job {
         job: String,
@@ -86,197 +59,258 @@ enum News {
     },
 }
 
-/// Creates the jobs, and returns when all have succeeded.
-pub(crate) async fn drive(plane: &ControlPlane, namespace: &str, work: &Work) -> Seen {
-    let (send, mut news) = mpsc::unbounded_channel();
-    let watches = [
-        tokio::spawn(watch_pods(plane.client(), namespace.to_owned(), send.clone())),
-        tokio::spawn(watch_jobs(plane.client(), namespace.to_owned(), send.clone())),
-    ];
-    let kubelet = plane.kubelet(namespace).await;
-    let limit = Arc::new(Semaphore::new(CALLS));
-    let mut seen = Seen {
-        begun: Instant::now(),
-        lives: BTreeMap::new(),
-    };
-    let api = Api::<MXJob>::namespaced(plane.client(), namespace);
-    let creates = (0..work.jobs).map(|n| {
-        let (name, api, send, limit) = (format!("j{n}"), api.clone(), send.clone(), limit.clone());
-        let job = work.job(&name);
-        tokio::spawn(async move {
-            let _permit = limit.acquire().await.unwrap();
-            let at = Instant::now();
-            api.create(&PostParams::default(), &job).await.unwrap();
-            let _ = send.send(News::Created(name, at));
-        })
-    });
-    let creates: Vec<_> = creates.collect();
-    let all = async {
-        while seen.lives.len() < work.jobs || seen.lives.values().any(|life| life.succeeded.is_none()) {
-            let news = news.recv().await.unwrap();
-            seen.note(news, work, &kubelet, &limit, &send);
-        }
-    };
-    let done = timeout(PATIENCE, all).await;
-    watches.into_iter().chain(creates).for_each(|task| task.abort());
-    done.unwrap_or_else(|_| panic!("not all jobs have ended after {PATIENCE:?}"));
-    seen
+/// The users and kubelets of one namespace.
+pub(crate) struct Driver {
+    pub(crate) seen: Seen,
+    hands: Hands,
+    news: mpsc::UnboundedReceiver<(Instant, News)>,
+    watches: [JoinHandle<()>; 2],
 }
 
-impl Seen {
-    fn note(
-        &mut self,
-        news: News,
-        work: &Work,
-        kubelet: &Kubelet,
-        limit: &Arc<Semaphore>,
-        send: &mpsc::UnboundedSender<News>,
-    ) {
-        let now = Instant::now();
-        match news {
-            News::Created(job, at) => self.lives.entry(job).or_default().created = Some(at),
-            News::Pod { job, pod } => {
-                let life = self.lives.entry(job.clone()).or_default();
-                if life.pods.contains_key(&pod) {
-                    return;
-                }
-                life.pods.insert(pod.clone(), now);
-                let (kubelet, limit, send) = (kubelet.clone(), limit.clone(), send.clone());
-                tokio::spawn(async move {
-                    let _permit = limit.acquire().await.unwrap();
-                    kubelet.patch(&pod, &status("Running")).await;
-                    let _ = send.send(News::Runs { job });
-                });
-            }
-            News::Runs { job } => {
-                let life = self.lives.entry(job.clone()).or_default();
-                life.running_pods += 1;
-                if life.running_pods < work.pods() {
-                    return;
-                }
-                let pods: Vec<String> = life.pods.keys().cloned().collect();
-                let (kubelet, limit, send, train) =
-                    (kubelet.clone(), limit.clone(), send.clone(), work.train);
-                tokio::spawn(async move {
-                    sleep(train).await;
-                    join_all(pods.iter().map(|pod| async {
-                        let _permit = limit.acquire().await.unwrap();
-                        kubelet.patch(pod, &status("Succeeded")).await;
-                    }))
-                    .await;
-                    let at = Instant::now();
-                    let _ = send.send(News::Ended { job, at });
-                });
-            }
-            News::Ended { job, at } => self.lives.entry(job).or_default().last_pod_ended = Some(at),
-            News::Job {
-                job,
-                running,
-                succeeded,
-            } => {
-                let life = self.lives.entry(job).or_default();
-                if running {
-                    life.running.get_or_insert(now);
-                }
-                if succeeded {
-                    life.succeeded.get_or_insert(now);
-                }
-            }
-        }
-    }
+/// With what it does things, many at once.
+#[derive(Clone)]
+struct Hands {
+    users: kube::Client,
+    kubelets: kube::Client,
+    namespace: String,
+    limit: Arc<Semaphore>,
+    send: mpsc::UnboundedSender<(Instant, News)>,
+    /// To the plain writer, if it is the one who works.
+    tell: Option<mpsc::UnboundedSender<Value>>,
 }
 
-/// The status of a pod whose container runs, or has ended with 0.
-fn status(phase: &str) -> PodStatus {
-    let state = match phase {
-        "Running" => json!({"running": {}}),
-        _ => json!({"terminated": {"exitCode": 0}}),
-    };
-    let container = json!({"name": "mxnet", "image": "", "imageID": "", "ready": phase == "Running",
-                           "restartCount": 0, "state": state});
-    serde_json::from_value(json!({"phase": phase, "containerStatuses": [container]})).unwrap()
-}
-
-async fn watch_pods(client: kube::Client, namespace: String, send: mpsc::UnboundedSender<News>) {
-    let watch = Watch::new(Api::<Pod>::namespaced(client, &namespace));
-    watch
-        .run(|event| {
-            let (Event::Listed(pod) | Event::Applied(pod)) = event else {
-                return;
-            };
-            let job = pod
-                .metadata
-                .labels
-                .as_ref()
-                .and_then(|all| all.get(labels::JOB_NAME));
-            if let (Some(job), Some(name)) = (job, &pod.metadata.name) {
-                let (job, pod) = (job.clone(), name.clone());
-                let _ = send.send(News::Pod { job, pod });
-            }
-        })
-        .await;
-}
-
-async fn watch_jobs(client: kube::Client, namespace: String, send: mpsc::UnboundedSender<News>) {
-    let watch = Watch::new(Api::<MXJob>::namespaced(client, &namespace));
-    watch
-        .run(|event| {
-            let (Event::Listed(job) | Event::Applied(job)) = event else {
-                return;
-            };
-            let is = |type_| job.status.as_ref().is_some_and(|status| status.is(type_));
-            let news = News::Job {
-                job: job.metadata.name.clone().unwrap_or_default(),
-                running: is(ConditionType::Running),
-                succeeded: is(ConditionType::Succeeded),
-            };
-            let _ = send.send(news);
-        })
-        .await;
-}
-
-impl Display for Seen {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let lives = || self.lives.values();
-        let made = lives().flat_map(|life| life.pods.values().map(|at| *at - life.created.unwrap()));
-        let shown = lives().filter_map(|life| Some(life.running? - life.created.unwrap()));
-        let ends =
-            lives().filter_map(|life| Some(life.succeeded?.saturating_duration_since(life.last_pod_ended?)));
-        let last = |time: fn(&Life) -> Option<Instant>| {
-            let last = lives().filter_map(time).max();
-            (last.unwrap_or(self.begun) - self.begun).as_secs_f64()
+impl Driver {
+    pub(crate) async fn start(stage: &Stage) -> Self {
+        let (send, news) = mpsc::unbounded_channel();
+        let users = stage.plane.client();
+        let hands = Hands {
+            users: users.clone(),
+            kubelets: stage.plane.kubelet(&stage.namespace).await.client(),
+            namespace: stage.namespace.clone(),
+            limit: Arc::new(Semaphore::new(CALLS)),
+            send: send.clone(),
+            tell: stage.tell.clone(),
         };
-        writeln!(f, "pods made           {}", Spread::of(made))?;
-        writeln!(f, "Running shown       {}", Spread::of(shown))?;
-        writeln!(f, "end told            {}", Spread::of(ends))?;
-        writeln!(
-            f,
-            "all pods made after {:.1} s",
-            last(|life| life.pods.values().max().copied())
-        )?;
-        writeln!(f, "all jobs done after {:.1} s", last(|life| life.succeeded))
+        let pods = Api::<PartialObjectMeta<Pod>>::namespaced(users.clone(), &stage.namespace);
+        let jobs = Api::<Told>::namespaced_with(users, &stage.namespace, &ApiResource::erase::<MXJob>(&()));
+        let (of_pods, of_jobs) = (send.clone(), send);
+        let watches = [
+            tokio::spawn(follow(pods, move |pod, is| tell_pod(&pod, is, &of_pods))),
+            tokio::spawn(follow(jobs, move |job, _| tell_job(&job, &of_jobs))),
+        ];
+        Self {
+            seen: Seen::new(),
+            hands,
+            news,
+            watches,
+        }
+    }
+
+    /// Creates jobs of these names; they are followed by `until`.
+    pub(crate) fn submit(&mut self, jobs: Jobs, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            self.seen.lives.insert(name.clone(), Life::new(jobs));
+            let hands = self.hands.clone();
+            tokio::spawn(async move {
+                let api = Api::<MXJob>::namespaced(hands.users.clone(), &hands.namespace);
+                let made = {
+                    let _permit = hands.limit.acquire().await.unwrap();
+                    hands.news(News::Created { job: name.clone() });
+                    api.create(&PostParams::default(), &jobs.job(&name))
+                        .await
+                        .unwrap()
+                };
+                hands.tell(json!({ "job": made }));
+            });
+        }
+    }
+
+    /// Plays on until all is as awaited.
+    pub(crate) async fn until(&mut self, what: &str, awaited: impl Fn(&Seen) -> bool) {
+        let all = async {
+            while !awaited(&self.seen) {
+                let (at, news) = self.news.recv().await.unwrap();
+                note(&mut self.seen, at, news, &self.hands);
+            }
+        };
+        let done = timeout(PATIENCE, all).await;
+        done.unwrap_or_else(|_| panic!("awaited {what} for {PATIENCE:?}"));
+    }
+
+    /// Plays on for a while.
+    pub(crate) async fn play(&mut self, time: Duration) {
+        let all = async {
+            loop {
+                let (at, news) = self.news.recv().await.unwrap();
+                note(&mut self.seen, at, news, &self.hands);
+            }
+        };
+        let _: Result<(), _> = timeout(time, all).await;
+    }
+
+    /// Makes pods that are nobody's, and has them run.
+    pub(crate) async fn foreign(&self, count: usize) {
+        let all = (0..count).map(|n| {
+            let hands = self.hands.clone();
+            tokio::spawn(async move {
+                let name = format!("nobodys-{n}");
+                let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+                let pod: Pod = serde_json::from_value(pod).unwrap();
+                let api = Api::<Pod>::namespaced(hands.users.clone(), &hands.namespace);
+                {
+                    let _permit = hands.limit.acquire().await.unwrap();
+                    api.create(&PostParams::default(), &pod).await.unwrap();
+                }
+                hands.set(&name, "Running", 0).await;
+            })
+        });
+        for done in join_all(all).await {
+            done.unwrap();
+        }
     }
 }
 
-/// Times of many, in seconds.
-struct Spread(Vec<f64>);
-
-impl Spread {
-    fn of(times: impl Iterator<Item = Duration>) -> Self {
-        let mut times: Vec<f64> = times.map(|time| time.as_secs_f64()).collect();
-        times.sort_by(f64::total_cmp);
-        Self(times)
-    }
-
-    fn at(&self, percent: usize) -> f64 {
-        let place = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));
-        self.0.get(place).copied().unwrap_or_default()
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.watches.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Display for Spread {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (half, most) = (self.at(50), self.at(99));
-        write!(f, "p50 {half:.2} s, p99 {most:.2} s, of {}", self.0.len())
+impl Hands {
+    fn news(&self, news: News) {
+        let _ = self.send.send((Instant::now(), news));
     }
+
+    fn tell(&self, words: Value) {
+        if let Some(tell) = &self.tell {
+            let _ = tell.send(words);
+        }
+    }
+
+    /// What a kubelet writes when the container of a pod runs or has ended. A pod that has gone is let be.
+    async fn set(&self, pod: &str, phase: &str, code: i32) {
+        let _permit = self.limit.acquire().await.unwrap();
+        let state = match phase {
+            "Running" => json!({"running": {}}),
+            _ => json!({"terminated": {"exitCode": code}}),
+        };
+        let container = json!({"name": "mxnet", "image": "", "imageID": "", "ready": phase == "Running",
+                               "restartCount": 0, "state": state});
+        let status = json!({"phase": phase, "containerStatuses": [container]});
+        let pods = kube::core::Request::new(format!("/api/v1/namespaces/{}/pods", self.namespace));
+        let patch = Patch::Merge(json!({ "status": status }));
+        let mut request = pods
+            .patch_subresource("status", pod, &PatchParams::default(), &patch)
+            .unwrap();
+        request.headers_mut().insert(ACCEPT, HEAD.parse().unwrap());
+        match self.kubelets.request_text(request).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => panic!("status of pod {pod}: {error}"),
+        }
+    }
+}
+
+/// Takes notice, and does what a kubelet would.
+fn note(seen: &mut Seen, at: Instant, news: News, hands: &Hands) {
+    let hands = hands.clone();
+    match news {
+        News::Created { job } => seen.life(&job).created = Some(at),
+        News::Pod { job, pod, uid } => {
+            if seen.life(&job).has(&pod, &uid, at) {
+                return;
+            }
+            tokio::spawn(async move {
+                hands.set(&pod, "Running", 0).await;
+                hands.news(News::Runs { job, pod, uid });
+            });
+        }
+        News::Gone { job, pod, uid } => {
+            if seen.life(&job).pod(&pod, &uid).is_some() {
+                seen.life(&job).pods.remove(&pod);
+            }
+        }
+        News::Runs { job, pod, uid } => {
+            let life = seen.life(&job);
+            if let Some(pod) = life.pod(&pod, &uid) {
+                pod.runs = true;
+            }
+            if life.runs() && !life.is_ending {
+                all_run(life, &job, at, hands);
+            }
+        }
+        News::Ended { job } => seen.life(&job).last_pod_ended = Some(at),
+        News::Job {
+            job,
+            running,
+            succeeded,
+        } => {
+            let life = seen.life(&job);
+            if running {
+                life.running.get_or_insert(at);
+            }
+            if succeeded {
+                life.succeeded.get_or_insert(at);
+            }
+        }
+    }
+}
+
+/// All pods of a job run: a worker is killed, or they end after a time, or they run for ever.
+fn all_run(life: &mut Life, job: &str, at: Instant, hands: Hands) {
+    life.all_run.get_or_insert(at);
+    hands.tell(json!({ "runs": job }));
+    let job = job.to_owned();
+    if life.jobs.churn && life.killed.is_none() {
+        life.killed = Some(at);
+        let victim = life.pods.iter_mut().find(|(pod, _)| pod.ends_with("-worker-0"));
+        let (pod, known) = victim.expect("a job has a worker");
+        known.runs = false;
+        let pod = pod.clone();
+        tokio::spawn(async move {
+            hands.set(&pod, "Failed", 137).await;
+            hands.tell(json!({"failed": [job, pod]}));
+        });
+    } else if let Some(train) = life.jobs.train {
+        life.is_ending = true;
+        // The scheduler's end is the job's, and comes when all others have ended.
+        let (last, first): (Vec<String>, Vec<String>) = life
+            .pods
+            .keys()
+            .cloned()
+            .partition(|pod| pod.contains("-scheduler-"));
+        tokio::spawn(async move {
+            sleep(train).await;
+            join_all(first.iter().map(|pod| hands.set(pod, "Succeeded", 0))).await;
+            join_all(last.iter().map(|pod| hands.set(pod, "Succeeded", 0))).await;
+            hands.news(News::Ended { job: job.clone() });
+            hands.tell(json!({ "ended": job }));
+        });
+    }
+}
+
+fn tell_pod(pod: &PartialObjectMeta<Pod>, is: Is, send: &mpsc::UnboundedSender<(Instant, News)>) {
+    let meta = pod.metadata.clone();
+    let job = meta
+        .labels
+        .as_ref()
+        .and_then(|all| all.get(labels::JOB_NAME))
+        .cloned();
+    if let (Some(job), Some(pod), Some(uid)) = (job, meta.name, meta.uid) {
+        let news = match is {
+            Is::There => News::Pod { job, pod, uid },
+            Is::Gone => News::Gone { job, pod, uid },
+        };
+        let _ = send.send((Instant::now(), news));
+    }
+}
+
+fn tell_job(job: &Told, send: &mpsc::UnboundedSender<(Instant, News)>) {
+    let is = |type_| job.status.as_ref().is_some_and(|status| status.is(type_));
+    let news = News::Job {
+        job: job.metadata.name.clone().unwrap_or_default(),
+        running: is("Running"),
+        succeeded: is("Succeeded"),
+    };
+    let _ = send.send((Instant::now(), news));
 }

@@ -14,20 +14,26 @@ pub enum Audit {
     Of(Vec<String>),
     /// Those of all but the control plane itself and [`Kubelet`](super::Kubelet).
     All,
+    /// The same without bodies, which cost an API server that is measured.
+    Heads,
 }
 
 impl Audit {
     /// The policy for the API server.
     pub(super) fn policy(&self) -> Value {
         let none = json!({"level": "None"});
+        let of_all = |level: &str| {
+            vec![
+                json!({"level": "None", "users": [MANAGER, NODE, "system:apiserver"]}),
+                json!({ "level": level }),
+            ]
+        };
         let rules = match self {
             // Without users a rule would be for all.
             Self::Of(users) if users.is_empty() => vec![none],
             Self::Of(users) => vec![json!({"level": "Request", "users": users}), none],
-            Self::All => vec![
-                json!({"level": "None", "users": [MANAGER, NODE, "system:apiserver"]}),
-                json!({"level": "Request"}),
-            ],
+            Self::All => of_all("Request"),
+            Self::Heads => of_all("Metadata"),
         };
         json!({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy",

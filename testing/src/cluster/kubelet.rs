@@ -36,6 +36,11 @@ impl ControlPlane {
 }
 
 impl Kubelet {
+    /// The client of the kubelets, for what they do in great numbers.
+    pub fn client(&self) -> Client {
+        self.api.clone().into_client()
+    }
+
     /// Puts a pod onto a node.
     pub async fn bind(&self, pod: &str, node: &str) {
         let binding = json!({

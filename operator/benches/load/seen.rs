@@ -1,0 +1,172 @@
+//! What was seen of the jobs, and the figures that it gives.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::work::Jobs;
+
+/// Figures by name. What each is stands in `table.rs`.
+pub(crate) type Figures = BTreeMap<String, f64>;
+
+/// A pod, as long as it is there.
+pub(crate) struct Known {
+    uid: String,
+    pub(crate) runs: bool,
+}
+
+/// When what was seen of one job.
+pub(crate) struct Life {
+    pub(crate) jobs: Jobs,
+    pub(crate) created: Option<Instant>,
+    /// The pods that there are, by name.
+    pub(crate) pods: BTreeMap<String, Known>,
+    /// When each pod was first seen, also of those that are gone.
+    pub(crate) made: Vec<Instant>,
+    /// When its pods all ran first.
+    pub(crate) all_run: Option<Instant>,
+    pub(crate) is_ending: bool,
+    pub(crate) killed: Option<Instant>,
+    pub(crate) last_pod_ended: Option<Instant>,
+    pub(crate) running: Option<Instant>,
+    pub(crate) succeeded: Option<Instant>,
+}
+
+impl Life {
+    pub(crate) fn new(jobs: Jobs) -> Self {
+        Self {
+            jobs,
+            created: None,
+            pods: BTreeMap::new(),
+            made: Vec::new(),
+            all_run: None,
+            is_ending: false,
+            killed: None,
+            last_pod_ended: None,
+            running: None,
+            succeeded: None,
+        }
+    }
+
+    /// Whether this pod was known before; it is now.
+    pub(crate) fn has(&mut self, pod: &str, uid: &str, at: Instant) -> bool {
+        if self.pods.get(pod).is_some_and(|known| known.uid == uid) {
+            return true;
+        }
+        let known = Known {
+            uid: uid.to_owned(),
+            runs: false,
+        };
+        self.pods.insert(pod.to_owned(), known);
+        self.made.push(at);
+        false
+    }
+
+    /// The pod, if it is still this one.
+    pub(crate) fn pod(&mut self, pod: &str, uid: &str) -> Option<&mut Known> {
+        self.pods.get_mut(pod).filter(|known| known.uid == uid)
+    }
+
+    /// Whether all its pods run.
+    pub(crate) fn runs(&self) -> bool {
+        self.is_made() && self.pods.values().all(|pod| pod.runs)
+    }
+
+    /// Whether all its pods have been made.
+    pub(crate) fn is_made(&self) -> bool {
+        self.pods.len() >= self.jobs.pods()
+    }
+
+    /// From its creation to its last pod, before any was lost.
+    pub(crate) fn making(&self) -> Option<Duration> {
+        let last = self.made.get(self.jobs.pods() - 1)?;
+        Some(last.saturating_duration_since(self.created?))
+    }
+}
+
+/// What was seen of all.
+pub(crate) struct Seen {
+    begun: Instant,
+    pub(crate) lives: BTreeMap<String, Life>,
+}
+
+impl Seen {
+    pub(crate) fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            lives: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn life(&mut self, job: &str) -> &mut Life {
+        self.lives
+            .get_mut(job)
+            .expect("only jobs of the driver's have pods")
+    }
+
+    /// Whether this is so of all jobs.
+    pub(crate) fn all(&self, is: impl Fn(&Life) -> bool) -> bool {
+        self.lives.values().all(is)
+    }
+
+    /// The times of a burst.
+    pub(crate) fn figures(&self) -> Figures {
+        let lives = || self.lives.values();
+        let first = lives()
+            .filter_map(|life| life.created)
+            .min()
+            .unwrap_or(self.begun);
+        let since = |to: Option<Instant>, from: Option<Instant>| Some(to?.saturating_duration_since(from?));
+        let made = lives().flat_map(|life| {
+            let all = life.made.iter().take(life.jobs.pods());
+            all.filter_map(move |at| since(Some(*at), life.created))
+        });
+        let whole = lives().filter_map(Life::making);
+        let told = lives().filter_map(|life| since(life.running, life.created));
+        let runs = lives().filter_map(|life| since(life.running, life.all_run));
+        let shown = lives().filter(|life| life.running.is_some()).count();
+        let ends = lives().filter_map(|life| since(life.succeeded, life.last_pod_ended));
+        let anew = lives().filter_map(|life| since(life.made.get(life.jobs.pods()).copied(), life.killed));
+        let last_made = lives()
+            .filter_map(|life| life.made.get(life.jobs.pods() - 1).copied())
+            .max();
+        let last_done = lives().filter_map(|life| life.succeeded).max();
+        let mut figures = Figures::new();
+        spread(&mut figures, "pods", made);
+        spread(&mut figures, "making", whole);
+        spread(&mut figures, "told", told);
+        spread(&mut figures, "running", runs);
+        spread(&mut figures, "end", ends);
+        if lives().any(|life| life.killed.is_some()) {
+            spread(&mut figures, "anew", anew);
+        }
+        let mut put = |name: &str, value: f64| figures.insert(name.to_owned(), value);
+        put(
+            "running_shown",
+            100.0 * shown as f64 / self.lives.len().max(1) as f64,
+        );
+        if let Some(last) = last_made {
+            let seconds = (last - first).as_secs_f64();
+            let pods: usize = lives().map(|life| life.jobs.pods()).sum();
+            put("pods_all", seconds);
+            put("pods_rate", pods as f64 / seconds);
+        }
+        if let Some(last) = last_done {
+            put("done", (last - first).as_secs_f64());
+        }
+        figures
+    }
+}
+
+/// The middle and nearly the longest of many times, in seconds.
+fn spread(figures: &mut Figures, name: &str, times: impl Iterator<Item = Duration>) {
+    let mut times: Vec<f64> = times.map(|time| time.as_secs_f64()).collect();
+    times.sort_by(f64::total_cmp);
+    for percent in [50, 99] {
+        let place = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+        if let Some(time) = times.get(place) {
+            figures.insert(format!("{name}_p{percent}"), *time);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A control plane with one contender, and what all of them use.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+use training_job_testing::cluster::{Audit, Background, ControlPlane, Options, Program};
+
+use crate::process::{Usage, find};
+use crate::relay::{Relay, Traffic};
+use crate::seen::Figures;
+use crate::work::Contender;
+use crate::{floor, operators};
+
+/// How long what is still written after the last news has time.
+pub(crate) const SETTLING: Duration = Duration::from_secs(3);
+
+/// How long a calm is awaited; then it is measured all the same.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One contender does one line of work on a control plane of its own, so that none pays for what another left.
+pub(crate) struct Stage {
+    pub(crate) plane: ControlPlane,
+    pub(crate) namespace: String,
+    /// To the plain writer, if it is the one who works.
+    pub(crate) tell: Option<mpsc::UnboundedSender<Value>>,
+    relay: Relay,
+    contender: Contender,
+    in_flight: usize,
+    operator: Option<Background>,
+    /// The connections that were made before it started.
+    before: usize,
+}
+
+/// What all had used at one moment.
+pub(crate) struct Mark {
+    at: Instant,
+    /// The operator, the API server, etcd and the driver.
+    cpu: [f64; 4],
+    traffic: Traffic,
+    calls: usize,
+}
+
+impl Stage {
+    pub(crate) async fn start(contender: Contender, in_flight: usize) -> Self {
+        let options = Options {
+            audit: Some(Audit::Heads),
+            ..Options::default()
+        };
+        let plane = ControlPlane::start(options).await;
+        plane.install_crds().await;
+        let mut stage = Self {
+            namespace: plane.namespace("load").await,
+            relay: Relay::start(&plane).await,
+            plane,
+            contender,
+            in_flight,
+            tell: None,
+            operator: None,
+            before: 0,
+        };
+        stage.start_operator().await;
+        stage.calm().await;
+        stage
+    }
+
+    /// Awaits that the API server makes services and has nothing to do: for some seconds after its start it has no
+    /// addresses to give to services, and describes its kinds anew for each that was installed.
+    async fn calm(&self) {
+        let services = Api::<Service>::namespaced(self.plane.client(), &self.namespace);
+        let service = json!({"metadata": {"name": "first"}, "spec": {"ports": [{"port": 80}]}});
+        let service: Service = serde_json::from_value(service).unwrap();
+        while services.create(&PostParams::default(), &service).await.is_err() {
+            sleep(Duration::from_millis(100)).await;
+        }
+        services.delete("first", &DeleteParams::default()).await.unwrap();
+        let (mut calm, deadline) = (0, Instant::now() + PATIENCE);
+        while calm < 3 && Instant::now() < deadline {
+            let before = self.cpu();
+            sleep(Duration::from_millis(500)).await;
+            let used: f64 = self.cpu()[..3].iter().sum::<f64>() - before[..3].iter().sum::<f64>();
+            calm = if used < 0.05 { calm + 1 } else { 0 };
+        }
+    }
+
+    /// Starts the contender, and awaits that it says that it works.
+    pub(crate) async fn start_operator(&mut self) {
+        self.before = self.relay.traffic().connections;
+        let (plane, kubeconfig, namespace) = (&self.plane, self.relay.kubeconfig(), &self.namespace);
+        let operator = match self.contender {
+            // A lost worker alone is made anew, as the Go operator does it.
+            Contender::Ours => {
+                let flags = &["--default-restart-scope=Replica"];
+                operators::ours(plane, kubeconfig, namespace, flags).await
+            }
+            Contender::GoUnlimited => operators::theirs(plane, kubeconfig, namespace, "unlimited").await,
+            Contender::Go => operators::theirs(plane, kubeconfig, namespace, "training-operator.v1").await,
+            Contender::Floor => {
+                let (address, tell) = floor::listen().await;
+                self.tell = Some(tell);
+                let program = Program::new(std::env::current_exe().unwrap())
+                    .args(["--floor", &address])
+                    .args([format!("--in-flight={}", self.in_flight)])
+                    .env("KUBECONFIG", kubeconfig);
+                let writer = plane.spawn(program);
+                writer.wait_for_line("writing").await;
+                writer
+            }
+        };
+        self.operator = Some(operator);
+    }
+
+    /// Kills the contender.
+    pub(crate) fn kill_operator(&mut self) {
+        self.operator = None;
+    }
+
+    pub(crate) fn operator(&self) -> &Background {
+        self.operator.as_ref().unwrap()
+    }
+
+    pub(crate) fn operator_pid(&self) -> i32 {
+        self.operator().pid().as_raw_nonzero().get()
+    }
+
+    /// The operator's, the API server's, etcd's and the driver's CPU so far.
+    fn cpu(&self) -> [f64; 4] {
+        let server = |program| find(program, self.plane.directory()).map_or(0.0, |pid| Usage::of(pid).cpu);
+        let operator = self
+            .operator
+            .as_ref()
+            .map_or(0.0, |_| Usage::of(self.operator_pid()).cpu);
+        [
+            operator,
+            server("kube-apiserver"),
+            server("etcd"),
+            Usage::own().cpu,
+        ]
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            at: Instant::now(),
+            cpu: self.cpu(),
+            traffic: self.relay.traffic(),
+            calls: self.plane.audit().len(),
+        }
+    }
+
+    /// What all have used since; calls for each of so many jobs.
+    pub(crate) fn since(&self, mark: &Mark, jobs: usize) -> (Figures, Figures) {
+        assert_eq!(self.operator().ended(), None, "{}", self.operator().text());
+        let now = self.mark();
+        let usage = Usage::of(self.operator_pid());
+        let [operator, server, etcd, driver] = [0, 1, 2, 3].map(|n| now.cpu[n] - mark.cpu[n]);
+        let seconds = (now.at - mark.at).as_secs_f64();
+        let mebibytes = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        let calls = self.calls(mark.calls, jobs);
+        let of = |is: fn(&str) -> bool| {
+            calls
+                .iter()
+                .filter(|(what, _)| is(what))
+                .map(|(_, n)| n)
+                .fold(0.0, |sum, n| sum + n)
+        };
+        let events = of(|what| what.ends_with(" events"));
+        let statuses = of(|what| what.ends_with(" mxjobs/status"));
+        let figures = [
+            ("cpu", operator),
+            ("rss", usage.peak_rss),
+            ("rss_after", usage.rss),
+            (
+                "received",
+                mebibytes(now.traffic.received - mark.traffic.received),
+            ),
+            ("sent", mebibytes(now.traffic.sent - mark.traffic.sent)),
+            ("connections", (now.traffic.connections - self.before) as f64),
+            ("calls", of(|_| true) - events),
+            ("events", events),
+            ("status_writes", statuses),
+            ("server_cpu", server),
+            ("etcd_cpu", etcd),
+            ("driver_cpu", driver),
+            ("seconds", seconds),
+        ];
+        (
+            figures.map(|(name, value)| (name.to_owned(), value)).into(),
+            calls,
+        )
+    }
+
+    /// The contender's calls by verb and resource. A watch counts when it begins.
+    fn calls(&self, before: usize, jobs: usize) -> Figures {
+        let mut counts = BTreeMap::<String, f64>::new();
+        for call in self.plane.audit().into_iter().skip(before) {
+            let stage = if call.verb == "watch" {
+                "ResponseStarted"
+            } else {
+                "ResponseComplete"
+            };
+            if call.user_agent.starts_with(self.contender.agent()) && call.stage == stage {
+                let resource = match (&*call.resource, &*call.subresource) {
+                    ("", _) => "discovery".to_owned(),
+                    (resource, "") => resource.to_owned(),
+                    (resource, subresource) => format!("{resource}/{subresource}"),
+                };
+                *counts.entry(format!("{} {resource}", call.verb)).or_default() += 1.0 / jobs.max(1) as f64;
+            }
+        }
+        counts
+    }
+}

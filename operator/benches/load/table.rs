@@ -1,0 +1,191 @@
+//! The figures as they are kept, and the tables that are made of them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What a run of the benchmark has found.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Results {
+    /// Of the machine, for all: operator, control plane and driver.
+    pub(crate) cores: usize,
+    /// Calls of the plain writer under way at once.
+    pub(crate) in_flight: usize,
+    /// Each line of work.
+    pub(crate) works: Vec<Worked>,
+}
+
+/// One line of work, done by some.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Worked {
+    /// By which it is chosen.
+    pub(crate) name: String,
+    /// What it is.
+    pub(crate) title: String,
+    /// In the order in which they were done.
+    pub(crate) runs: Vec<Run>,
+}
+
+/// One contender's, once.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Run {
+    /// Whose.
+    pub(crate) by: String,
+    /// Counted from one.
+    pub(crate) round: usize,
+    /// By name.
+    pub(crate) figures: BTreeMap<String, f64>,
+    /// By verb and resource.
+    pub(crate) calls: BTreeMap<String, f64>,
+}
+
+/// The contenders, as they are kept and as they are shown.
+const CONTENDERS: [(&str, &str); 4] = [
+    ("ours", "this operator"),
+    ("go-unlimited", "Go, unlimited"),
+    ("go", "Go"),
+    ("floor", "plain writer"),
+];
+
+/// Figures in the order in which they are shown.
+const FIGURES: [(&str, &str); 37] = [
+    ("cpu", "operator CPU, s"),
+    ("rss", "peak RSS, MiB"),
+    ("rss_after", "RSS at the end, MiB"),
+    ("ready", "from start to ready, s"),
+    ("pods_p50", "job to pod, p50, s"),
+    ("pods_p99", "job to pod, p99, s"),
+    ("making_p50", "job to its last pod, p50, s"),
+    ("making_p99", "job to its last pod, p99, s"),
+    ("pods_all", "all pods made after, s"),
+    ("pods_rate", "pods made in a second"),
+    ("making_alone", "small job alone, to its last pod, s"),
+    ("making_beside", "small job beside, to its last pod, s"),
+    ("making_large", "large job, to its last pod, s"),
+    ("large_had", "pods of the large job when the small one had all"),
+    ("running_shown", "jobs of which Running was shown, %"),
+    ("told_p50", "job to Running, p50, s"),
+    ("told_p99", "job to Running, p99, s"),
+    ("running_p50", "last pod runs to Running, p50, s"),
+    ("running_p99", "last pod runs to Running, p99, s"),
+    ("anew_p50", "killed worker to its next pod, p50, s"),
+    ("anew_p99", "killed worker to its next pod, p99, s"),
+    ("end_p50", "last pod's end to Succeeded, p50, s"),
+    ("end_p99", "last pod's end to Succeeded, p99, s"),
+    ("done", "all jobs done after, s"),
+    ("calls", "calls"),
+    ("status_writes", "of these, of status"),
+    ("events", "events besides"),
+    ("received", "received, MiB"),
+    ("sent", "sent, MiB"),
+    ("connections", "connections made"),
+    ("server_cpu", "API server CPU, s"),
+    ("etcd_cpu", "etcd CPU, s"),
+    ("driver_cpu", "driver CPU, s"),
+    ("seconds", "measured for, s"),
+    ("call_mean", "a call, mean, ms"),
+    ("call_p50", "a call, p50, ms"),
+    ("call_p99", "a call, p99, ms"),
+];
+
+/// A heading and two tables for each line of work: figures, and calls.
+pub(crate) fn tables(results: &Results) -> String {
+    results.works.iter().map(section).collect()
+}
+
+fn section(work: &Worked) -> String {
+    let rounds = work.runs.iter().map(|run| run.round).max().unwrap_or_default();
+    let times = if rounds == 1 {
+        "one round".to_owned()
+    } else {
+        format!("{rounds} rounds")
+    };
+    let mut text = format!("## {}\n\n`--work {}`, {times}.\n\n", work.title, work.name);
+    let shown = FIGURES.map(|(name, title)| (name, title.to_owned()));
+    text += &table(work, "figure", &shown, |run| &run.figures);
+    let calls: std::collections::BTreeSet<&String> =
+        work.runs.iter().flat_map(|run| run.calls.keys()).collect();
+    let calls: Vec<_> = calls.into_iter().map(|name| (&**name, name.clone())).collect();
+    if !calls.is_empty() {
+        text += &format!("\n{}", table(work, "calls", &calls, |run| &run.calls));
+    }
+    text + "\n"
+}
+
+/// One row a figure that somebody has, one column a contender, and ours as a part of others'.
+fn table(
+    work: &Worked,
+    head: &str,
+    rows: &[(&str, String)],
+    values: fn(&Run) -> &BTreeMap<String, f64>,
+) -> String {
+    let is_there = |by: &str| work.runs.iter().any(|run| run.by == by);
+    let by: Vec<_> = CONTENDERS.into_iter().filter(|(by, _)| is_there(by)).collect();
+    let others: Vec<_> = by
+        .iter()
+        .filter(|(by, _)| is_there("ours") && ["go-unlimited", "floor"].contains(by))
+        .collect();
+    let titles = by.iter().map(|(_, title)| (*title).to_owned());
+    let titles = titles.chain(others.iter().map(|(_, title)| format!("of {title}")));
+    let titles: Vec<_> = titles.collect();
+    let mut text = format!(
+        "| {head} | {} |\n|---{}|\n",
+        titles.join(" | "),
+        "|--:".repeat(titles.len())
+    );
+    for (name, title) in rows {
+        let of = |by: &str| {
+            let runs = work.runs.iter().filter(|run| run.by == by);
+            let mut all: Vec<f64> = runs.filter_map(|run| values(run).get(*name).copied()).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
+        let cells: Vec<String> = by.iter().map(|(by, _)| spread(&of(by))).collect();
+        if cells.iter().all(String::is_empty) {
+            continue;
+        }
+        let parts = others
+            .iter()
+            .map(|(by, _)| part(middle(&of("ours")), middle(&of(by))));
+        let cells: Vec<String> = cells.into_iter().chain(parts).collect();
+        text += &format!("| {title} | {} |\n", cells.join(" | "));
+    }
+    text
+}
+
+/// The middle of what the rounds gave, and from where to where they went.
+fn spread(values: &[f64]) -> String {
+    match (middle(values), values) {
+        (Some(middle), [first, .., last]) => {
+            format!("{} ({}–{})", number(middle), number(*first), number(*last))
+        }
+        (Some(middle), _) => number(middle),
+        (None, _) => String::new(),
+    }
+}
+
+/// Of values in order; of an even number the mean of the two in the middle.
+fn middle(values: &[f64]) -> Option<f64> {
+    let (low, high) = (
+        values.get(values.len().checked_sub(1)? / 2)?,
+        values.get(values.len() / 2)?,
+    );
+    Some(f64::midpoint(*low, *high))
+}
+
+fn part(ours: Option<f64>, theirs: Option<f64>) -> String {
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) if theirs > 0.0 => format!("{:.2}", ours / theirs),
+        _ => String::new(),
+    }
+}
+
+/// As many digits as mean something.
+fn number(value: f64) -> String {
+    match value {
+        value if value.fract() == 0.0 => format!("{value:.0}"),
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
