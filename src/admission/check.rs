@@ -39,7 +39,7 @@ fn error<J: TrainingJob, T>(problem: String, remedy: &str) -> Result<T, Definiti
 }
 
 /// Checks [`TrainingJob::FRAMEWORK`] by itself.
-pub(super) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
+pub(crate) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
     let framework = J::FRAMEWORK;
     if names::label_value(framework.controller).is_some() || framework.controller.is_empty() {
         return error::<J, _>(

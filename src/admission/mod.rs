@@ -13,7 +13,7 @@
 //! changes with each write of its status, by a look at the old one.
 
 mod bounds;
-mod check;
+pub(crate) mod check;
 mod manifest;
 mod roles;
 mod template;
@@ -75,6 +75,7 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         // As the hooks of the validation, which are asked only about roles that are in order.
         add(spec, rule.unless(&no_replica));
     }
+    keep_layout(spec);
     let Some(specs) = property(spec, field) else {
         return Ok(());
     };
@@ -105,6 +106,17 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         }
     }
     Ok(())
+}
+
+/// The pods that run would lose the names by which they know each other, and new ones would not find them.
+fn keep_layout(spec: &mut JSONSchemaProps) {
+    let layout = property(spec, "runPolicy").and_then(|policy| property(policy, "layout"));
+    if layout.is_some() {
+        let is_compact = |of: &str| format!("({of}.?runPolicy.?layout.orValue(\"\") == \"Compact\")");
+        let stays = format!("{} == {}", is_compact("self"), is_compact("oldSelf"));
+        let rule = Rule::new(stays, "it cannot be changed; make another job with it");
+        add(spec, rule.at("runPolicy.layout"));
+    }
 }
 
 fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut JSONSchemaProps> {

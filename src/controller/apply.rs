@@ -20,14 +20,19 @@ use serde_json::json;
 use super::answers::Answer;
 use super::cache::child::Child;
 use super::cache::children::{Children, OwnerRef, controller};
+use super::cache::list_epoch::ListEpoch;
 use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
+use super::calls::Urgency;
 use super::context::Context;
 use super::steps::{Action, Applied, ApplyError, CallResult};
 
-/// Calls of one job under way at once; further ones wait, so that others get their turn at the
-/// limit for all jobs.
+/// Calls of one job that are under way or wait for their turn at once. Those behind are not made if one of these fails in
+/// a way that concerns all.
 const PER_JOB: usize = 32;
+
+/// An object's metadata, or all of it from a server that cannot send less.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// Carries out the creates, patches and deletes of one job.
 pub(super) struct Applier<'a> {
@@ -94,6 +99,32 @@ impl<'a> Applier<'a> {
         Api::namespaced_with(self.context.client.clone(), &self.namespace, &kind.object_kind())
     }
 
+    /// Makes a call when it is the job's turn.
+    async fn call<T>(
+        &self,
+        bytes: usize,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, CallError> {
+        self.context
+            .calls
+            .call(Urgency::Children, &self.owner, bytes, request)
+            .await
+    }
+
+    /// The same, and the list epoch in which the call was sent.
+    async fn call_in_epoch<T>(
+        &self,
+        kind: ChildKind,
+        bytes: usize,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<(ListEpoch, T), CallError> {
+        let call = async {
+            let epoch = self.children().epoch(kind);
+            Ok((epoch, request.await?))
+        };
+        self.call(bytes, call).await
+    }
+
     async fn create<C: Child>(&self, kind: ChildKind, objects: &[C::Object]) -> Vec<CallResult> {
         let api = self.api::<C>(kind);
         let create = |object| {
@@ -115,10 +146,13 @@ impl<'a> Applier<'a> {
             // The watch brings its end.
             return Err(ApplyError::StillThere);
         }
-        let _permit = self.context.limit.acquire().await;
-        let epoch = self.children().epoch(kind);
-        match self.context.timeout.call(self.post(api, object)).await {
-            Ok(created) => {
+        // Most pods fit in.
+        let mut body = Vec::with_capacity(2_048);
+        serde_json::to_writer(&mut body, object)
+            .map_err(|error| CallError::from(kube::Error::SerdeError(error)))?;
+        let bytes = body.len();
+        match self.call_in_epoch(kind, bytes, self.post(api, body)).await {
+            Ok((epoch, created)) => {
                 self.children().answered::<C>(kind, &created, epoch);
                 self.log("created", kind, name);
                 Ok(())
@@ -130,18 +164,21 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Like [`Api::create`], but of what comes back no more is read than of what a watch tells.
+    /// Like [`Api::create`], but of what comes back no more is read than of what a watch tells, and no more is sent than
+    /// the metadata if that says it all.
     async fn post<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
-        object: &C::Object,
+        body: Vec<u8>,
     ) -> kube::Result<PartialChild<C>> {
-        // Most pods fit in.
-        let mut body = Vec::with_capacity(2_048);
-        serde_json::to_writer(&mut body, object).map_err(kube::Error::SerdeError)?;
-        let request = Request::new(api.resource_url())
+        let mut request = Request::new(api.resource_url())
             .create(&PostParams::default(), body)
             .map_err(kube::Error::BuildRequest)?;
+        if C::STARTS_WITHOUT_BODY
+            && let Ok(metadata) = METADATA.parse()
+        {
+            request.headers_mut().insert("accept", metadata);
+        }
         self.context.client.request(request).await
     }
 
@@ -153,9 +190,8 @@ impl<'a> Applier<'a> {
         kind: ChildKind,
         name: &str,
     ) -> Result<(), ApplyError> {
-        let epoch = self.children().epoch(kind);
-        let there = match self.context.timeout.call(api.get(name)).await {
-            Ok(there) => there,
+        let (epoch, there) = match self.call_in_epoch(kind, 0, api.get(name)).await {
+            Ok(answer) => answer,
             // It has gone since.
             Err(error) if Answer::from(&error) == Answer::NotFound => return Err(ApplyError::StillThere),
             Err(error) => return Err(error.into()),
@@ -216,8 +252,6 @@ impl<'a> Applier<'a> {
         patch: &ObjectPatch,
     ) -> Result<(), ApplyError> {
         let name = patch.object.name();
-        let _permit = self.context.limit.acquire().await;
-        let epoch = self.children().epoch(kind);
         let meta = &patch.object.metadata;
         // The UID cannot change: the server refuses the patch if another object has the name now.
         let meta = json!({"uid": patch.uid, "labels": meta.labels, "annotations": meta.annotations});
@@ -225,8 +259,8 @@ impl<'a> Applier<'a> {
         change.insert("metadata".to_owned(), meta);
         let (params, change) = (PatchParams::default(), Patch::Merge(change));
         let call = api.patch(name, &params, &change);
-        match self.context.timeout.call(call).await {
-            Ok(patched) => {
+        match self.call_in_epoch(kind, 0, call).await {
+            Ok((epoch, patched)) => {
                 let kept = patched.record().satisfies(&patch.object);
                 self.children().answered::<ObjectRecord>(kind, &patched, epoch);
                 self.log("patched", kind, name);
@@ -253,7 +287,6 @@ impl<'a> Applier<'a> {
     ) -> Result<(), ApplyError> {
         let Deletion { kind, name, uid } = deletion;
         let kind = *kind;
-        let _permit = self.context.limit.acquire().await;
         let epoch = self.children().epoch(kind);
         // The watch may bring the deletion before the server answers.
         self.children()
@@ -279,12 +312,7 @@ impl<'a> Applier<'a> {
         uid: Option<&str>,
         version: Option<&str>,
     ) -> Result<DeleteAnswer, CallError> {
-        let error = match self
-            .context
-            .timeout
-            .call(api.delete(name, &only(uid, version)))
-            .await
-        {
+        let error = match self.call(0, api.delete(name, &only(uid, version))).await {
             Ok(answer) => match answer.right() {
                 // A refusal is one whatever code it comes with.
                 Some(status) if status.is_failure() => {
@@ -298,7 +326,7 @@ impl<'a> Applier<'a> {
         };
         // Another object may have the name now. But servers have other conflicts, and one that is taken
         // for this would leave the object there for ever.
-        match self.context.timeout.call(api.get(name)).await {
+        match self.call(0, api.get(name)).await {
             Ok(there) if there.meta().uid.as_deref() == uid => Err(error),
             Ok(_) => Ok(DeleteAnswer::AlreadyGone),
             Err(error) if error.is_not_found(name) => Ok(DeleteAnswer::AlreadyGone),

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::{Api, Client, Resource};
-use tokio::sync::Semaphore;
 
 use crate::job::Settings;
 use crate::plan::observed::Observed;
@@ -12,6 +11,7 @@ use kube_follow::CallTimeout;
 use kube_follow::{Event, Parse, Watch};
 
 use super::cache::children::Children;
+use super::calls::Calls;
 use super::clock::Clock;
 use super::events::Recorder;
 use super::metrics::Metrics;
@@ -27,7 +27,7 @@ pub(super) struct Context {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) queue: Queue,
     pub(super) children: Mutex<Children>,
-    pub(super) limit: Semaphore,
+    pub(super) calls: Calls,
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
 }

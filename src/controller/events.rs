@@ -1,19 +1,23 @@
 //! Events about jobs, as the Go operator's clients read them (`v1 Event`).
 
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{PostParams, Request};
 use kube::{Client, Resource};
+use tokio::sync::Notify;
 
 use crate::api::FailureRecord;
 use crate::job::TrainingJob;
 use crate::plan::PlannedEvent;
-use kube_follow::{CallError, CallTimeout};
 
 use super::cache::stored_job::StoredJob;
+use super::calls::{Calls, Urgency};
 use super::steps::{Action, Applied, ApplyError, Done};
 
 /// The most names that one event lists.
@@ -25,70 +29,152 @@ const MAX_MESSAGE: usize = 1_024;
 /// The most bytes of the job's name in an event's: names of objects have 253 at most.
 const MAX_NAME: usize = 200;
 
-/// Sends events; one that cannot be sent is logged and lost, since nothing may depend on it.
+/// The most events that wait to be sent: a burst of some thousand jobs.
+const MOST_WAITING: usize = 10_000;
+
+/// Events that are sent at once.
+const AT_ONCE: usize = 8;
+
+/// An event that waits to be sent. As text it takes half the memory.
+struct Told {
+    namespace: String,
+    /// The job, and its UID.
+    name: String,
+    uid: String,
+    reason: String,
+    body: Vec<u8>,
+}
+
+/// Sends events, behind everything else; one that cannot be sent is logged and lost, since nothing may depend on it.
 pub(super) struct Recorder {
     client: Client,
-    timeout: CallTimeout,
+    calls: Calls,
+    waiting: Mutex<Waiting>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    events: VecDeque<Told>,
+    closed: bool,
 }
 
 impl Recorder {
-    pub(super) fn new(client: Client, timeout: CallTimeout) -> Self {
-        Self { client, timeout }
-    }
-
-    pub(super) async fn send<J: TrainingJob>(
-        &self,
-        job: &StoredJob<J>,
-        event: &PlannedEvent,
-        now: Timestamp,
-    ) {
-        let meta = job.meta();
-        let namespace = meta.namespace.clone().unwrap_or_default();
-        let name = meta.name.clone().unwrap_or_default();
-        let unique = unique_name(&name, meta.uid.as_deref(), event, now);
-        let body = Event {
-            metadata: ObjectMeta {
-                name: Some(unique),
-                namespace: Some(namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            involved_object: ObjectReference {
-                api_version: Some(J::api_version(&()).into_owned()),
-                kind: Some(J::kind(&()).into_owned()),
-                name: Some(name.clone()),
-                namespace: Some(namespace.clone()),
-                uid: meta.uid.clone(),
-                resource_version: meta.resource_version.clone(),
-                ..ObjectReference::default()
-            },
-            type_: Some(if event.warning { "Warning" } else { "Normal" }.to_owned()),
-            reason: Some(event.reason.clone()),
-            message: Some(cut(&event.message, MAX_MESSAGE).to_owned()),
-            source: Some(EventSource {
-                component: Some(J::FRAMEWORK.controller.to_owned()),
-                host: None,
-            }),
-            reporting_component: Some(J::FRAMEWORK.controller.to_owned()),
-            first_timestamp: Some(Time(now)),
-            last_timestamp: Some(Time(now)),
-            count: Some(1),
-            ..Event::default()
-        };
-        if let Err(error) = self.create(&namespace, &body).await {
-            tracing::warn!(namespace, name, reason = event.reason, %error, "failed to send an event");
+    pub(super) fn new(client: Client, calls: Calls) -> Self {
+        Self {
+            client,
+            calls,
+            waiting: Mutex::default(),
+            changed: Notify::new(),
         }
     }
 
-    async fn create(&self, namespace: &str, event: &Event) -> Result<(), CallError> {
-        let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
+    /// Has an event sent.
+    pub(super) fn record<J: TrainingJob>(&self, job: &StoredJob<J>, event: &PlannedEvent, now: Timestamp) {
+        let meta = job.meta();
+        let event = Told {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            reason: event.reason.clone(),
+            // Texts, numbers and times always serialize.
+            body: serde_json::to_vec(&about(job, event, now)).unwrap_or_default(),
+        };
+        let mut waiting = self.lock();
+        if waiting.events.len() < MOST_WAITING {
+            waiting.events.push_back(event);
+        } else {
+            drop(waiting);
+            lost(&event, "too many events wait");
+        }
+        self.changed.notify_one();
+    }
+
+    /// Sends events as they come, until it is closed and the last one is sent.
+    pub(super) async fn run(&self) {
+        loop {
+            let changed = self.changed.notified();
+            let (events, closed) = {
+                let mut waiting = self.lock();
+                (std::mem::take(&mut waiting.events), waiting.closed)
+            };
+            if events.is_empty() && closed {
+                return;
+            }
+            if events.is_empty() {
+                changed.await;
+            }
+            stream::iter(events)
+                .for_each_concurrent(AT_ONCE, |event| self.send(event))
+                .await;
+        }
+    }
+
+    /// Says that no further events will come.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_one();
+    }
+
+    async fn send(&self, mut event: Told) {
+        let body = std::mem::take(&mut event.body);
+        let create = self.create(&event.namespace, body);
+        if let Err(error) = self.calls.call(Urgency::Event, &event.uid, 0, create).await {
+            lost(&event, &error.to_string());
+        }
+    }
+
+    async fn create(&self, namespace: &str, body: Vec<u8>) -> kube::Result<()> {
         let path = Event::url_path(&(), Some(namespace));
         let request = Request::new(path).create(&PostParams::default(), body);
         let request = request.map_err(kube::Error::BuildRequest)?;
         // The answer has nothing that is not known.
-        self.timeout
-            .call(self.client.request_text(request))
-            .await
-            .map(drop)
+        self.client.request_text(request).await.map(drop)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // No code that holds the lock can leave it half-changed.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lost(event: &Told, error: &str) {
+    let (namespace, name, reason) = (&event.namespace, &event.name, &event.reason);
+    tracing::warn!(namespace, name, reason, error, "failed to send an event");
+}
+
+/// The event as it is stored.
+fn about<J: TrainingJob>(job: &StoredJob<J>, event: &PlannedEvent, now: Timestamp) -> Event {
+    let meta = job.meta();
+    let name = meta.name.clone().unwrap_or_default();
+    let unique = unique_name(&name, meta.uid.as_deref(), event, now);
+    Event {
+        metadata: ObjectMeta {
+            name: Some(unique),
+            namespace: meta.namespace.clone(),
+            ..ObjectMeta::default()
+        },
+        involved_object: ObjectReference {
+            api_version: Some(J::api_version(&()).into_owned()),
+            kind: Some(J::kind(&()).into_owned()),
+            name: Some(name),
+            namespace: meta.namespace.clone(),
+            uid: meta.uid.clone(),
+            resource_version: meta.resource_version.clone(),
+            ..ObjectReference::default()
+        },
+        type_: Some(if event.warning { "Warning" } else { "Normal" }.to_owned()),
+        reason: Some(event.reason.clone()),
+        message: Some(cut(&event.message, MAX_MESSAGE).to_owned()),
+        source: Some(EventSource {
+            component: Some(J::FRAMEWORK.controller.to_owned()),
+            host: None,
+        }),
+        reporting_component: Some(J::FRAMEWORK.controller.to_owned()),
+        first_timestamp: Some(Time(now)),
+        last_timestamp: Some(Time(now)),
+        count: Some(1),
+        ..Event::default()
     }
 }
 

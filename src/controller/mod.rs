@@ -30,6 +30,7 @@
 mod answers;
 mod apply;
 mod cache;
+mod calls;
 mod clock;
 mod context;
 mod events;

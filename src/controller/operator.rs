@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use kube::Client;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::job::{ObjectKind, Settings, TrainingJob};
@@ -19,6 +19,7 @@ use kube_follow::CallTimeout;
 use kube_follow::SILENCE;
 
 use super::cache::children::Children;
+use super::calls::Calls;
 use super::clock::{Clock, SystemClock};
 use super::context::Context;
 use super::events::Recorder;
@@ -38,7 +39,8 @@ pub struct Options {
     pub settings: Settings,
     /// Jobs in work at once, at least 1; default 16.
     pub concurrency: usize,
-    /// Creates and deletes under way at once, for all jobs together, at least 1; default 64.
+    /// Writes under way at once, for all jobs together, at least 1; default 64. There are fewer if the server answers later
+    /// the more there are.
     pub calls: usize,
     /// How long one API call may take; default 30 s. A call that takes longer is given up, and what became of
     /// it is found out by the next reconcile.
@@ -75,7 +77,6 @@ impl Default for Options {
 pub struct Operator {
     pub(super) context: Context,
     pub(super) kinds: Vec<Box<dyn Reconciler>>,
-    concurrency: usize,
     ready: watch::Sender<bool>,
 }
 
@@ -83,8 +84,9 @@ impl Operator {
     /// An operator without kinds.
     pub fn new(client: Client, options: Options) -> Self {
         let timeout = CallTimeout(options.call_timeout);
+        let calls = Calls::new(options.calls, timeout);
         let context = Context {
-            recorder: Recorder::new(client.clone(), timeout),
+            recorder: Recorder::new(client.clone(), calls.clone()),
             client,
             timeout,
             watch_timeout: options.watch_timeout,
@@ -92,15 +94,13 @@ impl Operator {
             settings: options.settings,
             children: Mutex::new(Children::new(options.clock.clone())),
             clock: options.clock,
-            queue: Queue::default(),
-            limit: Semaphore::new(options.calls.max(1)),
+            queue: Queue::new(options.concurrency),
+            calls,
             metrics: options.metrics,
         };
-        let concurrency = options.concurrency.max(1);
         Self {
             context,
             kinds: Vec::new(),
-            concurrency,
             ready: watch::Sender::new(false),
         }
     }
@@ -160,11 +160,15 @@ impl Operator {
             self.ready.send_replace(true);
             self.work(stop).await;
         };
+        let work = async {
+            work.await;
+            context.recorder.close();
+        };
         // In this order, so that a reconcile knows all that has come: in the same order for the same run.
         tokio::select! {
             biased;
             _ = join_all(watches) => {},
-            () = work => {},
+            _ = async { tokio::join!(biased; work, context.recorder.run()) } => {},
         }
     }
 
@@ -185,7 +189,7 @@ impl Operator {
                 biased;
                 () = &mut stop => break,
                 Some(key) = reconciles.next() => self.context.queue.done(&key),
-                (key, waited) = self.context.queue.next(), if reconciles.len() < self.concurrency => {
+                (key, waited) = self.context.queue.next() => {
                     reconciles.push(async move {
                         if let Some(kind) = self.kinds.get(key.kind) {
                             kind.reconcile(&self.context, &key, waited).await;

@@ -9,12 +9,13 @@ use kube::{Api, Resource};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::job::{ObjectKind, TrainingJob};
+use crate::job::{ObjectKind, SharedEnvironment, TrainingJob};
 use crate::plan::PlannedEvent;
 
 use super::apply::{self, Applier};
 use super::cache::jobs;
 use super::cache::stored_job::StoredJob;
+use super::calls::Urgency;
 use super::context::Context;
 use super::job_state::{JobState, Uncertain};
 use super::queue::Key;
@@ -90,8 +91,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         let written = self
             .write_status(context, job, &status, &next_plan, validated.topology(), state)
             .await;
-        self.send_events(context, job, &applied, &next_plan, &written, state)
-            .await;
+        self.send_events(context, job, &applied, &next_plan, &written, state);
         requeue::decide(context, &applied, &next_plan, written, deferred, acted)
     }
 }
@@ -106,7 +106,11 @@ impl<J: TrainingJob> Reconciler for JobReconciler<J> {
     }
 
     fn objects(&self) -> Vec<ObjectKind> {
-        J::FRAMEWORK.objects.iter().map(|d| d.kind).collect()
+        let declared = J::FRAMEWORK.objects.iter().copied();
+        declared
+            .chain([SharedEnvironment::OBJECT])
+            .map(|d| d.kind)
+            .collect()
     }
 
     fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a> {
@@ -135,7 +139,9 @@ async fn delete_job<J: TrainingJob>(context: &Context, job: &StoredJob<J>, state
     );
     let params = apply::only(meta.uid.as_deref(), None);
     let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), &namespace);
-    match context.timeout.call(api.delete(&name, &params)).await {
+    let uid = meta.uid.as_deref().unwrap_or_default();
+    let delete = api.delete(&name, &params);
+    match context.calls.call(Urgency::Children, uid, 0, delete).await {
         Ok(_) => {
             context.metrics.deleted(J::FRAMEWORK.name, &namespace);
             let event = PlannedEvent {
@@ -143,7 +149,7 @@ async fn delete_job<J: TrainingJob>(context: &Context, job: &StoredJob<J>, state
                 reason: "SuccessfulDeleteJob".to_owned(),
                 message: format!("Deleted job: {name}"),
             };
-            context.recorder.send(job, &event, context.clock.now()).await;
+            context.recorder.record(job, &event, context.clock.now());
             Next::Done(None)
         }
         Err(error) => {

@@ -17,14 +17,18 @@ use crate::plan::Plan;
 
 use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
+use super::calls::Urgency;
 use super::context::Context;
 use super::events;
 use super::job_state::{JobState, Uncertain};
 use super::reconciler::{JobReconciler, Reconciler};
 use super::steps::{Applied, Written};
 
-/// How long changes of mere counts are collected before they are written.
+/// How long changes of mere counts are collected before they are written, at least.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);
+
+/// The same in calls: when calls take long, so does what changes together.
+const COLLECT_CALLS: u32 = 20;
 
 impl<J: TrainingJob> JobReconciler<J> {
     /// Writes the plan's status if it changed and it is time to.
@@ -45,7 +49,8 @@ impl<J: TrainingJob> JobReconciler<J> {
             return Ok(Written::Nothing);
         };
         if !change.urgent {
-            let due = *state.counts_changed_at.get_or_insert_with(Instant::now) + COLLECT_COUNTS;
+            let collect = COLLECT_COUNTS.max(context.calls.latency() * COLLECT_CALLS);
+            let due = *state.counts_changed_at.get_or_insert_with(Instant::now) + collect;
             if Instant::now() < due {
                 return Ok(Written::Later(due));
             }
@@ -97,7 +102,7 @@ impl<J: TrainingJob> JobReconciler<J> {
     }
 
     /// Sends the events of what was done, and those of the plan that have not been sent yet.
-    pub(super) async fn send_events(
+    pub(super) fn send_events(
         &self,
         context: &Context,
         job: &StoredJob<J>,
@@ -124,7 +129,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         }
         for (order, event) in (0..).zip(done.iter().chain(&new)) {
             let at = now.checked_add(SignedDuration::from_nanos(order)).unwrap_or(now);
-            context.recorder.send(job, event, at).await;
+            context.recorder.record(job, event, at);
         }
     }
 }
@@ -159,7 +164,15 @@ async fn patch_status<J: TrainingJob>(
     let patch = Patch::Merge(patch);
     let request = Request::new(path).patch_subresource("status", &name, &PatchParams::default(), &patch);
     let request = request.map_err(|e| CallError::Api(kube::Error::BuildRequest(e)))?;
-    let answer = context.timeout.call(context.client.request_text(request)).await?;
+    let answer = context
+        .calls
+        .call(
+            Urgency::Status,
+            meta.uid.as_deref().unwrap_or_default(),
+            0,
+            context.client.request_text(request),
+        )
+        .await?;
     let answer = StoredJob::read(&answer).map_err(|e| CallError::Api(kube::Error::SerdeError(e)))?;
     if answer.meta().uid == meta.uid {
         Ok(answer)

@@ -56,6 +56,11 @@ pub struct Flags {
     )]
     pub default_restart_scope: Option<Scope>,
 
+    /// The domain of the cluster's DNS; pods of jobs with the layout Compact search it for their names.
+    #[arg(long, env = variable("CLUSTER_DOMAIN"), value_name = "NAME", default_value = "cluster.local",
+          value_parser = domain)]
+    pub cluster_domain: String,
+
     /// Whether operators that run at the same time elect one that works; the others stand by.
     #[arg(long, env = variable("LEADER_ELECT"), value_name = "BOOL", default_value_t = false,
           num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
@@ -194,6 +199,15 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(span).map_err(|_| wrong())
 }
 
+/// A domain as names of pods can end with it, without the dot of the root.
+fn domain(text: &str) -> Result<String, String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    match kube_syntax::names::subdomain(text) {
+        None => Ok(text.to_owned()),
+        Some(_) => Err(format!("{text:?} is no domain; write one such as cluster.local")),
+    }
+}
+
 /// A level as zap has them: names, or the verbosity of logr from 1 on.
 fn log_level(text: &str) -> Result<tracing::level_filters::LevelFilter, String> {
     use tracing::level_filters::LevelFilter as Level;
@@ -219,5 +233,12 @@ mod tests {
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert!(duration("15").is_err() && duration("-3s").is_err());
+    }
+
+    #[test]
+    fn a_domain_has_no_dot_at_its_end() {
+        assert_eq!(domain("cluster.local."), Ok("cluster.local".to_owned()));
+        assert_eq!(domain("k8s.example.com"), Ok("k8s.example.com".to_owned()));
+        assert!(domain("").is_err() && domain("Cluster_local").is_err());
     }
 }

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::http::header::USER_AGENT;
 use k8s_controller::LeaderElection;
-use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -19,7 +18,7 @@ use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::program::program;
 use super::retry_after::RetryAfter;
 use super::stop::Stop;
-use super::{Kind, Kinds, ProcessError, http};
+use super::{Kind, Kinds, ProcessError, client, http};
 
 /// Runs until a signal comes.
 pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError> {
@@ -62,9 +61,8 @@ pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError
     if flags.leader_elect {
         work.by_election(config).await
     } else {
-        let builder = ClientBuilder::try_from(config).map_err(ProcessError::Client)?;
-        let client = builder.with_layer(&RetryAfter).build();
-        work.lead(client).await;
+        let builder = client::builder(&config).map_err(ProcessError::Client)?;
+        work.lead(builder.with_layer(&RetryAfter).build()).await;
         Ok(())
     }
 }
@@ -90,9 +88,13 @@ impl Work<'_> {
             flags.leader_election_renew_deadline,
         );
         self.state.stand_by(fence.clone());
-        let builder = ClientBuilder::try_from(config).map_err(ProcessError::Client)?;
-        let client = builder.with_layer(&RetryAfter).with_layer(&fence).build();
-        let election = LeaderElection::new(client.clone(), &namespace, &flags.leader_election_id, &identity)
+        let client = || {
+            let builder = client::builder(&config).map_err(ProcessError::Client);
+            builder.map(|builder| builder.with_layer(&RetryAfter).with_layer(&fence).build())
+        };
+        // What renews the lease does not wait behind the work, nor for a connection that only the work finds dead.
+        let (client, for_lease) = (client()?, client()?);
+        let election = LeaderElection::new(for_lease, &namespace, &flags.leader_election_id, &identity)
             .with_lease_duration(flags.leader_election_lease_duration)
             .with_renew_deadline(flags.leader_election_renew_deadline)
             .with_retry_period(flags.leader_election_retry_period);
@@ -129,6 +131,7 @@ impl Work<'_> {
             namespace: self.flags.namespace.clone().filter(|n| !n.is_empty()),
             settings: Settings {
                 restart_scope: self.flags.default_restart_scope.map(Into::into),
+                cluster_domain: self.flags.cluster_domain.clone(),
                 values: Arc::new(self.flags.settings.0.clone()),
                 ..Settings::default()
             },

@@ -24,6 +24,8 @@ pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
     type Object: Serialize + Sync;
     /// What is decoded of it beside its metadata.
     type Body: Clone + Debug + Send + Sync;
+    /// Whether an object that was just made says nothing beside its metadata.
+    const STARTS_WITHOUT_BODY: bool;
     /// Decodes an object.
     fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error>;
     /// The record of a child with this metadata and body.
@@ -43,6 +45,7 @@ pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
 impl Child for PodRecord {
     type Object = Pod;
     type Body = Option<PodStatus>;
+    const STARTS_WITHOUT_BODY: bool = true;
 
     fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error> {
         partial_child::decode(object, "Pod")
@@ -94,6 +97,7 @@ impl Child for PodRecord {
 impl Child for ServiceRecord {
     type Object = Service;
     type Body = Option<IgnoredAny>;
+    const STARTS_WITHOUT_BODY: bool = true;
 
     fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error> {
         partial_child::decode(object, "Service")
@@ -127,6 +131,7 @@ impl Child for ServiceRecord {
 impl Child for ObjectRecord {
     type Object = JobObject;
     type Body = Value;
+    const STARTS_WITHOUT_BODY: bool = false;
 
     fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Value), D::Error> {
         let object = DynamicObject::deserialize(object)?;

@@ -36,7 +36,7 @@ impl OwnerRef {
 pub(crate) struct Children {
     clock: Arc<dyn Clock>,
     /// By the job's namespace and UID: an owner in another namespace is none.
-    observed: BTreeMap<JobKey, Arc<Observed>>,
+    observed: BTreeMap<JobKey, OfJob>,
     /// Jobs that are gone and still have children: how these end does not matter any more.
     forgotten: BTreeSet<JobKey>,
     trackers: BTreeMap<ChildKind, Tracker>,
@@ -52,8 +52,15 @@ struct Tracker {
 }
 
 struct Entry {
-    owner: OwnerRef,
+    owner: Arc<OwnerRef>,
     version: Version,
+}
+
+/// What is known of the children of one job.
+struct OfJob {
+    /// The job, shared by the entries of its children.
+    owner: Arc<OwnerRef>,
+    observed: Arc<Observed>,
 }
 
 impl Children {
@@ -74,20 +81,25 @@ impl Children {
     /// The children of the job in this namespace with this UID.
     pub(crate) fn observe(&self, namespace: &str, uid: &str) -> Arc<Observed> {
         let job = (namespace.to_owned(), uid.to_owned());
-        self.observed.get(&job).cloned().unwrap_or_default()
+        self.observed
+            .get(&job)
+            .map(|of_job| of_job.observed.clone())
+            .unwrap_or_default()
     }
 
     /// The children of each job.
     #[cfg(feature = "__fuzzing")]
     pub(crate) fn all(&self) -> BTreeMap<JobKey, Arc<Observed>> {
-        self.observed.clone()
+        let all = self.observed.iter();
+        all.map(|(job, of_job)| (job.clone(), of_job.observed.clone()))
+            .collect()
     }
 
     /// Forgets what was kept for a job that is gone. Its children leave the cache with their own watch events.
     pub(crate) fn forget(&mut self, namespace: &str, uid: &str) {
         let job = (namespace.to_owned(), uid.to_owned());
-        if let Some(observed) = self.observed.get_mut(&job) {
-            Arc::make_mut(observed).completed.clear();
+        if let Some(of_job) = self.observed.get_mut(&job) {
+            Arc::make_mut(&mut of_job.observed).completed.clear();
             self.forgotten.insert(job.clone());
             self.drop_if_empty(&job);
         }
@@ -96,7 +108,7 @@ impl Children {
     /// The job that controls the object of this name, if that is cached.
     pub(crate) fn owner(&mut self, kind: ChildKind, namespace: &str, name: &str) -> Option<OwnerRef> {
         let key = (namespace.to_owned(), name.to_owned());
-        self.tracker(kind).entries.get(&key).map(|e| e.owner.clone())
+        self.tracker(kind).entries.get(&key).map(|e| (*e.owner).clone())
     }
 
     /// A list begins.
@@ -232,10 +244,10 @@ impl Children {
         deleting: bool,
     ) -> bool {
         let job = (namespace.to_owned(), owner.to_owned());
-        let Some(observed) = self.observed.get_mut(&job) else {
+        let Some(of_job) = self.observed.get_mut(&job) else {
             return false;
         };
-        let held = C::map(Arc::make_mut(observed), kind)
+        let held = C::map(Arc::make_mut(&mut of_job.observed), kind)
             .get_mut(name)
             .filter(|r| r.uid() == uid);
         held.map(|record| *Arc::make_mut(record).deleting() = deleting)
@@ -264,8 +276,10 @@ impl Children {
 
     fn held<C: Child>(&mut self, kind: ChildKind, key: &ObjectName) -> Option<Arc<C>> {
         let owner = self.tracker(kind).entries.get(key)?.owner.key();
-        let observed = self.observed.get_mut(&owner)?;
-        C::map(Arc::make_mut(observed), kind).get(&key.1).cloned()
+        let of_job = self.observed.get_mut(&owner)?;
+        C::map(Arc::make_mut(&mut of_job.observed), kind)
+            .get(&key.1)
+            .cloned()
     }
 
     fn insert<C: Child>(
@@ -301,15 +315,20 @@ impl Children {
             held = None;
         }
         record.inherit_from(held.as_deref(), &*self.clock);
-        self.tracker(kind).entries.insert(
-            key,
-            Entry {
-                owner: owner.clone(),
-                version,
-            },
-        );
-        let observed = Arc::make_mut(self.observed.entry(owner.key()).or_default());
-        C::map(observed, kind).insert(record.name().to_owned(), Arc::new(record));
+        let of_job = self.observed.entry(owner.key()).or_insert_with(|| OfJob {
+            owner: Arc::new(owner.clone()),
+            observed: Arc::default(),
+        });
+        let owner = if *of_job.owner == owner {
+            of_job.owner.clone()
+        } else {
+            // Somebody wrote another name into its reference.
+            Arc::new(owner)
+        };
+        let map = C::map(Arc::make_mut(&mut of_job.observed), kind);
+        map.insert(record.name().to_owned(), Arc::new(record));
+        let tracker = self.tracker(kind);
+        tracker.entries.insert(key, Entry { owner, version });
         concerned
     }
 
@@ -317,18 +336,18 @@ impl Children {
         let tracker = self.tracker(kind);
         let owner = tracker.entries.remove(key)?.owner;
         let job = owner.key();
-        let observed = Arc::make_mut(self.observed.get_mut(&job)?);
+        let observed = Arc::make_mut(&mut self.observed.get_mut(&job)?.observed);
         if let Some(record) = C::map(observed, kind).remove(&key.1) {
             let last = last.filter(|l| l.uid() == record.uid()).unwrap_or(&record);
             let ours = self.tracker(kind).deleted_here.remove(last.uid());
             if !self.forgotten.contains(&job)
-                && let Some(observed) = self.observed.get_mut(&job)
+                && let Some(of_job) = self.observed.get_mut(&job)
             {
-                last.on_removed(Arc::make_mut(observed), ours);
+                last.on_removed(Arc::make_mut(&mut of_job.observed), ours);
             }
         }
         self.drop_if_empty(&job);
-        Some(owner)
+        Some(Arc::unwrap_or_clone(owner))
     }
 
     #[cfg(test)]
@@ -342,7 +361,8 @@ impl Children {
     }
 
     fn drop_if_empty(&mut self, job: &JobKey) {
-        let empty = |o: &Arc<Observed>| {
+        let empty = |of_job: &OfJob| {
+            let o = &of_job.observed;
             let no_objects = o.objects.values().all(BTreeMap::is_empty);
             no_objects && o.pods.is_empty() && o.services.is_empty() && o.completed.is_empty()
         };

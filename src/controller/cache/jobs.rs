@@ -1,7 +1,7 @@
 //! The cache of the jobs of one kind.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use kube::Resource;
 
@@ -13,10 +13,63 @@ use super::stored_job::StoredJob;
 
 /// All jobs of a kind.
 pub(crate) struct Jobs<J> {
-    jobs: BTreeMap<ObjectName, Arc<StoredJob<J>>>,
+    jobs: BTreeMap<ObjectName, Cached<J>>,
     lists: ListTracker,
     /// Tombstones: jobs that were gone at this version according to an answer, while the watch has not said so yet.
     tombstones: BTreeMap<ObjectName, Version>,
+}
+
+/// A job as it is cached.
+struct Cached<J> {
+    uid: String,
+    version: Version,
+    author_wrote: u64,
+    form: Form<J>,
+}
+
+enum Form<J> {
+    /// A job as text: decoded when somebody asks for it, and so long as somebody has it.
+    Text {
+        text: Arc<str>,
+        valid: Arc<OnceLock<()>>,
+        decoded: Mutex<Weak<StoredJob<J>>>,
+    },
+    /// What does not decode.
+    Unreadable(Arc<StoredJob<J>>),
+}
+
+impl<J: TrainingJob> Cached<J> {
+    fn of(job: Arc<StoredJob<J>>) -> Self {
+        Self {
+            uid: uid(&*job),
+            version: Version::from_meta(job.meta()),
+            author_wrote: job.author_wrote(),
+            form: match &*job {
+                StoredJob::Job { text, valid, .. } => Form::Text {
+                    text: text.clone(),
+                    valid: valid.clone(),
+                    decoded: Mutex::new(Arc::downgrade(&job)),
+                },
+                StoredJob::Unreadable { .. } => Form::Unreadable(job),
+            },
+        }
+    }
+
+    fn get(&self) -> Option<Arc<StoredJob<J>>> {
+        match &self.form {
+            Form::Text { text, valid, decoded } => {
+                // It is replaced as a whole.
+                let mut decoded = decoded.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(job) = decoded.upgrade() {
+                    return Some(job);
+                }
+                let job = Arc::new(StoredJob::decode_again(text, valid).ok()?);
+                *decoded = Arc::downgrade(&job);
+                Some(job)
+            }
+            Form::Unreadable(job) => Some(job.clone()),
+        }
+    }
 }
 
 /// What reading a job again has shown.
@@ -42,13 +95,15 @@ impl<J> Default for Jobs<J> {
 impl<J: TrainingJob> Jobs<J> {
     /// The job of this name.
     pub(crate) fn get(&self, name: &ObjectName) -> Option<Arc<StoredJob<J>>> {
-        self.jobs.get(name).cloned()
+        self.jobs.get(name)?.get()
     }
 
     /// All jobs.
     #[cfg(any(test, feature = "__fuzzing"))]
-    pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, &Arc<StoredJob<J>>)> {
-        self.jobs.iter().map(|(name, job)| (name.clone(), job))
+    pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, Arc<StoredJob<J>>)> {
+        self.jobs
+            .iter()
+            .filter_map(|(name, job)| Some((name.clone(), job.get()?)))
     }
 
     /// A list begins.
@@ -81,7 +136,7 @@ impl<J: TrainingJob> Jobs<J> {
         let gone = lists.list_done(|name| self.known_version(name));
         self.lists = lists;
         gone.into_iter()
-            .filter_map(|name| Some((name.clone(), uid(&*self.jobs.remove(&name)?))))
+            .filter_map(|name| Some((name.clone(), self.jobs.remove(&name)?.uid)))
             .collect()
     }
 
@@ -105,7 +160,7 @@ impl<J: TrainingJob> Jobs<J> {
     pub(crate) fn deleted(&mut self, job: &StoredJob<J>) -> String {
         let name = name(job);
         self.bookmark(Version::from_meta(job.meta()));
-        let same = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(job));
+        let same = self.jobs.get(&name).is_some_and(|held| held.uid == uid(job));
         // Otherwise an answer brought another job of that name before the watch.
         if same || self.known_version(&name) <= Some(Version::from_meta(job.meta())) {
             self.jobs.remove(&name);
@@ -122,7 +177,7 @@ impl<J: TrainingJob> Jobs<J> {
     /// cached jobs are written to. Returns whether it is certain which is newer, the answer or what is cached.
     pub(crate) fn answered(&mut self, job: StoredJob<J>, epoch: ListEpoch) -> bool {
         let (name, version) = (name(&job), Version::from_meta(job.meta()));
-        let held = self.jobs.get(&name).is_some_and(|held| uid(&**held) == uid(&job));
+        let held = self.jobs.get(&name).is_some_and(|held| held.uid == uid(&job));
         if held
             && self.known_version(&name) <= Some(version)
             && self.lists.accepts_answer(&name, version, epoch)
@@ -154,7 +209,7 @@ impl<J: TrainingJob> Jobs<J> {
                 None => {
                     // Until the watch says so too, it may bring older versions.
                     self.tombstones.insert(name.clone(), at);
-                    self.jobs.remove(&name).map(|job| uid(&*job))
+                    self.jobs.remove(&name).map(|job| job.uid)
                 }
             };
         }
@@ -166,28 +221,29 @@ impl<J: TrainingJob> Jobs<J> {
 
     /// Whether this very version is cached.
     fn holds(&self, job: &Arc<StoredJob<J>>) -> bool {
-        let held = self.jobs.get(&name(job));
-        held.is_some_and(|held| Arc::ptr_eq(held, job))
+        self.get(&name(job)).is_some_and(|held| Arc::ptr_eq(&held, job))
     }
 
     /// The latest version at which the job is known to be there, or to be gone.
     fn known_version(&self, name: &ObjectName) -> Option<Version> {
-        let held = self.jobs.get(name).map(|held| Version::from_meta(held.meta()));
+        let held = self.jobs.get(name).map(|held| held.version);
         held.or_else(|| self.tombstones.get(name).copied())
     }
 
     /// Caches the version that comes after the cached one.
     fn put_next(&mut self, job: StoredJob<J>) -> Option<String> {
-        if let Some(held) = self.jobs.get(&name(&job)) {
-            job.inherit_validity(held);
+        if let Some(held) = self.jobs.get(&name(&job))
+            && let Form::Text { valid, .. } = &held.form
+        {
+            job.inherit_validity(valid, held.author_wrote);
         }
         self.put(job)
     }
 
     fn put(&mut self, job: StoredJob<J>) -> Option<String> {
         let new = uid(&job);
-        let old = self.jobs.insert(name(&job), Arc::new(job))?;
-        Some(uid(&*old)).filter(|old| *old != new)
+        let old = self.jobs.insert(name(&job), Cached::of(Arc::new(job)))?;
+        Some(old.uid).filter(|old| *old != new)
     }
 }
 

@@ -34,7 +34,7 @@ impl<'de, C: Child> Deserialize<'de> for PartialChild<C> {
 ///
 /// # Errors
 /// The object cannot be read that far, or is of another kind, such as a Status in the place of a pod. Objects in a list
-/// name no kind.
+/// name no kind, and the answer to a create may be metadata alone.
 pub(super) fn decode<'de, D: Deserializer<'de>, S: Deserialize<'de>>(
     object: D,
     kind: &str,
@@ -49,7 +49,9 @@ pub(super) fn decode<'de, D: Deserializer<'de>, S: Deserialize<'de>>(
     }
     let fields = Fields::deserialize(object)?;
     match fields.kind {
-        Some(other) if other != kind => Err(D::Error::custom(format!("it is a {other}, not a {kind}"))),
+        Some(other) if other != kind && other != "PartialObjectMetadata" => {
+            Err(D::Error::custom(format!("it is a {other}, not a {kind}")))
+        }
         _ => Ok((fields.metadata, fields.status)),
     }
 }

@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
@@ -12,6 +13,7 @@ use kube::Resource;
 use kube_schema::Schema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::api::JobStatus;
@@ -28,8 +30,10 @@ pub(crate) enum StoredJob<J> {
     Job {
         /// The job.
         job: Box<J>,
+        /// Its JSON, by which it is cached: decoded it takes ten times as much memory.
+        text: Arc<str>,
         /// Set once it is known to be valid.
-        valid: OnceLock<()>,
+        valid: Arc<OnceLock<()>>,
     },
     /// An object that is not a job of this kind, whatever it says.
     Unreadable {
@@ -54,7 +58,12 @@ impl<'de, J: TrainingJob> Deserialize<'de> for StoredJob<J> {
             object.insert("spec".to_owned(), Value::Object(Map::new()));
         }
         match J::deserialize(&value) {
-            Ok(job) => Ok(Self::of(job)),
+            Ok(job) => {
+                if let Some(Value::Object(meta)) = value.get_mut("metadata") {
+                    meta.remove(MANAGED_FIELDS);
+                }
+                Ok(Self::of(job, value.to_string()))
+            }
             Err(error) => {
                 let part = |name| value.get(name).cloned().unwrap_or_default();
                 Ok(Self::Unreadable {
@@ -75,16 +84,29 @@ impl<J: TrainingJob> StoredJob<J> {
     pub(crate) fn read(text: &str) -> serde_json::Result<Self> {
         // Nearly all are jobs, and are decoded without a tree of all their fields first.
         match serde_json::from_str(text) {
-            Ok(job) if text.trim_start().starts_with('{') => Ok(Self::of(job)),
+            Ok(job) if text.trim_start().starts_with('{') => Ok(Self::of(job, without_managed_fields(text)?)),
             _ => serde_json::from_str(text),
         }
     }
 
+    /// Decodes a job again that was decoded from this text before.
+    ///
+    /// # Errors
+    /// None, unless the kind decodes the same text once so and once otherwise.
+    pub(crate) fn decode_again(text: &Arc<str>, valid: &Arc<OnceLock<()>>) -> serde_json::Result<Self> {
+        Ok(Self::Job {
+            job: Box::new(serde_json::from_str(text)?),
+            text: text.clone(),
+            valid: valid.clone(),
+        })
+    }
+
     /// A job of which it is not known whether it is valid.
-    fn of(job: J) -> Self {
+    fn of(job: J, text: String) -> Self {
         Self::Job {
             job: Box::new(job),
-            valid: OnceLock::new(),
+            text: text.into(),
+            valid: Arc::default(),
         }
     }
 
@@ -96,21 +118,33 @@ impl<J: TrainingJob> StoredJob<J> {
         }
     }
 
-    /// Copies from an earlier version that it is valid, if its author has not changed it since. A version from before an
-    /// etcd was restored is not an earlier one.
-    pub(crate) fn inherit_validity(&self, earlier: &Self) {
-        let (new, old) = (self.meta(), earlier.meta());
-        let unchanged = new.uid == old.uid
-            && new.generation.is_some()
-            && new.generation == old.generation
-            && new.labels == old.labels
-            && new.annotations == old.annotations;
-        if let (Self::Job { valid, .. }, Self::Job { valid: known, .. }) = (self, earlier)
-            && unchanged
+    /// Whether its status says anything yet.
+    pub(crate) fn has_begun(&self) -> bool {
+        match self {
+            Self::Job { job, .. } => job.status().is_some_and(|status| !status.conditions.is_empty()),
+            Self::Unreadable { status, .. } => !status.conditions.is_empty(),
+        }
+    }
+
+    /// Takes over from an earlier version that it is valid, if its author has not changed it since: `author_wrote` is what
+    /// that version's [`author_wrote`](Self::author_wrote) was. A version from before an etcd was restored is not an
+    /// earlier one.
+    pub(crate) fn inherit_validity(&self, known: &OnceLock<()>, author_wrote: u64) {
+        if let Self::Job { valid, .. } = self
             && known.get().is_some()
+            && self.meta().generation.is_some()
+            && self.author_wrote() == author_wrote
         {
             valid.get_or_init(|| ());
         }
+    }
+
+    /// A number that differs if its author has changed it, or if it is another job.
+    pub(crate) fn author_wrote(&self) -> u64 {
+        let meta = self.meta();
+        let mut hasher = DefaultHasher::new();
+        (&meta.uid, meta.generation, &meta.labels, &meta.annotations).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The merge patch that makes `next` of the stored status `old`.
@@ -145,7 +179,7 @@ impl<J: TrainingJob> StoredJob<J> {
         }
         let name = self.meta().name.as_deref().unwrap_or_default();
         let (job, valid) = match self {
-            Self::Job { job, valid } => (job, valid),
+            Self::Job { job, valid, .. } => (job, valid),
             Self::Unreadable { error, .. } => {
                 return Validated::Invalid {
                     name,
@@ -171,6 +205,23 @@ impl<J: TrainingJob> StoredJob<J> {
             },
         }
     }
+}
+
+/// Who wrote which field: a third of a job's text, and never read.
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// The text of an object as short as it can be said.
+fn without_managed_fields(object: &str) -> serde_json::Result<String> {
+    type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+    let mut members: Members<'_> = serde_json::from_str(object)?;
+    let Some(meta) = members.get("metadata") else {
+        return Ok(object.to_owned());
+    };
+    let mut meta: Members<'_> = serde_json::from_str(meta.get())?;
+    meta.remove(MANAGED_FIELDS);
+    let meta = serde_json::value::to_raw_value(&meta)?;
+    members.insert("metadata".into(), &meta);
+    serde_json::to_string(&members)
 }
 
 /// A job as validation found it.

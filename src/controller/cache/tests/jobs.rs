@@ -362,13 +362,13 @@ fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
     assert_eq!(told, expected);
 
     // After a list, versions and generations may be those of another time.
-    let again = version(12, json!({"generation": 4}), "j");
-    jobs.applied(again.clone());
+    let again = || version(12, json!({"generation": 4}), "j");
+    jobs.applied(again());
     assert_eq!(planned(&jobs), (1, false));
-    answer(&mut jobs, again.clone());
+    answer(&mut jobs, again());
     assert_eq!(planned(&jobs), (0, false));
     jobs.list_started();
-    jobs.listed(again);
+    jobs.listed(again());
     jobs.list_done();
     assert_eq!(planned(&jobs), (1, false));
 }

@@ -1,0 +1,413 @@
+//! The calls under way for all jobs: how many there may be, and whose turn is next.
+//!
+//! As many as the server takes without making all of them wait: a server with two cores carries out sixty-four calls no
+//! sooner at once than eight by eight, and meanwhile everybody's calls take ten times as long. The number is found as
+//! TCP finds its window (Vegas): as long as calls take little longer than the fastest of late it grows, and it shrinks
+//! when they queue up in the server.
+//!
+//! What users wait for goes first, and jobs take turns: a small one does not wait behind a thousand pods of another. What
+//! is large counts as several.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube_follow::{CallError, CallTimeout};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::answers::Answer;
+
+/// Calls that may be under way whatever they take, and with which an operator begins.
+const LEAST: f64 = 4.0;
+
+/// How many calls may queue up in the server, as a multiple of the limit's square root: at a limit of 16 some 12.
+const QUEUED: f64 = 3.0;
+
+/// For how long the fastest call is remembered, at least; twice as long at most.
+const MEMORY: Duration = Duration::from_secs(60);
+
+/// How much of the calls before is left in a mean when a call is added.
+const DECAY: f64 = 0.9;
+
+/// One in so many turns goes to what is least urgent, so that it is not put off for ever.
+const LAST_SHARE: u32 = 16;
+
+/// The bytes of a request's body for which a call counts once more.
+const BYTES: usize = 8 << 10;
+
+/// What a call is for: what is most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// A job's status: somebody may wait for it.
+    Status,
+    /// A job's children.
+    Children,
+    /// Events.
+    Event,
+}
+
+/// The calls under way, and those that wait for their turn.
+#[derive(Clone)]
+pub(super) struct Calls {
+    /// How long one may take.
+    timeout: CallTimeout,
+    /// The most at once.
+    most: f64,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    limit: f64,
+    under_way: u32,
+    /// By urgency, and for each job in turn.
+    waiting: BTreeMap<Urgency, Turns>,
+    turns: u32,
+    /// By urgency: calls of one are alike enough.
+    times: BTreeMap<Urgency, Times>,
+}
+
+/// Jobs that wait, each with its calls in order.
+#[derive(Default)]
+struct Turns {
+    order: VecDeque<String>,
+    calls: BTreeMap<String, VecDeque<Waiting>>,
+}
+
+struct Waiting {
+    weight: u32,
+    turn: oneshot::Sender<Turn>,
+}
+
+/// Leave to make a call. Given back when it is dropped.
+struct Turn(Option<(Calls, u32)>);
+
+impl Calls {
+    /// At most `most` calls under way at once, each of which may take this long.
+    pub(super) fn new(most: usize, timeout: CallTimeout) -> Self {
+        // Nobody has more than a few thousand.
+        let most = f64::from(u32::try_from(most.max(1)).unwrap_or(u32::MAX));
+        let state = State {
+            limit: LEAST.min(most),
+            under_way: 0,
+            waiting: BTreeMap::new(),
+            turns: 0,
+            times: BTreeMap::new(),
+        };
+        Self {
+            timeout,
+            most,
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    /// Makes a call for a job, named by its UID, when it is its turn. The time-out begins then. `bytes` is how large the
+    /// request's body is, if that is much.
+    ///
+    /// # Errors
+    /// Those of [`CallTimeout::call`].
+    pub(super) async fn call<T>(
+        &self,
+        urgency: Urgency,
+        job: &str,
+        bytes: usize,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, CallError> {
+        let weight = u32::try_from(1 + bytes / BYTES).unwrap_or(u32::MAX);
+        let _turn = self.turn(urgency, job, weight).await;
+        let begun = Instant::now();
+        let answer = self.timeout.call(request).await;
+        match &answer {
+            Ok(_) => self.lock().took(urgency, begun.elapsed(), self.most),
+            Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
+                self.lock().overloaded(self.most);
+            }
+            // A refusal says nothing about the load.
+            Err(_) => {}
+        }
+        answer
+    }
+
+    /// How long calls take at present.
+    pub(super) fn latency(&self) -> Duration {
+        let state = self.lock();
+        let means = state.times.values().map(|times| times.mean);
+        Duration::from_secs_f64(means.fold(0.0, f64::max))
+    }
+
+    async fn turn(&self, urgency: Urgency, job: &str, weight: u32) -> Turn {
+        let turn = {
+            let mut state = self.lock();
+            if state.has_room() && state.waiting.is_empty() {
+                state.under_way += weight;
+                return Turn(Some((self.clone(), weight)));
+            }
+            let turns = state.waiting.entry(urgency).or_default();
+            turns.add(job, weight)
+        };
+        // The sender is dropped only after it has sent.
+        turn.await.unwrap_or(Turn(None))
+    }
+
+    /// Gives turns to those who wait, as long as there is room.
+    fn next(&self) {
+        let mut state = self.lock();
+        while state.has_room()
+            && let Some(Waiting { weight, turn }) = state.pop()
+        {
+            state.under_way += weight;
+            if let Err(mut turn) = turn.send(Turn(Some((self.clone(), weight)))) {
+                // Who waited has given up. Its turn is not given back by the drop, which would lock again.
+                turn.0 = None;
+                state.under_way -= weight;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that holds the lock can leave the state half-changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some((calls, weight)) = self.0.take() {
+            calls.lock().under_way -= weight;
+            calls.next();
+        }
+    }
+}
+
+impl Turns {
+    fn add(&mut self, job: &str, weight: u32) -> oneshot::Receiver<Turn> {
+        let (give, turn) = oneshot::channel();
+        let calls = self.calls.entry(job.to_owned()).or_default();
+        if calls.is_empty() {
+            self.order.push_back(job.to_owned());
+        }
+        calls.push_back(Waiting { weight, turn: give });
+        turn
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        let job = self.order.pop_front()?;
+        let calls = self.calls.get_mut(&job)?;
+        let call = calls.pop_front();
+        if calls.is_empty() {
+            self.calls.remove(&job);
+        } else {
+            self.order.push_back(job);
+        }
+        call
+    }
+}
+
+impl State {
+    /// Whether there is room for one more, however large it is.
+    fn has_room(&self) -> bool {
+        f64::from(self.under_way) + 1.0 <= self.limit
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        self.turns = self.turns.wrapping_add(1);
+        let mut next = match self.turns % LAST_SHARE {
+            0 => self.waiting.last_entry(),
+            _ => self.waiting.first_entry(),
+        }?;
+        let call = next.get_mut().pop();
+        if next.get().order.is_empty() {
+            next.remove();
+        }
+        call
+    }
+
+    /// A call was answered after this time: moves the limit on.
+    fn took(&mut self, urgency: Urgency, time: Duration, most: f64) {
+        let all_used = !self.has_room();
+        let times = self.times.entry(urgency).or_default();
+        times.add(time);
+        let queued = self.limit * (1.0 - times.fastest() / times.mean);
+        let more = QUEUED * self.limit.sqrt() - queued;
+        if more < 0.0 || all_used {
+            // All of it after as many answers as there are calls under way.
+            self.limit_to(self.limit + more / self.limit, most);
+        }
+    }
+
+    /// The server could not carry out a call.
+    fn overloaded(&mut self, most: f64) {
+        self.limit_to(self.limit * DECAY, most);
+    }
+
+    fn limit_to(&mut self, limit: f64, most: f64) {
+        self.limit = limit.clamp(LEAST.min(most), most);
+    }
+}
+
+/// How long calls took of late, in seconds.
+struct Times {
+    mean: f64,
+    /// The fastest in this span of [`MEMORY`], and in the one before.
+    fastest: [f64; 2],
+    since: Instant,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            mean: 0.0,
+            fastest: [f64::INFINITY; 2],
+            since: Instant::now(),
+        }
+    }
+}
+
+impl Times {
+    fn add(&mut self, time: Duration) {
+        // Clocks of simulations stand still.
+        let time = time.as_secs_f64().max(1e-6);
+        if self.since.elapsed() >= MEMORY {
+            self.since = Instant::now();
+            self.fastest[1] = mem::replace(&mut self.fastest[0], f64::INFINITY);
+        }
+        self.fastest[0] = self.fastest[0].min(time);
+        self.mean = match self.mean {
+            0.0 => time,
+            mean => DECAY * mean + (1.0 - DECAY) * time,
+        };
+    }
+
+    fn fastest(&self) -> f64 {
+        self.fastest[0].min(self.fastest[1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+    use tokio::sync::Semaphore;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    fn calls(most: usize) -> Calls {
+        Calls::new(most, CallTimeout(Duration::from_secs(60)))
+    }
+
+    /// Asks for all of these at once, and returns the jobs in the order of their turns.
+    async fn order(calls: &Calls, wanted: &[(Urgency, &str, usize)]) -> String {
+        let made = Mutex::new(String::new());
+        let call = async |&(urgency, job, bytes): &(Urgency, &str, usize)| {
+            let request = async {
+                made.lock().unwrap().push_str(job);
+                sleep(Duration::from_millis(10)).await;
+                Ok(())
+            };
+            calls.call(urgency, job, bytes, request).await.unwrap();
+        };
+        join_all(wanted.iter().map(call)).await;
+        made.into_inner().unwrap()
+    }
+
+    fn all_of(urgency: Urgency, jobs: &str) -> Vec<(Urgency, &str, usize)> {
+        jobs.split_inclusive(|_| true)
+            .map(|job| (urgency, job, 0))
+            .collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn jobs_take_turns() {
+        let wanted = all_of(Urgency::Children, "bbbbbbbbss");
+        assert_eq!(order(&calls(1), &wanted).await, "bbsbsbbbbb");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn statuses_go_first_and_events_last_but_not_never() {
+        let mut wanted = all_of(Urgency::Event, "ee");
+        wanted.extend(all_of(Urgency::Children, "cccccccccccccccccc"));
+        wanted.extend(all_of(Urgency::Status, "ss"));
+        let made = order(&calls(1), &wanted).await;
+        assert_eq!(made, format!("ess{}e{}", "c".repeat(13), "c".repeat(5)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_large_counts_as_several() {
+        let calls = calls(4);
+        let under_way = async |bytes| {
+            let call = || {
+                calls.call(Urgency::Children, "a", bytes, async {
+                    sleep(Duration::from_secs(1)).await;
+                    Ok(())
+                })
+            };
+            let many = join_all((0..8).map(|_| call()));
+            tokio::pin!(many);
+            let _ = timeout(Duration::from_millis(1), &mut many).await;
+            let under_way = calls.lock().under_way;
+            many.await;
+            under_way
+        };
+        assert_eq!(under_way(0).await, 4, "of one");
+        assert_eq!(under_way(4 * BYTES).await, 5, "of five: one of them");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_nobody_wants_any_more_is_given_to_the_next() {
+        let calls = calls(1);
+        let first = calls.turn(Urgency::Children, "a", 1).await;
+        let second = calls.turn(Urgency::Children, "b", 1);
+        assert!(timeout(Duration::from_secs(1), second).await.is_err());
+        let third = calls.turn(Urgency::Children, "c", 1);
+        tokio::pin!(third);
+        assert!(timeout(Duration::from_secs(1), &mut third).await.is_err());
+        drop(first);
+        let third = third.await;
+        assert_eq!(calls.lock().under_way, 1);
+        drop(third);
+        assert_eq!(calls.lock().under_way, 0);
+    }
+
+    /// The limit after a thousand calls to a server that carries out so many at once, each in 3 ms.
+    async fn limit_at(at_once: usize) -> f64 {
+        let calls = calls(64);
+        let server = Semaphore::new(at_once);
+        let call = || {
+            calls.call(Urgency::Children, "a", 0, async {
+                let _place = server.acquire().await;
+                sleep(Duration::from_millis(3)).await;
+                Ok(())
+            })
+        };
+        join_all((0..1_000).map(|_| call())).await;
+        calls.lock().limit
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_are_as_many_calls_as_the_server_takes() {
+        let small = limit_at(2).await;
+        assert!((LEAST..=16.0).contains(&small), "{small}");
+        assert!(limit_at(1_000).await > 60.0, "a large server takes all");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_overloaded_is_given_less() {
+        let calls = calls(64);
+        calls.lock().limit = 64.0;
+        let late = || std::future::pending::<kube::Result<()>>();
+        let all = join_all((0..64).map(|_| calls.call(Urgency::Children, "a", 0, late())));
+        assert!(all.await.iter().all(Result::is_err));
+        assert!(calls.lock().limit <= LEAST, "{}", calls.lock().limit);
+        let refused = Err(kube::Error::Api(Box::default()));
+        let _ = calls
+            .call(Urgency::Status, "a", 0, async { refused as kube::Result<()> })
+            .await;
+        assert_eq!(
+            calls.latency(),
+            Duration::ZERO,
+            "only answers tell how long they take"
+        );
+    }
+}

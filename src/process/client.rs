@@ -1,0 +1,65 @@
+//! The client of a process: one connection for all calls and watches, and lists that are compressed on their way.
+//!
+//! kube's own stack speaks HTTP/1.1 alone, which needs a connection for each call under way: 82 in a burst of a hundred
+//! jobs.
+
+use std::time::Duration;
+
+use http::Request;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::Config;
+use kube::client::{Body, ClientBuilder, ConfigExt};
+use tower::util::BoxCloneService;
+use tower::{BoxError, ServiceBuilder};
+use tower_http::decompression::{DecompressionBody, DecompressionLayer};
+
+/// How long the server may be silent until it is asked whether it is there, and how long it may take to say so. A
+/// connection that is dead is found and left within both together.
+const PING: Duration = Duration::from_secs(10);
+
+/// What carries out calls, for [`ClientBuilder`]'s layers.
+type Transport =
+    BoxCloneService<Request<Body>, http::Response<DecompressionBody<hyper::body::Incoming>>, BoxError>;
+
+/// A client for `config` that can be given more layers. It has a connection of its own.
+///
+/// # Errors
+/// The configuration has a proxy, or credentials that cannot be read.
+pub(super) fn builder(config: &Config) -> kube::Result<ClientBuilder<Transport>> {
+    if config.proxy_url.is_some() {
+        // It says what kinds of proxy this program is built for.
+        ClientBuilder::try_from(config.clone())?;
+    }
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let mut https = HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config()?)
+        .https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into();
+        let name = name.map_err(|error| kube::Error::Service(BoxError::from(error)))?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let mut connector = TimeoutConnector::new(https.enable_all_versions().wrap_connector(tcp));
+    connector.set_connect_timeout(config.connect_timeout);
+    let http = legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING)
+        .http2_keep_alive_timeout(PING)
+        .http2_keep_alive_while_idle(true)
+        .build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .layer(DecompressionLayer::new())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http);
+    let service = BoxCloneService::new(service);
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()))
+}
