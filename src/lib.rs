@@ -106,7 +106,7 @@
 //!
 //! A reconcile may end anywhere, and the next one goes on: all that must be remembered is in the
 //! job's status. It costs the job's own size, whatever else the cluster holds. All jobs of all kinds share one watch of
-//! pods and one of services. A job that has ended well or badly stays so.
+//! pods, one of services and one of ConfigMaps. A job that has ended well or badly stays so.
 //!
 //! # Modules and features
 //!

@@ -132,8 +132,8 @@ impl<F: FnMut(&Phase)> Crowd<F> {
     async fn take_over(&mut self) {
         self.sim.kill().await;
         self.sim.start();
-        // One for each of jobs, pods and services.
-        while self.sim.network.count("watch", "") < 3 {
+        // One for each of jobs, pods, services and ConfigMaps.
+        while self.sim.network.count("watch", "") < 4 {
             tokio::time::sleep(Duration::from_millis(CALL)).await;
         }
         let took = self.begun.elapsed();

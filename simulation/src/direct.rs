@@ -32,7 +32,7 @@ pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
 /// The path of an object of the namespace `default`; without a name, of all objects of this plural.
 pub fn path(plural: &str, name: &str) -> String {
     let group = match plural {
-        "pods" | "services" | "resourcequotas" => "/api/v1",
+        "pods" | "services" | "configmaps" | "resourcequotas" => "/api/v1",
         _ => "/apis/kubeflow.org/v1",
     };
     let path = format!("{group}/namespaces/default/{plural}/{name}");

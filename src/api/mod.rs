@@ -12,7 +12,7 @@ pub mod schema;
 mod status;
 mod variable;
 
-pub use policy::{CleanPodPolicy, RestartPolicy, RestartScope, SuccessPolicy, Word};
+pub use policy::{CleanPodPolicy, Layout, RestartPolicy, RestartScope, SuccessPolicy, Word};
 pub use replica::{MAX_REPLICAS, ReplicaSpec, ReplicaSpecs};
 pub use run_policy::{RunPolicy, SchedulingPolicy};
 pub use status::{

@@ -119,6 +119,17 @@ words! {
 }
 
 words! {
+    /// How a job's services and environment are laid out. The processes of both see the same environment, but for names
+    /// with dots ([`Topology::domain`](crate::Topology::domain)).
+    Layout {
+        /// Each replica has a service of its own, and its whole environment in its pod.
+        Plain,
+        /// All replicas share one service, and what is long and the same in their environments is in a ConfigMap.
+        Compact,
+    }
+}
+
+words! {
     /// What restarts together with a failed replica.
     RestartScope {
         /// The failed replica alone.

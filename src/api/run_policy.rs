@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CleanPodPolicy, RestartScope};
+use super::{CleanPodPolicy, Layout, RestartScope};
 
 /// How a job runs, whatever its roles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +34,11 @@ pub struct RunPolicy {
     /// What restarts together with a failed replica; the kind of job has a default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_scope: Option<RestartScope>,
+
+    /// How services and environment are laid out; Plain if unset. With Compact a job of many replicas has one service, and
+    /// one ConfigMap for what is the same in its pods. It cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
 
     /// Gang scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -55,7 +55,7 @@ impl<J: TrainingJob> Caches<J> {
         let held = self.kind.jobs();
         let jobs = held
             .all()
-            .map(|(name, job)| (name, (jobs::uid(&**job), job.meta().resource_version.clone())));
+            .map(|(name, job)| (name, (jobs::uid(&*job), job.meta().resource_version.clone())));
         jobs.collect()
     }
 

@@ -47,9 +47,9 @@ impl<J: TrainingJob> JobReconciler<J> {
             // The server names everything; an empty name in a path would mean all objects.
             Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
             Event::Listed(job) => {
-                let key = self.key(jobs::name(&job));
+                let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
                 let replaced = self.jobs().listed(job);
-                self.forget_and_requeue(context, key, replaced);
+                self.forget_and_requeue(context, key, has_begun, replaced);
             }
             Event::ListDone => {
                 let gone = self.jobs().list_done();
@@ -58,9 +58,9 @@ impl<J: TrainingJob> JobReconciler<J> {
                 listed.send_replace(true);
             }
             Event::Applied(job) => {
-                let key = self.key(jobs::name(&job));
+                let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
                 let replaced = self.jobs().applied(job);
-                self.forget_and_requeue(context, key, replaced);
+                self.forget_and_requeue(context, key, has_begun, replaced);
             }
             Event::Deleted(job) => {
                 let uid = self.jobs().deleted(&job);
@@ -72,11 +72,15 @@ impl<J: TrainingJob> JobReconciler<J> {
     }
 
     /// Requeues a job. `replaced` is the UID of the one that had its name before.
-    fn forget_and_requeue(&self, context: &Context, key: Key, replaced: Option<String>) {
+    fn forget_and_requeue(&self, context: &Context, key: Key, has_begun: bool, replaced: Option<String>) {
         if let Some(uid) = replaced {
             self.forget(context, &key.namespace, &uid);
         }
-        context.queue.add(key);
+        if has_begun {
+            context.queue.add(key);
+        } else {
+            context.queue.add_new(key);
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `replicas.rs` | [`Replicas`], [`ReplicaState`], [`Outcome`]: what they are doing, and what that means |
 //! | `requirement.rs`, `rule.rs`, `errors.rs` | [`Requirement`], [`Rule`], [`FieldErrors`]: what is refused, and in which words |
 //! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: what a job has beside pods and services |
+//! | `shared_environment.rs` | what is the same in the environment of all replicas, told once |
 //! | `milestone.rs` | [`Milestone`]: the sentences of conditions and events |
 //! | `settings.rs` | [`Settings`]: what the operator was started with |
 
@@ -24,6 +25,7 @@ mod requirement;
 mod role_specs;
 pub(crate) mod rule;
 mod settings;
+mod shared_environment;
 mod topology;
 
 pub use errors::{FieldError, FieldErrors};
@@ -36,6 +38,8 @@ pub use requirement::Requirement;
 pub use role_specs::RoleSpecs;
 pub use rule::{Rule, any_replica, roles_named};
 pub use settings::Settings;
+pub(crate) use shared_environment::SharedEnvironment;
+pub(crate) use topology::Texts;
 pub use topology::{Replica, ReplicaNames, Role, Topology};
 
 use std::collections::BTreeMap;
@@ -147,14 +151,16 @@ pub trait TrainingJob:
     /// The environment that `replica` gets, in order, in every container of its pod that
     /// [`gets_env`](Self::gets_env). Required; it may be empty.
     ///
-    /// Names of other replicas are made by [`Role::host`]; a headless service of that name leads to the pod,
-    /// from before the pod is there. `replica` is one of `topology`'s. Roles that a valid job must have may still be
+    /// Names of other replicas are made by [`Role::host`]; in the replicas' pods such a name leads to the pod, from before
+    /// the pod is there where each replica has a service of its own. A name with dots is made with [`Topology::domain`]. `replica` is one of `topology`'s. Roles that a valid job must have may still be
     /// missing: the length is checked before [`validate`](Self::validate) is asked.
     ///
     /// # Bounds
     /// A job in which the last replica of a role would get a variable of more than
     /// [`MAX_ENV_BYTES`](crate::validate::MAX_ENV_BYTES) is refused, as Linux starts no process with it. It is called once for
-    /// each pod, so with a list of all replicas in it a job costs the square of its size.
+    /// each pod: a list of all replicas is best made by [`Topology::once`]. With such a list in each pod a job's bytes are the
+    /// square of its size, unless its author asks for the layout [`Compact`](crate::api::Layout::Compact): what all values of a
+    /// variable begin with is then told once, if it is long. So what differs belongs at the end of a value.
     ///
     /// A variable that the user sets under one of these names is replaced: what the framework needs
     /// to form its cluster is the operator's to say. All other variables of the user stay as they are.
@@ -290,7 +296,8 @@ pub trait TrainingJob:
         exit_code >= 128
     }
 
-    /// How the replicas of a role are called: the names of their pods and services. Default:
+    /// How the replicas of a role are called: the names of their pods and services. No replica of a job that may be compact
+    /// is called `<job>-hosts`, as its one service is. Default:
     /// `<job>-<role in lower case>-<index>`.
     ///
     /// Names must be DNS-1035 labels, and no two replicas may share one. They must not change as long as the job lives:
@@ -367,6 +374,9 @@ pub trait TrainingJob:
     /// How long objects stay is declared by [`ObjectDefinition`]. Those of a suspended or finished job that stay are still
     /// patched, and not made again. `replicas` are in the states in which the plan found them. In a render without a
     /// cluster they are all [`Absent`](crate::ReplicaState::Absent).
+    ///
+    /// ConfigMaps called `<job>-env-` and 16 hexadecimal digits are the library's own: they hold what the environments of a
+    /// [compact](crate::api::Layout::Compact) job have in common.
     ///
     /// The operator needs the permissions to get, list, watch, create, patch and delete the kinds, and to have itself
     /// whatever a Role among them grants.

@@ -18,6 +18,8 @@ pub struct Settings {
     /// How long a success is held while replicas that do not decide still run: the processes of a
     /// cluster that has done its work end within a moment of each other. Default: one second.
     pub success_hold: Duration,
+    /// The domain of the cluster's DNS, in which the names of services are. Default: `cluster.local`.
+    pub cluster_domain: String,
     /// Settings of single kinds, by name: those that their [`Framework::settings`](super::Framework::settings) declare.
     pub values: Arc<BTreeMap<String, String>>,
 }
@@ -27,6 +29,7 @@ impl Default for Settings {
         Self {
             restart_scope: None,
             success_hold: Duration::from_secs(1),
+            cluster_domain: "cluster.local".to_owned(),
             values: Arc::default(),
         }
     }

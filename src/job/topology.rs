@@ -1,6 +1,8 @@
 //! Who is in a job: its roles and replicas, their host names and ports.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 
@@ -22,9 +24,18 @@ pub struct Topology<'a> {
     /// The roles that the job names, in the order of [`Framework::roles`](crate::Framework::roles).
     /// A role with 0 replicas is among them.
     pub roles: Vec<Role<'a>>,
+    /// The one service that leads to all replicas, under [`Layout::Compact`](crate::api::Layout::Compact). If unset, each
+    /// replica has a service of its own name.
+    pub common_service: Option<String>,
     /// The operator's settings.
     pub settings: Settings,
+    /// See [`once`](Topology::once).
+    pub(crate) texts: Texts,
 }
+
+/// Texts that are the same for all replicas of a job, by name. A copy shares them, since it is of the same job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts(Arc<Mutex<BTreeMap<&'static str, Arc<str>>>>);
 
 /// A role of a valid job.
 #[derive(Clone, Debug)]
@@ -87,7 +98,51 @@ impl<'a> Topology<'a> {
         self.roles.iter().flat_map(|role| role.all())
     }
 
-    /// Whether a replica's pod and service have this name.
+    /// What follows a replica's host name where the short name may not do, such as in a name with dots:
+    /// `primes-worker-0.<domain>` leads to the replica from everywhere in the cluster.
+    ///
+    /// `<namespace>.svc`, or behind the [`common_service`](Self::common_service), if there is one:
+    /// `<service>.<namespace>.svc`.
+    pub fn domain(&self) -> String {
+        match &self.common_service {
+            None => format!("{}.svc", self.namespace),
+            Some(service) => format!("{service}.{}.svc", self.namespace),
+        }
+    }
+
+    /// A text that is the same for all replicas, such as the list of their hosts: made when it is asked for first, by
+    /// any hook, and then kept under `name`. So a job whose environment lists all replicas has it made once, and copied into each pod.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::EnvVar;
+    /// use training_job::{Replica, Topology, api::variable};
+    ///
+    /// fn env(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+    ///     let hosts = topology.once("hosts", || {
+    ///         topology.all().map(|replica| replica.host()).collect::<Vec<_>>().join(",")
+    ///     });
+    ///     vec![variable("HOSTS", &*hosts), variable("RANK", replica.index.to_string())]
+    /// }
+    /// ```
+    pub fn once(&self, name: &'static str, make: impl FnOnce() -> String) -> Arc<str> {
+        let texts = || self.texts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = texts().get(name).cloned();
+        // Not under the lock: what is made may ask for another text.
+        known.unwrap_or_else(|| {
+            let made: Arc<str> = make().into();
+            texts().entry(name).or_insert(made).clone()
+        })
+    }
+
+    /// Whether a service of the job has this name.
+    pub(crate) fn has_service_named(&self, name: &str) -> bool {
+        match &self.common_service {
+            None => self.has_replica_named(name),
+            Some(common) => common == name,
+        }
+    }
+
+    /// Whether a replica's pod has this name.
     pub(crate) fn has_replica_named(&self, name: &str) -> bool {
         self.roles.iter().any(|role| role.has_replica_named(name))
     }
@@ -99,7 +154,7 @@ impl Role<'_> {
         self.definition.name
     }
 
-    /// The host name of a replica of the role: the name of its pod and service.
+    /// The host name of a replica of the role: the name of its pod, and of its service if it has one of its own.
     pub fn host(&self, index: u32) -> String {
         match &self.names {
             // Put together by hand: each reconcile asks for the name of each replica several times.
@@ -142,7 +197,7 @@ impl Role<'_> {
 }
 
 impl Replica<'_> {
-    /// Its host name: the name of its pod and service.
+    /// Its host name: the name of its pod, and of its service if it has one of its own.
     pub fn host(&self) -> String {
         self.role.host(self.index)
     }
@@ -184,7 +239,9 @@ mod tests {
             namespace: "ns",
             uid: "",
             roles: ROLES.iter().zip([2, 11, 0, 1, 0]).map(role).collect(),
+            common_service: None,
             settings: Settings::default(),
+            texts: Texts::default(),
         };
         let hosts: Vec<String> = topology.all().map(|replica| replica.host()).collect();
         assert_eq!(hosts.len(), 14);

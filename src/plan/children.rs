@@ -29,7 +29,7 @@ fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let services = observed
         .services
         .values()
-        .filter(|s| !s.deleting && !topology.has_replica_named(&s.name));
+        .filter(|s| !s.deleting && !topology.has_service_named(&s.name));
     draft
         .plan
         .delete
@@ -55,14 +55,8 @@ fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStand
 
 fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let (job, observed) = (draft.job, draft.observed);
-    let missing = job.topology.all().filter(|r| {
-        let name = r.host();
-        !observed.services.contains_key(&name)
-    });
-    draft
-        .plan
-        .create_services
-        .extend(missing.map(|replica| render::service(job, &replica)));
+    let missing = render::services(job, |name| !observed.services.contains_key(name));
+    draft.plan.create_services.extend(missing);
 }
 
 /// Pods of replicas that restart together are made together, once the last of the old ones is gone:

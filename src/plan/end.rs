@@ -117,7 +117,11 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     if stop_running {
         // A finished pod that stays keeps its service.
         let stays = |pod: &Arc<PodRecord>| !goes(pod) && !pod.deleting;
-        let unused = |name: &String| !observed.pods.get(name).is_some_and(stays);
+        let common = draft.job.topology.common_service.as_ref();
+        let unused = |name: &String| match common == Some(name) {
+            true => !observed.pods.values().any(stays),
+            false => !observed.pods.get(name).is_some_and(stays),
+        };
         for service in observed
             .services
             .values()

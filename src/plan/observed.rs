@@ -236,6 +236,9 @@ impl PodRecord {
             .iter()
             .flatten()
             .map(ContainerRecord::from);
+        let mut containers: Vec<ContainerRecord> = init.chain(main).collect();
+        // Most pods have one, and there are many pods.
+        containers.shrink_to_fit();
         Self {
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
@@ -253,7 +256,7 @@ impl PodRecord {
             message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
             unscheduled,
             seen_to_end: None,
-            containers: init.chain(main).collect(),
+            containers,
         }
     }
 }

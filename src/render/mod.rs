@@ -16,11 +16,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use pod::pod;
+use service::common;
 pub use service::service;
 pub use warnings::warnings;
 
 use crate::api::labels;
-use crate::job::{JobObject, Replica, ReplicaState, Replicas, TrainingJob};
+use crate::job::{JobObject, Replica, ReplicaState, Replicas, SharedEnvironment, TrainingJob};
 use crate::validate::ValidJob;
 
 /// The UID of a job that no API server has seen, for the owner references in what is rendered.
@@ -32,7 +33,7 @@ pub const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 pub struct Rendered {
     /// What it has beside services and pods.
     pub objects: Vec<JobObject>,
-    /// The services of all replicas.
+    /// The services of all replicas, or the one that they share.
     pub services: Vec<Service>,
     /// Their pods.
     pub pods: Vec<Pod>,
@@ -56,14 +57,24 @@ pub fn all<J: TrainingJob>(job: &ValidJob<'_, J>) -> Rendered {
     let nobody_yet = Replicas::new(&job.topology, |_, _| ReplicaState::Absent);
     Rendered {
         objects: objects(job, &nobody_yet),
-        services: job.topology.all().map(|replica| service(job, &replica)).collect(),
+        services: services(job, |_| true),
         pods: job.topology.all().map(|replica| pod(job, &replica, 0)).collect(),
     }
+}
+
+/// The services that a job has, of those whose names are wanted.
+pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&str) -> bool) -> Vec<Service> {
+    if let Some(name) = &job.topology.common_service {
+        return wanted(name).then(|| common(job, name)).into_iter().collect();
+    }
+    let replicas = job.topology.all().filter(|replica| wanted(&replica.host()));
+    replicas.map(|replica| service(job, &replica)).collect()
 }
 
 /// What a job has beside services and pods when its replicas are in these states.
 pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -> Vec<JobObject> {
     let mut objects = job.job.objects(&job.topology, replicas);
+    objects.extend(job.shared.as_ref().map(SharedEnvironment::object));
     for object in &mut objects {
         let meta = &mut object.metadata;
         meta.namespace = Some(job.topology.namespace.to_owned());

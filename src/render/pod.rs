@@ -4,8 +4,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, Pod, PodSpec}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{RestartPolicy, labels};
-use crate::job::Replica;
-use crate::job::TrainingJob;
+use crate::job::{Replica, Topology, TrainingJob};
 use crate::validate::{ValidJob, framework_port};
 
 /// The pod of `replica` in its given attempt (0 for the first).
@@ -13,7 +12,9 @@ use crate::validate::{ValidJob, framework_port};
 /// The template is taken as it is but for: the restart policy, which the replica spec says; the
 /// framework's port, which is added if the container has none of that name; and the framework's
 /// environment, which goes to every container that gets it (never to init containers) behind the
-/// user's variables, in place of any of the same name.
+/// user's variables, in place of any of the same name. A pod of a compact job has its name as its host name, in the domain of
+/// the job's service, which is searched for the others' names; and it takes from a ConfigMap what is the same in all
+/// environments.
 pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt: u32) -> Pod {
     let framework = J::FRAMEWORK;
     let template = replica.role.template();
@@ -42,7 +43,14 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     for container in spec.containers.iter_mut().filter(|c| job.job.gets_env(&c.name)) {
         add_environment(container, &environment);
     }
+    if let Some(service) = &job.topology.common_service {
+        enter_domain(&mut spec, replica.host(), service, &job.topology);
+    }
     job.job.customize(&job.topology, replica, &mut spec);
+    if let Some(shared) = &job.shared {
+        let containers = spec.containers.iter_mut();
+        containers.for_each(|container| shared.take_from(container));
+    }
 
     Pod {
         metadata: ObjectMeta {
@@ -79,6 +87,21 @@ fn add_port(spec: &mut PodSpec, container: &str, name: &str, number: i32) {
         };
         container.ports.get_or_insert_default().push(port);
     }
+}
+
+/// Gives a pod the name under which the others look for it, and lets it look for them by their short names: what it
+/// searches itself comes behind, and what the kubelet has it search goes before.
+fn enter_domain(spec: &mut PodSpec, host: String, service: &str, topology: &Topology<'_>) {
+    spec.hostname = Some(host);
+    spec.subdomain = Some(service.to_owned());
+    let domain = format!("{}.{}", topology.domain(), topology.settings.cluster_domain);
+    let searches = spec
+        .dns_config
+        .get_or_insert_default()
+        .searches
+        .get_or_insert_default();
+    searches.retain(|own| *own != domain);
+    searches.insert(0, domain);
 }
 
 fn add_environment(container: &mut Container, environment: &[EnvVar]) {

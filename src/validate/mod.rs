@@ -3,6 +3,7 @@
 //! [`validate`] is pure and total: any object that decodes gives one of the two. What comes out,
 //! [`ValidJob`], is all that render and plan take, so nothing after this step looks at raw specs.
 
+mod layout;
 pub mod manifest;
 mod mend;
 mod roles;
@@ -18,9 +19,10 @@ pub(crate) use template::framework_port;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::api::{CleanPodPolicy, RestartScope};
+use crate::api::{CleanPodPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    FailureTolerance, FieldErrors, Replica, ReplicaState, Replicas, Role, Settings, Topology, TrainingJob,
+    FailureTolerance, FieldErrors, Replica, ReplicaState, Replicas, Role, Settings, SharedEnvironment, Texts,
+    Topology, TrainingJob,
 };
 use kube_syntax::FieldPath;
 
@@ -38,6 +40,8 @@ pub struct ValidJob<'a, J> {
     pub topology: Topology<'a>,
     /// Its run policy, defaults applied.
     pub policy: Policy,
+    /// What is told once of its replicas' environments.
+    pub(crate) shared: Option<SharedEnvironment>,
 }
 
 /// A run policy with its defaults applied.
@@ -131,16 +135,21 @@ fn check<'a, J: TrainingJob>(
         }
     }
     template::check_labels(FieldPath::At("metadata"), meta, &mut errors);
-    let policy = check_policy(job, settings, &mut errors);
+    let wanted = job.run_policy();
+    let policy = check_policy(job, &wanted, settings, &mut errors);
     let roles = roles::check(job, &mut errors);
+    let is_compact = wanted.layout == Some(Layout::Compact);
     let topology = Topology {
         job: name,
         namespace: meta.namespace.as_deref().unwrap_or("default"),
         uid: meta.uid.as_deref().unwrap_or_default(),
         roles,
+        common_service: is_compact.then(|| layout::service_name(name)),
         settings: settings.clone(),
+        texts: Texts::default(),
     };
     check_host_names(&topology, &mut errors);
+    layout::check(&topology, &mut errors);
     if errors.is_empty() {
         check_whole(job, &topology, &mut errors);
     }
@@ -149,6 +158,9 @@ fn check<'a, J: TrainingJob>(
     }
     Ok(ValidJob {
         job,
+        shared: is_compact
+            .then(|| SharedEnvironment::of(job, &topology))
+            .flatten(),
         topology,
         policy,
     })
@@ -167,10 +179,15 @@ impl<J: TrainingJob> ValidJob<'_, J> {
     }
 }
 
-fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut FieldErrors) -> Policy {
-    let policy = job.run_policy();
+fn check_policy<J: TrainingJob>(
+    job: &J,
+    policy: &RunPolicy,
+    settings: &Settings,
+    errors: &mut FieldErrors,
+) -> Policy {
     let path = |field: &str| job.run_policy_field(field);
-    let clean_pods = match policy.clean_pod_policy {
+    errors.check_word(path("layout"), policy.layout.as_ref());
+    let clean_pods = match policy.clean_pod_policy.clone() {
         None => CleanPodPolicy::Running,
         Some(CleanPodPolicy::Other(word)) if word.is_empty() => CleanPodPolicy::Running,
         Some(CleanPodPolicy::Other(word)) => {
@@ -179,7 +196,7 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
         }
         Some(known) => known,
     };
-    let restart_scope = match policy.restart_scope {
+    let restart_scope = match policy.restart_scope.clone() {
         Some(RestartScope::Other(word)) if word.is_empty() => None,
         Some(RestartScope::Other(word)) => {
             errors.unknown_word(path("restartScope"), &word, RestartScope::WORDS);
@@ -213,7 +230,14 @@ fn check_policy<J: TrainingJob>(job: &J, settings: &Settings, errors: &mut Field
 /// Host names are service names, so the longest must be a label.
 fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
     let last = |role: &Role<'_>| Some(role.host(role.replicas.checked_sub(1)?).len());
-    let longest = topology.roles.iter().filter_map(last).max().unwrap_or(0);
+    let common = topology.common_service.as_ref().map(String::len);
+    let longest = topology
+        .roles
+        .iter()
+        .filter_map(last)
+        .chain(common)
+        .max()
+        .unwrap_or(0);
     let excess = longest.saturating_sub(names::LABEL_MAX);
     if excess > 0 {
         errors.long_service("metadata.name", longest, excess);

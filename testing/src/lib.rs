@@ -12,11 +12,13 @@
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod defects;
+mod environment;
 mod pods;
 mod recordings;
 mod toy;
 mod world;
 
+pub use environment::{ConfigMaps, config_maps, environment};
 pub use pods::{PodHandle, terminated};
 pub use recordings::{Difference, compare_renders};
 pub use toy::{ToyJob, ToyJobSpec};

@@ -447,9 +447,9 @@ impl<J: TrainingJob> World<J> {
         }
     }
 
-    /// The names of all replicas' pods.
+    /// The names of all replicas' pods, and of the service that they may share.
     fn wanted(&self) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
+        let mut names = BTreeSet::from(["job-hosts".to_owned()]);
         for (role, spec) in self.job.replica_specs().iter() {
             let replicas = spec.and_then(|s| s.replicas).unwrap_or(1);
             names.extend((0..replicas).map(|i| format!("job-{}-{i}", role.to_lowercase())));

@@ -38,7 +38,7 @@ async fn watches_are_cut_every_second() {
     .await;
     assert_eq!(
         sim.network.count("list", ""),
-        3,
+        4,
         "they are taken up where they were"
     );
 }

@@ -7,6 +7,7 @@
 mod bounds;
 mod budget;
 mod causes;
+mod compact;
 mod crash;
 mod disruption;
 mod edits;

@@ -6,18 +6,20 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::ResourceExt;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::addresses::Addresses;
 use super::api::{PodApi, PodRef};
 use super::config::NodeConfig;
-use super::env_values::{HOST_IP, ValueSources, config_refs};
+use super::env_values::{ConfigData, HOST_IP, ValueSources, config_refs};
 use super::event::NodeEvent;
 use super::guard::Guard;
-use super::host_names::HostNames;
+use super::host_names::{Domain, HostNames};
 use super::prepare::{HostVariables, Preparation, PrepareError, prepare};
 use super::resources::Machine;
 
@@ -28,11 +30,23 @@ pub(super) struct Agent {
     pub(super) guard: Arc<Guard>,
     pub(super) events: mpsc::Sender<NodeEvent>,
     addresses: Mutex<Addresses>,
-    /// The pods that exist, by namespace and name, each with the UID of its controller.
-    siblings: Mutex<BTreeMap<(String, String), Option<String>>>,
+    /// The pods that exist, by namespace and name.
+    siblings: Mutex<BTreeMap<(String, String), Sibling>>,
     host_variables: HostVariables,
     machine: Machine,
     log_files: Mutex<BTreeMap<PathBuf, u32>>,
+}
+
+/// How long a pod waits for names that others of its domain may get: in a cluster a program asks again, here its
+/// environment is told once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A pod that exists.
+struct Sibling {
+    /// The UID of its controller.
+    controller: Option<String>,
+    /// Since when this agent knows of it.
+    since: Instant,
 }
 
 /// Why a container does not start now.
@@ -42,6 +56,8 @@ pub(super) enum StartError {
     Prepare(#[from] PrepareError),
     #[error("the API does not tell which names and values there are: {0}")]
     Api(String),
+    #[error("no pod is called {0} yet")]
+    Name(String),
 }
 
 impl Agent {
@@ -96,7 +112,13 @@ impl Agent {
         let mut siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
         let at = PodRef::from_pod(pod);
         if exists {
-            siblings.insert((at.namespace, at.name), controller(pod));
+            let sibling = siblings
+                .entry((at.namespace, at.name))
+                .or_insert_with(|| Sibling {
+                    controller: None,
+                    since: Instant::now(),
+                });
+            sibling.controller = controller(pod);
         } else {
             siblings.remove(&(at.namespace, at.name));
         }
@@ -118,6 +140,11 @@ impl Agent {
             if let Some(entries) = found.map_err(|error| StartError::Api(error.to_string()))? {
                 contents.insert(store, entries);
             }
+        }
+        if let Some(name) = missing(container, &contents, &names)
+            && self.is_young(&at)
+        {
+            return Err(StartError::Name(name));
         }
         let sources = ValueSources {
             pod,
@@ -146,8 +173,8 @@ impl Agent {
         let mut names = services;
         if let Some(own) = controller(pod) {
             let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
-            let mine = siblings.iter().filter(|((namespace, _), controller)| {
-                *namespace == at.namespace && controller.as_deref() == Some(own.as_str())
+            let mine = siblings.iter().filter(|((namespace, _), sibling)| {
+                *namespace == at.namespace && sibling.controller.as_deref() == Some(own.as_str())
             });
             names.extend(mine.map(|((_, name), _)| name.clone()));
         }
@@ -162,7 +189,15 @@ impl Agent {
         Ok(HostNames {
             namespace: at.namespace.clone(),
             addresses,
+            domain: domain(pod),
         })
+    }
+
+    /// Whether others of the pod's domain may still be made.
+    fn is_young(&self, at: &PodRef) -> bool {
+        let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = siblings.get(&(at.namespace.clone(), at.name.clone()));
+        known.is_some_and(|sibling| sibling.since.elapsed() < PATIENCE)
     }
 
     /// Sends an event to the user. A full channel does not hold up the pod.
@@ -200,6 +235,25 @@ impl Agent {
         file.inspect_err(|error| tracing::warn!(pod = at.name, %error, "the log is not kept"))
             .ok()
     }
+}
+
+/// The domain that the pod's specification puts it into.
+fn domain(pod: &Pod) -> Option<Domain> {
+    let spec = pod.spec.as_ref()?;
+    let (subdomain, host) = (spec.subdomain.as_deref()?, spec.hostname.as_deref()?);
+    Some(Domain::new(subdomain, host))
+}
+
+/// A name that the container's environment or command has, and that a pod of its domain may get.
+fn missing(container: &Container, contents: &ConfigData, names: &HostNames) -> Option<String> {
+    let variables = container.env.iter().flatten().filter_map(|v| v.value.as_ref());
+    let entries = contents.values().flat_map(BTreeMap::values);
+    let words = [&container.command, &container.args]
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut texts = variables.chain(entries).chain(words);
+    texts.find_map(|text| names.missing_in(text)).map(str::to_owned)
 }
 
 fn controller(pod: &Pod) -> Option<String> {

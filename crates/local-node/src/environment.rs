@@ -234,6 +234,7 @@ mod tests {
         env.replace_names(&HostNames {
             namespace: "ns".into(),
             addresses: [("job".to_owned(), std::net::Ipv4Addr::new(127, 64, 0, 2))].into(),
+            domain: None,
         });
         env.set("MODE", "0", "binds its own address");
         env.remove("GONE", "no such thing here");

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 use super::references::Text;
 
@@ -16,6 +17,29 @@ const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 pub(super) struct HostNames {
     pub(super) namespace: String,
     pub(super) addresses: BTreeMap<String, Ipv4Addr>,
+    /// The domain of the pod, if its specification names one.
+    pub(super) domain: Option<Domain>,
+}
+
+/// A domain below the namespace: pods are in it by `hostname` and `subdomain`, and have names there as soon as they exist.
+#[derive(Clone, Debug)]
+pub(super) struct Domain {
+    name: String,
+    /// What the names in it begin with, as far as the pod's own tells: what they share with the domain's.
+    family: String,
+}
+
+impl Domain {
+    /// The domain `subdomain` of a pod called `host`.
+    pub(super) fn new(subdomain: &str, host: &str) -> Self {
+        let same = subdomain.bytes().zip(host.bytes()).take_while(|(a, b)| a == b);
+        let same = subdomain.get(..same.count()).unwrap_or_default();
+        let family = same.rfind('-').map_or("", |dash| &same[..=dash]);
+        Self {
+            name: subdomain.to_owned(),
+            family: family.to_owned(),
+        }
+    }
 }
 
 impl HostNames {
@@ -27,20 +51,14 @@ impl HostNames {
         let value = text.as_str();
         let mut out = String::new();
         let mut done = 0;
-        let mut at = 0;
-        while at < value.len() {
-            let length = value[at..].find(|c| !in_host_name(c)).unwrap_or(value.len() - at);
-            let token = at..at + length;
-            if length > 0
-                && !is_path(&value[..at])
-                && !text.keeps(&token)
+        for token in tokens(value) {
+            if !text.keeps(&token)
                 && let Some((address, used)) = self.resolve(&value[token.clone()])
             {
-                out.push_str(&value[done..at]);
+                out.push_str(&value[done..token.start]);
                 out.push_str(&address.to_string());
-                done = at + used;
+                done = token.start + used;
             }
-            at = token.end + value[token.end..].chars().next().map_or(0, char::len_utf8);
         }
         if done == 0 {
             return None;
@@ -49,10 +67,32 @@ impl HostNames {
         Some(out)
     }
 
+    /// A name in the text that another pod of the domain may get, and none has yet: of the family, and with an index.
+    pub(super) fn missing_in<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let domain = self.domain.as_ref().filter(|domain| !domain.family.is_empty())?;
+        let names = tokens(text).filter_map(|token| text[token].split('.').next());
+        let is_index = |index: &str| !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit());
+        let mut missing = names.filter(|name| {
+            name.starts_with(&domain.family)
+                && name.rsplit_once('-').is_some_and(|(_, index)| is_index(index))
+                && !self.addresses.contains_key(*name)
+        });
+        missing.next()
+    }
+
     /// The address of a host name and how many of its bytes belong to the name (a full stop that ends a sentence does not).
     fn resolve(&self, host: &str) -> Option<(Ipv4Addr, usize)> {
         let bare = host.trim_end_matches('.');
         let (name, domain) = bare.split_once('.').unwrap_or((bare, ""));
+        let own = self
+            .domain
+            .as_ref()
+            .and_then(|own| domain.strip_prefix(&*own.name));
+        let domain = match own {
+            Some("") => "",
+            Some(rest) => rest.strip_prefix('.').unwrap_or(domain),
+            None => domain,
+        };
         let in_namespace = match domain.strip_prefix(self.namespace.as_str()) {
             _ if domain.is_empty() => true,
             Some("" | ".svc") => true,
@@ -63,6 +103,25 @@ impl HostNames {
         let root_dot = domain.ends_with(CLUSTER_DOMAIN) && host.len() > bare.len();
         Some((*address, bare.len() + usize::from(root_dot)))
     }
+}
+
+/// The parts of a text that may be host names.
+fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < text.len() {
+            let start = at;
+            let length = text[start..]
+                .find(|c| !in_host_name(c))
+                .unwrap_or(text.len() - start);
+            let end = start + length;
+            at = end + text[end..].chars().next().map_or(0, char::len_utf8);
+            if length > 0 && !is_path(&text[..start]) {
+                return Some(start..end);
+            }
+        }
+        None
+    })
 }
 
 /// Non-ASCII counts as part of a word, so that nothing inside a word of any language is taken for a host.
@@ -91,7 +150,60 @@ mod tests {
             ]
             .map(|(name, address)| (name.to_owned(), address))
             .into(),
+            domain: None,
         }
+    }
+
+    #[test]
+    fn names_resolve_in_the_pods_own_domain() {
+        let names = HostNames {
+            domain: Some(Domain::new("job-hosts", "job-worker-1")),
+            ..names()
+        };
+        for (input, expected) in [
+            ("job-worker-1", Some("127.64.0.1")),
+            ("job-worker-1.job-hosts", Some("127.64.0.1")),
+            ("job-worker-1.job-hosts.ns.svc:80", Some("127.64.0.1:80")),
+            (
+                "job-worker-10.job-hosts.ns.svc.cluster.local.",
+                Some("127.64.0.10"),
+            ),
+            ("job-worker-1.ns.svc", Some("127.64.0.1")),
+            ("job-worker-1.job-hosts2.ns.svc", None),
+            ("job-worker-1.other-hosts.ns.svc", None),
+            ("job-worker-1.job-hosts.other.svc", None),
+        ] {
+            assert_eq!(
+                names.replace_in(&Text::plain(input)).as_deref(),
+                expected,
+                "{input}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pod_waits_for_names_that_look_like_those_of_its_siblings() {
+        let in_domain = HostNames {
+            domain: Some(Domain::new("job-hosts", "job-worker-1")),
+            ..names()
+        };
+        for (input, expected) in [
+            ("job-worker-1,job-worker-10", None),
+            ("job-worker-1,job-worker-2,job-server-0", Some("job-worker-2")),
+            ("job-server-0.job-hosts.ns.svc:2222", Some("job-server-0")),
+            (
+                "/data/job-server-0 job-server job-hosts job-x- other-worker-0",
+                None,
+            ),
+        ] {
+            assert_eq!(in_domain.missing_in(input), expected, "{input}");
+        }
+        assert_eq!(names().missing_in("job-worker-2"), None, "it is in no domain");
+        let stranger = HostNames {
+            domain: Some(Domain::new("web", "web-0")),
+            ..names()
+        };
+        assert_eq!(stranger.missing_in("web-1"), None, "nothing tells the family");
     }
 
     #[test]

@@ -10,11 +10,11 @@ use training_job::{Replica, Role, Topology};
 /// The annotation of a tuner server's template that holds the key under which it registers.
 const TUNER_SERVER_KEY: &str = "tuner-server-key";
 
+/// What is the same for all replicas.
 #[derive(Serialize)]
-struct Config<'a> {
+struct Cluster<'a> {
     cluster: BTreeMap<&'a str, Vec<Address>>,
     labels: BTreeMap<&'a str, &'a str>,
-    task: Task<'a>,
 }
 
 #[derive(Serialize)]
@@ -60,7 +60,18 @@ fn variable(name: &str, value: String) -> EnvVar {
     }
 }
 
+/// The cluster, and behind it in the same object the replica's own task.
 fn config(topology: &Topology<'_>, replica: &Replica<'_>) -> String {
+    let cluster = topology.once("MX_CONFIG", || escape_as_go(json(&cluster(topology))));
+    let task = json(&Task {
+        role: &replica.role.slug,
+        index: replica.index,
+    });
+    let open = cluster.strip_suffix('}').unwrap_or_default();
+    [open, ",\"task\":", &task, "}"].concat()
+}
+
+fn cluster<'a>(topology: &'a Topology<'_>) -> Cluster<'a> {
     let addresses = |role: &Role<'_>| {
         role.all()
             .map(|r| Address {
@@ -69,24 +80,16 @@ fn config(topology: &Topology<'_>, replica: &Replica<'_>) -> String {
             })
             .collect()
     };
-    let config = Config {
-        cluster: topology
-            .roles
-            .iter()
-            .map(|r| (r.slug.as_str(), addresses(r)))
-            .collect(),
-        labels: topology
-            .roles
-            .iter()
-            .map(|r| (r.slug.as_str(), tuner_server_key(r)))
-            .collect(),
-        task: Task {
-            role: &replica.role.slug,
-            index: replica.index,
-        },
-    };
-    // Strings and numbers always serialize.
-    escape_as_go(serde_json::to_string(&config).unwrap_or_default())
+    let roles = || topology.roles.iter();
+    Cluster {
+        cluster: roles().map(|r| (r.slug.as_str(), addresses(r))).collect(),
+        labels: roles().map(|r| (r.slug.as_str(), tuner_server_key(r))).collect(),
+    }
+}
+
+/// Strings and numbers always serialize.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// The stand-alone operator had the key in the replica spec's `label`.

@@ -106,6 +106,7 @@ impl MXJobSpec {
         let is_nested = RunPolicy {
             suspend: None,
             restart_scope: None,
+            layout: None,
             ..nested
         } != RunPolicy::default();
         !is_nested
@@ -146,6 +147,7 @@ impl MXJobSpec {
             backoff_limit: nested.backoff_limit.or(self.backoff_limit),
             scheduling_policy: nested.scheduling_policy.or(self.scheduling_policy.clone()),
             restart_scope: nested.restart_scope,
+            layout: nested.layout,
             suspend: nested.suspend,
         }
     }

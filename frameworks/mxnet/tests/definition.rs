@@ -45,7 +45,17 @@ fn it_refuses_jobs_in_the_words_of_validate() {
             fs::copy(file.path(), folder.join(name)).unwrap();
         }
     }
+    let compact = |field: &str| {
+        format!(
+            "./compact-with-own-names.yaml: spec.mxReplicaSpecs.Worker.template.spec.{field}: the pods of a compact job have \
+             their own names, in the domain of its service job-hosts; remove it, or leave out the layout Compact"
+        )
+    };
     let untold = [
+        // Not all versions have the fields.
+        &*compact("hostname"),
+        &*compact("subdomain"),
+        &*compact("setHostnameAsFQDN"),
         "./config-too-long.yaml: spec.mxReplicaSpecs: with 4001 replicas, MX_CONFIG of job-scheduler-0 would have 149966 \
          bytes, and Linux starts no process with more than 131072 in one variable; use fewer replicas or a shorter job name",
         // An API server drops it before rules see it.

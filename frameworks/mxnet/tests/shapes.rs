@@ -20,13 +20,17 @@ fn a_policy_at_the_top_makes_the_shape_and_one_in_its_place_unmakes_it() {
         "schedulingPolicy: {queue: a}",
     ] {
         assert!(is_inline(field), "{field}");
-        // These two the stand-alone operator did not have.
+        // These the stand-alone operator did not have.
         assert!(
             is_inline(&format!("{field}\nrunPolicy: {{suspend: true}}")),
             "{field}"
         );
         assert!(
             is_inline(&format!("{field}\nrunPolicy: {{restartScope: Job}}")),
+            "{field}"
+        );
+        assert!(
+            is_inline(&format!("{field}\nrunPolicy: {{layout: Compact}}")),
             "{field}"
         );
         assert!(

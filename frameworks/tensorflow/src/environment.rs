@@ -1,6 +1,7 @@
 //! `TF_CONFIG`, to the byte as the Go operator v1.8.1 writes it (`tensorflow.go`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::EnvVar;
 use serde::Serialize;
@@ -10,24 +11,11 @@ use training_job::{Replica, Role, Topology};
 pub(crate) const PS: &str = "PS";
 pub(crate) const WORKER: &str = "Worker";
 
+/// What a replica must know if workers may come and go.
 #[derive(Serialize)]
-struct Config<'a> {
-    cluster: Cluster<'a>,
-    task: Task<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    environment: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Cluster<'a> {
-    /// All endpoints by role.
-    Whole(BTreeMap<&'a str, Vec<String>>),
-    /// What a replica must know if workers may come and go.
-    Sparse {
-        worker: BTreeMap<u32, String>,
-        ps: Vec<String>,
-    },
+struct Sparse {
+    worker: BTreeMap<u32, String>,
+    ps: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -46,27 +34,34 @@ pub(crate) fn variables(
     if topology.total() == 1 {
         return Vec::new();
     }
-    let roles = topology.roles.iter();
-    let config = Config {
-        cluster: match dynamic_workers {
-            true => sparse(topology, replica),
-            false => Cluster::Whole(roles.map(|r| (r.slug.as_str(), endpoints(topology, r))).collect()),
-        },
-        task: Task {
-            role: &replica.role.slug,
-            index: replica.index,
-        },
-        environment: (!dynamic_workers).then_some("cloud"),
+    let (cluster, environment) = match dynamic_workers {
+        true => (json(&sparse(topology, replica)).into(), ""),
+        false => (whole(topology), ",\"environment\":\"cloud\""),
     };
-    // Strings and numbers always serialize.
-    vec![variable(
-        "TF_CONFIG",
-        serde_json::to_string(&config).unwrap_or_default(),
-    )]
+    let task = json(&Task {
+        role: &replica.role.slug,
+        index: replica.index,
+    });
+    let config = ["{\"cluster\":", &*cluster, ",\"task\":", &task, environment, "}"].concat();
+    vec![variable("TF_CONFIG", config)]
+}
+
+/// Strings and numbers always serialize.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// All endpoints by role: the same for all replicas.
+fn whole(topology: &Topology<'_>) -> Arc<str> {
+    topology.once("TF_CONFIG", || {
+        let roles = topology.roles.iter();
+        let all: BTreeMap<_, _> = roles.map(|r| (r.slug.as_str(), endpoints(topology, r))).collect();
+        json(&all)
+    })
 }
 
 /// A worker knows all parameter servers and itself, a parameter server only itself.
-fn sparse<'a>(topology: &Topology<'_>, replica: &Replica<'_>) -> Cluster<'a> {
+fn sparse(topology: &Topology<'_>, replica: &Replica<'_>) -> Sparse {
     let own = || endpoint(topology, replica.role, replica.index);
     let servers = || topology.role(PS).map(|ps| endpoints(topology, ps));
     let (worker, ps) = match replica.role.name() {
@@ -74,7 +69,7 @@ fn sparse<'a>(topology: &Topology<'_>, replica: &Replica<'_>) -> Cluster<'a> {
         WORKER => (Some((replica.index, own())), servers().unwrap_or_default()),
         _ => (None, Vec::new()),
     };
-    Cluster::Sparse {
+    Sparse {
         worker: worker.into_iter().collect(),
         ps,
     }
@@ -84,7 +79,7 @@ fn endpoints(topology: &Topology<'_>, role: &Role<'_>) -> Vec<String> {
     role.all().map(|r| endpoint(topology, role, r.index)).collect()
 }
 
+/// In a plain job `<host>.<namespace>.svc:<port>`, as under the Go operator.
 fn endpoint(topology: &Topology<'_>, role: &Role<'_>, index: u32) -> String {
-    let (host, namespace, port) = (role.host(index), topology.namespace, role.port);
-    format!("{host}.{namespace}.svc:{port}")
+    format!("{}.{}:{}", role.host(index), topology.domain(), role.port)
 }

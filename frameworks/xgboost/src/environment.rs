@@ -25,9 +25,11 @@ pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<E
         variable("PYTHONUNBUFFERED", "1"),
     ];
     if let Some(worker) = topology.role(WORKER) {
-        let hosts: Vec<_> = worker.all().map(|w| w.host()).collect();
+        let hosts = topology.once("WORKER_ADDRS", || {
+            worker.all().map(|w| w.host()).collect::<Vec<_>>().join(",")
+        });
         environment.push(variable("WORKER_PORT", worker.port.to_string()));
-        environment.push(variable("WORKER_ADDRS", hosts.join(",")));
+        environment.push(variable("WORKER_ADDRS", &*hosts));
     }
     environment
 }

@@ -1,7 +1,7 @@
 //! Compares with what runs in a cluster.
 
 use anyhow::Context;
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -43,6 +43,11 @@ pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Ve
             let controller = job.kind.framework.controller;
             let selector = format!("{OPERATOR_NAME}={controller},{JOB_NAME}={name}");
             let mut runs = owned::<Service>(client, &namespace, &selector, &there).await?;
+            let is_map = |object: &Value| object["kind"] == "ConfigMap";
+            if wanted.iter().chain(&stored).any(is_map) {
+                // Who has no such jobs need not be allowed to read them.
+                runs.extend(owned::<ConfigMap>(client, &namespace, &selector, &there).await?);
+            }
             runs.extend(owned::<Pod>(client, &namespace, &selector, &there).await?);
             for object in runs {
                 let same = |other: &&Value| title(other) == title(&object);

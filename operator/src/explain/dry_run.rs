@@ -25,7 +25,7 @@ struct DryRun<J> {
     status: JobStatus,
     observed: Observed,
     now: Timestamp,
-    /// The created pods and services, in order.
+    /// The created objects, services and pods, in order.
     created: Vec<(ChildKind, String)>,
     /// The pods whose containers the kubelet restarts.
     kubelet_restarts: Vec<String>,
@@ -88,6 +88,7 @@ pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, FieldErrors> 
     }
     let end = run.end_of_life(valid.policy.ttl_seconds)?;
     Ok(Life {
+        common_service: valid.topology.common_service.clone(),
         created: run.created,
         roles,
         deadline,
@@ -163,10 +164,10 @@ impl<J: TrainingJob> DryRun<J> {
         if let Some(change) = plan.status {
             self.status = change.status;
         }
-        let created = plan
-            .create_services
-            .iter()
-            .map(|s| (ChildKind::Service, &s.metadata));
+        let objects = plan.create_objects.iter();
+        let created = objects.map(|o| (ChildKind::Object(o.kind), &o.metadata));
+        let services = plan.create_services.iter();
+        let created = created.chain(services.map(|s| (ChildKind::Service, &s.metadata)));
         let created = created.chain(plan.create_pods.iter().map(|p| (ChildKind::Pod, &p.metadata)));
         self.created
             .extend(created.map(|(kind, meta)| (kind, meta.name.clone().unwrap_or_default())));

@@ -4,7 +4,9 @@ use training_job::plan::ChildKind;
 
 /// What the operator does in a job's life, found by a dry run.
 pub(super) struct Life {
-    /// The pods and services that are created at the start, in order.
+    /// The service of all pods, if not each has its own.
+    pub(super) common_service: Option<String>,
+    /// The objects, services and pods that are created at the start, in order.
     pub(super) created: Vec<(ChildKind, String)>,
     /// Its roles that have replicas; none if it is suspended.
     pub(super) roles: Vec<RoleLife>,

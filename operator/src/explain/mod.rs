@@ -77,9 +77,17 @@ fn life_text(job: &Job, life: &Life) -> String {
         let of = life.created.iter().filter(|(k, _)| *k == kind);
         of.map(|(_, name)| name.as_str()).collect::<Vec<_>>()
     };
+    let objects = life.created.iter().filter_map(|(kind, _)| match kind {
+        ChildKind::Object(kind) => Some(format!("a {}, then ", kind.kind)),
+        _ => None,
+    });
+    let services = match &life.common_service {
+        Some(common) => format!("the service {common} of all pods"),
+        None => format!("{} services", names(ChildKind::Service).len()),
+    };
     text += &format!(
-        "\nStart: {} services, then {} pods in this order: {}. No pod waits for another.\n",
-        names(ChildKind::Service).len(),
+        "\nStart: {}{services}, then {} pods in this order: {}. No pod waits for another.\n",
+        objects.collect::<String>(),
         names(ChildKind::Pod).len(),
         shortened(&names(ChildKind::Pod)).join(", ")
     );

@@ -21,7 +21,7 @@ Exit codes:
   0  all jobs are printed
   2  bad YAML, a job that the operator would refuse, a replica that no job has, or bad usage";
 
-/// Print every service and pod that jobs would get.
+/// Print every object, service and pod that jobs would get.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {

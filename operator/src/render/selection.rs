@@ -75,11 +75,14 @@ pub(super) fn environment(pod: &Value) -> Value {
     let list = |field: &str| -> Option<Vec<Value>> {
         let containers = pod["spec"][field].as_array()?.iter();
         let with_env = containers.filter(|c| c.get("env").is_some());
-        Some(
-            with_env
-                .map(|c| json!({"name": c["name"], "env": c["env"]}))
-                .collect(),
-        )
+        let kept = with_env.map(|c| {
+            let mut container = json!({"name": c["name"], "env": c["env"]});
+            if let Some(from) = c.get("envFrom") {
+                container["envFrom"] = from.clone();
+            }
+            container
+        });
+        Some(kept.collect())
     };
     let mut spec = json!({"containers": list("containers").unwrap_or_default()});
     if let Some(init) = list("initContainers").filter(|init| !init.is_empty()) {

@@ -26,6 +26,9 @@ struct Job {
     /// In the order in which their pods are made.
     roles: Vec<Role>,
     total: Demand,
+    /// The ports of the service that all roles share, if they do.
+    #[serde(skip)]
+    ports: BTreeSet<String>,
 }
 
 #[derive(Default, Serialize)]
@@ -67,10 +70,10 @@ fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
     );
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let jobs = &mut summary.jobs;
-    // Two files may hold one job in two forms: each begins with its services.
+    // Two files may hold one job in two forms: pods come last in each.
     let is_new = |last: &Job| {
         (last.name.as_str(), last.namespace.as_str()) != (job, namespace)
-            || (object["kind"] == "Service" && last.total.replicas > 0)
+            || (object["kind"] != "Pod" && last.total.replicas > 0)
     };
     if jobs.last().is_none_or(is_new) {
         jobs.push(Job {
@@ -78,25 +81,28 @@ fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
             namespace: namespace.to_owned(),
             roles: Vec::new(),
             total: Demand::default(),
+            ports: BTreeSet::new(),
         });
     }
     let Some(job) = jobs.last_mut() else { return Ok(()) };
+    if object["kind"] == "Service" && role.is_empty() {
+        job.ports.extend(ports(object)?);
+    }
+    if role.is_empty() {
+        return Ok(());
+    }
     let known = job.roles.iter().position(|r| r.role == role);
     let at = known.unwrap_or_else(|| {
         job.roles.push(Role {
             role: role.to_owned(),
+            ports: job.ports.clone(),
             ..Role::default()
         });
         job.roles.len() - 1
     });
     let entry = &mut job.roles[at];
     if object["kind"] == "Service" {
-        let service = Service::deserialize(object)?;
-        for port in service.spec.and_then(|s| s.ports).unwrap_or_default() {
-            let protocol = port.protocol.as_deref().unwrap_or("TCP");
-            let name = port.name.map(|n| format!(" {n}")).unwrap_or_default();
-            entry.ports.insert(format!("{}/{protocol}{name}", port.port));
-        }
+        entry.ports.extend(ports(object)?);
         return Ok(());
     }
     let spec = Pod::deserialize(object)?.spec.unwrap_or_default();
@@ -116,6 +122,17 @@ fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
         add_up(&mut demand.requests, &requests);
     }
     Ok(())
+}
+
+/// The ports of a service.
+fn ports(service: &Value) -> serde_json::Result<Vec<String>> {
+    let ports = Service::deserialize(service)?.spec.and_then(|s| s.ports);
+    let ports = ports.unwrap_or_default().into_iter().map(|port| {
+        let protocol = port.protocol.as_deref().unwrap_or("TCP");
+        let name = port.name.map(|n| format!(" {n}")).unwrap_or_default();
+        format!("{}/{protocol}{name}", port.port)
+    });
+    Ok(ports.collect())
 }
 
 /// What the scheduler reserves for a pod: the sum over its containers, or, if that is more, what an init container needs

@@ -66,6 +66,52 @@ async fn a_queue_once_set_stays_and_all_else_may_change() {
     }
 }
 
+/// Nor can the field be added or taken away, unless that says what holds anyway.
+#[tokio::test]
+async fn a_layout_stays_as_it_was_when_the_job_was_made() {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("layouts").await;
+    let layout = |layout: &str| format!(r#""runPolicy": {{"layout": "{layout}"}}"#);
+    let none = r#""runPolicy": {}"#.to_owned();
+    let refusal = "spec.runPolicy.layout: it cannot be changed; make another job with it";
+    for (name, policy, good, bad) in [
+        ("none", none, r#""Plain""#, r#""Compact""#),
+        ("plain", layout("Plain"), "null", r#""Compact""#),
+        ("compact", layout("Compact"), r#""Compact""#, "null"),
+    ] {
+        let job = JOB.replace("NAME", name).replace("POLICY", &policy);
+        assert_eq!(api::create(cluster, &namespace, &job, &[]).await, [""; 0]);
+        let edit = async |layout: &str| {
+            let patch = format!(r#"{{"spec": {{"runPolicy": {{"layout": {layout}}}}}}}"#);
+            let arguments = [
+                "patch",
+                "mxjob",
+                name,
+                "-n",
+                &namespace,
+                "--type=merge",
+                "-p",
+                &patch,
+            ];
+            cluster.kubectl(&arguments).await
+        };
+        assert_eq!(api::lines(&edit(bad).await.stderr), [refusal], "{name}");
+        edit(good).await.success();
+    }
+    let without = [
+        "patch",
+        "mxjob",
+        "compact",
+        "-n",
+        &namespace,
+        "--type=merge",
+        "-p",
+        r#"{"spec": {"runPolicy": null}}"#,
+    ];
+    assert_eq!(api::lines(&cluster.kubectl(&without).await.stderr), [refusal]);
+}
+
 /// As with the Go operator's definition; a port of another protocol keeps it.
 #[tokio::test]
 async fn ports_are_stored_with_their_protocol() {

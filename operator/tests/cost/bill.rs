@@ -57,7 +57,7 @@ pub(crate) fn calls(stage: &Stage<'_>) -> Vec<Call> {
 /// What one job has cost.
 #[derive(Debug)]
 pub(crate) struct Bill {
-    /// Creations and deletions of pods and services.
+    /// Creations and deletions of pods, services and ConfigMaps.
     pub(crate) objects: usize,
     /// What was written as its status, each time.
     pub(crate) statuses: Vec<Value>,
@@ -80,7 +80,7 @@ impl Bill {
         let all: Vec<_> = calls(stage).into_iter().filter(names).collect();
         let count = |wanted: &dyn Fn(&Call) -> bool| all.iter().filter(|c| wanted(c)).count();
         let object = |c: &Call| {
-            matches!(&*c.resource, "pods" | "services")
+            matches!(&*c.resource, "pods" | "services" | "configmaps")
                 && matches!(&*c.verb, "create" | "delete")
                 && c.subresource.is_empty()
         };

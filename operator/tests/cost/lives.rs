@@ -76,6 +76,23 @@ async fn a_job_of_n_replicas_costs_2n_calls_and_two_statuses() {
     operator.expect_well();
 }
 
+/// A service, and where that pays a ConfigMap, which goes at the end.
+#[tokio::test]
+async fn a_compact_job_of_n_replicas_costs_n_calls_and_a_few() {
+    let stage = stage("compact").await;
+    let operator = stage.operator();
+    for (replicas, others) in [(4, 1..=1), (60, 2..=3)] {
+        let name = format!("compact{replicas}");
+        let mut job = cleaned(job(&name, replicas), "None");
+        job["spec"]["runPolicy"]["layout"] = "Compact".into();
+        let bill = life(&stage, job, replicas, Start::AtOnce).await;
+        let n = usize::try_from(replicas).unwrap();
+        assert!(others.contains(&(bill.objects - n)), "{n}: {bill:?}");
+        assert_eq!(bill.others, 0, "{n}: {bill:?}");
+    }
+    operator.expect_well();
+}
+
 #[tokio::test]
 async fn a_job_whose_pods_run_later_costs_one_status_more() {
     let stage = stage("late").await.without_nodes();

@@ -9,7 +9,7 @@ use training_job_testing::cluster::Signal;
 use crate::bill::{calls, stage};
 use crate::rig::jobs::job;
 
-const RESOURCES: [&str; 3] = ["mxjobs", "pods", "services"];
+const RESOURCES: [&str; 4] = ["mxjobs", "pods", "services", "configmaps"];
 
 #[tokio::test]
 async fn when_nothing_changes_watches_are_renewed_and_nothing_else() {

@@ -91,12 +91,17 @@ async fn what_cannot_be_run_is_told_and_has_a_code() {
 }
 
 /// Each variable with a value that shows that it is read.
-const VARIABLES: [(&str, &str, &str); 17] = [
+const VARIABLES: &[(&str, &str, &str)] = &[
     ("KUBEFLOW_NAMESPACE", "team", "namespace=\"team\""),
     (
         "TRAINING_OPERATOR_ENABLE_SCHEME",
         "PyJob",
         "--enable-scheme: \"PyJob\"",
+    ),
+    (
+        "TRAINING_OPERATOR_CLUSTER_DOMAIN",
+        "no domain",
+        "--cluster-domain",
     ),
     (
         "TRAINING_OPERATOR_CONTROLLER_THREADS",
@@ -159,7 +164,7 @@ const VARIABLES: [(&str, &str, &str); 17] = [
 #[tokio::test]
 async fn each_flag_can_be_given_by_a_variable() {
     let cluster = control_plane().await;
-    for (variable, value, shows) in VARIABLES {
+    for &(variable, value, shows) in VARIABLES {
         let mut program = Program::new(PROGRAM).args(["run"]).env(variable, value);
         for (name, address) in [
             ("TRAINING_OPERATOR_METRICS_BIND_ADDRESS", "0"),

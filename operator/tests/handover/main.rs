@@ -31,6 +31,9 @@ async fn no_pod_is_restarted_where_jobs_restart_as_a_whole() {
     hand_over("handover-job", &[]).await;
 }
 
+/// The program of the Go operator as it was released.
+const GO: &str = "training-operator.v1";
+
 /// Who finishes a job.
 const ENDS: [&str; 2] = ["ours", "theirs"];
 
@@ -38,6 +41,7 @@ async fn hand_over(namespace: &str, flags: &[&str]) {
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
     let namespace = cluster.namespace(namespace).await;
+    let admin = cluster.kubeconfig();
     let jobs = Jobs::new(cluster, &namespace).await;
     let all: Vec<_> = STAGES
         .into_iter()
@@ -46,13 +50,13 @@ async fn hand_over(namespace: &str, flags: &[&str]) {
     let name = |(stage, end): &(Stage, &str)| format!("{}-{end}", stage.name());
     let of = |end: &'static str| all.iter().filter(move |(_, e)| *e == end);
 
-    let theirs = operators::theirs(cluster, &namespace).await;
+    let theirs = operators::theirs(cluster, &admin, &namespace, GO).await;
     join_all(all.iter().map(async |one| one.0.begin(&jobs, &name(one)).await)).await;
     let before = jobs.identities().await;
     stop(theirs).await;
 
     // Where jobs restart as a whole, one that was about to restart may do so.
-    let mut ours = operators::ours(cluster, &namespace, flags).await;
+    let mut ours = operators::ours(cluster, &admin, &namespace, flags).await;
     jobs.seen_by_all("first").await;
     let restarts_whole = flags.is_empty();
     for one in &all {
@@ -70,14 +74,14 @@ async fn hand_over(namespace: &str, flags: &[&str]) {
     ours.signal(Signal::KILL);
     ours.exit_code().await;
     let before = jobs.identities().await;
-    ours = operators::ours(cluster, &namespace, flags).await;
+    ours = operators::ours(cluster, &admin, &namespace, flags).await;
     jobs.seen_by_all("second").await;
     for one in &all {
         jobs.expect_same(&name(one), &before, one.0.may_lose()).await;
     }
     stop(ours).await;
 
-    let theirs = operators::theirs(cluster, &namespace).await;
+    let theirs = operators::theirs(cluster, &admin, &namespace, GO).await;
     jobs.seen_by_all("third").await;
     for one in &all {
         jobs.expect_same(&name(one), &before, one.0.may_lose()).await;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
@@ -11,20 +11,31 @@ use training_job_testing::cluster::{Background, ControlPlane, Program, repositor
 const PAGES: [&str; 2] = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
 
 /// Ours, for one namespace.
-pub(crate) async fn ours(cluster: &ControlPlane, namespace: &str, flags: &[&str]) -> Background {
+pub(crate) async fn ours(
+    cluster: &ControlPlane,
+    kubeconfig: &Path,
+    namespace: &str,
+    flags: &[&str],
+) -> Background {
     let program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(["run", "--enable-scheme=MXJob", "--namespace", namespace])
         .args(PAGES)
-        .args(flags);
+        .args(flags)
+        .env("KUBECONFIG", kubeconfig);
     let operator = cluster.spawn(program);
     operator.wait_for_line("running jobs").await;
     operator
 }
 
-/// The Go operator v1.8.1, for one namespace. It works when its webhooks could be asked, which are none
+/// The Go operator v1.8.1, for one namespace: the program of this name in `target/go-operator`. It works when its webhooks could be asked, which are none
 /// here: it needs a configuration of webhooks and a Secret to fill, and two places with certificates, of
 /// which nobody asks for more than that they are there.
-pub(crate) async fn theirs(cluster: &ControlPlane, namespace: &str) -> Background {
+pub(crate) async fn theirs(
+    cluster: &ControlPlane,
+    kubeconfig: &Path,
+    namespace: &str,
+    program: &str,
+) -> Background {
     let home = cluster.directory().join(format!("go-operator-{namespace}"));
     let certificates = home.join("k8s-webhook-server/serving-certs");
     fs::create_dir_all(&certificates).unwrap();
@@ -55,10 +66,11 @@ pub(crate) async fn theirs(cluster: &ControlPlane, namespace: &str) -> Backgroun
         .local_addr()
         .unwrap()
         .port();
-    let program = Program::new(built())
+    let program = Program::new(built(program))
         .args(["--enable-scheme=mxjob", "--namespace", namespace])
         .args(PAGES)
         .args([format!("--webhook-server-port={port}")])
+        .env("KUBECONFIG", kubeconfig)
         .env("MY_POD_NAMESPACE", namespace)
         .env("TMPDIR", &home);
     let operator = cluster.spawn(program);
@@ -67,9 +79,15 @@ pub(crate) async fn theirs(cluster: &ControlPlane, namespace: &str) -> Backgroun
 }
 
 /// The program. It is built if it is not there.
-fn built() -> std::path::PathBuf {
-    let script = repository().join("tests/go-operator/build.sh");
-    let made = Command::new(script).stdin(Stdio::null()).output().unwrap();
+fn built(program: &str) -> PathBuf {
+    let script = match program {
+        "unlimited" => "tests/go-operator/unlimited/build.sh",
+        _ => "tests/go-operator/build.sh",
+    };
+    let made = Command::new(repository().join(script))
+        .stdin(Stdio::null())
+        .output();
+    let made = made.unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    repository().join("target/go-operator/training-operator.v1")
+    repository().join("target/go-operator").join(program)
 }

@@ -8,6 +8,8 @@ use kube::ResourceExt;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
+use training_job::{Settings, render, validate};
+use training_job_mxnet::MXJob;
 use training_job_testing::cluster::{Background, ControlPlane, Program};
 
 use crate::manifests::find;
@@ -52,12 +54,36 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
                "spec": {"ports": [{"port": 1}]}}),
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "taken-worker-0"},
                "spec": {"containers": [{"name": "foreign", "image": "none"}]}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": shared(namespace)}}),
     ];
     for (plural, kind, field, role, container) in KINDS {
         objects.push(job(plural, kind, field, role, container));
     }
     objects.push(job("taken", "MXJob", "mxReplicaSpecs", "Worker", "mxnet"));
+    objects.push(compact(COMPACT));
+    objects.push(compact(COMPACT_TAKEN));
     create(cluster, namespace, &objects).await;
+}
+
+/// A compact job that is to vanish, and one whose ConfigMap's name is taken: called so that what twelve pods have in common
+/// is worth a ConfigMap.
+pub(crate) const COMPACT: &str = "compact-with-a-name-of-many-letters-that-vanishes";
+const COMPACT_TAKEN: &str = "compact-with-a-name-of-many-letters-that-is-taken";
+
+fn compact(name: &str) -> Value {
+    let mut job = job(name, "MXJob", "mxReplicaSpecs", "Worker", "mxnet");
+    job["spec"]["runPolicy"]["layout"] = json!("Compact");
+    job["spec"]["mxReplicaSpecs"]["Worker"]["replicas"] = json!(12);
+    job
+}
+
+/// The name of the ConfigMap of the job whose name of it is taken.
+pub(crate) fn shared(namespace: &str) -> String {
+    let mut job = compact(COMPACT_TAKEN);
+    job["metadata"]["namespace"] = json!(namespace);
+    let job: MXJob = serde_json::from_value(job).unwrap();
+    let rendered = render::all(&validate(&job, &Settings::default()).unwrap());
+    rendered.objects[0].metadata.name.clone().unwrap()
 }
 
 /// Creates objects by kubectl.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use training_job_testing::cluster::{Audit, ControlPlane, Options, wait};
 
-use crate::life::{KINDS, create, create_jobs, play_kubelet, start};
+use crate::life::{COMPACT, KINDS, create, create_jobs, play_kubelet, shared, start};
 use crate::manifests::{Permission, build, find, permissions, without};
 
 /// One for both tests: with the CRDs, an audit log, and the admission that asks for permission to
@@ -33,11 +33,13 @@ async fn cluster() -> &'static ControlPlane {
 }
 
 async fn all_gone(cluster: &ControlPlane, namespace: &str) {
-    for (plural, kind, ..) in KINDS {
+    let compact = ("mxjobs", "MXJob", COMPACT);
+    let all = KINDS.map(|(plural, kind, ..)| (plural, kind, plural));
+    for (plural, kind, name) in all.into_iter().chain([compact]) {
         let kind = GroupVersionKind::gvk("kubeflow.org", "v1", kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, plural);
         let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
-        wait(api, plural, |job| job.is_none()).await;
+        wait(api, name, |job| job.is_none()).await;
     }
 }
 
@@ -61,6 +63,8 @@ async fn what_is_granted_is_what_is_used() {
         () = all_gone(cluster, &namespace) => {},
     }
     operator.wait_for_line("the name is taken").await;
+    let taken = format!("configmap {}: the name is taken", shared(&namespace));
+    operator.wait_for_line(&taken).await;
     let renewed = |lease: Option<&Lease>| {
         let spec = lease.and_then(|lease| lease.spec.as_ref());
         spec.is_some_and(|spec| spec.renew_time != spec.acquire_time)
@@ -108,7 +112,7 @@ async fn whatever_is_taken_away_is_missed() {
             trials.push((role, permission));
         }
     }
-    assert_eq!(trials.len(), 29, "{trials:?}");
+    assert_eq!(trials.len(), 34, "{trials:?}");
     stream::iter(trials)
         .for_each_concurrent(4, |(role, permission)| miss(cluster, &objects, role, permission))
         .await;

@@ -121,7 +121,7 @@ async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn all_kinds_share_one_watch_of_pods_and_one_of_services() {
+async fn all_kinds_share_one_watch_of_each_kind_of_child() {
     let plane = ControlPlane::start(Options {
         audit: Some(Audit::All),
         ..Options::default()
@@ -175,7 +175,15 @@ async fn all_kinds_share_one_watch_of_pods_and_one_of_services() {
             *open.entry(call.resource).or_default() += change;
         }
     }
-    let expected = ["mxjobs", "pods", "services", "tfjobs", "xgboostjobs"].map(|kind| (kind.to_owned(), 1));
+    let expected = [
+        "configmaps",
+        "mxjobs",
+        "pods",
+        "services",
+        "tfjobs",
+        "xgboostjobs",
+    ];
+    let expected = expected.map(|kind| (kind.to_owned(), 1));
     assert_eq!(open, BTreeMap::from(expected));
 }
 

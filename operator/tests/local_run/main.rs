@@ -9,6 +9,7 @@
 
 mod clean_up;
 mod collective;
+mod compact;
 mod kill;
 mod limits;
 mod manifest;

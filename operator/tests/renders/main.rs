@@ -8,6 +8,7 @@
 )]
 
 mod cluster_diff;
+mod compact;
 #[path = "../program/mod.rs"]
 mod program;
 mod same_objects;

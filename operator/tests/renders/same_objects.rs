@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::Resource;
 use kube::api::Api;
 use serde::Serialize;
@@ -128,7 +128,8 @@ async fn an_operator_makes_what_render_prints() {
         let renders: Value = serde_json::from_str(&render.stdout).unwrap();
         let renders = renders["items"].as_array().unwrap();
         let of = |kind: &str| renders.iter().filter(|r| r["kind"] == kind).count();
-        let mut all = real::<Service>(cluster, &namespace, of("Service")).await;
+        let mut all = real::<ConfigMap>(cluster, &namespace, of("ConfigMap")).await;
+        all.extend(real::<Service>(cluster, &namespace, of("Service")).await);
         all.extend(real::<Pod>(cluster, &namespace, of("Pod")).await);
         let mut differences = Vec::new();
         for render in renders {

@@ -97,12 +97,12 @@ async fn d4_the_history_is_forgotten_while_it_is_cut_off() {
     sim.advance(10).await;
     let before = sim.network.count("list", "");
     sim.network
-        .fail_next("watch", "", 6, Refused(503, "ServiceUnavailable"));
+        .fail_next("watch", "", 8, Refused(503, "ServiceUnavailable"));
     sim.cluster.cut_watches(None);
     edit(&sim, "mxjobs", "job", worker(serde_json::json!({"replicas": 3}))).await;
     sim.cluster.compact();
     sim.advance(60).await;
-    assert_eq!(sim.network.count("list", "") - before, 3, "one list of each kind");
+    assert_eq!(sim.network.count("list", "") - before, 4, "one list of each kind");
     assert_eq!(sim.pods_now().len(), 5);
     settle_and_check(&mut sim).await;
     assert!(sim.conditions("job").ends_with("Succeeded"));

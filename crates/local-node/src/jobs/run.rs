@@ -10,7 +10,7 @@ use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use training_job::Operator;
@@ -56,7 +56,7 @@ pub(super) fn changes<'a>(
 }
 
 /// A task that ends with its owner.
-struct AbortOnDrop(AbortHandle);
+struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -100,7 +100,7 @@ impl Run {
             progress: Progress::default(),
             stage: Stage::Running {
                 node,
-                operator: AbortOnDrop(tokio::spawn(operator.run()).abort_handle()),
+                operator: AbortOnDrop(tokio::spawn(operator.run())),
                 give_up: None,
             },
             changes,
@@ -177,11 +177,16 @@ impl Run {
     /// Ends all processes: SIGTERM, after 5 s SIGKILL. [`next`](Self::next) returns the events of that; jobs keep the
     /// status that they have. Once all jobs have ended this happens by itself.
     pub fn stop(&mut self) {
-        if let Stage::Running { node, operator, .. } = std::mem::replace(&mut self.stage, Stage::Ended) {
+        if let Stage::Running {
+            node, mut operator, ..
+        } = std::mem::replace(&mut self.stage, Stage::Ended)
+        {
             // Pods that are stopped now must not change the jobs' statuses.
-            drop(operator);
+            operator.0.abort();
             let pods = Api::<Pod>::all(self.client.clone());
             let stopping = async move {
+                // What it does at last needs the client.
+                let _ = (&mut operator.0).await;
                 node.shutdown(GRACE).await;
                 // Watches may be behind. The in-memory API always answers.
                 let left = pods.list(&ListParams::default()).await;

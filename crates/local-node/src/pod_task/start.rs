@@ -19,6 +19,9 @@ use crate::process::{self, Output};
 /// When to look again for what a container needs and does not find.
 const CONFIG_RETRY: Duration = Duration::from_secs(2);
 
+/// When to look again for the names of pods that are about to be made.
+const NAME_RETRY: Duration = Duration::from_millis(100);
+
 impl PodTask {
     /// Starts a container, or records why it does not start.
     pub(super) async fn start(&mut self, at: usize) {
@@ -90,6 +93,7 @@ impl PodTask {
     fn set_waiting(&mut self, at: usize, problem: &StartError) {
         let (reason, start) = match problem {
             StartError::Prepare(PrepareError::NoCommand { .. }) => ("ImageCommandUnknown", Start::Never),
+            StartError::Name(_) => ("ContainerCreating", Start::At(Instant::now() + NAME_RETRY)),
             StartError::Prepare(PrepareError::Config(_)) | StartError::Api(_) => (
                 "CreateContainerConfigError",
                 Start::At(Instant::now() + CONFIG_RETRY),

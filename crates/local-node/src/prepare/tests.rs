@@ -47,6 +47,7 @@ fn prepared(operator: &str, container: Value) -> Result<(Launch, Vec<String>), P
             ("job-worker-0".to_owned(), ADDRESS),
             ("job-server-0".to_owned(), Ipv4Addr::new(127, 64, 0, 3)),
         ]),
+        domain: None,
     };
     let host_variables = HostVariables {
         path: "/usr/bin".into(),

@@ -43,7 +43,7 @@ async fn c2_watches_are_told_410_for_an_hour() {
             sim.create(train("job", &SMALL)).await;
             sim.advance(3_600).await;
             let lists = sim.network.count("list", resource);
-            let most = if resource.is_empty() { 3 * 130 } else { 130 };
+            let most = if resource.is_empty() { 4 * 130 } else { 130 };
             assert!(
                 (50..=most).contains(&lists),
                 "{fault:?}, {resource}: {lists} lists in an hour"

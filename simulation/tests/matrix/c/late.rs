@@ -265,6 +265,6 @@ async fn c6_nothing_but_bookmarks_comes() {
     sim.advance(3_600).await;
     let calls = sim.network.take_calls();
     assert!(calls.iter().all(|c| c.verb == "watch"), "{calls:?}");
-    assert!(calls.len() <= 3 * 31, "{}", calls.len());
+    assert!(calls.len() <= 4 * 31, "{}", calls.len());
     settle_and_check(&mut sim).await;
 }

@@ -1,0 +1,269 @@
+//! What is the same in the environment of all replicas of a compact job: told once, in a ConfigMap.
+//!
+//! A variable such as a list of all hosts is long, and differs between replicas at its end, if at all. What its values begin
+//! with is an entry of the ConfigMap under the variable's own name. A container takes the whole ConfigMap by `envFrom`,
+//! and then has `NAME=$(NAME)rest`: the kubelet reads `envFrom` first, fills in what is known by then, and puts the result
+//! in the place of what it was. So the process has the variable as it would without this, and no other.
+//!
+//! The ConfigMap is never changed. Its name has a hash of its content, so that pods from before and after a change of the
+//! replicas' number each keep the one that they were made with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapEnvSource, Container, EnvFromSource, EnvVar};
+use serde_json::json;
+
+use super::{JobObject, ObjectDefinition, ObjectKind, Replica, Topology, TrainingJob};
+
+/// The fewest bytes that are worth a reference.
+const LEAST: usize = 1_024;
+
+/// The most bytes that a ConfigMap's entries may have: the API server's own bound.
+const MOST: usize = 1 << 20;
+
+/// What the environments of a job's replicas have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SharedEnvironment {
+    /// The name of the ConfigMap.
+    name: String,
+    /// By variable, what its values begin with.
+    texts: BTreeMap<String, String>,
+}
+
+impl SharedEnvironment {
+    /// The kind of object that holds it. It goes when no pod runs any more.
+    pub(crate) const OBJECT: ObjectDefinition =
+        ObjectDefinition::new(ObjectKind::of::<ConfigMap>()).while_active();
+
+    /// What the replicas of a job have in common, if that is worth an object.
+    ///
+    /// The first and the last replica of each role stand for all: a pod in which a variable begins otherwise keeps its
+    /// whole environment.
+    pub(crate) fn of<J: TrainingJob>(job: &J, topology: &Topology<'_>) -> Option<Self> {
+        let samples = topology
+            .roles
+            .iter()
+            .filter(|role| role.replicas > 0)
+            .flat_map(|role| {
+                let indexes = BTreeSet::from([0, role.replicas - 1]);
+                indexes
+                    .into_iter()
+                    .map(|index| job.env(topology, &Replica { role, index }))
+            });
+        let texts = common(samples);
+        let name = format!("{}{:016x}", prefix(topology), hash(&texts));
+        (!texts.is_empty()).then_some(Self { name, texts })
+    }
+
+    /// Whether an object may be one that holds what the replicas of a job have, or had, in common.
+    pub(crate) fn is_one(topology: &Topology<'_>, kind: ObjectKind, name: &str) -> bool {
+        let hash = name.strip_prefix(&prefix(topology));
+        let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        kind == Self::OBJECT.kind && hash.is_some_and(is_hash)
+    }
+
+    /// The ConfigMap.
+    pub(crate) fn object(&self) -> JobObject {
+        let content = json!({"data": self.texts, "immutable": true});
+        Self::OBJECT.kind.object(&*self.name, content)
+    }
+
+    /// Replaces what the ConfigMap holds by references to it, if the process then sees the same environment.
+    pub(crate) fn take_from(&self, container: &mut Container) {
+        let variables = container.env.as_deref().unwrap_or_default();
+        let places: Option<Vec<_>> = self
+            .texts
+            .iter()
+            .map(|(name, text)| place(variables, name, text))
+            .collect();
+        let (Some(places), Some(variables)) = (places, &mut container.env) else {
+            return;
+        };
+        for (at, (name, text)) in places.into_iter().zip(&self.texts) {
+            let value = variables[at].value.take().unwrap_or_default();
+            variables[at].value = Some(format!("$({name}){}", &value[text.len()..]));
+        }
+        // Behind the user's own: of two that have an entry of one name the last counts.
+        container.env_from.get_or_insert_default().push(EnvFromSource {
+            config_map_ref: Some(ConfigMapEnvSource {
+                name: self.name.clone(),
+                optional: None,
+            }),
+            ..EnvFromSource::default()
+        });
+    }
+}
+
+/// By variable, what its values begin with in all environments that have it, where that is worth a reference.
+fn common(environments: impl IntoIterator<Item = Vec<EnvVar>>) -> BTreeMap<String, String> {
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    let mut several = BTreeSet::new();
+    for environment in environments {
+        for variable in environment.into_iter().filter(|v| is_key(&v.name)) {
+            let value = literal(&variable).unwrap_or_default().to_owned();
+            let Some(text) = found.get_mut(&variable.name) else {
+                found.insert(variable.name, value);
+                continue;
+            };
+            text.truncate(common_prefix(text, &value));
+            several.insert(variable.name);
+        }
+    }
+    let mut left = MOST;
+    let mut texts = BTreeMap::new();
+    found.retain(|name, _| several.contains(name));
+    for (name, mut text) in found {
+        // What follows a dollar may be a reference, which nobody fills in in a ConfigMap.
+        text.truncate(text.find('$').unwrap_or(text.len()));
+        if text.len() >= LEAST && text.len() <= left {
+            left -= text.len();
+            texts.insert(name, text);
+        }
+    }
+    texts
+}
+
+/// Where the variable of this name is that begins with `text`, if nothing before it would see what is in the ConfigMap.
+fn place(variables: &[EnvVar], name: &str, text: &str) -> Option<usize> {
+    let at = variables.iter().position(|v| v.name == name)?;
+    let reference = format!("$({name})");
+    let refers = |v: &EnvVar| v.value.as_ref().is_some_and(|value| value.contains(&reference));
+    let begins = literal(&variables[at]).is_some_and(|value| value.starts_with(text));
+    (begins && !variables[..=at].iter().any(refers)).then_some(at)
+}
+
+fn literal(variable: &EnvVar) -> Option<&str> {
+    variable
+        .value
+        .as_deref()
+        .filter(|_| variable.value_from.is_none())
+}
+
+/// Whether a variable's name can be a key of a ConfigMap from which kubelets of all ages take it.
+fn is_key(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(is_word) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty()
+}
+
+fn common_prefix(a: &str, b: &str) -> usize {
+    let mut same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    while !a.is_char_boundary(same) {
+        same -= 1;
+    }
+    same
+}
+
+fn prefix(topology: &Topology<'_>) -> String {
+    format!("{}-env-", topology.job)
+}
+
+/// FNV-1a: names stay the same from one release of this library to the next.
+fn hash(texts: &BTreeMap<String, String>) -> u64 {
+    let parts = texts
+        .iter()
+        .flat_map(|(name, text)| [name.as_bytes(), b"=", text.as_bytes(), b"\0"]);
+    parts.flatten().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::variable;
+
+    use super::*;
+
+    /// What environments of one variable each have in common.
+    fn in_common(name: &str, values: &[String]) -> Option<String> {
+        common(values.iter().map(|value| vec![variable(name, value)])).remove(name)
+    }
+
+    #[test]
+    fn what_is_long_and_the_same_in_all_is_shared() {
+        let long = "x".repeat(LEAST);
+        for (values, shared) in [
+            ([format!("{long}1"), format!("{long}2")], Some(&*long)),
+            ([long.clone(), format!("{long}2")], Some(&*long)),
+            ([long.clone(), long.clone()], Some(&*long)),
+            ([long[1..].to_owned(), long.clone()], None),
+            ([format!("a{long}"), format!("b{long}")], None),
+            // What may be a reference, or the half of one, is not.
+            ([format!("{long}$(A)y"), format!("{long}$(A)z")], Some(&*long)),
+            ([format!("{long}$$"), format!("{long}$$")], Some(&*long)),
+            ([format!("$(A){long}"), format!("$(A){long}")], None),
+            // Nor is the half of a character.
+            ([format!("{long}\u{e9}"), format!("{long}\u{e8}")], Some(&*long)),
+        ] {
+            assert_eq!(in_common("NAME", &values).as_deref(), shared, "{values:?}");
+        }
+        assert_eq!(
+            in_common("NAME", std::slice::from_ref(&long)),
+            None,
+            "nobody to share it with"
+        );
+        for name in ["my-name", "my.name", "1ST", "", "\u{e9}"] {
+            assert_eq!(in_common(name, &[long.clone(), long.clone()]), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_into_one_object_stays_in_the_pods() {
+        let third = MOST / 3;
+        let environment: Vec<_> = [third, third, third + 2, LEAST]
+            .into_iter()
+            .enumerate()
+            .map(|(n, length)| variable(format!("V{n}"), "x".repeat(length)))
+            .collect();
+        let shared = common([environment.clone(), environment]);
+        assert_eq!(shared.keys().collect::<Vec<_>>(), ["V0", "V1", "V3"]);
+        assert!(shared.values().map(String::len).sum::<usize>() <= MOST);
+    }
+
+    #[test]
+    fn a_container_that_differs_keeps_all_it_has() {
+        let text = "x".repeat(LEAST);
+        let shared = SharedEnvironment {
+            name: "map".to_owned(),
+            texts: [("A".to_owned(), text.clone()), ("B".to_owned(), text.clone())].into(),
+        };
+        let container = |env: Vec<EnvVar>| Container {
+            env: Some(env),
+            ..Container::default()
+        };
+        let (a, b) = (variable("A", format!("{text}1")), variable("B", &*text));
+        let mut whole = container(vec![a.clone(), b.clone()]);
+        shared.take_from(&mut whole);
+        let env = [variable("A", "$(A)1"), variable("B", "$(B)")];
+        assert_eq!(whole.env.as_deref(), Some(&env[..]));
+        let from = whole.env_from.unwrap();
+        assert_eq!(from[0].config_map_ref.as_ref().unwrap().name, "map");
+        let elsewhere = EnvVar {
+            value_from: Some(Default::default()),
+            ..b.clone()
+        };
+        for env in [
+            vec![],
+            vec![a.clone()],
+            vec![a.clone(), variable("B", "other")],
+            vec![a.clone(), elsewhere],
+            vec![variable("C", "$(B)"), a.clone(), b.clone()],
+            vec![a.clone(), variable("B", format!("{text}$(B)"))],
+            vec![a.clone(), variable("B", "first"), b.clone()],
+        ] {
+            let mut kept = container(env.clone());
+            shared.take_from(&mut kept);
+            assert_eq!(kept, container(env));
+        }
+    }
+
+    #[test]
+    fn names_follow_from_what_is_shared_and_from_nothing_else() {
+        let of = |name: &str, text: &str| hash(&[(name.to_owned(), text.to_owned())].into());
+        assert_eq!(of("A", "x"), of("A", "x"));
+        assert_ne!(of("A", "x"), of("A", "y"));
+        assert_ne!(of("A", "x"), of("B", "x"));
+        // As published for FNV-1a: names in clusters outlive a release.
+        assert_eq!(hash(&BTreeMap::new()), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(of("A", "x"), 0xc2b4_238c_5131_5093);
+    }
+}

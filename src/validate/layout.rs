@@ -1,0 +1,44 @@
+//! What a compact job must be: the host names and the domain of its pods are the operator's to set.
+
+use crate::job::{FieldErrors, Topology};
+
+/// The name of a compact job's one service.
+///
+/// A replica's name ends with its index, unless its kind says otherwise, so no job's replica has this one.
+pub(super) fn service_name(job: &str) -> String {
+    format!("{job}-hosts")
+}
+
+/// Checks a job whose replicas have one service.
+pub(super) fn check(topology: &Topology<'_>, errors: &mut FieldErrors) {
+    let Some(service) = &topology.common_service else {
+        return;
+    };
+    for role in &topology.roles {
+        let Some(spec) = &role.template().spec else {
+            continue;
+        };
+        let is_set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+        let fields = [
+            ("hostname", is_set(&spec.hostname)),
+            ("subdomain", is_set(&spec.subdomain)),
+            ("setHostnameAsFQDN", spec.set_hostname_as_fqdn == Some(true)),
+        ];
+        for (field, _) in fields.into_iter().filter(|(_, set)| *set) {
+            errors.push(
+                format!("{}.template.spec.{field}", role.field),
+                format!(
+                    "the pods of a compact job have their own names, in the domain of its service {service}"
+                ),
+                "remove it, or leave out the layout Compact",
+            );
+        }
+    }
+    if topology.has_replica_named(service) {
+        errors.push(
+            "metadata.name",
+            format!("a replica has the name of the job's service, {service}"),
+            "leave out the layout Compact",
+        );
+    }
+}
