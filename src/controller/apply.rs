@@ -15,6 +15,7 @@ use crate::job::TrainingJob;
 use crate::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Deletion, ObjectPatch, Plan};
 use kube_follow::CallError;
+use serde::Serialize;
 use serde_json::json;
 
 use super::answers::Answer;
@@ -22,7 +23,7 @@ use super::cache::child::Child;
 use super::cache::children::{Children, OwnerRef, controller};
 use super::cache::list_epoch::ListEpoch;
 use super::cache::partial_child::PartialChild;
-use super::cache::stored_job::StoredJob;
+use super::cache::stored_job::{StoredJob, Validated};
 use super::calls::Urgency;
 use super::context::Context;
 use super::steps::{Action, Applied, ApplyError, CallResult};
@@ -63,20 +64,27 @@ impl<'a> Applier<'a> {
     /// Creates and patches objects, creates services, then pods (a replica's host name is there before the replica),
     /// and deletes in the opposite order. One object's failure does not stop the others of its kind; an object that
     /// could not be created keeps services and pods from being made, since they may need it.
-    pub(super) async fn apply(&self, plan: &Plan) -> Applied {
+    pub(super) async fn apply<J: TrainingJob>(&self, plan: &Plan, job: &Validated<'_, J>) -> Applied {
         let mut applied = Applied::default();
         for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
             let kind = ChildKind::Object(objects[0].kind);
-            let created = self.create::<ObjectRecord>(kind, objects).await;
+            let objects = objects.iter().map(|object| (object.name(), move || Some(object)));
+            let created = self.create::<ObjectRecord, _>(kind, objects).await;
             applied.add(Action::Create, kind, created);
         }
         if applied.failures.is_empty() {
-            let services = self
-                .create::<ServiceRecord>(ChildKind::Service, &plan.create_services)
-                .await;
-            applied.add(Action::Create, ChildKind::Service, services);
-            let pods = self.create::<PodRecord>(ChildKind::Pod, &plan.create_pods).await;
-            applied.add(Action::Create, ChildKind::Pod, pods);
+            let services = plan.create_services.iter().map(|service| {
+                let name = service.metadata.name.as_deref().unwrap_or_default();
+                (name, move || Some(service))
+            });
+            let pods = plan.create_pods.iter();
+            let pods = pods.map(|pod| (&*pod.name, move || job.render(pod)));
+            let (services, pods) = (
+                self.create::<ServiceRecord, _>(ChildKind::Service, services),
+                self.create::<PodRecord, _>(ChildKind::Pod, pods),
+            );
+            applied.add(Action::Create, ChildKind::Service, services.await);
+            applied.add(Action::Create, ChildKind::Pod, pods.await);
         }
         for patches in plan.patch_objects.chunk_by(|a, b| a.object.kind == b.object.kind) {
             let kind = ChildKind::Object(patches[0].object.kind);
@@ -125,20 +133,25 @@ impl<'a> Applier<'a> {
         self.call(bytes, call).await
     }
 
-    async fn create<C: Child>(&self, kind: ChildKind, objects: &[C::Object]) -> Vec<CallResult> {
+    /// Creates objects, each of which has a name and is made when it is to be sent.
+    async fn create<'o, C: Child, O: Serialize + Send>(
+        &self,
+        kind: ChildKind,
+        objects: impl Iterator<Item = (&'o str, impl FnOnce() -> Option<O> + Send)>,
+    ) -> Vec<CallResult> {
         let api = self.api::<C>(kind);
-        let create = |object| {
-            let name = C::meta(object).name.as_deref().unwrap_or_default();
-            (name.to_owned(), self.create_one::<C>(&api, kind, object, name))
+        let create = |(name, make)| {
+            let call = self.create_one::<C, O>(&api, kind, make, name);
+            (str::to_owned(name), call)
         };
-        call_each(objects.iter().map(create)).await
+        call_each(objects.map(create)).await
     }
 
-    async fn create_one<C: Child>(
+    async fn create_one<C: Child, O: Serialize>(
         &self,
         api: &Api<PartialChild<C>>,
         kind: ChildKind,
-        object: &C::Object,
+        make: impl FnOnce() -> Option<O>,
         name: &str,
     ) -> Result<(), ApplyError> {
         let holder = self.children().owner(kind, &self.namespace, name);
@@ -148,7 +161,7 @@ impl<'a> Applier<'a> {
         }
         // Most pods fit in.
         let mut body = Vec::with_capacity(2_048);
-        serde_json::to_writer(&mut body, object)
+        serde_json::to_writer(&mut body, &make())
             .map_err(|error| CallError::from(kube::Error::SerdeError(error)))?;
         let bytes = body.len();
         match self.call_in_epoch(kind, bytes, self.post(api, body)).await {

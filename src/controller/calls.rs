@@ -11,12 +11,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::mem;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube_follow::{CallError, CallTimeout};
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::answers::Answer;
 
@@ -37,6 +38,10 @@ const LAST_SHARE: u32 = 16;
 
 /// The bytes of a request's body for which a call counts once more.
 const BYTES: usize = 8 << 10;
+
+/// A call that takes so many times as long as others, and this long, is lost more likely than late: it gives its place to
+/// another, and is waited for until its time-out. All together are never more than the most.
+const PATIENCE: (u32, Duration) = (10, Duration::from_secs(1));
 
 /// What a call is for: what is most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +67,8 @@ pub(super) struct Calls {
 struct State {
     limit: f64,
     under_way: u32,
+    /// Those that have given their place to others.
+    given_up: u32,
     /// By urgency, and for each job in turn.
     waiting: BTreeMap<Urgency, Turns>,
     turns: u32,
@@ -82,7 +89,13 @@ struct Waiting {
 }
 
 /// Leave to make a call. Given back when it is dropped.
-struct Turn(Option<(Calls, u32)>);
+#[derive(Default)]
+struct Turn {
+    /// Whose limit it is; nobody's once nothing is to be given back.
+    calls: Option<Calls>,
+    weight: u32,
+    given_up: bool,
+}
 
 impl Calls {
     /// At most `most` calls under way at once, each of which may take this long.
@@ -92,6 +105,7 @@ impl Calls {
         let state = State {
             limit: LEAST.min(most),
             under_way: 0,
+            given_up: 0,
             waiting: BTreeMap::new(),
             turns: 0,
             times: BTreeMap::new(),
@@ -116,9 +130,18 @@ impl Calls {
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, CallError> {
         let weight = u32::try_from(1 + bytes / BYTES).unwrap_or(u32::MAX);
-        let _turn = self.turn(urgency, job, weight).await;
+        let mut turn = self.turn(urgency, job, weight).await;
         let begun = Instant::now();
-        let answer = self.timeout.call(request).await;
+        let mut request = pin!(self.timeout.call(request));
+        let (times, least) = PATIENCE;
+        let patience = least.max(self.latency() * times);
+        let answer = match timeout(patience, &mut request).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                turn.give_up();
+                request.await
+            }
+        };
         match &answer {
             Ok(_) => self.lock().took(urgency, begun.elapsed(), self.most),
             Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
@@ -140,27 +163,27 @@ impl Calls {
     async fn turn(&self, urgency: Urgency, job: &str, weight: u32) -> Turn {
         let turn = {
             let mut state = self.lock();
-            if state.has_room() && state.waiting.is_empty() {
+            if state.has_room(self.most) && state.waiting.is_empty() {
                 state.under_way += weight;
-                return Turn(Some((self.clone(), weight)));
+                return Turn::new(self.clone(), weight);
             }
             let turns = state.waiting.entry(urgency).or_default();
             turns.add(job, weight)
         };
         // The sender is dropped only after it has sent.
-        turn.await.unwrap_or(Turn(None))
+        turn.await.unwrap_or_default()
     }
 
     /// Gives turns to those who wait, as long as there is room.
     fn next(&self) {
         let mut state = self.lock();
-        while state.has_room()
+        while state.has_room(self.most)
             && let Some(Waiting { weight, turn }) = state.pop()
         {
             state.under_way += weight;
-            if let Err(mut turn) = turn.send(Turn(Some((self.clone(), weight)))) {
-                // Who waited has given up. Its turn is not given back by the drop, which would lock again.
-                turn.0 = None;
+            if let Err(mut turn) = turn.send(Turn::new(self.clone(), weight)) {
+                // Nobody waits any more. The turn is not given back by the drop, which would lock again.
+                turn.calls = None;
                 state.under_way -= weight;
             }
         }
@@ -172,12 +195,37 @@ impl Calls {
     }
 }
 
+impl Turn {
+    fn new(calls: Calls, weight: u32) -> Self {
+        Self {
+            calls: Some(calls),
+            weight,
+            given_up: false,
+        }
+    }
+
+    /// Gives the place to another call, while this one is still waited for.
+    fn give_up(&mut self) {
+        let Some(calls) = &self.calls else { return };
+        self.given_up = true;
+        let mut state = calls.lock();
+        state.under_way -= self.weight;
+        state.given_up += self.weight;
+        drop(state);
+        calls.next();
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        if let Some((calls, weight)) = self.0.take() {
-            calls.lock().under_way -= weight;
-            calls.next();
+        let Some(calls) = self.calls.take() else { return };
+        let mut state = calls.lock();
+        match self.given_up {
+            true => state.given_up -= self.weight,
+            false => state.under_way -= self.weight,
         }
+        drop(state);
+        calls.next();
     }
 }
 
@@ -207,8 +255,9 @@ impl Turns {
 
 impl State {
     /// Whether there is room for one more, however large it is.
-    fn has_room(&self) -> bool {
-        f64::from(self.under_way) + 1.0 <= self.limit
+    fn has_room(&self, most: f64) -> bool {
+        let under_way = f64::from(self.under_way) + 1.0;
+        under_way <= self.limit && under_way + f64::from(self.given_up) <= most
     }
 
     fn pop(&mut self) -> Option<Waiting> {
@@ -226,7 +275,7 @@ impl State {
 
     /// A call was answered after this time: moves the limit on.
     fn took(&mut self, urgency: Urgency, time: Duration, most: f64) {
-        let all_used = !self.has_room();
+        let all_used = !self.has_room(most);
         let times = self.times.entry(urgency).or_default();
         times.add(time);
         let queued = self.limit * (1.0 - times.fastest() / times.mean);
@@ -390,6 +439,27 @@ mod tests {
         let small = limit_at(2).await;
         assert!((LEAST..=16.0).contains(&small), "{small}");
         assert!(limit_at(1_000).await > 60.0, "a large server takes all");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_lost_holds_no_place() {
+        let calls = calls(64);
+        let lost = |job: &'static str| {
+            let calls = calls.clone();
+            tokio::spawn(async move {
+                let never = std::future::pending::<kube::Result<()>>();
+                calls.call(Urgency::Status, job, 0, never).await
+            })
+        };
+        let begun = Instant::now();
+        let all: Vec<_> = (0..60).map(|_| lost("a")).collect();
+        tokio::task::yield_now().await;
+        let answered = calls.call(Urgency::Children, "b", 0, async { Ok(()) }).await;
+        assert!(answered.is_ok());
+        assert!(begun.elapsed() < Duration::from_secs(16), "{:?}", begun.elapsed());
+        assert!(join_all(all).await.into_iter().all(|lost| lost.unwrap().is_err()));
+        let state = calls.lock();
+        assert_eq!((state.under_way, state.given_up), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,13 +4,15 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures::{StreamExt, stream};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{PostParams, Request};
 use kube::{Client, Resource};
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
 use crate::api::FailureRecord;
 use crate::job::TrainingJob;
@@ -56,7 +58,7 @@ pub(super) struct Recorder {
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<Told>,
-    closed: bool,
+    closed: Option<Instant>,
 }
 
 impl Recorder {
@@ -90,29 +92,35 @@ impl Recorder {
         self.changed.notify_one();
     }
 
-    /// Sends events as they come, until it is closed and the last one is sent.
+    /// Sends events as they come, until it is closed and the last one is sent, or it is to end.
     pub(super) async fn run(&self) {
+        let mut sending = FuturesUnordered::new();
         loop {
-            let changed = self.changed.notified();
-            let (events, closed) = {
+            let closed = {
                 let mut waiting = self.lock();
-                (std::mem::take(&mut waiting.events), waiting.closed)
+                let room = AT_ONCE.saturating_sub(sending.len()).min(waiting.events.len());
+                sending.extend(waiting.events.drain(..room).map(|event| self.send(event)));
+                waiting.closed
             };
-            if events.is_empty() && closed {
+            if closed.is_some() && sending.is_empty() {
                 return;
             }
-            if events.is_empty() {
-                changed.await;
+            let end = sleep_until(closed.unwrap_or_else(Instant::now));
+            tokio::select! {
+                Some(()) = sending.next() => {},
+                () = self.changed.notified() => {},
+                () = end, if closed.is_some() => {
+                    let events = sending.len() + self.lock().events.len();
+                    tracing::warn!(events, "events are abandoned");
+                    return;
+                },
             }
-            stream::iter(events)
-                .for_each_concurrent(AT_ONCE, |event| self.send(event))
-                .await;
         }
     }
 
-    /// Says that no further events will come.
-    pub(super) fn close(&self) {
-        self.lock().closed = true;
+    /// Says that no further events will come, and when who sends them must end.
+    pub(super) fn close(&self, end: Instant) {
+        self.lock().closed = Some(end);
         self.changed.notify_one();
     }
 

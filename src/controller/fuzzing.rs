@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, Resource};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -87,6 +88,15 @@ impl<J: TrainingJob> Object<J> {
         self.0
             .validate(&Settings::default())
             .plan(&self.status(), observed, now)
+    }
+
+    /// The pods that a plan of its own creates.
+    pub fn pods(&self, plan: &Plan) -> Vec<Pod> {
+        let job = self.0.validate(&Settings::default());
+        plan.create_pods
+            .iter()
+            .filter_map(|pod| job.render(pod))
+            .collect()
     }
 }
 

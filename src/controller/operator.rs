@@ -10,7 +10,7 @@ use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use kube::Client;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::job::{ObjectKind, Settings, TrainingJob};
 use crate::plan::ChildKind;
@@ -154,15 +154,15 @@ impl Operator {
             let mut stop = pin!(stop);
             tokio::select! {
                 biased;
-                () = &mut stop => return,
+                () = &mut stop => return Instant::now(),
                 () = lists => {},
             }
             self.ready.send_replace(true);
-            self.work(stop).await;
+            self.work(stop).await
         };
         let work = async {
-            work.await;
-            context.recorder.close();
+            let end = work.await;
+            context.recorder.close(end);
         };
         // In this order, so that a reconcile knows all that has come: in the same order for the same run.
         tokio::select! {
@@ -182,7 +182,8 @@ impl Operator {
             .collect()
     }
 
-    async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) {
+    /// Reconciles jobs until `stop` is done, and finishes what is under way then. Returns when all must have ended.
+    async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) -> Instant {
         let mut reconciles = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -199,9 +200,11 @@ impl Operator {
                 }
             }
         }
+        let end = Instant::now() + SHUTDOWN;
         let rest = async { while reconciles.next().await.is_some() {} };
-        if timeout(SHUTDOWN, rest).await.is_err() {
+        if timeout_at(end, rest).await.is_err() {
             tracing::warn!("calls under way are abandoned; the next operator finds out what became of them");
         }
+        end
     }
 }

@@ -87,12 +87,8 @@ impl RefusedChildren {
             return None;
         }
         let wanted = plan.creates() + plan.patch_objects.len();
-        let is_held = |kind, name: &Option<String>| {
-            name.clone()
-                .is_some_and(|name| self.names.contains(&(kind, name)))
-        };
-        let is_held_object =
-            |object: &JobObject| is_held(ChildKind::Object(object.kind), &object.metadata.name);
+        let is_held = |kind, name: &str| self.names.contains(&(kind, name.to_owned()));
+        let is_held_object = |object: &JobObject| is_held(ChildKind::Object(object.kind), object.name());
         if plan.create_objects.iter().any(is_held_object) {
             // Services and pods may need it.
             plan.create_services.clear();
@@ -100,10 +96,13 @@ impl RefusedChildren {
         }
         plan.create_objects.retain(|object| !is_held_object(object));
         plan.patch_objects.retain(|patch| !is_held_object(&patch.object));
-        plan.create_pods
-            .retain(|pod| !is_held(ChildKind::Pod, &pod.metadata.name));
-        plan.create_services
-            .retain(|service| !is_held(ChildKind::Service, &service.metadata.name));
+        plan.create_pods.retain(|pod| !is_held(ChildKind::Pod, &pod.name));
+        plan.create_services.retain(|service| {
+            !is_held(
+                ChildKind::Service,
+                service.metadata.name.as_deref().unwrap_or_default(),
+            )
+        });
         let left = plan.creates() + plan.patch_objects.len();
         until.filter(|_| left < wanted)
     }
@@ -162,11 +161,12 @@ impl WriteRate {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{Pod, Service};
+    use k8s_openapi::api::core::v1::Service;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
     use super::super::steps::ApplyError;
     use super::*;
+    use crate::plan::PlannedPod;
 
     #[tokio::test(start_paused = true)]
     async fn what_is_made_again_and_again_is_made_less_often() {
@@ -219,9 +219,9 @@ mod tests {
             metadata: named(name),
             ..Service::default()
         };
-        let pod = Pod {
-            metadata: named("a"),
-            ..Pod::default()
+        let pod = PlannedPod {
+            name: "a".to_owned(),
+            attempt: 0,
         };
         let held = |refused: &mut RefusedChildren, generation| {
             let mut plan = Plan {
@@ -230,9 +230,12 @@ mod tests {
                 ..Plan::default()
             };
             let due = refused.defer_creates(Some(generation), &mut plan);
-            let left = plan.create_services.into_iter().map(|s| s.metadata);
-            let left = left.chain(plan.create_pods.into_iter().map(|p| p.metadata));
-            (due, left.filter_map(|meta| meta.name).collect::<String>())
+            let left = plan.create_services.into_iter().filter_map(|s| s.metadata.name);
+            (
+                due,
+                left.chain(plan.create_pods.into_iter().map(|p| p.name))
+                    .collect::<String>(),
+            )
         };
         let failure = |name: &str, problem| ApplyFailure {
             kind: ChildKind::Service,

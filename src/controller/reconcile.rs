@@ -76,7 +76,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         // Apply.
         let acted = plan.changes_children();
         let applied = if acted {
-            Applier::new(context, &**job).apply(&plan).await
+            Applier::new(context, &**job).apply(&plan, &validated).await
         } else {
             Applied::default()
         };

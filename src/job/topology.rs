@@ -144,7 +144,12 @@ impl<'a> Topology<'a> {
 
     /// Whether a replica's pod has this name.
     pub(crate) fn has_replica_named(&self, name: &str) -> bool {
-        self.roles.iter().any(|role| role.has_replica_named(name))
+        self.replica_named(name).is_some()
+    }
+
+    /// The replica whose pod has this name.
+    pub(crate) fn replica_named(&self, name: &str) -> Option<Replica<'_>> {
+        self.roles.iter().find_map(|role| role.replica_named(name))
     }
 }
 
@@ -179,20 +184,19 @@ impl Role<'_> {
         (0..self.replicas).map(move |index| Replica { role: self, index })
     }
 
-    fn has_replica_named(&self, name: &str) -> bool {
-        match &self.names {
+    fn replica_named(&self, name: &str) -> Option<Replica<'_>> {
+        let index = match &self.names {
             ReplicaNames::Indexed(prefix) => {
-                let index = name
-                    .strip_prefix(&**prefix)
-                    .and_then(|rest| rest.strip_prefix('-'));
-                index.is_some_and(|index| {
-                    let number = index.parse::<u32>().ok().filter(|number| *number < self.replicas);
-                    // Neither `01` nor `+1` is 1.
-                    number.is_some_and(|number| number.to_string() == index)
-                })
+                let index = name.strip_prefix(&**prefix)?.strip_prefix('-')?;
+                // Neither `01` nor `+1` is 1.
+                index
+                    .parse()
+                    .ok()
+                    .filter(|number: &u32| number.to_string() == index)?
             }
-            ReplicaNames::Bare(own) => self.replicas > 0 && own == name,
-        }
+            ReplicaNames::Bare(own) => (own == name).then_some(0)?,
+        };
+        (index < self.replicas).then_some(Replica { role: self, index })
     }
 }
 

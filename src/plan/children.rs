@@ -1,14 +1,13 @@
 //! Pods and services that an active job lacks, or has too many of.
 
 use crate::api::RestartScope;
-use crate::job::Replica;
 use crate::job::TrainingJob;
 use crate::render;
 
 use super::draft::Draft;
 use super::recovery;
 use super::survey::{RoleStanding, Standing};
-use super::types::{ChildKind, Deletion};
+use super::types::{ChildKind, Deletion, PlannedPod};
 
 /// Plans the creates and deletes that bring the job's children in line with its spec.
 pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
@@ -81,15 +80,10 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
         }
         for (index, standing) in (0..).zip(&of_role.replicas) {
             if matches!(standing, Standing::Missing) {
-                let replica = Replica {
-                    role: of_role.role,
-                    index,
-                };
-                let attempt = recovery::attempt(&draft.status.recovery, of_role.role, index);
-                draft
-                    .plan
-                    .create_pods
-                    .push(render::pod(draft.job, &replica, attempt));
+                draft.plan.create_pods.push(PlannedPod {
+                    name: of_role.role.host(index),
+                    attempt: recovery::attempt(&draft.status.recovery, of_role.role, index),
+                });
             }
         }
     }

@@ -34,7 +34,7 @@ use crate::job::TrainingJob;
 use crate::validate::ValidJob;
 
 pub use invalid::invalid;
-pub use types::{ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, Requeue, StatusChange};
+pub use types::{ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange};
 
 use draft::Draft;
 use observed::Observed;

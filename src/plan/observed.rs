@@ -52,7 +52,11 @@ impl Observed {
             self.services.insert(record.name.clone(), Arc::new(record));
         }
         for pod in &plan.create_pods {
-            let record = PodRecord::from(pod);
+            let record = PodRecord {
+                name: pod.name.clone(),
+                attempt: pod.attempt,
+                ..PodRecord::default()
+            };
             self.pods.insert(record.name.clone(), Arc::new(record));
         }
         for Deletion { kind, name, .. } in &plan.delete {

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
 
 use crate::api::JobStatus;
-use crate::job::{JobObject, ObjectKind};
+use crate::job::{JobObject, ObjectKind, TrainingJob};
+use crate::render;
+use crate::validate::ValidJob;
 
 /// What is to be done for a job now.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +19,7 @@ pub struct Plan {
     /// Services to create, before the pods.
     pub create_services: Vec<Service>,
     /// Pods to create, in order.
-    pub create_pods: Vec<Pod>,
+    pub create_pods: Vec<PlannedPod>,
     /// Objects to delete.
     pub delete: Vec<Deletion>,
     /// Whether the job itself is to be deleted, its time to live being over.
@@ -33,6 +35,17 @@ pub struct Plan {
     pub requeue: Option<Requeue>,
     /// Whether the job cannot be run as it is.
     pub refused: bool,
+}
+
+/// A pod to create. It is rendered when its turn comes: each pod of a large job may name all others, and a thousand of
+/// those are tens of megabytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedPod {
+    /// Its name, which says which replica it is.
+    pub name: String,
+    /// How many restarts its replica has had.
+    pub attempt: u32,
 }
 
 /// A status to store.
@@ -115,6 +128,15 @@ pub struct Requeue {
     pub at: Timestamp,
     /// Why.
     pub why: &'static str,
+}
+
+impl PlannedPod {
+    /// The pod as it is created; nothing if no replica of `job` has its name, which is so for none that was planned for
+    /// this job.
+    pub fn render<J: TrainingJob>(&self, job: &ValidJob<'_, J>) -> Option<Pod> {
+        let replica = job.topology.replica_named(&self.name)?;
+        Some(render::pod(job, &replica, self.attempt))
+    }
 }
 
 impl Plan {

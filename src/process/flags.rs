@@ -41,7 +41,7 @@ pub struct Flags {
     )]
     pub enable_scheme: Vec<String>,
 
-    /// How many times 16 jobs may be in work at once, with up to 64 creates and deletes under way.
+    /// How many times 16 jobs may be in work at once, with up to 64 calls under way if the API server takes so many.
     #[arg(long, env = variable("CONTROLLER_THREADS"), value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub controller_threads: u16,

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use training_job::api::{ConditionStatus, JobStatus, RestartScope};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
-use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent};
+use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod};
 use training_job::{JobObject, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
 
 use crate::pods::PodHandle;
@@ -217,7 +217,8 @@ impl<J: TrainingJob> World<J> {
                     .insert(service.metadata.name.clone().unwrap(), service);
             }
             Step::CreatePod(pod) => {
-                let mut pod = (**pod).clone();
+                let job = validate(&self.job, &self.settings).expect("only a valid job has pods");
+                let mut pod = pod.render(&job).expect("a replica's pod");
                 pod.metadata.uid = Some(self.uid());
                 let name = name(&pod);
                 self.created.push(name.clone());
@@ -403,8 +404,8 @@ impl<J: TrainingJob> World<J> {
         }
         let wanted = self.wanted();
         for pod in &plan.create_pods {
-            assert!(wanted.contains(&name(pod)), "{} is no replica's", name(pod));
-            assert!(!self.pods.contains_key(&name(pod)), "{} has a pod", name(pod));
+            assert!(wanted.contains(&pod.name), "{} is no replica's", pod.name);
+            assert!(!self.pods.contains_key(&pod.name), "{} has a pod", pod.name);
         }
         for service in &plan.create_services {
             let name = service.metadata.name.clone().unwrap();
@@ -468,7 +469,7 @@ pub enum Step {
     /// Create a service.
     CreateService(Box<Service>),
     /// Create a pod.
-    CreatePod(Box<Pod>),
+    CreatePod(PlannedPod),
     /// Create another object.
     CreateObject(Box<JobObject>),
     /// Change one.
@@ -484,11 +485,7 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
         .iter()
         .cloned()
         .map(|s| Step::CreateService(Box::new(s)));
-    let pods = plan
-        .create_pods
-        .iter()
-        .cloned()
-        .map(|p| Step::CreatePod(Box::new(p)));
+    let pods = plan.create_pods.iter().cloned().map(Step::CreatePod);
     let objects = plan.create_objects.iter().cloned();
     let patches = plan.patch_objects.iter().cloned();
     objects

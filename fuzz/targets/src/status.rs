@@ -90,6 +90,13 @@ fn reconcile<J: TrainingJob>(mut job: Value, pods: &[Pod]) {
         if plan.delete_job {
             return;
         }
+        let made: Vec<_> = object
+            .pods(&plan)
+            .into_iter()
+            .filter_map(|pod| pod.metadata.name)
+            .collect();
+        let planned: Vec<_> = plan.create_pods.iter().map(|pod| pod.name.clone()).collect();
+        assert_eq!(made, planned, "each pod that is planned is a replica's");
         apply(&plan, &mut observed);
         // The status is reported after the plan is applied.
         let plan = object.plan(&observed, now);
@@ -116,7 +123,7 @@ fn is_large<J: TrainingJob>(job: &Value) -> bool {
 /// Creates and deletes the children of a plan, as the API server does.
 fn apply(plan: &Plan, observed: &mut Observed) {
     for pod in &plan.create_pods {
-        let name = pod.metadata.name.as_ref().unwrap();
+        let name = &pod.name;
         assert!(
             !observed.pods.contains_key(name),
             "{name} is created where one is"

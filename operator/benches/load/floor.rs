@@ -116,16 +116,17 @@ impl Writer {
 
     fn begin(&self, stored: &Value) {
         let job: MXJob = serde_json::from_value(stored.clone()).unwrap();
-        let plan = plan(
-            &validate(&job, &Settings::default()).unwrap(),
-            &Observed::default(),
-            Timestamp::now(),
-        );
+        let valid = validate(&job, &Settings::default()).unwrap();
+        let plan = plan(&valid, &Observed::default(), Timestamp::now());
         let name = job.metadata.name.clone().unwrap();
         let under_way = Job {
             stored: stored.clone(),
             services: plan.create_services.len(),
-            pods: plan.create_pods,
+            pods: plan
+                .create_pods
+                .iter()
+                .filter_map(|pod| pod.render(&valid))
+                .collect(),
         };
         self.jobs.lock().unwrap().insert(name.clone(), under_way);
         let services = plan.create_services.into_iter();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus};
 use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
-use training_job::{FieldErrors, Plan, Settings, TrainingJob, validate};
+use training_job::{FieldErrors, Plan, Settings, TrainingJob, ValidJob, validate};
 
 use super::life::{Consequence, End, Incident, Left, Life, RoleLife};
 use crate::kinds::{decode, unreadable};
@@ -135,7 +135,7 @@ impl<J: TrainingJob> DryRun<J> {
         let valid = validate(&job, &Settings::default())?;
         let plan = plan(&valid, &self.observed, self.now);
         let (idle, wake) = (plan.is_idle(), plan.requeue.clone());
-        self.apply(plan);
+        self.apply(plan, &valid);
         match wake {
             // A requeue within seconds is waited for; one at a deadline is not.
             Some(wake)
@@ -159,7 +159,7 @@ impl<J: TrainingJob> DryRun<J> {
         Ok(())
     }
 
-    fn apply(&mut self, plan: Plan) {
+    fn apply(&mut self, plan: Plan, job: &ValidJob<'_, J>) {
         self.observed.carry_out(&plan);
         if let Some(change) = plan.status {
             self.status = change.status;
@@ -168,12 +168,13 @@ impl<J: TrainingJob> DryRun<J> {
         let created = objects.map(|o| (ChildKind::Object(o.kind), &o.metadata));
         let services = plan.create_services.iter();
         let created = created.chain(services.map(|s| (ChildKind::Service, &s.metadata)));
-        let created = created.chain(plan.create_pods.iter().map(|p| (ChildKind::Pod, &p.metadata)));
+        let created = created.map(|(kind, meta)| (kind, meta.name.clone().unwrap_or_default()));
+        let pods = plan.create_pods.iter();
         self.created
-            .extend(created.map(|(kind, meta)| (kind, meta.name.clone().unwrap_or_default())));
-        for pod in plan.create_pods {
-            let name = pod.metadata.name.unwrap_or_default();
-            let spec = pod.spec.unwrap_or_default();
+            .extend(created.chain(pods.map(|pod| (ChildKind::Pod, pod.name.clone()))));
+        for planned in &plan.create_pods {
+            let name = planned.name.clone();
+            let spec = planned.render(job).and_then(|pod| pod.spec).unwrap_or_default();
             if spec.restart_policy.as_deref() != Some("Never") {
                 self.kubelet_restarts.push(name.clone());
             }

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod, PodStatus, Service};
+use k8s_openapi::api::core::v1::PodStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::job::JobObject;
 use crate::plan::ChildKind;
 use crate::plan::observed::{ObjectRecord, Observed, Phase, PodRecord, ServiceRecord};
 
@@ -20,8 +19,6 @@ use super::partial_child;
 
 /// A type of child.
 pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
-    /// The object that is created.
-    type Object: Serialize + Sync;
     /// What is decoded of it beside its metadata.
     type Body: Clone + Debug + Send + Sync;
     /// Whether an object that was just made says nothing beside its metadata.
@@ -30,7 +27,6 @@ pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
     fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error>;
     /// The record of a child with this metadata and body.
     fn record(meta: &ObjectMeta, body: &Self::Body) -> Self;
-    fn meta(object: &Self::Object) -> &ObjectMeta;
     fn name(&self) -> &str;
     fn uid(&self) -> &str;
     fn deleting(&mut self) -> &mut bool;
@@ -43,7 +39,6 @@ pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
 }
 
 impl Child for PodRecord {
-    type Object = Pod;
     type Body = Option<PodStatus>;
     const STARTS_WITHOUT_BODY: bool = true;
 
@@ -53,10 +48,6 @@ impl Child for PodRecord {
 
     fn record(meta: &ObjectMeta, status: &Self::Body) -> Self {
         Self::of(meta, status.as_ref())
-    }
-
-    fn meta(object: &Pod) -> &ObjectMeta {
-        &object.metadata
     }
 
     fn name(&self) -> &str {
@@ -95,7 +86,6 @@ impl Child for PodRecord {
 }
 
 impl Child for ServiceRecord {
-    type Object = Service;
     type Body = Option<IgnoredAny>;
     const STARTS_WITHOUT_BODY: bool = true;
 
@@ -105,10 +95,6 @@ impl Child for ServiceRecord {
 
     fn record(meta: &ObjectMeta, _: &Self::Body) -> Self {
         Self::of(meta)
-    }
-
-    fn meta(object: &Service) -> &ObjectMeta {
-        &object.metadata
     }
 
     fn name(&self) -> &str {
@@ -129,7 +115,6 @@ impl Child for ServiceRecord {
 }
 
 impl Child for ObjectRecord {
-    type Object = JobObject;
     type Body = Value;
     const STARTS_WITHOUT_BODY: bool = false;
 
@@ -140,10 +125,6 @@ impl Child for ObjectRecord {
 
     fn record(meta: &ObjectMeta, content: &Value) -> Self {
         Self::of(meta, content)
-    }
-
-    fn meta(object: &JobObject) -> &ObjectMeta {
-        &object.metadata
     }
 
     fn name(&self) -> &str {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube_schema::Schema;
@@ -20,7 +21,7 @@ use crate::api::JobStatus;
 use crate::controller::merge_patch::difference;
 use crate::job::{Settings, Topology, TrainingJob};
 use crate::plan::observed::Observed;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, PlannedPod};
 use crate::validate::{ValidJob, schema, validate, validate_again};
 
 /// A job, or an object of its kind that does not decode: one such object must not hide the others in a list.
@@ -244,6 +245,14 @@ impl<J: TrainingJob> Validated<'_, J> {
     pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
         match self {
             Self::Valid(job) => Some(&job.topology),
+            Self::Deleting | Self::Invalid { .. } => None,
+        }
+    }
+
+    /// The pod that a plan for it creates. Only a job that can be run has any.
+    pub(crate) fn render(&self, pod: &PlannedPod) -> Option<Pod> {
+        match self {
+            Self::Valid(job) => pod.render(job),
             Self::Deleting | Self::Invalid { .. } => None,
         }
     }

@@ -72,8 +72,10 @@ fn carry_out(plan: &Plan, observed: &mut Observed, uids: &mut u32) {
     }
     for pod in &plan.create_pods {
         let record = PodRecord {
+            name: pod.name.clone(),
             uid: uid(),
-            ..pod.into()
+            attempt: pod.attempt,
+            ..PodRecord::default()
         };
         observed.pods.insert(record.name.clone(), Arc::new(record));
     }
@@ -108,12 +110,7 @@ fn check(job: &ToyJob, observed: &Observed, plan: &Plan) -> Result<(), TestCaseE
     let creates: Vec<_> = plan
         .create_pods
         .iter()
-        .map(|p| {
-            (
-                p.metadata.name.clone().unwrap(),
-                observed.pods.contains_key(p.metadata.name.as_deref().unwrap()),
-            )
-        })
+        .map(|p| (p.name.clone(), observed.pods.contains_key(&p.name)))
         .chain(plan.create_services.iter().map(|s| {
             let name = s.metadata.name.clone().unwrap();
             let there = observed.services.contains_key(&name);
