@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::future::BoxFuture;
 use futures::stream;
 use futures::{FutureExt, StreamExt};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
@@ -141,7 +142,8 @@ impl<'a> Applier<'a> {
     ) -> Vec<CallResult> {
         let api = self.api::<C>(kind);
         let create = |(name, make)| {
-            let call = self.create_one::<C, O>(&api, kind, make, name);
+            let api = &api;
+            let call = move || self.create_one::<C, O>(api, kind, make, name).boxed();
             (str::to_owned(name), call)
         };
         call_each(objects.map(create)).await
@@ -252,7 +254,8 @@ impl<'a> Applier<'a> {
     async fn patch<'p>(&'p self, kind: ChildKind, patches: &'p [ObjectPatch]) -> Vec<CallResult> {
         let api = self.api::<ObjectRecord>(kind);
         let patch = |patch: &'p ObjectPatch| {
-            let call = self.patch_one(&api, kind, patch);
+            let api = &api;
+            let call = move || self.patch_one(api, kind, patch).boxed();
             (patch.object.name().to_owned(), call)
         };
         call_each(patches.iter().map(patch)).await
@@ -289,7 +292,11 @@ impl<'a> Applier<'a> {
 
     async fn delete<'d, C: Child>(&'d self, kind: ChildKind, wanted: &[&'d Deletion]) -> Vec<CallResult> {
         let api = self.api::<C>(kind);
-        let delete = |deletion: &'d Deletion| (deletion.name.clone(), self.delete_one::<C>(&api, deletion));
+        let delete = |deletion: &'d Deletion| {
+            let api = &api;
+            let call = move || self.delete_one::<C>(api, deletion).boxed();
+            (deletion.name.clone(), call)
+        };
         call_each(wanted.iter().copied().map(delete)).await
     }
 
@@ -389,27 +396,32 @@ enum DeleteAnswer {
     AlreadyGone,
 }
 
-/// Makes calls for children of one kind, several at once, until one fails in a way that concerns all.
-async fn call_each(
-    calls: impl Iterator<Item = (String, impl Future<Output = Result<(), ApplyError>> + Send)>,
+/// Makes calls for children of one kind, several at once, until one fails in a way that concerns all. A call under way is
+/// large, tens of kilobytes: it is there from when its turn comes.
+async fn call_each<'a>(
+    calls: impl Iterator<
+        Item = (
+            String,
+            impl FnOnce() -> BoxFuture<'a, Result<(), ApplyError>> + Send,
+        ),
+    >,
 ) -> Vec<CallResult> {
     let failed = AtomicBool::new(false);
     let calls: Vec<_> = calls
         .map(|(name, call)| {
-            let call = async {
+            let failed = &failed;
+            async move {
                 if failed.load(Ordering::Relaxed) {
                     return Err((name, ApplyError::NotTried));
                 }
-                match call.await {
+                match call().await {
                     Ok(()) => Ok(name),
                     Err(problem) => {
                         failed.fetch_or(problem.fails_all(), Ordering::Relaxed);
                         Err((name, problem))
                     }
                 }
-            };
-            // A call is large, and moved several times.
-            call.boxed()
+            }
         })
         .collect();
     stream::iter(calls).buffered(PER_JOB).collect().await
