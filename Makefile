@@ -34,7 +34,7 @@ boost: build ## Train with XGBoost from examples/xgboost/train.yaml on this mach
 
 ##@ Test
 
-.PHONY: test test-example test-tensorflow
+.PHONY: test test-example test-large test-tensorflow
 test: toolchain ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
@@ -51,6 +51,11 @@ EXAMPLE = --manifest-path examples/add-a-framework/Cargo.toml --target-dir targe
 test-example: toolchain ## Run the tests of examples/add-a-framework alone
 	@tests/control-plane/build.sh
 	cargo test $(EXAMPLE) --quiet
+
+# Half an hour is for machines that are busy: a minute or two is usual.
+test-large: simulator ## Run 10,000 jobs of 4 pods, and one of 2,000, to their end on the in-memory API (some minutes, not part of make test)
+	timeout 1800 target/sim/sim crowd 10000 --most-memory 4096
+	timeout 1800 target/sim/sim crowd 1 --pods 2000 --most-memory 4096
 
 test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, not part of make test)
 	@tools/venv.sh tensorflow
@@ -95,9 +100,11 @@ public-api: toolchain ## Write docs/public-api.txt anew (builds a tool for minut
 
 ##@ Investigate
 
-.PHONY: sim
-sim: toolchain ## Simulate: SEEDS=100000 of them, SEED=123 again and smaller, CROWD=10000 jobs at once, else every fault at every call
+.PHONY: sim simulator
+simulator: toolchain
 	@cargo build --profile sim --package training-job-simulation
+
+sim: simulator ## Simulate: SEEDS=100000 of them, SEED=123 again and smaller, CROWD=10000 jobs at once, else every fault at every call
 	@target/sim/sim $(or $(if $(SEED),seed $(SEED)),$(if $(SEEDS),seeds $(SEEDS) --from $(or $(FROM),1)),$(if $(CROWD),crowd $(CROWD)),exhaustive)
 
 # The instrumented build lies beside the others. Without a sanitizer, which looks for what safe Rust has not,
@@ -118,7 +125,7 @@ fuzz-corpus: fuzz-tool ## Make fuzz/corpus/ anew from what make fuzz has found: 
 fuzz-tool: toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
 
-.PHONY: matrix defects mutants bench bench-load
+.PHONY: matrix defects mutants bench bench-load bench-growth
 matrix: toolchain ## Run the tests of the matrix of docs/reliability.md, and write their results into it
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
@@ -143,6 +150,9 @@ endif
 
 bench-load: toolchain load-tools ## Measure a burst of jobs on a real API server, beside the Go operator: JOBS=100
 	cargo bench --quiet --package training-operator --bench load -- --jobs $(or $(JOBS),100)
+
+bench-growth: simulator ## Measure how the CPU of a change grows with the number of jobs in the cluster; fails if it does
+	@target/sim/sim growth
 
 .PHONY: load-tools
 load-tools:

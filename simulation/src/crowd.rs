@@ -1,4 +1,4 @@
-//! Very many jobs in one cluster at once, and operators that are killed meanwhile.
+//! Very many jobs in one cluster at once, or one job of very many pods, and operators that are killed meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::faults::PodFate;
 use crate::invariants::Violation;
 use crate::invariants::at_rest::SettledCluster;
 use crate::settle::{Blockers, check_idle, wait_until_settled};
-use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
+use crate::simulation::{Simulation, on_paused_clock, train};
 
 /// How long each call takes to arrive, and its answer again, in milliseconds.
 const CALL: u64 = 10;
@@ -22,6 +22,27 @@ const RUN: u64 = 36_000;
 
 /// A phase is over when nothing has changed for so many seconds.
 const QUIET: u64 = 30;
+
+/// Calls that are under way at most when an operator is killed, and are made again.
+const UNDER_WAY: u64 = 64;
+
+/// Objects in a page of a list.
+const PAGE: u64 = 500;
+
+/// How many jobs there are, and how many pods each has: a scheduler, a server and the rest workers.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// The number of jobs, at least 1.
+    pub jobs: u64,
+    /// The number of pods of each, at least 4.
+    pub pods: u32,
+}
+
+impl Size {
+    fn all_pods(self) -> u64 {
+        self.jobs * u64::from(self.pods)
+    }
+}
 
 /// A phase of the lives of all jobs.
 #[derive(Debug)]
@@ -50,15 +71,43 @@ pub struct CrowdSummary {
     pub violations: Vec<Violation>,
 }
 
-/// Creates so many jobs of four pods in one cluster. The operator is killed when it has created half of the pods; the
+impl CrowdSummary {
+    /// What cost more calls than it may: each child is made once, but for what was under way when an operator was killed;
+    /// a job has a handful of events, and of statuses a few more while very many pods change; and each operator lists once.
+    fn costs_too_much(&self, size: Size) -> Vec<String> {
+        let pages = |objects: u64| 3 * (objects + UNDER_WAY).div_ceil(PAGE);
+        let most = [
+            ("create pods", size.all_pods() + UNDER_WAY),
+            ("create services", size.all_pods() + UNDER_WAY),
+            ("create events", 8 * size.jobs),
+            ("patch mxjobs/status", 6 * size.jobs + size.all_pods() / 100),
+            ("list configmaps", 3),
+            ("list mxjobs", pages(size.jobs)),
+            ("list pods", pages(size.all_pods())),
+            ("list services", pages(size.all_pods())),
+        ];
+        let mut seen = BTreeMap::<&str, u64>::new();
+        for (calls, count) in self.phases.iter().flat_map(|phase| &phase.calls) {
+            *seen.entry(calls).or_default() += count;
+        }
+        let most = BTreeMap::from(most);
+        let allowed = |calls: &str| most.get(calls).copied().unwrap_or_default();
+        seen.retain(|calls, count| *count > allowed(calls));
+        let over = seen.into_iter();
+        over.map(|(calls, count)| format!("{count} {calls}, and not {} at most", allowed(calls)))
+            .collect()
+    }
+}
+
+/// Creates so many jobs in one cluster. The operator is killed when it has created half of the pods; the
 /// next creates the rest, and is killed when all run; the third sees them succeed and be deleted. `on_phase` is called
-/// when a phase is over.
+/// when a phase is over. That it costs more calls than it may is a violation as well.
 ///
 /// # Panics
 /// If the cluster refuses what a user does.
-pub fn run(jobs: u64, on_phase: impl FnMut(&Phase)) -> CrowdSummary {
+pub fn run(size: Size, on_phase: impl FnMut(&Phase)) -> CrowdSummary {
     on_paused_clock(async {
-        let mut crowd = Crowd::new(jobs, on_phase);
+        let mut crowd = Crowd::new(size, on_phase);
         crowd.create_half().await;
         crowd.create_rest().await;
         crowd.take_over().await;
@@ -70,6 +119,7 @@ pub fn run(jobs: u64, on_phase: impl FnMut(&Phase)) -> CrowdSummary {
 
 struct Crowd<F> {
     sim: Simulation,
+    size: Size,
     names: Vec<String>,
     /// Notified when half of the pods are created.
     half: Arc<Notify>,
@@ -79,7 +129,7 @@ struct Crowd<F> {
 }
 
 impl<F: FnMut(&Phase)> Crowd<F> {
-    fn new(jobs: u64, on_phase: F) -> Self {
+    fn new(size: Size, on_phase: F) -> Self {
         let sim = Simulation::new(|name, _| {
             PodFate::Succeeds(if name.contains("scheduler") {
                 RUN + 600
@@ -88,9 +138,9 @@ impl<F: FnMut(&Phase)> Crowd<F> {
             })
         });
         // All jobs get their services, pods, events and statuses at once.
-        sim.network.allow_calls(20 * jobs);
+        sim.network.allow_calls(5 * size.all_pods());
         let half = Arc::new(Notify::new());
-        let (mut left, reached) = (2 * jobs, half.clone());
+        let (mut left, reached) = (size.all_pods() / 2, half.clone());
         sim.network.add_rule(move |call| {
             if call.is("create", "pods") {
                 left = left.saturating_sub(1);
@@ -102,7 +152,8 @@ impl<F: FnMut(&Phase)> Crowd<F> {
         });
         Self {
             sim,
-            names: (0..jobs).map(|number| format!("job-{number}")).collect(),
+            size,
+            names: (0..size.jobs).map(|number| format!("job-{number}")).collect(),
             half,
             begun: Instant::now(),
             on_phase,
@@ -111,8 +162,10 @@ impl<F: FnMut(&Phase)> Crowd<F> {
     }
 
     async fn create_half(&mut self) {
+        let workers = i32::try_from(self.size.pods).unwrap_or(i32::MAX) - 2;
+        let roles = [("Scheduler", 1), ("Server", 1), ("Worker", workers)];
         for name in &self.names {
-            self.sim.create(train(name, &SMALL)).await;
+            self.sim.create(train(name, &roles)).await;
         }
         self.half.notified().await;
         self.sim.kill().await;
@@ -204,6 +257,9 @@ impl<F: FnMut(&Phase)> Crowd<F> {
         let mut found = wait_until_settled(sim, Blockers::Keep).await;
         found.extend(check_idle(sim, 130).await);
         found.extend(sim.monitor.violations());
+        let at = sim.history.now();
+        let costs = self.summary.costs_too_much(self.size);
+        found.extend(costs.into_iter().map(|what| Violation { id: "I15", at, what }));
         self.summary.violations.extend(found);
         self.summary
     }

@@ -176,7 +176,7 @@ pub fn names(job: &impl Json) -> BTreeSet<String> {
     let name = job.meta("name").as_str().unwrap_or_default();
     let of_role = |(role, n): (String, i64)| {
         let role = role.to_lowercase();
-        (0..n.clamp(0, 1_000)).map(move |index| format!("{name}-{role}-{index}"))
+        (0..n.clamp(0, 4_000)).map(move |index| format!("{name}-{role}-{index}"))
     };
     roles(job).into_iter().flat_map(of_role).collect()
 }

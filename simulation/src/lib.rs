@@ -7,13 +7,14 @@
 //! * What goes wrong: [`faults`].
 //! * What runs: [`simulation`], with [`network`] and [`kubelet`].
 //! * What must hold: [`invariants`] at each change, [`settle`] at the end.
-//! * The modes of `sim`: [`run`] for one seed, [`shrink`], [`exhaustive`] with its [`workloads`], [`crowd`], [`lives`].
+//! * The modes of `sim`: [`run`] for one seed, [`shrink`], [`exhaustive`] with its [`workloads`], [`crowd`], [`growth`],
+//!   [`lives`].
 //!
 //! A module uses only modules below it:
 //!
 //! ```text
 //! main
-//! shrink  exhaustive, threads > report  crowd  lives
+//! shrink  exhaustive, threads > report  crowd  growth  lives
 //! run     workloads
 //! scenario, settle > simulation
 //! config
@@ -32,6 +33,7 @@ pub mod crowd;
 pub mod direct;
 pub mod exhaustive;
 pub mod faults;
+pub mod growth;
 pub mod history;
 pub mod interventions;
 pub mod invariants;

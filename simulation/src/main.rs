@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
 use training_job_simulation::config::{RunConfig, SEED_VERSION};
+use training_job_simulation::crowd::Size;
 use training_job_simulation::exhaustive::{self, Trial};
 use training_job_simulation::report::{Report, describe};
 use training_job_simulation::run::run;
@@ -18,10 +19,16 @@ use training_job_simulation::scenario::Scenario;
 use training_job_simulation::shrink::shrink;
 use training_job_simulation::threads::parallel;
 use training_job_simulation::workloads;
-use training_job_simulation::{crowd, lives};
+use training_job_simulation::{crowd, growth, lives};
 
 /// How often the progress of many seeds is printed.
 const PROGRESS: Duration = Duration::from_secs(10);
+
+/// How many jobs clusters have in which growth is measured.
+const GROWTH: [u64; 5] = [100, 300, 1_000, 3_000, 10_000];
+
+/// By which power of the jobs in a cluster the CPU for one of them may grow.
+const STEEPEST: f64 = 0.1;
 
 // A run mostly allocates and frees small objects.
 #[global_allocator]
@@ -63,11 +70,20 @@ enum Command {
         /// The number of jobs.
         count: u64,
     },
-    /// Run very many jobs of four pods in one cluster, and kill operators meanwhile.
+    /// Run very many jobs in one cluster, or one of very many pods, and kill operators meanwhile.
     Crowd {
         /// The number of jobs.
+        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
         jobs: u64,
+        /// The number of pods of each.
+        #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(4..=1_000_000))]
+        pods: u32,
+        /// The most memory that it may take, in MiB: operators, API server, history and all.
+        #[arg(long)]
+        most_memory: Option<u64>,
     },
+    /// Measure how the CPU of a change grows with the number of jobs in the cluster.
+    Growth,
     /// Try every fault at every call of small workloads.
     Exhaustive {
         /// Only workloads whose name contains this.
@@ -89,7 +105,12 @@ fn main() -> ExitCode {
         Command::Seeds { count, from } => run_seeds(from, count, arguments.settings, threads),
         Command::Seed { seed, whole } => run_seed(seed, arguments.settings, whole),
         Command::Lives { count } => run_lives(count, threads),
-        Command::Crowd { jobs } => run_crowd(jobs),
+        Command::Crowd {
+            jobs,
+            pods,
+            most_memory,
+        } => run_crowd(Size { jobs, pods }, most_memory),
+        Command::Growth => run_growth(),
         Command::Exhaustive { only, pairs, history } => run_exhaustive(&only, pairs, history, threads),
     };
     if passed {
@@ -150,9 +171,9 @@ fn run_lives(count: u64, threads: u32) -> bool {
     true
 }
 
-fn run_crowd(jobs: u64) -> bool {
+fn run_crowd(size: Size, most_memory: Option<u64>) -> bool {
     let mut begun = Instant::now();
-    let summary = crowd::run(jobs, |phase| {
+    let summary = crowd::run(size, |phase| {
         let took = begun.elapsed().as_secs_f64();
         let time = phase.time.as_secs_f64();
         println!("{}: {time:.1} s of simulated time, in {took:.1} s", phase.name);
@@ -165,7 +186,49 @@ fn run_crowd(jobs: u64) -> bool {
     for violation in &summary.violations {
         println!("  {violation}");
     }
-    summary.violations.is_empty()
+    let memory = peak_memory();
+    println!("{memory} MiB of memory at most");
+    let too_much = most_memory.filter(|most| memory > *most);
+    if let Some(most) = too_much {
+        eprintln!("sim: it took {memory} MiB of memory, and not {most} MiB at most");
+    }
+    summary.violations.is_empty() && too_much.is_none()
+}
+
+/// The most memory that this process has had, in MiB.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: u64 = peak
+        .and_then(|peak| peak.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap();
+    kib / 1_024
+}
+
+fn run_growth() -> bool {
+    println!("{:>8} {:>14} {:>16}", "jobs", "a change, µs", "one job more, µs");
+    let costs = GROWTH.map(|jobs| {
+        let cost = growth::measure(jobs);
+        println!(
+            "{jobs:>8} {:>14.1} {:>16.1}",
+            cost.change / 1e3,
+            cost.one_more / 1e3
+        );
+        cost
+    });
+    let slopes = [
+        growth::slope(&costs, |c| c.change),
+        growth::slope(&costs, |c| c.one_more),
+    ];
+    println!("{:>8} {:>14.3} {:>16.3}", "slope", slopes[0], slopes[1]);
+    let steepest = slopes[0].max(slopes[1]);
+    let passed = steepest <= STEEPEST;
+    if !passed {
+        eprintln!(
+            "sim: the operator's CPU for one job grows with the power {steepest:.3} of the jobs in the cluster, and not {STEEPEST} at most"
+        );
+    }
+    passed
 }
 
 fn run_seed(seed: u64, version: u32, whole: bool) -> bool {

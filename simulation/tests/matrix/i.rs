@@ -1,7 +1,7 @@
 //! Sizes.
 
 use serde_json::json;
-use training_job_simulation::crowd;
+use training_job_simulation::crowd::{self, Size};
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train};
 
@@ -50,14 +50,14 @@ async fn i1_a_job_is_very_large() {
     assert_eq!(sim.status("large")["replicaStatuses"]["Worker"]["active"], 100);
 }
 
-/// 130 jobs here, which are more pods than a page of a list has, and ten thousand in `make sim CROWD=10000`. Operators are
+/// 130 jobs here, which are more pods than a page of a list has, and ten thousand in `make test-large`. Operators are
 /// killed among them, one before half of the pods are there: the next lists what there is, once, makes nothing twice, and
 /// no job costs more than it does alone.
 // Matrix: A7
 #[test]
 fn i2_very_many_jobs_outlive_their_operators() {
     let jobs = 130;
-    let crowd::CrowdSummary { phases, violations } = crowd::run(jobs, |_| ());
+    let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs, pods: 4 }, |_| ());
     assert!(violations.is_empty(), "{violations:#?}");
     let [half, rest, known, ended, deleted] = &phases[..] else {
         panic!("{phases:#?}")
@@ -86,6 +86,17 @@ fn i2_very_many_jobs_outlive_their_operators() {
     let told = [("create events", jobs), ("patch mxjobs/status", 2 * jobs)];
     assert_eq!(ended.calls, counted(&told));
     assert_eq!(deleted.calls, counted(&[]));
+}
+
+/// One job of 500 pods here, which are a page of a list, and 2,000 in `make test-large`: what it costs beside its pods
+/// and services is that of a small job, also when operators are killed.
+#[test]
+fn i2_a_large_job_outlives_its_operators() {
+    let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs: 1, pods: 500 }, |_| ());
+    assert!(violations.is_empty(), "{violations:#?}");
+    assert_eq!(phases.len(), 5);
+    let made: u64 = phases.iter().map(|phase| phase.count("create pods")).sum();
+    assert!((500..=500 + 32).contains(&made), "{made}");
 }
 
 /// None means no pod and no service of that role, and says nothing of success; what no cluster can have is refused,

@@ -1,0 +1,196 @@
+//! How the CPU that a change takes grows with what else the cluster holds.
+//!
+//! The jobs that a cluster holds are calm: all their pods run. Then a few are changed, and a few come and go; what
+//! that takes is the CPU time of this thread within the operator, without that of the network and the API server, which
+//! answer within its calls.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::Request;
+use kube::Client;
+use kube::client::Body;
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::json;
+use tower::Service;
+use training_job::Operator;
+use training_job_mxnet::MXJob;
+
+use crate::faults::PodFate;
+use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
+
+/// How often each is measured. The fewest count: what else the machine does only adds.
+const ROUNDS: u64 = 15;
+
+/// Jobs that are changed, or come and go, in a round.
+const BATCH: u64 = 20;
+
+/// For how many seconds the operator may be busy with a batch, or with the first jobs.
+const CALM: u64 = 60;
+
+/// What changes take while a cluster holds so many jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// The number of calm jobs of four pods.
+    pub jobs: u64,
+    /// The operator's CPU when one of them is edited so that nothing is to be done, in nanoseconds.
+    pub change: f64,
+    /// The same for one job more, which runs, and is deleted.
+    pub one_more: f64,
+}
+
+/// Measures what changes take while a cluster holds so many jobs.
+///
+/// # Panics
+/// If a job does not run, or the cluster refuses what a user does.
+pub fn measure(jobs: u64) -> Cost {
+    on_paused_clock(async {
+        let (sim, operator) = start(jobs).await;
+        let mut cost = Cost {
+            jobs,
+            change: f64::INFINITY,
+            one_more: f64::INFINITY,
+        };
+        for round in 0..ROUNDS {
+            let before = operator.spent();
+            for n in 0..BATCH {
+                // Not neighbours: they would be in the processor's caches together.
+                let name = format!("job-{}", (round * BATCH + n) * 7_919 % jobs);
+                let note = json!({"metadata": {"annotations": {"round": round.to_string()}}});
+                sim.edit(&name, note).await;
+            }
+            sim.advance(CALM).await;
+            cost.change = cost.change.min(each(operator.spent() - before));
+
+            let names: Vec<String> = (0..BATCH).map(|n| format!("more-{round}-{n}")).collect();
+            let before = operator.spent();
+            create(&sim, &names).await;
+            for name in &names {
+                sim.delete(name).await;
+            }
+            sim.advance(CALM).await;
+            cost.one_more = cost.one_more.min(each(operator.spent() - before));
+        }
+        cost
+    })
+}
+
+fn each(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / BATCH as f64
+}
+
+/// By which power of the jobs the costs grow: the slope of the line through their logarithms with the least squares.
+/// `of` chooses the cost.
+pub fn slope(costs: &[Cost], of: impl Fn(&Cost) -> f64) -> f64 {
+    let points: Vec<(f64, f64)> = costs.iter().map(|c| ((c.jobs as f64).ln(), of(c).ln())).collect();
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let along: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+    let across: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
+    along / across
+}
+
+/// A cluster with so many calm jobs, and the meter of its operator.
+async fn start(jobs: u64) -> (Simulation, OperatorMeter) {
+    let mut sim = Simulation::without_operator(|_, _| PodFate::Runs);
+    sim.network.allow_calls(40 * jobs);
+    let meter = OperatorMeter::default();
+    let within = meter.clone();
+    sim.start_as(|client, options| {
+        let client = Client::new(within.server.measure_calls(client), "default");
+        let operator = Operator::new(client, options).manage::<MXJob>();
+        within.operator.measure(operator.run())
+    });
+    let names: Vec<String> = (0..jobs).map(|n| format!("job-{n}")).collect();
+    create(&sim, &names).await;
+    (sim, meter)
+}
+
+/// Creates these jobs, and waits until they run.
+async fn create(sim: &Simulation, names: &[String]) {
+    for name in names {
+        sim.create(train(name, &SMALL)).await;
+    }
+    sim.advance(CALM).await;
+    for name in names {
+        assert_eq!(sim.conditions(name), "Created Running", "{name}");
+    }
+}
+
+/// What an operator and the server below it have taken.
+#[derive(Clone, Default)]
+struct OperatorMeter {
+    operator: Meter,
+    /// Within the operator's.
+    server: Meter,
+}
+
+impl OperatorMeter {
+    fn spent(&self) -> u64 {
+        self.operator.spent() - self.server.spent()
+    }
+}
+
+/// CPU time of futures, in nanoseconds. Clones are handles to the same.
+#[derive(Clone, Default)]
+struct Meter(Arc<AtomicU64>);
+
+impl Meter {
+    fn spent(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    async fn measure<F: Future>(self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            let before = thread_time();
+            let poll = future.as_mut().poll(context);
+            self.0.fetch_add(thread_time() - before, Ordering::Relaxed);
+            poll
+        })
+        .await
+    }
+
+    /// The service below `client`, measured.
+    fn measure_calls(
+        &self,
+        client: Client,
+    ) -> impl Service<Request<Body>, Response = http::Response<Body>, Error = kube::Error, Future: Send>
+    + Send
+    + 'static {
+        let meter = self.clone();
+        tower::service_fn(move |request| {
+            let (meter, client) = (meter.clone(), client.clone());
+            meter.measure(async move { client.send(request).await })
+        })
+    }
+}
+
+/// This thread's CPU time in nanoseconds.
+fn thread_time() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanoseconds = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    u64::try_from(nanoseconds).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slope_is_the_power_by_which_costs_grow() {
+        let cost = |jobs: u64, power: f64| Cost {
+            jobs,
+            change: 7.0 * (jobs as f64).powf(power),
+            one_more: 9.0,
+        };
+        for power in [0.0, 0.1, 1.0, 2.0] {
+            let costs = [100, 300, 10_000].map(|jobs| cost(jobs, power));
+            assert!((slope(&costs, |c| c.change) - power).abs() < 1e-9, "{power}");
+            assert!(slope(&costs, |c| c.one_more).abs() < 1e-9);
+        }
+    }
+}
