@@ -7,7 +7,7 @@ OPERATOR = target/debug/training-operator
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: toolchain
 toolchain:
@@ -125,7 +125,7 @@ fuzz-corpus: fuzz-tool ## Make fuzz/corpus/ anew from what make fuzz has found: 
 fuzz-tool: toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
 
-.PHONY: matrix defects mutants bench bench-load bench-growth
+.PHONY: matrix defects mutants bench bench-load bench-growth bench-micro bench-instructions
 matrix: toolchain ## Run the tests of the matrix of docs/reliability.md, and write their results into it
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
@@ -153,6 +153,12 @@ bench-load: toolchain load-tools ## Measure a burst of jobs on a real API server
 
 bench-growth: simulator ## Measure how the CPU of a change grows with the number of jobs in the cluster; fails if it does
 	@target/sim/sim growth
+
+bench-micro: toolchain ## Measure the parts of a reconcile, with their allocations; ONLY=render
+	cargo bench --quiet --package training-job --features __fuzzing --bench micro -- $(ONLY)
+
+bench-instructions: toolchain ## Count the instructions of the same at BASE=COMMIT and now; needs valgrind
+	@nice tools/instructions.sh $(BASE)
 
 .PHONY: load-tools
 load-tools:

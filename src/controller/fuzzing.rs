@@ -1,4 +1,4 @@
-//! What fuzzing must see of the controller's inside. No interface.
+//! What fuzzing and benchmarks must see of the controller's inside. No interface.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use crate::plan::observed::{Observed, PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Plan};
 
 use super::cache::jobs;
+use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
 use super::merge_patch;
 use super::operator::{Operator, Options};
@@ -51,6 +52,17 @@ impl<J: TrainingJob> Caches<J> {
         );
     }
 
+    /// Takes in what a watch tells of a job.
+    pub fn job_applied(&self, job: Object<J>) {
+        self.kind.jobs().applied(job.0);
+    }
+
+    /// Takes in what a watch tells of a pod.
+    pub fn pod_applied(&self, pod: &Pod) {
+        let mut children = self.operator.context.children();
+        children.applied::<PodRecord>(ChildKind::Pod, &pod.0);
+    }
+
     /// The UID and version of each job, by namespace and name.
     pub fn jobs(&self) -> BTreeMap<Key, (String, Option<String>)> {
         let held = self.kind.jobs();
@@ -78,6 +90,14 @@ impl<J: TrainingJob> Object<J> {
         serde::Deserialize::deserialize(object).map(Self)
     }
 
+    /// Reads it as a watch tells it.
+    ///
+    /// # Errors
+    /// It is not JSON, or has no metadata that could be read.
+    pub fn from_text(text: &str) -> serde_json::Result<Self> {
+        StoredJob::read(text).map(Self)
+    }
+
     /// Its status, as far as it can be read.
     pub fn status(&self) -> JobStatus {
         self.0.status()
@@ -97,6 +117,19 @@ impl<J: TrainingJob> Object<J> {
             .iter()
             .filter_map(|pod| job.render(pod))
             .collect()
+    }
+}
+
+/// A pod, as far as it is decoded.
+pub struct Pod(PartialChild<PodRecord>);
+
+impl Pod {
+    /// Reads it as a watch tells it.
+    ///
+    /// # Errors
+    /// It is no pod, or what is kept of it cannot be read.
+    pub fn from_text(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text).map(Self)
     }
 }
 
