@@ -54,8 +54,8 @@ test-example: toolchain ## Run the tests of examples/add-a-framework alone
 
 # Half an hour is for machines that are busy: a minute or two is usual.
 test-large: simulator ## Run 10,000 jobs of 4 pods, and one of 2,000, to their end on the in-memory API (some minutes, not part of make test)
-	timeout 1800 target/sim/sim crowd 10000 --most-memory 4096
-	timeout 1800 target/sim/sim crowd 1 --pods 2000 --most-memory 4096
+	timeout 1800 target/sim/sim crowd 10000 --most-memory 6500
+	timeout 1800 target/sim/sim crowd 1 --pods 2000 --most-memory 5000
 
 test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, not part of make test)
 	@tools/venv.sh tensorflow

@@ -1,6 +1,6 @@
 //! What the reconciling of a kind's jobs holds: their cache, and what is remembered of each.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ pub(super) struct JobReconciler<J> {
     pub(super) number: usize,
     jobs: Mutex<Jobs<J>>,
     /// By UID.
-    states: Mutex<BTreeMap<String, JobState>>,
+    states: Mutex<HashMap<String, JobState>>,
 }
 
 impl<J: TrainingJob> JobReconciler<J> {
@@ -53,7 +53,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn states(&self) -> MutexGuard<'_, BTreeMap<String, JobState>> {
+    pub(super) fn states(&self) -> MutexGuard<'_, HashMap<String, JobState>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,6 +1,6 @@
 //! The cache of pods, services and other objects, indexed by the job that controls them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -35,8 +35,10 @@ impl OwnerRef {
 /// All that jobs control.
 pub(crate) struct Children {
     clock: Arc<dyn Clock>,
-    /// By the job's namespace and UID: an owner in another namespace is none.
-    observed: BTreeMap<JobKey, OfJob>,
+    /// By the job's namespace and UID: an owner in another namespace is none. Hashed, as all that has an entry for each
+    /// object of the cluster: the comparisons of a tree reach for one text after another, which are not in the
+    /// processor's caches.
+    observed: HashMap<JobKey, OfJob>,
     /// Jobs that are gone and still have children: how these end does not matter any more.
     forgotten: BTreeSet<JobKey>,
     trackers: BTreeMap<ChildKind, Tracker>,
@@ -45,7 +47,7 @@ pub(crate) struct Children {
 /// What is known of the children of one kind.
 #[derive(Default)]
 struct Tracker {
-    entries: BTreeMap<ObjectName, Entry>,
+    entries: HashMap<ObjectName, Entry>,
     lists: ListTracker,
     /// The UIDs of objects that this controller has deleted, until they are gone.
     deleted_here: BTreeSet<String>,
@@ -68,7 +70,7 @@ impl Children {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
-            observed: BTreeMap::new(),
+            observed: HashMap::new(),
             forgotten: BTreeSet::new(),
             trackers: BTreeMap::new(),
         }

@@ -1,6 +1,6 @@
 //! The cache of the jobs of one kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use kube::Resource;
@@ -13,7 +13,7 @@ use super::stored_job::StoredJob;
 
 /// All jobs of a kind.
 pub(crate) struct Jobs<J> {
-    jobs: BTreeMap<ObjectName, Cached<J>>,
+    jobs: HashMap<ObjectName, Cached<J>>,
     lists: ListTracker,
     /// Tombstones: jobs that were gone at this version according to an answer, while the watch has not said so yet.
     tombstones: BTreeMap<ObjectName, Version>,
@@ -85,7 +85,7 @@ pub(crate) enum Reread<J> {
 impl<J> Default for Jobs<J> {
     fn default() -> Self {
         Self {
-            jobs: BTreeMap::new(),
+            jobs: HashMap::new(),
             lists: ListTracker::default(),
             tombstones: BTreeMap::new(),
         }
