@@ -2,9 +2,11 @@
 //!
 //! The jobs that a cluster holds are calm: all their pods run. Then a few are changed, and a few come and go; what
 //! that takes is the CPU time of this thread within the operator, without that of the network and the API server, which
-//! answer within its calls.
+//! answer within its calls. Each measurement begins with cold caches of the processor: else a small cluster would be
+//! read out of these and a large one out of memory, and the figures would tell the sizes of the caches.
 
 use std::future::poll_fn;
+use std::hint::black_box;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +28,9 @@ const ROUNDS: u64 = 15;
 
 /// Jobs that are changed, or come and go, in a round.
 const BATCH: u64 = 20;
+
+/// More bytes than a processor's caches hold.
+const CACHES: usize = 128 << 20;
 
 /// For how many seconds the operator may be busy with a batch, or with the first jobs.
 const CALM: u64 = 60;
@@ -53,10 +58,12 @@ pub fn measure(jobs: u64) -> Cost {
             change: f64::INFINITY,
             one_more: f64::INFINITY,
         };
+        let mut elsewhere = vec![0_u8; CACHES];
         for round in 0..ROUNDS {
+            cool(&mut elsewhere);
             let before = operator.spent();
             for n in 0..BATCH {
-                // Not neighbours: they would be in the processor's caches together.
+                // Not neighbours, which lie together in memory.
                 let name = format!("job-{}", (round * BATCH + n) * 7_919 % jobs);
                 let note = json!({"metadata": {"annotations": {"round": round.to_string()}}});
                 sim.edit(&name, note).await;
@@ -65,6 +72,7 @@ pub fn measure(jobs: u64) -> Cost {
             cost.change = cost.change.min(each(operator.spent() - before));
 
             let names: Vec<String> = (0..BATCH).map(|n| format!("more-{round}-{n}")).collect();
+            cool(&mut elsewhere);
             let before = operator.spent();
             create(&sim, &names).await;
             for name in &names {
@@ -75,6 +83,14 @@ pub fn measure(jobs: u64) -> Cost {
         }
         cost
     })
+}
+
+/// Fills the processor's caches with something else.
+fn cool(elsewhere: &mut [u8]) {
+    for line in elsewhere.iter_mut().step_by(64) {
+        *line = line.wrapping_add(1);
+    }
+    black_box(elsewhere);
 }
 
 fn each(nanoseconds: u64) -> f64 {
