@@ -64,8 +64,7 @@ fn main() {
 
 #[divan::bench(args = NAMES)]
 fn micro(bencher: Bencher<'_, '_>, name: &str) {
-    let mut run = prepare(name);
-    bencher.bench_local(|| run());
+    bencher.bench_local(prepare(name));
 }
 
 #[inline(never)]
