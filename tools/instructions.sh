@@ -14,8 +14,6 @@ command -v valgrind >/dev/null || { echo "make: valgrind is missing; install you
 base=$(git rev-parse --verify --quiet "$1^{commit}") || { echo "make: there is no commit $1" >&2; exit 1; }
 git cat-file -e "$base:benches/micro.rs" 2>/dev/null || { echo "make: $1 has no benches/micro.rs to compare with" >&2; exit 1; }
 
-# The dependencies are compiled once for both.
-export CARGO_TARGET_DIR="$PWD/target"
 out=target/instructions
 tree=$out/base
 mkdir -p "$out"
@@ -23,8 +21,10 @@ git worktree prune
 [ -d "$tree" ] || git worktree add --quiet --force --detach "$tree" "$base"
 git -C "$tree" checkout --quiet --force --detach "$base"
 
-# count FOLDER RESULTS: builds what is in a folder, and writes one line for each benchmark: instructions, name.
+# count FOLDER RESULTS TARGET: builds what is in a folder, and writes one line for each benchmark: instructions, name.
+# Each has a target folder of its own: in one, cargo names both builds alike and takes one for the other.
 count() {
+    export CARGO_TARGET_DIR="$PWD/$3"
     built=$(cd "$1" && cargo bench --no-run --package training-job --features __fuzzing --bench micro 2>&1) ||
         { echo "$built" >&2; exit 1; }
     micro=$(cd "$1" && realpath "$(echo "$built" | sed -n 's/.*Executable.*(\(.*\))$/\1/p')")
@@ -38,8 +38,8 @@ count() {
 }
 
 echo "building $1 and what is here, and counting: some minutes" >&2
-count "$tree" "$out/before"
-count . "$out/now"
+count "$tree" "$out/before" "$out/target"
+count . "$out/now" target
 awk '
     BEGIN { printf "%-16s %14s %14s %7s\n", "", "before", "now", "ratio" }
     { count = $1; sub(/^[0-9]+ /, "") }
