@@ -12,7 +12,7 @@ use super::super::clock::Clock;
 use super::super::job_state::JobState;
 use super::super::operator::{Operator, Options};
 use super::super::reconciler::{JobReconciler, Reconciler};
-use super::toy::{ToyJob, job};
+use super::toy::{MADE, ToyJob, job};
 use crate::plan::ChildKind;
 use crate::plan::observed::ServiceRecord;
 use kube_follow::Event;
@@ -169,4 +169,32 @@ async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
         context.queue.done(&key);
     }
     assert_eq!(*deleted.lock().unwrap(), ["job-worker-0", "job"]);
+}
+
+/// No call is answered: of a hundred pods no more are made than calls are under way.
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_made_when_its_turn_comes() {
+    let bench = Bench::new();
+    let owner = json!({"apiVersion": "example.com/v1", "kind": "ToyJob", "name": "job", "uid": "a", "controller": true});
+    let context = &bench.operator.context;
+    for index in 0..100 {
+        let service = json!({"metadata": {"name": format!("job-worker-{index}"), "namespace": "ns",
+            "uid": format!("s-{index}"), "resourceVersion": "4", "ownerReferences": [owner]}});
+        let service = serde_json::from_value(service).unwrap();
+        context
+            .children()
+            .applied::<ServiceRecord>(ChildKind::Service, &service);
+    }
+    let large: Value = json!({
+        "apiVersion": "example.com/v1", "kind": "ToyJob",
+        "metadata": {"name": "job", "namespace": "ns", "uid": "a", "resourceVersion": "5"},
+        "spec": {"specs": {"Worker": {"replicas": 100, "template":
+            {"spec": {"containers": [{"name": "toy", "image": "i"}]}}}}},
+    });
+    bench.take(Event::Applied(serde_json::from_value(large).unwrap()));
+    let (key, waited) = context.queue.next().await;
+    let reconcile = bench.kind.reconcile(context, &key, waited);
+    let ended = tokio::time::timeout(Duration::from_secs(1), reconcile).await;
+    assert!(ended.is_err(), "it waits for answers");
+    assert_eq!(MADE.get(), 32);
 }

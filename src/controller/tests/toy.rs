@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use k8s_openapi::api::core::v1::PodSpec;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,10 @@ impl TrainingJob for ToyJob {
         Vec::new()
     }
 
+    fn customize(&self, _: &Topology<'_>, _: &Replica<'_>, _: &mut PodSpec) {
+        MADE.set(MADE.get() + 1);
+    }
+
     fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
         ASKED.set(ASKED.get() + 1);
         let annotations = self.metadata.annotations.as_ref();
@@ -60,6 +65,8 @@ impl TrainingJob for ToyJob {
 thread_local! {
     /// How often this thread has asked whether a job as a whole is valid.
     pub(in crate::controller) static ASKED: Cell<u32> = const { Cell::new(0) };
+    /// How many pods this thread has made.
+    pub(in crate::controller) static MADE: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The job `ns/job`, of this UID and version.
