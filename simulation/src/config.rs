@@ -8,7 +8,7 @@ use crate::random::Random;
 
 /// The version of what seeds mean: it is raised when seeds come to mean other runs than before. Seeds of earlier
 /// versions can still be run.
-pub const SEED_VERSION: u32 = 3;
+pub const SEED_VERSION: u32 = 4;
 
 /// What can go wrong in a run.
 #[derive(Clone, Debug)]
@@ -59,6 +59,7 @@ impl RunConfig {
         } else {
             *random.pick(&[0, 2, 4, 8, 16])
         };
+        let ends_watches = interventions.contains(&InterventionType::Fault(ClusterFaultType::EndWatches));
         let watch_delay = random.chance(350).then(|| WatchDelay {
             seed,
             longest: *random.pick(&[20, 500, 5_000, 30_000]),
@@ -79,7 +80,8 @@ impl RunConfig {
                 slow_rate: rate(&mut random, &[0, 0, 100, 500]),
                 death_rate: rate(&mut random, &[0, 0, 10, 50]),
             },
-            watch_delay: watch_delay.filter(|_| !without_faults),
+            // Each watch would be late anew: after a hundred events, by a hundred times as much.
+            watch_delay: watch_delay.filter(|_| !without_faults && !ends_watches),
             pod_fault_rate: *random.pick(&[0, 100, 300]),
             interventions,
             intervention_count,
@@ -117,6 +119,9 @@ impl RunConfig {
                 has_cluster_fault(ClusterFaultType::Cut) || has_cluster_fault(ClusterFaultType::Compact);
             // A watch that ends as soon as it begins is retried after up to 40 s.
             2_000 + if cuts { 60_000 } else { 0 }
+        } else if has_cluster_fault(ClusterFaultType::EndWatches) {
+            // Each event may cost a call with a fault of its own.
+            3_600_000
         } else {
             // A reconcile has up to three rounds of calls, each with its time-out; a silent watch is given up
             // after about two minutes.

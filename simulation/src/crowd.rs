@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use crate::faults::CallFault;
 use crate::faults::PodFate;
-use crate::invariants::Violation;
 use crate::invariants::at_rest::SettledCluster;
+use crate::invariants::{AllowedStaleness, Violation};
 use crate::settle::{Blockers, check_idle, wait_until_settled};
-use crate::simulation::{Simulation, on_paused_clock, train};
+use crate::simulation::{Setup, Simulation, on_paused_clock, train};
 
 /// How long each call takes to arrive, and its answer again, in milliseconds.
 const CALL: u64 = 10;
@@ -99,15 +99,17 @@ impl CrowdSummary {
     }
 }
 
-/// Creates so many jobs in one cluster. The operator is killed when it has created half of the pods; the
+/// Creates so many jobs in one cluster. If `watch_ends` says so, each watch ends as soon as it has told so many events.
+/// The operator is killed when it has created half of the pods; the
 /// next creates the rest, and is killed when all run; the third sees them succeed and be deleted. `on_phase` is called
 /// when a phase is over. That it costs more calls than it may is a violation as well.
 ///
 /// # Panics
 /// If the cluster refuses what a user does.
-pub fn run(size: Size, on_phase: impl FnMut(&Phase)) -> CrowdSummary {
+pub fn run(size: Size, watch_ends: Option<u64>, on_phase: impl FnMut(&Phase)) -> CrowdSummary {
     on_paused_clock(async {
         let mut crowd = Crowd::new(size, on_phase);
+        crowd.sim.network.end_watches(watch_ends);
         crowd.create_half().await;
         crowd.create_rest().await;
         crowd.take_over().await;
@@ -130,13 +132,20 @@ struct Crowd<F> {
 
 impl<F: FnMut(&Phase)> Crowd<F> {
     fn new(size: Size, on_phase: F) -> Self {
-        let sim = Simulation::new(|name, _| {
+        let setup = Setup::mxjobs(|name, _| {
             PodFate::Succeeds(if name.contains("scheduler") {
                 RUN + 600
             } else {
                 RUN
             })
         });
+        // Reconciles of thousands of jobs wait for each other, and watches for nobody.
+        let staleness = AllowedStaleness {
+            of_others: 30_000,
+            ..setup.staleness
+        };
+        let mut sim = Simulation::with_setup(Setup { staleness, ..setup });
+        sim.start();
         // All jobs get their services, pods, events and statuses at once.
         sim.network.allow_calls(5 * size.all_pods());
         let half = Arc::new(Notify::new());

@@ -59,7 +59,7 @@ pub enum InterventionType {
 
 impl InterventionType {
     /// All of them. A version of what seeds mean has the first so many: new ones go to the end.
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::User(UserActionType::Scale),
         Self::User(UserActionType::Suspend),
         Self::User(UserActionType::Policy),
@@ -79,6 +79,7 @@ impl InterventionType {
         Self::Fault(ClusterFaultType::SetClock),
         Self::Fault(ClusterFaultType::Restore),
         Self::User(UserActionType::Quota),
+        Self::Fault(ClusterFaultType::EndWatches),
     ];
 
     /// Those that seeds of this version draw from.
@@ -86,6 +87,7 @@ impl InterventionType {
         match version {
             1 => &Self::ALL[..15],
             2 => &Self::ALL[..18],
+            3 => &Self::ALL[..19],
             _ => &Self::ALL,
         }
     }

@@ -81,6 +81,9 @@ enum Command {
         /// The most memory that it may take, in MiB: operators, API server, history and all.
         #[arg(long)]
         most_memory: Option<u64>,
+        /// End each watch as soon as it has told so many events.
+        #[arg(long)]
+        watch_ends: Option<u64>,
     },
     /// Measure how the CPU of a change grows with the number of jobs in the cluster.
     Growth,
@@ -109,7 +112,8 @@ fn main() -> ExitCode {
             jobs,
             pods,
             most_memory,
-        } => run_crowd(Size { jobs, pods }, most_memory),
+            watch_ends,
+        } => run_crowd(Size { jobs, pods }, most_memory, watch_ends),
         Command::Growth => run_growth(),
         Command::Exhaustive { only, pairs, history } => run_exhaustive(&only, pairs, history, threads),
     };
@@ -171,9 +175,9 @@ fn run_lives(count: u64, threads: u32) -> bool {
     true
 }
 
-fn run_crowd(size: Size, most_memory: Option<u64>) -> bool {
+fn run_crowd(size: Size, most_memory: Option<u64>, watch_ends: Option<u64>) -> bool {
     let mut begun = Instant::now();
-    let summary = crowd::run(size, |phase| {
+    let summary = crowd::run(size, watch_ends, |phase| {
         let took = begun.elapsed().as_secs_f64();
         let time = phase.time.as_secs_f64();
         println!("{}: {time:.1} s of simulated time, in {took:.1} s", phase.name);

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tower::Service;
 
 use crate::call::{Answer, Call, CallError, CurrentCall};
-use crate::faults::watches::DelayedWatch;
+use crate::faults::watches::{DelayedWatch, EndingWatch, WatchEnds};
 use crate::faults::{CallFault, WatchDelay};
 use crate::history::History;
 
@@ -26,6 +26,9 @@ const MOST_ANSWERED: u64 = 2_000;
 /// Decides whether a call has a fault.
 type Rule = Box<dyn FnMut(&Call) -> Option<CallFault> + Send>;
 
+/// Is told of each call, and of its fault.
+type Listener = Arc<dyn Fn(&Call, Option<&CallFault>) + Send + Sync>;
+
 #[derive(Default)]
 struct NetworkState {
     calls: Vec<Call>,
@@ -33,7 +36,11 @@ struct NetworkState {
     /// The calls that are no list and no watch.
     object_calls: u64,
     rules: Vec<Rule>,
+    listener: Option<Listener>,
     watch_delay: Option<WatchDelay>,
+    watch_ends: WatchEnds,
+    /// How many of the watches that this ended have been renewed.
+    renewed: u64,
     watches: u64,
     current_call: Option<Arc<CurrentCall>>,
     faults: BTreeMap<String, u64>,
@@ -103,6 +110,21 @@ impl Network {
         self.state().watch_delay = delay;
     }
 
+    /// Ends each watch, from now on, as soon as it has told so many events.
+    pub fn end_watches(&self, after: Option<u64>) {
+        self.state().watch_ends.end_after(after);
+    }
+
+    /// How many watches have ended because they had told so many events.
+    pub fn ended_watches(&self) -> u64 {
+        self.state().watch_ends.count()
+    }
+
+    /// Tells `listener` of each call from now on, and of its fault if it has one.
+    pub(crate) fn listen(&self, listener: impl Fn(&Call, Option<&CallFault>) + Send + Sync + 'static) {
+        self.state().listener = Some(Arc::new(listener));
+    }
+
     /// Answers so many calls more in ten seconds before it takes them for a storm.
     pub fn allow_calls(&self, calls: u64) {
         self.state().allowed = calls;
@@ -113,6 +135,7 @@ impl Network {
         let mut state = self.state();
         state.rules.clear();
         state.watch_delay = None;
+        state.watch_ends.end_after(None);
     }
 
     /// Takes the calls since this was last called.
@@ -142,7 +165,10 @@ impl Network {
 
     /// How many faults were injected, by their labels.
     pub fn faults(&self) -> BTreeMap<String, u64> {
-        self.state().faults.clone()
+        let state = self.state();
+        let ended = Some(state.watch_ends.count()).filter(|count| *count > 0);
+        let ended = ended.map(|count| ("watch ended".to_owned(), count));
+        state.faults.clone().into_iter().chain(ended).collect()
     }
 
     /// The most calls in ten seconds.
@@ -192,16 +218,24 @@ impl Network {
         state.count += 1;
         state.object_calls += u64::from(!matches!(call.verb, "list" | "watch"));
         let now = self.history.now() / 10_000;
-        state.ten_seconds = if state.ten_seconds.0 == now {
-            (now, state.ten_seconds.1 + 1)
+        // A watch that was ended is renewed, as often as that is.
+        let renews = call.verb == "watch" && state.renewed < state.watch_ends.count();
+        state.renewed += u64::from(renews);
+        let before = if state.ten_seconds.0 == now {
+            state.ten_seconds.1
         } else {
-            (now, 1)
+            0
         };
+        state.ten_seconds = (now, before + u64::from(!renews));
         state.most_in_ten_seconds = state.most_in_ten_seconds.max(state.ten_seconds.1);
         if let Some(fault) = &fault {
             *state.faults.entry(fault.label()).or_default() += 1;
         }
+        let listener = state.listener.clone();
         drop(state);
+        if let Some(listener) = listener {
+            listener(call, fault.as_ref());
+        }
         let Call {
             operator,
             verb,
@@ -290,17 +324,19 @@ impl PendingCall {
         let body = body.collect().await?.to_bytes();
         let uid = (call.verb == "delete").then(|| precondition_uid(&body)).flatten();
         let is_patch = call.verb == "patch";
-        let delay = {
+        let is_watch = call.verb == "watch";
+        let (delay, ends) = {
             let mut state = network.state();
             if call.verb == "delete" && uid.is_none() {
                 let deleted = format!("{} {}", call.resource, call.name);
                 state.deletes_without_uid.push(deleted);
             }
-            state.watches += u64::from(call.verb == "watch");
+            state.watches += u64::from(is_watch);
             let number = state.watches;
-            let delay = state.watch_delay.clone().filter(|_| call.verb == "watch");
+            let delay = state.watch_delay.clone().filter(|_| is_watch);
             state.current_call = Some(Arc::new(CurrentCall { call, sent, uid }));
-            delay.map(|delay| (delay, number))
+            let ends = Some(state.watch_ends.clone()).filter(|_| is_watch);
+            (delay.map(|delay| (delay, number)), ends)
         };
         let version_before = is_patch.then(|| network.cluster.resource_version());
         let answer = endpoint.call(Request::from_parts(parts, Full::new(body))).await?;
@@ -314,9 +350,13 @@ impl PendingCall {
         drop(state);
         Ok(answer.map(|body| {
             let body = body.map_err(CallError::from);
-            match delay {
+            let body = match delay {
                 Some((delay, number)) => DelayedWatch::new(body, &delay, number).boxed_unsync(),
                 None => body.boxed_unsync(),
+            };
+            match ends {
+                Some(ends) => EndingWatch::new(body, ends).boxed_unsync(),
+                None => body,
             }
         }))
     }

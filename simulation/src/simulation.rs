@@ -227,6 +227,7 @@ impl Simulation {
             ClusterFault::Freeze(resource) => {
                 self.cluster.freeze_watches(Some(resource));
             }
+            ClusterFault::EndWatches(after) => self.network.end_watches(*after),
             ClusterFault::Kill => {
                 let operators = self.operators();
                 self.kill().await;

@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
+use http::Method;
 use kube_memory::{Cluster, Description};
 use serde_json::{Value, json};
 use training_job_simulation::direct::request;
+use training_job_simulation::faults::CallFault;
 use training_job_simulation::history::History;
 use training_job_simulation::invariants::at_rest::SettledCluster;
 use training_job_simulation::invariants::{AllowedStaleness, Monitor};
@@ -98,6 +100,14 @@ impl Bench {
     async fn status(&self, status: Value) {
         let path = format!("{JOBS}/job/status");
         self.operator("PATCH", &path, json!({"status": status})).await;
+    }
+
+    /// Has the operator watch pods from this version on. Nobody reads what it is told.
+    async fn watch(&self, version: u64) {
+        let path = format!("/api/v1/pods?watch=true&resourceVersion={version}");
+        let request = request(Method::GET, &path, &Value::Null);
+        // A call with a fault fails.
+        let _ = self.operator.send(request.map(Into::into)).await;
     }
 
     async fn wait_past_allowed_staleness() {
@@ -272,6 +282,26 @@ async fn i11_a_deletion_without_a_reason() {
         .operator("DELETE", &format!("{PODS}/job-worker-0"), options)
         .await;
     assert_eq!(bench.violated(), ["I11"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i18_a_watch_that_is_not_renewed_in_time() {
+    let bench = Bench::new().await;
+    let known = bench.cluster.resource_version();
+    bench.create("job-worker-0").await;
+    bench.watch(known).await;
+    Bench::wait_past_allowed_staleness().await;
+    bench.watch(bench.cluster.resource_version()).await;
+    assert_eq!(bench.violated(), [""; 0], "there is no news");
+    bench.watch(known).await;
+    assert_eq!(bench.violated(), ["I18"]);
+    bench.network.fail_next("watch", "pods", 1, CallFault::Reset);
+    bench.watch(known).await;
+    bench.watch(known).await;
+    assert_eq!(bench.violated(), ["I18"], "the network is to blame");
+    Bench::wait_past_allowed_staleness().await;
+    bench.watch(known).await;
+    assert_eq!(bench.violated(), ["I18", "I18"], "not for so long");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use training_job::Options;
 use training_job::api::ConditionType;
 use training_job_testing::cluster::{Fault, On, Reply};
@@ -87,6 +88,39 @@ async fn c02_a_watch_that_is_told_410_lists_once_for_each_time() {
     assert_eq!(stage.pods_of("a").await, before);
     for resource in RESOURCES {
         assert_eq!(stage.proxy.count(&On::call("list", resource)), 4, "{resource}");
+    }
+    stage.expect_no_harm();
+    operator.expect_well();
+}
+
+/// As a server under load ends the watches of readers that were slow for a moment. That is no failure, and costs neither a
+/// list nor a wait.
+#[tokio::test]
+async fn c11_watches_end_after_each_event_while_many_jobs_come_and_end() {
+    let stage = Stage::new("c11").await;
+    let ends = RESOURCES.map(|resource| {
+        let watches = On::call("watch", resource);
+        (resource, stage.proxy.fault(watches, Fault::EndsAfter(1)))
+    });
+    let operator = stage.operator_in_process(Options::default()).await;
+    for resource in RESOURCES {
+        stage.proxy.watched(resource, 1).await;
+    }
+    let names: Vec<String> = (0..20).map(|number| format!("j{number}")).collect();
+    join_all(names.iter().map(|name| stage.create(job(name, 5)))).await;
+    join_all(names.iter().map(|name| stage.until_all_run(name, 5))).await;
+    join_all(names.iter().map(|name| stage.succeed(name, 5))).await;
+    for (resource, ends) in ends {
+        // At least that each job came and ended, and that each pod and service was made.
+        let events = if resource == "mxjobs" { 40 } else { 100 };
+        assert!(ends.count() >= events, "{ends:?}");
+        assert_eq!(stage.proxy.count(&On::call("list", resource)), 1, "{resource}");
+        let failures = format!("training_operator_watch_failures_total{{resource=\"{resource}\"}}");
+        assert_eq!(
+            operator.metric(&failures),
+            None,
+            "{resource}: none was ever counted"
+        );
     }
     stage.expect_no_harm();
     operator.expect_well();

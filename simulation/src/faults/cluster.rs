@@ -12,6 +12,8 @@ pub enum ClusterFault {
     Compact,
     /// The watches of this resource stay open and fall silent.
     Freeze(&'static str),
+    /// From now on each watch ends as soon as it has told so many events; `None`: no more.
+    EndWatches(Option<u64>),
     /// All operators are killed and started again.
     Kill,
     /// The operators' clocks are set so many seconds ahead of the cluster's; negative is behind.
@@ -38,6 +40,8 @@ pub enum ClusterFaultType {
     SetClock,
     /// Leads to [`ClusterFault::Backup`] and [`ClusterFault::Restore`].
     Restore,
+    /// Leads to [`ClusterFault::EndWatches`].
+    EndWatches,
 }
 
 impl ClusterFaultType {
@@ -66,6 +70,13 @@ impl ClusterFaultType {
                 vec![(at, ClusterFault::SetClock(ahead))]
             }
             Self::Restore => vec![(at, ClusterFault::Backup), (later, ClusterFault::Restore)],
+            Self::EndWatches => {
+                let begin = ClusterFault::EndWatches(Some(*random.pick(&[1, 1, 2, 5])));
+                let end = (later + 20_000, ClusterFault::EndWatches(None));
+                // Half of them go on until all is well again.
+                let ends = random.chance(500).then_some(end);
+                [(at, begin)].into_iter().chain(ends).collect()
+            }
         }
     }
 }

@@ -19,7 +19,8 @@
 //!
 //! # Watches: [`WatchDelay`], injected by `DelayedWatch`
 //!
-//! Events of a watch are delayed, and some come twice.
+//! Events of a watch are delayed, and some come twice. (A watch that ends when it has told some is a fault of the
+//! cluster, [`ClusterFault::EndWatches`]; `EndingWatch` is what ends it.)
 //!
 //! # The cluster and the operators: [`ClusterFault`], injected by
 //! [`Simulation::inject`](crate::simulation::Simulation::inject)
@@ -27,6 +28,7 @@
 //! | fault | what it does |
 //! |---|---|
 //! | `Cut` | watches end |
+//! | `EndWatches` | each watch ends as soon as it has told some events, for a while |
 //! | `Compact` | the API server forgets its history, and watches end |
 //! | `Freeze` | watches fall silent and stay open |
 //! | `Kill` | all operators are killed and started again |

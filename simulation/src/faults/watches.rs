@@ -1,8 +1,10 @@
-//! Faults of watches: events that come late, and some that come twice.
+//! Faults of watches: events that come late, some that come twice, and watches that end as soon as they have told some.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -99,5 +101,63 @@ impl<B: Body<Data = Bytes, Error = CallError> + Unpin> Body for DelayedWatch<B> 
         }
         let line = this.waiting.pop_front().map(|(_, line)| line);
         Poll::Ready(line.map(|line| Ok(Frame::data(line))))
+    }
+}
+
+/// What ends watches, as a server under load does with those of readers that were slow for a moment. Clones are handles
+/// to the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WatchEnds {
+    /// Each watch ends when it has told so many events; 0 if it goes on.
+    after: Arc<AtomicU64>,
+    /// How many have ended so.
+    ended: Arc<AtomicU64>,
+}
+
+impl WatchEnds {
+    /// From now on each watch ends as soon as it has told so many events more, or goes on if that is `None`.
+    pub(crate) fn end_after(&self, events: Option<u64>) {
+        self.after.store(events.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// How many watches have ended by this.
+    pub(crate) fn count(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
+
+/// The body of a watch that [`WatchEnds`] may end. Each frame is an event.
+pub(crate) struct EndingWatch<B> {
+    inner: B,
+    ends: WatchEnds,
+    told: u64,
+}
+
+impl<B> EndingWatch<B> {
+    pub(crate) fn new(inner: B, ends: WatchEnds) -> Self {
+        Self { inner, ends, told: 0 }
+    }
+}
+
+impl<B: Body<Data = Bytes, Error = CallError> + Unpin> Body for EndingWatch<B> {
+    type Data = Bytes;
+    type Error = CallError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CallError>>> {
+        let after = self.ends.after.load(Ordering::Relaxed);
+        if after == 0 {
+            self.told = 0;
+        } else if self.told >= after {
+            self.ends.ended.fetch_add(1, Ordering::Relaxed);
+            return Poll::Ready(None);
+        }
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        if let Poll::Ready(Some(Ok(_))) = polled {
+            self.told += 1;
+        }
+        polled
     }
 }

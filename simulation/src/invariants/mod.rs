@@ -1,6 +1,7 @@
 //! The invariants: what must hold in every cluster with this operator, whatever goes wrong.
 //!
 //! * `changes`: those that [`Monitor`] checks at each change, as it is stored.
+//! * `news`: what is stored reaches operators in time, checked at each watch that begins.
 //! * [`at_rest`]: those of a cluster that has settled.
 //! * Those about calls are in `run.rs` and `settle.rs`, and those about what a fault may cost in `exhaustive.rs`.
 //!
@@ -9,6 +10,7 @@
 
 pub mod at_rest;
 mod changes;
+mod news;
 mod timeline;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +21,7 @@ use crate::call::CurrentCall;
 use crate::history::History;
 use crate::network::Network;
 
+use news::News;
 use timeline::Timeline;
 
 /// A violation of an invariant.
@@ -70,6 +73,7 @@ pub struct Monitor {
 
 struct MonitorState {
     timeline: Timeline,
+    news: News,
     violations: Vec<Violation>,
     last_change: u64,
 }
@@ -84,10 +88,22 @@ impl Monitor {
     ) -> Self {
         let state = Arc::new(Mutex::new(MonitorState {
             timeline: Timeline::default(),
+            news: News::default(),
             violations: Vec::new(),
             last_change: 0,
         }));
         let monitor = Self { state };
+        let (listening, clock) = (monitor.clone(), history.clone());
+        network.listen(move |call, fault| {
+            let (now, mut state) = (clock.now(), listening.state());
+            let found = state.news.check(call, fault, now, staleness);
+            let violation = |what| Violation {
+                id: "I18",
+                at: now,
+                what,
+            };
+            state.violations.extend(found.map(violation));
+        });
         let (state, current_call, history) = (monitor.clone(), network.current_call(), history.clone());
         cluster.on_change(move |view, change| {
             let call = current_call();
@@ -107,7 +123,10 @@ impl Monitor {
     ) {
         let mut state = self.state();
         let MonitorState {
-            timeline, violations, ..
+            timeline,
+            news,
+            violations,
+            ..
         } = &mut *state;
         let checked = CheckedChange {
             view,
@@ -121,6 +140,7 @@ impl Monitor {
             violations.extend(check(&checked).map(|what| Violation { id, at: now, what }));
         }
         timeline.record(change, call.is_some(), now);
+        news.record(change, now);
         state.last_change = now;
     }
 
@@ -128,6 +148,7 @@ impl Monitor {
     pub fn on_restored(&self, cluster: &Cluster, now: u64) {
         let mut state = self.state();
         state.timeline.on_restored(cluster, now);
+        state.news.on_restored();
         state.last_change = now;
     }
 

@@ -57,7 +57,7 @@ async fn i1_a_job_is_very_large() {
 #[test]
 fn i2_very_many_jobs_outlive_their_operators() {
     let jobs = 130;
-    let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs, pods: 4 }, |_| ());
+    let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs, pods: 4 }, None, |_| ());
     assert!(violations.is_empty(), "{violations:#?}");
     let [half, rest, known, ended, deleted] = &phases[..] else {
         panic!("{phases:#?}")

@@ -85,6 +85,10 @@ const C: &[Row] = &[
     row("C8", "one watch is silent for good, others are not"),
     row("C9", "pods change a thousand times a second"),
     row("C10", "an object cannot be read"),
+    row(
+        "C11",
+        "under load, watches end as soon as they have told something",
+    ),
 ];
 
 const D: &[Row] = &[

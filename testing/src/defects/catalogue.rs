@@ -19,13 +19,13 @@ pub struct Catalogue {
     pub plants: Vec<Plant>,
 }
 
-/// A defect of the Go operator.
+/// A defect of the Go operator, or from [`Item::FIRST_OWN`] on one that this operator had.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
     /// Its number.
     pub item: u32,
-    /// What the Go operator does.
+    /// What the operator does, or did.
     pub defect: String,
     /// The tests that tell of it where nothing is planted.
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct Item {
     pub note: String,
 }
 
-/// A patch that makes this operator do as the Go operator does.
+/// A patch that makes this operator do wrong.
 #[derive(Debug)]
 pub struct Plant {
     /// The name of its file, without the ending.
@@ -100,6 +100,11 @@ impl TestName {
         };
         (package, target)
     }
+}
+
+impl Item {
+    /// The number of the first defect that is none of the Go operator's.
+    pub const FIRST_OWN: u32 = 101;
 }
 
 impl Plant {

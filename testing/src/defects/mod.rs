@@ -1,4 +1,4 @@
-//! Defects of the Go operator, planted into this one to see whether the tests notice.
+//! Defects of the Go operator, and some that this one had, planted to see whether the tests notice.
 //!
 //! `tests/defects/items.yaml` lists the defects, `tests/defects/*.patch` are the plants. [`Catalogue`] reads
 //! both and writes `docs/defects.md` from them; [`Bed`] plants one in a copy of the repository, and runs the

@@ -1,6 +1,6 @@
 //! The catalogue for readers.
 
-use super::{Catalogue, TestName};
+use super::{Catalogue, Item, TestName};
 
 const INTRODUCTION: &str = "\
 # The Go operator's defects
@@ -19,15 +19,28 @@ that are left out are not about behaviour, or are told in [differences.md](diffe
 
 Written by `make docs` from `tests/defects`.
 
-| | the Go operator | planted as | caught by |
-|---|---|---|---|
+";
+
+const OWN: &str = "
+## This operator's own
+
+What was wrong here once, and only a load or a fault showed.
+
 ";
 
 impl Catalogue {
     /// `docs/defects.md`.
     pub fn page(&self) -> String {
-        let mut page = INTRODUCTION.to_owned();
-        for item in &self.items {
+        let own = self.items.partition_point(|item| item.item < Item::FIRST_OWN);
+        let (theirs, own) = self.items.split_at(own);
+        let theirs = self.table("the Go operator", theirs);
+        let own = self.table("this operator", own);
+        format!("{INTRODUCTION}{theirs}{OWN}{own}")
+    }
+
+    fn table(&self, whose: &str, items: &[Item]) -> String {
+        let mut page = format!("| | {whose} | planted as | caught by |\n|---|---|---|---|\n");
+        for item in items {
             let plants: Vec<_> = self.plants_for(item.item).collect();
             let names: Vec<_> = plants
                 .iter()

@@ -1,8 +1,10 @@
 //! Watches that end, or fall silent.
 
+use training_job_simulation::crowd;
 use training_job_simulation::faults::CallFault::{Gone, Lost, Refused, Slow};
 use training_job_simulation::faults::PodFate::{Pends, Runs, Succeeds};
-use training_job_simulation::simulation::{SMALL, Simulation, train};
+use training_job_simulation::invariants::AllowedStaleness;
+use training_job_simulation::simulation::{SMALL, Setup, Simulation, train};
 
 use crate::harness::{
     PAIR, call, created_and_deleted, everywhere, fill_a_page, reads, settle_and_check, succeeds, success,
@@ -25,6 +27,44 @@ async fn c1_watches_end_every_few_seconds() {
         assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0));
         settle_and_check(&mut sim).await;
     }
+}
+
+/// As a server under load ends the watches of readers that were slow for a moment. Each goes on at once where it was: no news
+/// is older than two seconds (I18), there is no list more, and nothing is made twice. Among many jobs it is the same.
+#[tokio::test(start_paused = true)]
+async fn c11_watches_end_as_soon_as_they_have_told_something() {
+    for events in [1, 3] {
+        let mut sim = Simulation::with_setup(Setup {
+            staleness: AllowedStaleness {
+                of_others: 2_000,
+                of_own: 0,
+            },
+            ..Setup::mxjobs(succeeds)
+        });
+        sim.start();
+        sim.network.end_watches(Some(events));
+        for number in 0..20 {
+            sim.create(train(&format!("job-{number}"), &SMALL)).await;
+        }
+        sim.advance(300).await;
+        sim.assert_no_violations();
+        // Each of 80 pods is made, bound, runs, and ends.
+        let ended = sim.network.ended_watches();
+        assert!(ended >= 4 * 80 / events, "{events} events: {ended} watches");
+        assert_eq!(sim.network.count("list", ""), 4, "{events} events");
+        let counts = sim.monitor.child_counts();
+        assert!(counts.values().all(|(made, _)| *made == 1), "{counts:?}");
+        for number in 0..20 {
+            assert!(sim.conditions(&format!("job-{number}")).ends_with("Succeeded"));
+        }
+        settle_and_check(&mut sim).await;
+    }
+}
+
+#[test]
+fn c11_watches_of_very_many_jobs_end_as_soon_as_they_have_told_something() {
+    let summary = crowd::run(60, Some(1), |_| ());
+    assert!(summary.violations.is_empty(), "{:#?}", summary.violations);
 }
 
 #[test]
