@@ -8,7 +8,7 @@ use crate::random::Random;
 
 /// The version of what seeds mean: it is raised when seeds come to mean other runs than before. Seeds of earlier
 /// versions can still be run.
-pub const SEED_VERSION: u32 = 4;
+pub const SEED_VERSION: u32 = 5;
 
 /// What can go wrong in a run.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct RunConfig {
     pub jobs: u64,
     /// Whether there are jobs of all kinds, or MXJobs alone.
     pub all_kinds: bool,
+    /// Whether some of them are compact.
+    pub compact_jobs: bool,
     /// For how many seconds there are interventions and faults.
     pub seconds: u64,
     /// The faults of calls.
@@ -87,6 +89,7 @@ impl RunConfig {
             intervention_count,
             two_operators: random.chance(100) && !without_faults,
             concurrency: *random.pick(&[1, 2, 16]),
+            compact_jobs: random.chance(250) && version >= 5,
         }
     }
 
@@ -96,6 +99,7 @@ impl RunConfig {
             seed: 0,
             jobs: 0,
             all_kinds: false,
+            compact_jobs: false,
             seconds: 0,
             calls: CallFaultRates::default(),
             watch_delay: None,

@@ -59,7 +59,7 @@ pub enum InterventionType {
 
 impl InterventionType {
     /// All of them. A version of what seeds mean has the first so many: new ones go to the end.
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::User(UserActionType::Scale),
         Self::User(UserActionType::Suspend),
         Self::User(UserActionType::Policy),
@@ -80,6 +80,7 @@ impl InterventionType {
         Self::Fault(ClusterFaultType::Restore),
         Self::User(UserActionType::Quota),
         Self::Fault(ClusterFaultType::EndWatches),
+        Self::User(UserActionType::DeleteOthers),
     ];
 
     /// Those that seeds of this version draw from.
@@ -88,6 +89,7 @@ impl InterventionType {
             1 => &Self::ALL[..15],
             2 => &Self::ALL[..18],
             3 => &Self::ALL[..19],
+            4 => &Self::ALL[..20],
             _ => &Self::ALL,
         }
     }

@@ -171,7 +171,7 @@ pub fn roles(job: &impl Json) -> BTreeMap<String, i64> {
     specs.map(|(role, spec)| (role.clone(), replicas(spec))).collect()
 }
 
-/// The names of the children that the spec of a job asks for.
+/// The names of the pods that the spec of a job asks for.
 pub fn names(job: &impl Json) -> BTreeSet<String> {
     let name = job.meta("name").as_str().unwrap_or_default();
     let of_role = |(role, n): (String, i64)| {
@@ -179,6 +179,35 @@ pub fn names(job: &impl Json) -> BTreeSet<String> {
         (0..n.clamp(0, 4_000)).map(move |index| format!("{name}-{role}-{index}"))
     };
     roles(job).into_iter().flat_map(of_role).collect()
+}
+
+/// Whether the pods of a job have one service, and share what is long in their environments.
+pub fn is_compact(job: &impl Json) -> bool {
+    job.member("spec")["runPolicy"]["layout"] == "Compact"
+}
+
+/// The names of the services that the spec of a job asks for.
+pub fn service_names(job: &impl Json) -> BTreeSet<String> {
+    if is_compact(job) {
+        let name = job.meta("name").as_str().unwrap_or_default();
+        BTreeSet::from([format!("{name}-hosts")])
+    } else {
+        names(job)
+    }
+}
+
+/// Whether a ConfigMap of this name is one in which the pods of a job share what is long in their environments.
+pub fn is_shared_environment(job: &impl Json, map: &str) -> bool {
+    let name = job.meta("name").as_str().unwrap_or_default();
+    let rest = map.strip_prefix(name).and_then(|rest| rest.strip_prefix("-env-"));
+    is_compact(job) && rest.is_some_and(|hash| hash.len() == 16)
+}
+
+/// The ConfigMaps from which the containers of a pod take their environment.
+pub fn shared_environments(pod: &impl Json) -> impl Iterator<Item = &str> {
+    let containers = pod.member("spec")["containers"].as_array().into_iter().flatten();
+    let sources = containers.flat_map(|container| container["envFrom"].as_array().into_iter().flatten());
+    sources.filter_map(|source| source["configMapRef"]["name"].as_str())
 }
 
 /// Whether a condition of a job is True.
@@ -293,6 +322,9 @@ pub fn is_complete(job: &impl Json, child: &str) -> bool {
         .filter(|(name, _)| name.to_lowercase() == role)
         .any(|(_, text)| text.as_str().is_some_and(|t| t.split(',').any(within)))
 }
+
+/// The plurals of the children that operators make for the jobs here.
+pub const CHILDREN: [&str; 3] = ["pods", "services", "configmaps"];
 
 /// A pod or service with this metadata, which no operator made.
 pub fn foreign(plural: &str, metadata: &Value) -> Value {

@@ -17,8 +17,8 @@ pub struct PlannedJob {
 }
 
 impl PlannedJob {
-    /// The `number`-th job of a run, of any type or of MXJobs alone.
-    pub fn draw(random: &mut Random, number: u64, all_kinds: bool) -> Self {
+    /// The `number`-th job of a run, of any type or of MXJobs alone, and perhaps compact.
+    pub fn draw(random: &mut Random, number: u64, all_kinds: bool, compact_jobs: bool) -> Self {
         let types = [
             JobType::Train,
             JobType::Train,
@@ -28,13 +28,20 @@ impl PlannedJob {
         ];
         let types = if all_kinds { &types[..] } else { &types[..3] };
         let job_type = *random.pick(types);
-        let roles = draw_roles(random, job_type);
+        let mut roles = draw_roles(random, job_type);
         let restart = *random.pick(&["ExitCode", "ExitCode", "OnFailure", "Never", "Always"]);
         // Now and then two jobs of different kinds have one name.
         let shares_name = all_kinds && random.chance(200);
-        let name = format!("job-{}", if shares_name { 0 } else { number });
+        let mut name = format!("job-{}", if shares_name { 0 } else { number });
+        let is_compact = compact_jobs && random.chance(600);
+        if is_compact && random.chance(500) {
+            make_large(&mut name, &mut roles);
+        }
         let mut object = job::new(job_type, &name, &roles, restart);
         object["spec"]["runPolicy"] = draw_run_policy(random);
+        if is_compact {
+            object["spec"]["runPolicy"]["layout"] = json!("Compact");
+        }
         Self {
             job_type,
             name,
@@ -56,6 +63,16 @@ fn draw_roles(random: &mut Random, job_type: JobType) -> Vec<(&'static str, i32)
         roles.into_iter().skip(2).collect()
     } else {
         roles
+    }
+}
+
+/// So many replicas, of so long names, that their environments have more in common than is worth a ConfigMap.
+fn make_large(name: &mut String, roles: &mut [(&'static str, i32)]) {
+    name.push_str("-with-a-name-of-forty-characters-or-so");
+    for (role, replicas) in roles {
+        if matches!(*role, "Worker" | "TunerServer") {
+            *replicas = 14;
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub enum UserAction {
     EditChild(&'static str, String, Value),
     /// Deletes a pod, by force or gracefully.
     DeletePod(String, bool),
+    /// Deletes the services or ConfigMaps whose names begin so: their plural, and the beginning.
+    DeleteOthers(&'static str, String),
     /// Allows so many pods in the namespace, or any number.
     Quota(Option<u64>),
     /// Creates a pod or service that no job controls: its plural and name.
@@ -71,6 +73,8 @@ pub enum UserActionType {
     EditStatus,
     /// Sets a quota of pods, and removes it later.
     Quota,
+    /// Deletes a service, or the ConfigMaps of a job.
+    DeleteOthers,
 }
 
 /// What an action is about.
@@ -81,8 +85,10 @@ pub struct Target<'a> {
     pub job: &'a PlannedJob,
     /// One of its roles.
     pub role: String,
-    /// The name of one of its children.
-    pub child: String,
+    /// The name of one of its pods.
+    pub pod: String,
+    /// The name of one of its services.
+    pub service: String,
 }
 
 impl<'a> Target<'a> {
@@ -91,14 +97,27 @@ impl<'a> Target<'a> {
         let number = usize::try_from(random.below(jobs.len() as u64)).unwrap_or(0);
         let job = &jobs[number];
         let names: Vec<String> = job::names(&job.object).into_iter().collect();
-        let child = random.pick(&names).clone();
+        let pod = random.pick(&names).clone();
+        let service = match job::is_compact(&job.object) {
+            true => format!("{}-hosts", job.name),
+            false => pod.clone(),
+        };
         let roles: Vec<String> = job::roles(&job.object).into_keys().collect();
         let role = random.pick(&roles).clone();
         Self {
             number,
             job,
             role,
-            child,
+            pod,
+            service,
+        }
+    }
+
+    /// Pods or services, and the name of one of them.
+    fn child(self, random: &mut Random) -> (&'static str, String) {
+        match draw_plural(random) {
+            "pods" => ("pods", self.pod),
+            plural => (plural, self.service),
         }
     }
 
@@ -140,7 +159,7 @@ impl UserActionType {
                 1 => json!({"activeDeadlineSeconds": random.between(1, 100)}),
                 _ => json!({"backoffLimit": random.between(0, 3)}),
             })),
-            Self::DeletePod => once(UserAction::DeletePod(target.child, random.chance(300))),
+            Self::DeletePod => once(UserAction::DeletePod(target.pod, random.chance(300))),
             Self::DeleteJob => {
                 let propagation = *random.pick(&["Background", "Foreground", "Orphan"]);
                 once(UserAction::Delete(number, propagation))
@@ -156,13 +175,22 @@ impl UserActionType {
                 let values = [Value::Null, json!("2000000000"), json!("x")];
                 let value = random.pick(&values).clone();
                 let patch = json!({"metadata": {"labels": {label: value}}});
-                once(UserAction::EditChild(draw_plural(random), target.child, patch))
+                let (plural, name) = target.child(random);
+                once(UserAction::EditChild(plural, name, patch))
             }
             Self::Orphan => {
                 let patch = json!({"metadata": {"ownerReferences": null}});
-                once(UserAction::EditChild(draw_plural(random), target.child, patch))
+                let (plural, name) = target.child(random);
+                once(UserAction::EditChild(plural, name, patch))
             }
-            Self::Foreign => once(UserAction::Foreign(draw_plural(random), target.child)),
+            Self::Foreign => {
+                let (plural, name) = target.child(random);
+                once(UserAction::Foreign(plural, name))
+            }
+            Self::DeleteOthers => once(match random.chance(500) {
+                true => UserAction::DeleteOthers("services", target.service),
+                false => UserAction::DeleteOthers("configmaps", format!("{}-env-", target.job.name)),
+            }),
             Self::Touch => {
                 let patch = json!({"metadata": {"annotations": {"touched": at.to_string()}}});
                 once(UserAction::Edit(number, patch))
@@ -253,6 +281,17 @@ pub async fn perform(cluster: &Cluster, jobs: &[PlannedJob], action: &UserAction
                 .await
                 .0
         }
+        UserAction::DeleteOthers(plural, beginning) => {
+            let mut code = 404;
+            for object in cluster.list(plural, None) {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                if name.starts_with(beginning) {
+                    let path = direct::path(plural, name);
+                    code = direct::send(cluster, Method::DELETE, &path, &json!({})).await.0;
+                }
+            }
+            code
+        }
         UserAction::Quota(pods) => set_quota(cluster, *pods).await,
         UserAction::Foreign(plural, name) => {
             let meta = json!({"name": name, "labels": {"made-by": "somebody-else"}});
@@ -275,10 +314,10 @@ async fn set_quota(cluster: &Cluster, pods: Option<u64>) -> u16 {
     direct::send(cluster, Method::POST, &path(""), &quota).await.0
 }
 
-/// Deletes what blocks jobs: a quota, and the pods and services that have no controller.
+/// Deletes what blocks jobs: a quota, and the children that have no controller.
 pub async fn delete_blockers(cluster: &Cluster) {
     set_quota(cluster, None).await;
-    for plural in ["pods", "services"] {
+    for plural in job::CHILDREN {
         for object in cluster.list(plural, None) {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             if job::controller(&*object).is_none() {

@@ -208,6 +208,38 @@ pub fn all() -> Vec<Workload> {
         let name = format!("restart-{}", scope.to_lowercase());
         all.push(workload(&name, is_killed_once, train(policy), one()));
     }
+    let compact = |policy: Value| {
+        let mut policy = policy;
+        policy["layout"] = json!("Compact");
+        // So many replicas, of so long a name, that their environments have a ConfigMap.
+        let name = "job-with-a-name-of-forty-characters-or-so";
+        vec![planned(
+            JobType::Train,
+            name,
+            &[("Scheduler", 1), ("Worker", 14)],
+            policy,
+        )]
+    };
+    let delete = |plural| UserAction::DeleteOthers(plural, "job-".to_owned());
+    all.push(workload("compact", is_killed_once, compact(json!({})), one()));
+    all.push(workload(
+        "compact-scale-up",
+        succeeds,
+        compact(json!({"cleanPodPolicy": "All"})),
+        vec![UserAction::Create(0), workers(15)],
+    ));
+    all.push(workload(
+        "compact-suspend-resume",
+        succeeds,
+        compact(json!({})),
+        vec![UserAction::Create(0), suspend(true), suspend(false)],
+    ));
+    all.push(workload(
+        "compact-deleted",
+        is_killed_once,
+        compact(json!({})),
+        vec![UserAction::Create(0), delete("configmaps"), delete("services")],
+    ));
     for clean in ["All", "Running", "None"] {
         let policy = json!({"cleanPodPolicy": clean});
         let name = format!("clean-{}", clean.to_lowercase());

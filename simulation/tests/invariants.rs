@@ -25,6 +25,17 @@ struct Bench {
 
 impl Bench {
     async fn new() -> Self {
+        Self::with(job::new(JobType::Train, "job", &[("Worker", 2)], "Never")).await
+    }
+
+    /// With a compact job.
+    async fn compact() -> Self {
+        let mut job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
+        job["spec"]["runPolicy"] = json!({"layout": "Compact"});
+        Self::with(job).await
+    }
+
+    async fn with(job: Value) -> Self {
         let cluster = Cluster::new();
         cluster.install(Description::new("kubeflow.org", "v1", "MXJob", "mxjobs").with_status());
         let history = History::default();
@@ -41,7 +52,6 @@ impl Bench {
             monitor,
             operator,
         };
-        let job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
         bench.user("POST", JOBS, job).await;
         bench
     }
@@ -86,6 +96,26 @@ impl Bench {
         })
     }
 
+    /// A child of the job that is no pod.
+    fn child(&self, kind: &str, name: &str) -> Value {
+        let mut child = self.pod(name);
+        child["kind"] = json!(kind);
+        child["spec"] = match kind {
+            "Service" => json!({"clusterIP": "None"}),
+            _ => Value::Null,
+        };
+        child
+    }
+
+    /// A pod of the job whose environment refers to [`SHARED`], and ends as that of rank 0.
+    fn sharing_pod(&self, name: &str) -> Value {
+        let mut pod = self.pod(name);
+        let container = &mut pod["spec"]["containers"][0];
+        container["envFrom"] = json!([{"configMapRef": {"name": SHARED}}]);
+        container["env"] = json!([{"name": "MX_CONFIG", "value": "$(MX_CONFIG)0}}"}]);
+        pod
+    }
+
     async fn create(&self, name: &str) {
         self.operator("POST", PODS, self.pod(name)).await;
     }
@@ -121,6 +151,11 @@ impl Bench {
 
 const JOBS: &str = "/apis/kubeflow.org/v1/namespaces/default/mxjobs";
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// The name of a ConfigMap that the compact job's pods may share.
+const SHARED: &str = "job-env-0123456789abcdef";
 
 fn condition(condition_type: &str) -> Value {
     json!({"type": condition_type, "status": "True"})
@@ -152,6 +187,32 @@ async fn i2_a_pod_beyond_the_replicas() {
     let bench = Bench::new().await;
     bench.create("job-worker-2").await;
     assert_eq!(bench.violated(), ["I2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i2_children_of_the_other_layout() {
+    let (service, map) = ("job-hosts", SHARED);
+    let plain = Bench::new().await;
+    plain
+        .operator("POST", SERVICES, plain.child("Service", service))
+        .await;
+    plain.operator("POST", MAPS, plain.child("ConfigMap", map)).await;
+    assert_eq!(plain.violated(), ["I2", "I2"]);
+    let compact = Bench::compact().await;
+    compact
+        .operator("POST", SERVICES, compact.child("Service", service))
+        .await;
+    compact
+        .operator("POST", MAPS, compact.child("ConfigMap", map))
+        .await;
+    assert_eq!(compact.violated(), [""; 0]);
+    compact
+        .operator("POST", SERVICES, compact.child("Service", "job-worker-0"))
+        .await;
+    compact
+        .operator("POST", MAPS, compact.child("ConfigMap", "job-env"))
+        .await;
+    assert_eq!(compact.violated(), ["I2", "I2"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,6 +346,44 @@ async fn i11_a_deletion_without_a_reason() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn i11_a_map_that_is_deleted_while_the_job_runs() {
+    let bench = Bench::compact().await;
+    bench
+        .operator("POST", MAPS, bench.child("ConfigMap", SHARED))
+        .await;
+    let map = bench.cluster.get("configmaps", "default", SHARED).unwrap();
+    let options = json!({"preconditions": {"uid": map.value()["metadata"]["uid"]}});
+    bench
+        .operator("DELETE", &format!("{MAPS}/{SHARED}"), options)
+        .await;
+    assert_eq!(bench.violated(), ["I11"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i13_a_pod_whose_environment_is_not_there() {
+    let bench = Bench::compact().await;
+    bench
+        .operator("POST", PODS, bench.sharing_pod("job-worker-0"))
+        .await;
+    assert_eq!(bench.violated(), ["I13"], "it never was");
+    bench
+        .operator("POST", MAPS, bench.child("ConfigMap", SHARED))
+        .await;
+    bench
+        .operator("POST", PODS, bench.sharing_pod("job-worker-1"))
+        .await;
+    assert_eq!(bench.violated(), ["I13"], "this one is");
+    let now = json!({"gracePeriodSeconds": 0});
+    bench.user("DELETE", &format!("{MAPS}/{SHARED}"), json!({})).await;
+    bench.user("DELETE", &format!("{PODS}/job-worker-0"), now).await;
+    Bench::wait_past_allowed_staleness().await;
+    bench
+        .operator("POST", PODS, bench.sharing_pod("job-worker-0"))
+        .await;
+    assert_eq!(bench.violated(), ["I13", "I13"], "it is gone for long");
+}
+
+#[tokio::test(start_paused = true)]
 async fn i18_a_watch_that_is_not_renewed_in_time() {
     let bench = Bench::new().await;
     let known = bench.cluster.resource_version();
@@ -312,16 +411,11 @@ async fn at_rest_a_job_has_what_it_asks_for() {
         problems.into_iter().map(|(id, _)| id).collect()
     };
     assert_eq!(ids(), ["I7"], "it has no pods");
-    let service = |name: &str| {
-        let mut service = bench.pod(name);
-        service["kind"] = json!("Service");
-        service["spec"] = json!({"clusterIP": "None"});
-        service
-    };
-    let services = "/api/v1/namespaces/default/services";
     for name in ["job-worker-0", "job-worker-1"] {
         bench.create(name).await;
-        bench.operator("POST", services, service(name)).await;
+        bench
+            .operator("POST", SERVICES, bench.child("Service", name))
+            .await;
         let path = format!("{PODS}/{name}/status");
         bench
             .user("PATCH", &path, json!({"status": {"phase": "Running"}}))
@@ -344,6 +438,48 @@ async fn at_rest_a_job_has_what_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn at_rest_a_compact_job_has_what_it_asks_for() {
+    let bench = Bench::compact().await;
+    let problem = || -> String {
+        let mut problems = SettledCluster::read(&bench.cluster).problems();
+        problems
+            .pop()
+            .map_or_else(String::new, |(id, what)| format!("{id} {what}"))
+    };
+    for name in ["job-worker-0", "job-worker-1"] {
+        bench.operator("POST", PODS, bench.sharing_pod(name)).await;
+        let running = json!({"status": {"phase": "Running"}});
+        bench
+            .user("PATCH", &format!("{PODS}/{name}/status"), running)
+            .await;
+    }
+    let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
+    bench.status(running).await;
+    assert_eq!(problem(), "I7 MXJob job: service job-hosts is missing");
+    bench
+        .operator("POST", SERVICES, bench.child("Service", "job-hosts"))
+        .await;
+    assert_eq!(problem(), format!("I7 MXJob job: ConfigMap {SHARED} is missing"));
+    bench
+        .operator("POST", MAPS, bench.child("ConfigMap", SHARED))
+        .await;
+    assert_eq!(problem(), "");
+    let data = json!({"data": {"MX_CONFIG": "{\"cluster\":{},\"task\":{\"index\":"}});
+    bench.user("PATCH", &format!("{MAPS}/{SHARED}"), data).await;
+    assert_eq!(problem(), "I13 MXJob job: two pods are {\"index\":0}");
+    for name in ["job-worker-0", "job-worker-1"] {
+        bench.succeed(name).await;
+    }
+    bench
+        .status(json!({"conditions": [condition("Succeeded")]}))
+        .await;
+    assert_eq!(
+        problem(),
+        format!("I7 MXJob job: {SHARED} is left, though no pod runs")
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn at_rest_nothing_is_left_of_a_deleted_job_and_ranks_differ() {
     let bench = Bench::new().await;
     let mut orphan = bench.pod("orphan");
@@ -356,6 +492,6 @@ async fn at_rest_nothing_is_left_of_a_deleted_job_and_ranks_differ() {
     let problems = SettledCluster::read(&bench.cluster).problems();
     assert!(problems.iter().any(|(id, _)| *id == "I13"), "{problems:?}");
     orphan["metadata"]["ownerReferences"][0]["uid"] = json!("gone");
-    let settled = SettledCluster::new(Vec::new(), vec![orphan], Vec::new());
+    let settled = SettledCluster::new(Vec::new(), vec![orphan], Vec::new(), Vec::new());
     assert_eq!(settled.problems()[0].0, "I5");
 }

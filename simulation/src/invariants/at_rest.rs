@@ -13,9 +13,10 @@ pub struct SettledCluster {
     jobs: Vec<Value>,
     pods: Objects,
     services: Objects,
+    maps: Objects,
 }
 
-/// All pods, or all services, indexed by owners and names, since there may be very many.
+/// All pods, services, or ConfigMaps, indexed by owners and names, since there may be very many.
 #[derive(Default)]
 struct Objects {
     all: Vec<Value>,
@@ -65,15 +66,16 @@ impl SettledCluster {
             objects.iter().map(|o| o.value().clone()).collect()
         };
         let jobs = job::PLURALS.iter().flat_map(|p| all(p)).collect();
-        Self::new(jobs, all("pods"), all("services"))
+        Self::new(jobs, all("pods"), all("services"), all("configmaps"))
     }
 
     /// A cluster with these objects.
-    pub fn new(jobs: Vec<Value>, pods: Vec<Value>, services: Vec<Value>) -> Self {
+    pub fn new(jobs: Vec<Value>, pods: Vec<Value>, services: Vec<Value>, maps: Vec<Value>) -> Self {
         Self {
             jobs,
             pods: Objects::new(pods),
             services: Objects::new(services),
+            maps: Objects::new(maps),
         }
     }
 
@@ -81,7 +83,13 @@ impl SettledCluster {
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let uids: BTreeSet<&str> = self.jobs.iter().filter_map(uid).collect();
-        for child in self.pods.all.iter().chain(&self.services.all) {
+        for child in self
+            .pods
+            .all
+            .iter()
+            .chain(&self.services.all)
+            .chain(&self.maps.all)
+        {
             if job::controller(child).is_some_and(|owner| !uids.contains(owner)) {
                 problems.push(("I5", format!("{} is left of a job that was deleted", name(child))));
             }
@@ -114,16 +122,24 @@ impl SettledCluster {
     }
 
     fn is_job_blocked(&self, job: &Value) -> bool {
-        job::names(job).iter().any(|name| {
-            let mut holders = self.pods.named(name).chain(self.services.named(name));
-            holders.any(|holder| job::controller(holder) != uid(job))
-        })
+        let (pods, services) = (job::names(job), job::service_names(job));
+        let pods = pods.iter().flat_map(|name| self.pods.named(name));
+        let services = services.iter().flat_map(|name| self.services.named(name));
+        let maps = self
+            .maps
+            .all
+            .iter()
+            .filter(|map| job::is_shared_environment(job, name(map)));
+        pods.chain(services)
+            .chain(maps)
+            .any(|holder| job::controller(holder) != uid(job))
     }
 
     /// I7: a job has the children that its spec and status ask for, and no others.
     fn check_children(&self, job: &Value) -> Option<String> {
         let mut pods = self.pods.children(job);
         let mut services = self.services.children(job);
+        let maps = self.maps.children(job);
         if job::end(job).is_some() || job::is_suspended(job) {
             // The operator's watches do not show a child whose label was edited, and it needs no child's name here.
             pods.retain(|_, pod| job::is_labelled(pod));
@@ -150,16 +166,16 @@ impl SettledCluster {
             };
         }
         if let Some(end) = job::end(job) {
-            return check_cleanup(job, end, &pods, &services);
+            return check_cleanup(job, end, &pods, &services, &maps);
         }
         if job::is_suspended(job) {
             if !job::is(job, "Suspended") {
                 return Some("it is not suspended".to_owned());
             }
-            let left = pods.keys().chain(services.keys()).next()?;
+            let left = pods.keys().chain(services.keys()).chain(maps.keys()).next()?;
             return Some(format!("it is suspended and has {left}"));
         }
-        check_active(job, &pods, &services)
+        check_active(job, &pods, &services, &maps)
     }
 
     /// I10: the counts of an unfinished job are those of its pods.
@@ -198,7 +214,7 @@ impl SettledCluster {
         if job["metadata"]["generation"].as_i64().unwrap_or(1) > 1 {
             return None;
         }
-        let pods = self.pods.children(job);
+        let (pods, maps) = (self.pods.children(job), self.maps.children(job));
         let mut clusters = BTreeSet::new();
         let mut ranks = BTreeSet::new();
         for pod in pods.values().filter(|p| !job::has_ended(p)) {
@@ -208,8 +224,8 @@ impl SettledCluster {
                 .flatten()
                 .find(|v| matches!(v["name"].as_str(), Some("MX_CONFIG" | "TF_CONFIG" | "TOY_CONFIG")));
             let text = config
-                .and_then(|v| v["value"].as_str())
-                .and_then(|t| serde_json::from_str::<Value>(t).ok());
+                .map(|variable| value(pod, variable, &maps))
+                .and_then(|text| serde_json::from_str::<Value>(&text).ok());
             if let Some(config) = text {
                 clusters.insert(config["cluster"].to_string());
                 if !ranks.insert(config["task"].to_string()) {
@@ -223,11 +239,33 @@ impl SettledCluster {
 
 type Children<'a> = BTreeMap<&'a str, &'a Value>;
 
+/// The value of a pod's variable as its process has it.
+fn value(pod: &Value, variable: &Value, maps: &Children<'_>) -> String {
+    let name = variable["name"].as_str().unwrap_or_default();
+    let text = variable["value"].as_str().unwrap_or_default();
+    let shared = job::shared_environments(pod).filter_map(|map| maps.get(map)?["data"][name].as_str());
+    let rest = text.strip_prefix(&format!("$({name})"));
+    match (rest, shared.last()) {
+        (Some(rest), Some(shared)) => [shared, rest].concat(),
+        _ => text.to_owned(),
+    }
+}
+
 /// The cleanPodPolicy of a finished job is carried out, and its TTL kept.
-fn check_cleanup(job: &Value, end: &str, pods: &Children<'_>, services: &Children<'_>) -> Option<String> {
+fn check_cleanup(
+    job: &Value,
+    end: &str,
+    pods: &Children<'_>,
+    services: &Children<'_>,
+    maps: &Children<'_>,
+) -> Option<String> {
     let overdue = check_ttl(job);
     if overdue.is_some() || job::was_found_invalid(job) {
         return overdue;
+    }
+    let none_runs = pods.values().all(job::has_ended);
+    if let Some(map) = maps.keys().next().filter(|_| none_runs) {
+        return Some(format!("{map} is left, though no pod runs"));
     }
     let reason = job["status"]["failure"]["reason"].as_str().unwrap_or_default();
     let limit = end == "Failed" && matches!(reason, "DeadlineExceeded" | "BackoffLimitExceeded");
@@ -244,7 +282,11 @@ fn check_cleanup(job: &Value, end: &str, pods: &Children<'_>, services: &Childre
             if let Some(pod) = runs {
                 return Some(format!("{} still runs after the job finished", name(pod)));
             }
-            let unused = services.keys().find(|service| !pods.contains_key(*service))?;
+            let is_used = |service: &str| match job::is_compact(job) {
+                true => !pods.is_empty(),
+                false => pods.contains_key(service),
+            };
+            let unused = services.keys().find(|service| !is_used(service))?;
             Some(format!("service {unused} is left without a pod"))
         }
     }
@@ -257,12 +299,20 @@ fn check_ttl(job: &Value) -> Option<String> {
 }
 
 /// An active job has all its replicas, and none that failed.
-fn check_active(job: &Value, pods: &Children<'_>, services: &Children<'_>) -> Option<String> {
-    let names = job::names(job);
+fn check_active(
+    job: &Value,
+    pods: &Children<'_>,
+    services: &Children<'_>,
+    maps: &Children<'_>,
+) -> Option<String> {
+    let (names, of_services) = (job::names(job), job::service_names(job));
+    let missing = of_services
+        .iter()
+        .find(|name| !services.contains_key(name.as_str()));
+    if let Some(name) = missing {
+        return Some(format!("service {name} is missing"));
+    }
     for name in &names {
-        if !services.contains_key(name.as_str()) {
-            return Some(format!("service {name} is missing"));
-        }
         match pods.get(name.as_str()) {
             None if job::is_complete(job, name) => {}
             None => return Some(format!("pod {name} is missing")),
@@ -276,10 +326,21 @@ fn check_active(job: &Value, pods: &Children<'_>, services: &Children<'_>) -> Op
         }
     }
     // The operator's watches do not show a child whose label was edited.
-    let seen = pods.iter().chain(services).filter(|(_, c)| job::is_labelled(c));
-    let mut surplus = seen.map(|(name, _)| name).filter(|n| !names.contains(**n));
+    let unasked = |(name, child): &(&&str, &&Value), names: &BTreeSet<String>| {
+        job::is_labelled(child) && !names.contains(**name)
+    };
+    let more_pods = pods.iter().filter(|pod| unasked(pod, &names));
+    let more_services = services.iter().filter(|service| unasked(service, &of_services));
+    let mut surplus = more_pods.chain(more_services).map(|(name, _)| name);
     if let Some(name) = surplus.next() {
         return Some(format!("{name} is more than the spec asks for"));
+    }
+    // A map that pods have from before an edit of the spec is not made again.
+    if job["metadata"]["generation"].as_i64().unwrap_or(1) == 1 {
+        let mut referred = pods.values().flat_map(|pod| job::shared_environments(pod));
+        if let Some(map) = referred.find(|map| !maps.contains_key(map)) {
+            return Some(format!("ConfigMap {map} is missing"));
+        }
     }
     let deadline = job.pointer("/spec/runPolicy/activeDeadlineSeconds");
     if deadline.and_then(Value::as_i64).is_some_and(|limit| limit < 600) {

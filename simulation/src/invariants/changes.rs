@@ -25,6 +25,7 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I10", honest_conditions),
     ("I10", honest_successes),
     ("I11", justified_deletion),
+    ("I13", environment_is_there),
 ];
 
 impl CheckedChange<'_> {
@@ -41,12 +42,12 @@ impl CheckedChange<'_> {
         job::PLURALS.contains(&self.change.plural())
     }
 
-    /// Whether an operator's call created a pod or service.
+    /// Whether an operator's call created a child.
     fn creates(&self) -> bool {
         self.change.action() == Action::Added && self.acts_on_child()
     }
 
-    /// Whether an operator's call named this pod or service, and not its owner.
+    /// Whether an operator's call named this child, and not its owner.
     fn acts_on_child(&self) -> bool {
         let plural = self.change.plural();
         let verb = match self.change.action() {
@@ -55,7 +56,7 @@ impl CheckedChange<'_> {
             Action::Modified | Action::Deleted => "delete",
         };
         let is_it = |current: &CurrentCall| current.call.is(verb, plural);
-        matches!(plural, "pods" | "services") && self.call.is_some_and(is_it)
+        job::CHILDREN.contains(&plural) && self.call.is_some_and(is_it)
     }
 
     /// The earliest time of a state that the operator may act on, if that may be so many milliseconds old.
@@ -123,7 +124,7 @@ fn no_excess(m: &CheckedChange<'_>) -> Option<String> {
     }
     let life = m.owner()?;
     let mut versions = life.versions_since(m.earliest(m.staleness.of_others)).iter();
-    if versions.any(|version| version.asks_for(m.change.name())) {
+    if versions.any(|version| version.asks_for(m.change.plural(), m.change.name())) {
         return None;
     }
     m.violation("no version of the spec asks for it")
@@ -221,8 +222,8 @@ fn foreign_untouched(m: &CheckedChange<'_>) -> Option<String> {
     match call.resource.as_str() {
         "events" if call.verb == "create" => None,
         resource if job::PLURALS.contains(&resource) && call.verb == "delete" => None,
-        "pods" | "services" if call.verb == "create" => None,
-        "pods" | "services" => {
+        child if job::CHILDREN.contains(&child) && call.verb == "create" => None,
+        child if job::CHILDREN.contains(&child) => {
             if current.uid.as_deref() != m.object().meta("uid").and_then(Value::as_str) {
                 return m.violation("deleted without its UID");
             }
@@ -388,7 +389,7 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
         job::end(job).is_some()
             || job::is_suspended(job)
             || job::is(job, "Suspended")
-            || !version.names(name)
+            || !version.names(m.change.plural(), name)
             || earlier(job)
     };
     let mut versions = life.versions_since(m.earliest(m.staleness.of_others)).iter();
@@ -396,4 +397,22 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
         return None;
     }
     m.violation("deleted for no reason")
+}
+
+/// I13: a pod of a compact job is made when what its environment refers to is there, as far as the operator may know.
+fn environment_is_there(m: &CheckedChange<'_>) -> Option<String> {
+    if !m.creates() || m.change.plural() != "pods" {
+        return None;
+    }
+    let since = m.earliest(m.staleness.of_others);
+    let is_there = |name: &str| {
+        let mut children = m.timeline.children_of(job::controller(m.object()));
+        children.any(|(_, child)| {
+            child.plural == "configmaps" && child.name == name && child.deleted.is_none_or(|at| at >= since)
+        })
+    };
+    let missing = job::shared_environments(m.object()).find(|name| !is_there(name))?;
+    m.violation(&format!(
+        "its environment refers to {missing}, which is not there"
+    ))
 }

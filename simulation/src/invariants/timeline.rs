@@ -38,12 +38,13 @@ pub(crate) struct JobVersion {
 /// What a spec asks for.
 struct Requested {
     roles: BTreeMap<String, i64>,
-    names: BTreeSet<String>,
+    pods: BTreeSet<String>,
+    services: BTreeSet<String>,
     /// Whether the job is neither suspended nor invalid.
     runs: bool,
 }
 
-/// A pod or service, by its UID.
+/// A pod, service or ConfigMap, by its UID.
 pub(crate) struct ChildTimeline {
     pub(crate) plural: String,
     pub(crate) name: String,
@@ -96,15 +97,19 @@ impl JobVersion {
         &self.object
     }
 
-    /// Whether its spec asks for a child of this name.
-    pub(crate) fn asks_for(&self, child: &str) -> bool {
-        let requested = self.requested();
-        requested.runs && requested.names.contains(child)
+    /// Whether its spec asks for a child of this name, or may.
+    pub(crate) fn asks_for(&self, plural: &str, child: &str) -> bool {
+        self.requested().runs && self.names(plural, child)
     }
 
-    /// Whether a replica of the job has this name, whether or not the job is to run.
-    pub(crate) fn names(&self, child: &str) -> bool {
-        self.requested().names.contains(child)
+    /// Whether a child of the job has this name, whether or not the job is to run.
+    pub(crate) fn names(&self, plural: &str, child: &str) -> bool {
+        match plural {
+            "pods" => self.requested().pods.contains(child),
+            "services" => self.requested().services.contains(child),
+            // Their names follow from what they hold, which is the operator's to say.
+            _ => job::is_shared_environment(self.job(), child),
+        }
     }
 
     /// How many replicas of this role its spec asks for.
@@ -115,7 +120,8 @@ impl JobVersion {
     fn requested(&self) -> &Requested {
         self.requested.get_or_init(|| Requested {
             roles: job::roles(self.job()),
-            names: job::names(self.job()),
+            pods: job::names(self.job()),
+            services: job::service_names(self.job()),
             runs: !job::is_suspended(self.job()) && !job::is_invalid(self.job()),
         })
     }
@@ -173,7 +179,7 @@ impl Timeline {
             timeline.deleted.get_or_insert(now);
             timeline.succeeded = None;
         }
-        for plural in job::PLURALS.into_iter().chain(["pods", "services"]) {
+        for plural in job::PLURALS.into_iter().chain(job::CHILDREN) {
             for object in cluster.list(plural, None) {
                 self.put(plural, &object, None, now);
             }
@@ -192,7 +198,7 @@ impl Timeline {
             });
             timeline.deleted = deleted;
             timeline.add_version(stored, now);
-        } else if matches!(plural, "pods" | "services") {
+        } else if job::CHILDREN.contains(&plural) {
             let controller = job::controller(object);
             let known = self.by_controller.get(controller.unwrap_or_default());
             if !known.is_some_and(|uids| uids.contains(&uid)) {

@@ -119,6 +119,7 @@ const E: &[Row] = &[
     ),
     row("E11", "a webhook changes pods as they are made"),
     row("E12", "labels of pods and services are edited"),
+    row("E13", "the service or the ConfigMap of a compact job is deleted"),
 ];
 
 const F: &[Row] = &[

@@ -154,3 +154,47 @@ async fn e12_labels_of_pods_and_services_are_edited() {
         }
     }
 }
+
+/// All of a compact job's pods need them. They are made again as long as pods may come, and no pod begins without them.
+#[tokio::test(start_paused = true)]
+async fn e13_the_service_or_the_map_of_a_compact_job_is_deleted() {
+    const JOB: &str = "job-with-a-name-of-forty-characters-or-so";
+    let names = |sim: &Simulation, plural: &str| -> Vec<String> {
+        let objects = sim.cluster.list(plural, None).into_iter();
+        let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        objects.map(|object| name(object.value())).collect()
+    };
+    for at in [0, 5, 65, 120] {
+        for dies in [false, true] {
+            let mut sim = Simulation::new(ends_after_a_minute);
+            let policy = json!({"runPolicy": {"layout": "Compact", "restartScope": "Replica"}});
+            let job = train(JOB, &[("Scheduler", 1), ("Worker", 14)]);
+            sim.create(with_spec(job, policy)).await;
+            sim.advance(at).await;
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            let case = format!("at {at} s, the operator dies: {dies}");
+            let is_active = at < 90;
+            let maps = names(&sim, "configmaps");
+            assert_eq!(maps.len(), usize::from(is_active), "{case}");
+            if dies {
+                sim.kill().await;
+            }
+            for map in &maps {
+                assert!(remove(&sim, "configmaps", map).await);
+            }
+            // After the end, pods that have ended stay, and keep the service.
+            for (plural, name) in [("services", "hosts"), ("pods", "worker-3")] {
+                assert!(remove(&sim, plural, &format!("{JOB}-{name}")).await, "{case}");
+            }
+            if dies {
+                sim.start();
+            }
+            sim.advance(2).await;
+            assert_eq!(names(&sim, "configmaps"), maps, "{case}: under the same name");
+            assert_eq!(sim.services_now().len(), maps.len(), "{case}");
+            settle_and_check(&mut sim).await;
+            assert!(sim.conditions(JOB).ends_with("Succeeded"), "{case}");
+            assert_eq!(names(&sim, "configmaps"), [""; 0], "{case}: no pod runs any more");
+        }
+    }
+}
