@@ -30,6 +30,10 @@ const COLLECT_COUNTS: Duration = Duration::from_secs(1);
 /// The same in calls: when calls take long, so does what changes together.
 const COLLECT_CALLS: u32 = 20;
 
+/// How long they are collected at most, however long calls took of late: one that was slow, and no other of its sort since,
+/// says little.
+const COLLECT_MOST: Duration = Duration::from_secs(10);
+
 impl<J: TrainingJob> JobReconciler<J> {
     /// Writes the plan's status if it changed and it is time to.
     ///
@@ -49,7 +53,8 @@ impl<J: TrainingJob> JobReconciler<J> {
             return Ok(Written::Nothing);
         };
         if !change.urgent {
-            let collect = COLLECT_COUNTS.max(context.calls.latency() * COLLECT_CALLS);
+            let in_calls = context.calls.latency() * COLLECT_CALLS;
+            let collect = in_calls.clamp(COLLECT_COUNTS, COLLECT_MOST);
             let due = *state.counts_changed_at.get_or_insert_with(Instant::now) + collect;
             if Instant::now() < due {
                 return Ok(Written::Later(due));

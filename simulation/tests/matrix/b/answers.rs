@@ -4,10 +4,10 @@ use serde_json::json;
 use training_job_simulation::faults::CallFault::{
     Busy, Garbled, Nonsense, Refused, Slow, Status, Throttled, Truncated,
 };
-use training_job_simulation::faults::PodFate::Succeeds;
+use training_job_simulation::faults::PodFate::{Runs, Succeeds};
 use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
-use crate::harness::{edit, everywhere, in_turn, reads, restart, settle_and_check, success, writes};
+use crate::harness::{edit, everywhere, in_turn, reads, restart, settle_and_check, success, worker, writes};
 
 /// That a header's wait is kept is tested on a real API server: it is the process that reads it.
 #[test]
@@ -103,6 +103,23 @@ fn b17_answers_take_their_time() {
     ];
     in_turn(&success(), |_| true, &slow);
     everywhere(&success(), reads, &[Slow(60_000, 0)]);
+}
+
+/// Events take long to be stored, and nothing else does: a count that changes is told of all the same, soon.
+#[tokio::test(start_paused = true)]
+async fn b17_slow_events_keep_no_count_back() {
+    let mut sim = Simulation::without_operator(|_, _| Runs);
+    sim.network
+        .add_rule(|call| call.is("create", "events").then_some(Slow(10_000, 10_000)));
+    sim.start();
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(60).await;
+    let active = || sim.status("job")["replicaStatuses"]["Worker"]["active"].clone();
+    assert_eq!(active(), 2);
+    sim.edit("job", worker(json!({"replicas": 1}))).await;
+    sim.advance(15).await;
+    assert_eq!(active(), 1);
+    settle_and_check(&mut sim).await;
 }
 
 #[tokio::test(start_paused = true)]
