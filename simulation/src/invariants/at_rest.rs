@@ -337,7 +337,7 @@ fn check_active(
     }
     // A map that pods have from before an edit of the spec is not made again.
     if job["metadata"]["generation"].as_i64().unwrap_or(1) == 1 {
-        let mut referred = pods.values().flat_map(|pod| job::shared_environments(pod));
+        let mut referred = pods.values().flat_map(job::shared_environments);
         if let Some(map) = referred.find(|map| !maps.contains_key(map)) {
             return Some(format!("ConfigMap {map} is missing"));
         }
