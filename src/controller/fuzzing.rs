@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1;
 use kube::{Client, Resource};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -111,7 +111,7 @@ impl<J: TrainingJob> Object<J> {
     }
 
     /// The pods that a plan of its own creates.
-    pub fn pods(&self, plan: &Plan) -> Vec<Pod> {
+    pub fn pods(&self, plan: &Plan) -> Vec<v1::Pod> {
         let job = self.0.validate(&Settings::default());
         plan.create_pods
             .iter()

@@ -92,7 +92,7 @@ fn i2_very_many_jobs_outlive_their_operators() {
 /// and services is that of a small job, also when operators are killed.
 #[test]
 fn i2_a_large_job_outlives_its_operators() {
-    let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs: 1, pods: 500 }, |_| ());
+    let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs: 1, pods: 500 }, None, |_| ());
     assert!(violations.is_empty(), "{violations:#?}");
     assert_eq!(phases.len(), 5);
     let made: u64 = phases.iter().map(|phase| phase.count("create pods")).sum();

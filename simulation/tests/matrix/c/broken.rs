@@ -1,6 +1,6 @@
 //! Watches that end, or fall silent.
 
-use training_job_simulation::crowd;
+use training_job_simulation::crowd::{self, Size};
 use training_job_simulation::faults::CallFault::{Gone, Lost, Refused, Slow};
 use training_job_simulation::faults::PodFate::{Pends, Runs, Succeeds};
 use training_job_simulation::invariants::AllowedStaleness;
@@ -63,7 +63,7 @@ async fn c11_watches_end_as_soon_as_they_have_told_something() {
 
 #[test]
 fn c11_watches_of_very_many_jobs_end_as_soon_as_they_have_told_something() {
-    let summary = crowd::run(60, Some(1), |_| ());
+    let summary = crowd::run(Size { jobs: 60, pods: 4 }, Some(1), |_| ());
     assert!(summary.violations.is_empty(), "{:#?}", summary.violations);
 }
 
