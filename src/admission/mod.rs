@@ -36,13 +36,20 @@ const MAX_ROLES: i64 = 16;
 /// endless, and refuses the rules.
 const MAX_ROLE_NAME: i64 = 63;
 
-/// The custom resource definition to install: the shape of the kind, with rules.
+/// What `kubectl get` takes for all kinds of job at once: `kubectl get training`.
+const CATEGORY: &str = "training";
+
+/// The custom resource definition to install: the shape of the kind, with rules, in the category `training`.
 ///
 /// # Errors
 /// What the kind declares does not fit together, or does not fit its resource: [`DefinitionError`] says what.
 pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, DefinitionError> {
     let mut definition = J::definition();
     check::framework::<J>()?;
+    let categories = definition.spec.names.categories.get_or_insert_default();
+    if !categories.iter().any(|category| category == CATEGORY) {
+        categories.push(CATEGORY.to_owned());
+    }
     for version in &mut definition.spec.versions {
         let schema = version
             .schema

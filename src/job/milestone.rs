@@ -50,10 +50,7 @@ impl Milestone<'_> {
                 format!("job {name} is restarting because {role} replica(s) failed.")
             }
             Self::Failed { role, count } => {
-                format!(
-                    "{} {name} is failed because {count} {role} replica(s) failed.",
-                    kind.to_lowercase()
-                )
+                format!("{kind} {name} is failed because {count} {role} replica(s) failed.")
             }
             Self::FailedPermanently { role } => {
                 format!("job \"{name}\" is failing because \"{role}\" replica(s) failed.")

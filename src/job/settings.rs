@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::RestartScope;
+use crate::api::{CleanPodPolicy, RestartScope};
 
 use super::SettingDefinition;
 
@@ -15,6 +15,8 @@ pub struct Settings {
     /// What restarts together with a failed replica where the job does not say; the kind of job
     /// decides if unset.
     pub restart_scope: Option<RestartScope>,
+    /// Which pods go at the end of a job that does not say. Default: those that still run.
+    pub clean_pods: CleanPodPolicy,
     /// How long a success is held while replicas that do not decide still run: the processes of a
     /// cluster that has done its work end within a moment of each other. Default: one second.
     pub success_hold: Duration,
@@ -28,6 +30,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             restart_scope: None,
+            clean_pods: CleanPodPolicy::Running,
             success_hold: Duration::from_secs(1),
             cluster_domain: "cluster.local".to_owned(),
             values: Arc::default(),

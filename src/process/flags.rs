@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::api::RestartScope;
+use crate::api::{CleanPodPolicy, RestartScope};
 
 use super::program::{enable_scheme_help, program, variable};
 use super::settings::SettingFlags;
@@ -55,6 +55,16 @@ pub struct Flags {
         ignore_case = true
     )]
     pub default_restart_scope: Option<Scope>,
+
+    /// Which pods go at the end of a job that does not say; None as the Go operator has it.
+    #[arg(
+        long,
+        env = variable("DEFAULT_CLEAN_POD_POLICY"),
+        value_name = "POLICY",
+        default_value = "Running",
+        ignore_case = true
+    )]
+    pub default_clean_pod_policy: CleanUp,
 
     /// The domain of the cluster's DNS; pods of jobs with the layout Compact search it for their names.
     #[arg(long, env = variable("CLUSTER_DOMAIN"), value_name = "NAME", default_value = "cluster.local",
@@ -188,6 +198,28 @@ impl From<Scope> for RestartScope {
             Scope::Replica => Self::Replica,
             Scope::Role => Self::Role,
             Scope::Job => Self::Job,
+        }
+    }
+}
+
+/// Which pods go at the end of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum CleanUp {
+    /// Those that still run.
+    Running,
+    /// All, and their logs.
+    All,
+    /// None.
+    None,
+}
+
+impl From<CleanUp> for CleanPodPolicy {
+    fn from(pods: CleanUp) -> Self {
+        match pods {
+            CleanUp::Running => Self::Running,
+            CleanUp::All => Self::All,
+            CleanUp::None => Self::None,
         }
     }
 }

@@ -56,7 +56,7 @@ use crate::controller::Operator;
 use crate::job::{SettingDefinition, TrainingJob};
 
 pub use cluster::{ClusterConfigError, cluster_config};
-pub use flags::{Encoder, Flags, LogFlags, Scope};
+pub use flags::{CleanUp, Encoder, Flags, LogFlags, Scope};
 pub use logs::start as start_logs;
 pub use program::Program;
 use program::program;

@@ -131,6 +131,7 @@ impl Work<'_> {
             namespace: self.flags.namespace.clone().filter(|n| !n.is_empty()),
             settings: Settings {
                 restart_scope: self.flags.default_restart_scope.map(Into::into),
+                clean_pods: self.flags.default_clean_pod_policy.into(),
                 cluster_domain: self.flags.cluster_domain.clone(),
                 values: Arc::new(self.flags.settings.0.clone()),
                 ..Settings::default()

@@ -188,8 +188,8 @@ fn check_policy<J: TrainingJob>(
     let path = |field: &str| job.run_policy_field(field);
     errors.check_word(path("layout"), policy.layout.as_ref());
     let clean_pods = match policy.clean_pod_policy.clone() {
-        None => CleanPodPolicy::Running,
-        Some(CleanPodPolicy::Other(word)) if word.is_empty() => CleanPodPolicy::Running,
+        None => settings.clean_pods.clone(),
+        Some(CleanPodPolicy::Other(word)) if word.is_empty() => settings.clean_pods.clone(),
         Some(CleanPodPolicy::Other(word)) => {
             errors.unknown_word(path("cleanPodPolicy"), &word, CleanPodPolicy::WORDS);
             CleanPodPolicy::Running

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
-use training_job::api::{ConditionStatus, JobStatus, RestartScope};
+use training_job::api::{CleanPodPolicy, ConditionStatus, JobStatus, RestartScope};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod};
 use training_job::{JobObject, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
@@ -80,6 +80,12 @@ impl<J: TrainingJob> World<J> {
     /// Sets the operator's restart scope.
     pub fn with_scope(mut self, scope: RestartScope) -> Self {
         self.settings.restart_scope = Some(scope);
+        self
+    }
+
+    /// Sets which pods the operator has go at the end of a job that does not say.
+    pub fn with_clean_up(mut self, pods: CleanPodPolicy) -> Self {
+        self.settings.clean_pods = pods;
         self
     }
 

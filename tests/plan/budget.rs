@@ -272,7 +272,7 @@ fn a_final_failure_is_no_matter_of_the_limit() {
     w.reconcile();
     assert_eq!(
         w.status().conditions.last().unwrap().message,
-        "toyjob job is failed because 1 Worker replica(s) failed."
+        "ToyJob job is failed because 1 Worker replica(s) failed."
     );
 }
 

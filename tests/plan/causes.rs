@@ -33,7 +33,7 @@ fn of_several_failures_the_first_is_the_cause() {
     );
     assert_eq!(
         w.status().conditions.last().unwrap().message,
-        "toyjob job is failed because 2 Worker replica(s) failed."
+        "ToyJob job is failed because 2 Worker replica(s) failed."
     );
 }
 

@@ -1,5 +1,6 @@
 //! Clean-up: what is left of a job when it has ended, by policy and outcome (#16, #24, #37).
 
+use training_job::api::CleanPodPolicy;
 use training_job::plan::ChildKind;
 
 use crate::world::{Stories, World};
@@ -33,6 +34,16 @@ fn the_policy_says_what_stays() {
             ("Running", policy("Running"), ended_ones),
             ("All", policy("All"), &[]),
             ("None", policy("None"), all),
+            (
+                "unset, None by the operator",
+                World::train(roles, "").with_clean_up(CleanPodPolicy::None),
+                all,
+            ),
+            (
+                "Running, None by the operator",
+                policy("Running").with_clean_up(CleanPodPolicy::None),
+                ended_ones,
+            ),
         ];
         for (case, world, left) in table {
             let w = ended(world, well);

@@ -90,7 +90,7 @@ fn a_bad_end() {
     );
     assert_eq!(
         events(&w),
-        ["Normal ToyJobFailed: toyjob job is failed because 1 Server replica(s) failed."]
+        ["Normal ToyJobFailed: ToyJob job is failed because 1 Server replica(s) failed."]
     );
 }
 

@@ -2,10 +2,11 @@
 
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
 use training_job::api::{JobStatus, RestartScope, RunPolicy, SuccessPolicy};
 use training_job::{
-    FieldErrors, Framework, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition, RoleSpecs,
-    Topology, TrainingJob,
+    FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition,
+    RoleSpecs, Topology, TrainingJob,
 };
 
 use crate::{JobMode, MXJob, definition, environment};
@@ -136,6 +137,15 @@ impl TrainingJob for MXJob {
     fn customize(&self, _: &Topology<'_>, _: &Replica<'_>, pod: &mut PodSpec) {
         let named = pod.scheduler_name.take().filter(|name| !name.is_empty());
         pod.scheduler_name = named.or_else(|| self.spec.scheduler_name.clone());
+    }
+
+    /// A failure is told of an "mxjob", all else of an `MXJob`.
+    fn message(&self, milestone: &Milestone<'_>) -> String {
+        let kind = match milestone {
+            Milestone::Failed { .. } => "mxjob",
+            _ => "MXJob",
+        };
+        milestone.describe(kind, &self.name_any())
     }
 
     fn definition() -> CustomResourceDefinition {

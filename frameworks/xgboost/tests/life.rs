@@ -85,6 +85,17 @@ fn a_wrong_exit_code_is_final() {
     assert!(w.status().completion_time.is_some());
 }
 
+#[test]
+fn a_failure_is_told_of_an_xgboostjob() {
+    let mut w = started("Master=1 Worker=2:Never");
+    w.pod("worker-1").exits(1);
+    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
+    assert_eq!(
+        told(&w, "Failed").1,
+        "XGBoostJob job is failed because 1 Worker replica(s) failed."
+    );
+}
+
 /// The Go operator deletes the pod to restart it, and sets the job Failed in the same pass.
 #[test]
 fn on_failure_is_no_failure() {

@@ -109,6 +109,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
         "--controller-threads",
     ),
     (
+        "TRAINING_OPERATOR_DEFAULT_CLEAN_POD_POLICY",
+        "Some",
+        "--default-clean-pod-policy",
+    ),
+    (
         "TRAINING_OPERATOR_DEFAULT_RESTART_SCOPE",
         "Cluster",
         "--default-restart-scope",

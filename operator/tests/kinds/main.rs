@@ -110,6 +110,25 @@ async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
     }
     world.condition::<MXJob>("a", ConditionType::Running).await;
 
+    // kubectl lists both by one word.
+    let all = [
+        "--namespace",
+        &world.namespace,
+        "get",
+        "training",
+        "--output",
+        "name",
+    ];
+    let mut listed: Vec<String> = plane
+        .kubectl(&all)
+        .await
+        .success()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    listed.sort();
+    assert_eq!(listed, ["mxjob.kubeflow.org/a", "tfjob.kubeflow.org/a"]);
+
     // When the first has gone it begins.
     world.delete("mxjob", "a").await;
     for pod in pods {
