@@ -118,13 +118,18 @@ fn chosen(arguments: &Arguments) -> Vec<Work> {
             churn: arguments.churn,
             ..Jobs::new(jobs, arguments.workers + 2, arguments.train)
         };
-        let by = [Contender::Ours, Contender::GoUnlimited, Contender::Floor];
-        chosen = vec![Work::burst("own", jobs, &by, 1)];
+        let usual = [Contender::Ours, Contender::GoUnlimited, Contender::Floor];
+        let by = match &arguments.only[..] {
+            [] => &usual[..],
+            only => only,
+        };
+        chosen = vec![Work::burst("own", jobs, by, 1)];
     }
     for work in &mut chosen {
         work.rounds = arguments.rounds.unwrap_or(work.rounds);
         if !arguments.only.is_empty() {
-            work.by.clone_from(&arguments.only);
+            // Not everybody does all of it: the plain writer cannot be started again.
+            work.by.retain(|contender| arguments.only.contains(contender));
         }
     }
     chosen
