@@ -23,7 +23,7 @@ fn page(results: &Results) -> String {
 What this operator costs, and how soon it does what is to be done, beside the Kubeflow training operator v1.8.1 and a
 plain writer. [Its source](../operator/benches/load) is a benchmark of this repository.
 
-    make bench                  # all of it, and this page: about an hour
+    make bench                  # all of it, and this page: an hour and a half
     make bench QUICK=1          # less of each, once, and no page: under five minutes
     make bench-load JOBS=300    # a burst of one's own
 

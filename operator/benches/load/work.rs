@@ -50,6 +50,8 @@ pub(crate) struct Jobs {
     pub(crate) train: Option<Duration>,
     /// Whether the first worker is killed once, when all run.
     pub(crate) churn: bool,
+    /// Whether they have the layout Compact.
+    pub(crate) compact: bool,
 }
 
 impl Jobs {
@@ -59,6 +61,7 @@ impl Jobs {
             workers: pods - 2,
             train: Some(Duration::from_secs(train)),
             churn: false,
+            compact: false,
         }
     }
 
@@ -69,13 +72,14 @@ impl Jobs {
 
     pub(crate) fn job(&self, name: &str) -> MXJob {
         let policy = if self.churn { "ExitCode" } else { "Never" };
+        let layout = self.compact.then_some("Compact");
         let role = |replicas: usize| {
             json!({"replicas": replicas, "restartPolicy": policy,
                    "template": {"spec": {"containers": [{"name": "mxnet", "image": "example.com/i"}]}}})
         };
         let job = json!({
             "apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": name},
-            "spec": {"jobMode": "MXTrain", "runPolicy": {"cleanPodPolicy": "None"},
+            "spec": {"jobMode": "MXTrain", "runPolicy": {"cleanPodPolicy": "None", "layout": layout},
                      "mxReplicaSpecs": {"Scheduler": role(1), "Server": role(1), "Worker": role(self.workers)}},
         });
         serde_json::from_value(job).unwrap()
@@ -115,15 +119,15 @@ impl Work {
             format!("{} jobs", jobs.count)
         };
         let train = jobs.train.unwrap_or_default().as_secs();
-        let churn = if jobs.churn {
-            "; a worker of each is killed once"
-        } else {
-            ""
+        let particular = match jobs {
+            Jobs { churn: true, .. } => "; a worker of each is killed once",
+            Jobs { compact: true, .. } => "; its layout is Compact",
+            _ => "",
         };
         Self {
             name: name.to_owned(),
             title: format!(
-                "{count} of {} pods, which train for {train} s{churn}",
+                "{count} of {} pods, which train for {train} s{particular}",
                 jobs.pods()
             ),
             course: Course::Burst,
@@ -153,13 +157,17 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
         churn: true,
         ..Jobs::new(size(100, 20), 5, 1)
     };
+    let compact = Jobs {
+        compact: true,
+        ..Jobs::new(1, size(1_002, 102), 1)
+    };
     let running = Jobs {
         train: None,
         ..Jobs::new(size(1_000, 50), 5, 0)
     };
     let ended = Jobs::new(size(1_000, 20), 5, 1);
     let replicas = size(1_002, 102);
-    let (foreign, idle) = (size(5_000, 300), size(180, 10));
+    let (foreign, idle) = (size(5_000, 300), size(600, 10));
     let mut all = vec![
         Work::burst(
             "burst",
@@ -170,6 +178,8 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
         Work::burst("long", Jobs::new(100, 5, 20), three, rounds),
         Work::burst("many", Jobs::new(1_000, 5, 1), three, rounds),
         Work::burst("large", Jobs::new(1, replicas, 1), three, rounds),
+        // The Go operator has no such layout.
+        Work::burst("compact", compact, &[Ours], rounds),
         Work::burst("churn", churn, if quick { two } else { three }, rounds),
         other(
             "restart",
