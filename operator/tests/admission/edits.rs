@@ -1,6 +1,6 @@
 //! Edits of jobs that are good.
 
-use training_job_testing::cluster::ControlPlane;
+use training_job_testing::cluster::{ControlPlane, Output};
 
 use super::api;
 
@@ -11,6 +11,21 @@ const JOB: &str = r#"{
         "mxReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "mxnet", "image": "i"}]}}}}
     }
 }"#;
+
+/// Edits an MXJob by a merge patch.
+async fn merge(cluster: &ControlPlane, namespace: &str, name: &str, patch: &str) -> Output {
+    let arguments = [
+        "patch",
+        "mxjob",
+        name,
+        "-n",
+        namespace,
+        "--type=merge",
+        "-p",
+        patch,
+    ];
+    cluster.kubectl(&arguments).await
+}
 
 /// As under the Go operator, and in the stand-alone operator's shape as well.
 #[tokio::test]
@@ -35,34 +50,14 @@ async fn a_queue_once_set_stays_and_all_else_may_change() {
         assert_eq!(api::create(cluster, &namespace, &job, &[]).await, [""; 0]);
         let edit = async |edit: &str| {
             let patch = patch.replace("EDIT", edit);
-            let arguments = [
-                "patch",
-                "mxjob",
-                name,
-                "-n",
-                &namespace,
-                "--type=merge",
-                "-p",
-                &patch,
-            ];
-            cluster.kubectl(&arguments).await
+            merge(cluster, &namespace, name, &patch).await
         };
         let refused = edit(r#"{"queue": "b"}"#).await;
         assert_eq!(api::lines(&refused.stderr), [refusal]);
         edit(r#"{"minAvailable": 5}"#).await.success();
         edit(r#"{"queue": "a", "priorityClass": "high"}"#).await.success();
         let scale = r#"{"spec": {"mxReplicaSpecs": {"Worker": {"replicas": 7}}}}"#;
-        let arguments = [
-            "patch",
-            "mxjob",
-            name,
-            "-n",
-            &namespace,
-            "--type=merge",
-            "-p",
-            scale,
-        ];
-        cluster.kubectl(&arguments).await.success();
+        merge(cluster, &namespace, name, scale).await.success();
     }
 }
 
@@ -84,32 +79,14 @@ async fn a_layout_stays_as_it_was_when_the_job_was_made() {
         assert_eq!(api::create(cluster, &namespace, &job, &[]).await, [""; 0]);
         let edit = async |layout: &str| {
             let patch = format!(r#"{{"spec": {{"runPolicy": {{"layout": {layout}}}}}}}"#);
-            let arguments = [
-                "patch",
-                "mxjob",
-                name,
-                "-n",
-                &namespace,
-                "--type=merge",
-                "-p",
-                &patch,
-            ];
-            cluster.kubectl(&arguments).await
+            merge(cluster, &namespace, name, &patch).await
         };
         assert_eq!(api::lines(&edit(bad).await.stderr), [refusal], "{name}");
         edit(good).await.success();
     }
-    let without = [
-        "patch",
-        "mxjob",
-        "compact",
-        "-n",
-        &namespace,
-        "--type=merge",
-        "-p",
-        r#"{"spec": {"runPolicy": null}}"#,
-    ];
-    assert_eq!(api::lines(&cluster.kubectl(&without).await.stderr), [refusal]);
+    let without = r#"{"spec": {"runPolicy": null}}"#;
+    let refused = merge(cluster, &namespace, "compact", without).await;
+    assert_eq!(api::lines(&refused.stderr), [refusal]);
 }
 
 /// As with the Go operator's definition; a port of another protocol keeps it.
