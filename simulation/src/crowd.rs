@@ -100,9 +100,8 @@ impl CrowdSummary {
 }
 
 /// Creates so many jobs in one cluster. If `watch_ends` says so, each watch ends as soon as it has told so many events.
-/// The operator is killed when it has created half of the pods; the
-/// next creates the rest, and is killed when all run; the third sees them succeed and be deleted. `on_phase` is called
-/// when a phase is over. That it costs more calls than it may is a violation as well.
+/// The operator is killed when it has created half of the pods; the next creates the rest, and is killed when all run;
+/// the third sees them succeed and be deleted. `on_phase` is called when a phase is over. That it costs more calls than it may is a violation as well.
 ///
 /// # Panics
 /// If the cluster refuses what a user does.

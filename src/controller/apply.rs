@@ -161,7 +161,7 @@ impl<'a> Applier<'a> {
             // The watch brings its end.
             return Err(ApplyError::StillThere);
         }
-        // Most pods fit in.
+        // Most pods fit in. What is none of the job's, as no plan says, would be null, which the server refuses.
         let mut body = Vec::with_capacity(2_048);
         serde_json::to_writer(&mut body, &make())
             .map_err(|error| CallError::from(kube::Error::SerdeError(error)))?;

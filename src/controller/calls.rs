@@ -59,13 +59,13 @@ pub(super) enum Urgency {
 pub(super) struct Calls {
     /// How long one may take.
     timeout: CallTimeout,
-    /// The most at once.
-    most: f64,
     state: Arc<Mutex<State>>,
 }
 
 struct State {
     limit: f64,
+    /// What the limit never exceeds.
+    most: f64,
     under_way: u32,
     /// Those that have given their place to others.
     given_up: u32,
@@ -104,6 +104,7 @@ impl Calls {
         let most = f64::from(u32::try_from(most.max(1)).unwrap_or(u32::MAX));
         let state = State {
             limit: LEAST.min(most),
+            most,
             under_way: 0,
             given_up: 0,
             waiting: BTreeMap::new(),
@@ -112,7 +113,6 @@ impl Calls {
         };
         Self {
             timeout,
-            most,
             state: Arc::new(Mutex::new(state)),
         }
     }
@@ -143,9 +143,9 @@ impl Calls {
             }
         };
         match &answer {
-            Ok(_) => self.lock().took(urgency, begun.elapsed(), self.most),
+            Ok(_) => self.lock().took(urgency, begun.elapsed()),
             Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
-                self.lock().overloaded(self.most);
+                self.lock().overloaded();
             }
             // A refusal says nothing about the load.
             Err(_) => {}
@@ -163,7 +163,7 @@ impl Calls {
     async fn turn(&self, urgency: Urgency, job: &str, weight: u32) -> Turn {
         let turn = {
             let mut state = self.lock();
-            if state.has_room(self.most) && state.waiting.is_empty() {
+            if state.has_room() && state.waiting.is_empty() {
                 state.under_way += weight;
                 return Turn::new(self.clone(), weight);
             }
@@ -177,7 +177,7 @@ impl Calls {
     /// Gives turns to those who wait, as long as there is room.
     fn next(&self) {
         let mut state = self.lock();
-        while state.has_room(self.most)
+        while state.has_room()
             && let Some(Waiting { weight, turn }) = state.pop()
         {
             state.under_way += weight;
@@ -255,9 +255,9 @@ impl Turns {
 
 impl State {
     /// Whether there is room for one more, however large it is.
-    fn has_room(&self, most: f64) -> bool {
+    fn has_room(&self) -> bool {
         let under_way = f64::from(self.under_way) + 1.0;
-        under_way <= self.limit && under_way + f64::from(self.given_up) <= most
+        under_way <= self.limit && under_way + f64::from(self.given_up) <= self.most
     }
 
     fn pop(&mut self) -> Option<Waiting> {
@@ -274,25 +274,25 @@ impl State {
     }
 
     /// A call was answered after this time: moves the limit on.
-    fn took(&mut self, urgency: Urgency, time: Duration, most: f64) {
-        let all_used = !self.has_room(most);
+    fn took(&mut self, urgency: Urgency, time: Duration) {
+        let all_used = !self.has_room();
         let times = self.times.entry(urgency).or_default();
         times.add(time);
         let queued = self.limit * (1.0 - times.fastest() / times.mean);
         let more = QUEUED * self.limit.sqrt() - queued;
         if more < 0.0 || all_used {
             // All of it after as many answers as there are calls under way.
-            self.limit_to(self.limit + more / self.limit, most);
+            self.limit_to(self.limit + more / self.limit);
         }
     }
 
     /// The server could not carry out a call.
-    fn overloaded(&mut self, most: f64) {
-        self.limit_to(self.limit * DECAY, most);
+    fn overloaded(&mut self) {
+        self.limit_to(self.limit * DECAY);
     }
 
-    fn limit_to(&mut self, limit: f64, most: f64) {
-        self.limit = limit.clamp(LEAST.min(most), most);
+    fn limit_to(&mut self, limit: f64) {
+        self.limit = limit.clamp(LEAST.min(self.most), self.most);
     }
 }
 

@@ -152,8 +152,8 @@ pub trait TrainingJob:
     /// [`gets_env`](Self::gets_env). Required; it may be empty.
     ///
     /// Names of other replicas are made by [`Role::host`]; in the replicas' pods such a name leads to the pod, from before
-    /// the pod is there where each replica has a service of its own. A name with dots is made with [`Topology::domain`]. `replica` is one of `topology`'s. Roles that a valid job must have may still be
-    /// missing: the length is checked before [`validate`](Self::validate) is asked.
+    /// the pod is there where each replica has a service of its own. A name with dots is made with [`Topology::domain`].
+    /// `replica` is one of `topology`'s. Roles that a valid job must have may still be missing: the length is checked before [`validate`](Self::validate) is asked.
     ///
     /// # Bounds
     /// A job in which the last replica of a role would get a variable of more than

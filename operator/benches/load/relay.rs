@@ -15,7 +15,7 @@ use training_job_testing::cluster::ControlPlane;
 /// The relay, until it is dropped.
 pub(crate) struct Relay {
     /// By which an operator uses it.
-    pub(crate) kubeconfig: PathBuf,
+    kubeconfig: PathBuf,
     counts: Arc<Counts>,
     task: JoinHandle<()>,
 }
