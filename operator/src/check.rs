@@ -153,10 +153,12 @@ impl Checker {
             }
             return;
         }
-        let named = self
-            .kinds
-            .iter()
-            .find(|k| k.name().eq_ignore_ascii_case(kind))
+        let group = api_version.split('/').next().unwrap_or_default();
+        let named = self.kinds.iter();
+        let named = named.filter(|k| k.name().eq_ignore_ascii_case(kind));
+        // Two kinds may be spelt alike but for case.
+        let named = named
+            .max_by_key(|k| (k.resource.group == group, k.name() == kind))
             .cloned();
         match named {
             None => self.note_other_object(node, api_version, kind),

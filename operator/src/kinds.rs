@@ -10,6 +10,7 @@ use training_job::render::{self, warnings};
 use training_job::validate::manifest::{self, Schemas};
 use training_job::validate::validate;
 use training_job::{FieldErrors, Framework, Settings, TrainingJob, admission};
+use training_job_mlkube::{MxJob, TfJob};
 use training_job_mxnet::MXJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
@@ -45,6 +46,8 @@ enum JobType {
     MXNet,
     TensorFlow,
     XGBoost,
+    MlkubeMxnet,
+    MlkubeTensorFlow,
 }
 
 /// All kinds.
@@ -53,6 +56,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
         Kind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
+        Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
+        Kind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
     ]
 }
 
@@ -80,6 +85,8 @@ impl Kind {
             JobType::MXNet => f.call::<MXJob>(),
             JobType::TensorFlow => f.call::<TFJob>(),
             JobType::XGBoost => f.call::<XGBoostJob>(),
+            JobType::MlkubeMxnet => f.call::<MxJob>(),
+            JobType::MlkubeTensorFlow => f.call::<TfJob>(),
         }
     }
 

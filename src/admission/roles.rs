@@ -117,6 +117,10 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
 
 pub(super) fn on_role(role: &mut JSONSchemaProps, framework: &Framework) {
     let has_containers = "self.?template.?spec.?containers.orValue([]).size() > 0";
+    let has_containers = match framework.fills_in_templates {
+        false => has_containers.to_owned(),
+        true => format!("!has(self.template) || {has_containers}"),
+    };
     let rule = Rule::saying(has_containers, |e| e.no_container("", framework.container));
     add(role, rule.at("template.spec.containers"));
 }

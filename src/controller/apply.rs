@@ -68,9 +68,13 @@ impl<'a> Applier<'a> {
     pub(super) async fn apply<J: TrainingJob>(&self, plan: &Plan, job: &Validated<'_, J>) -> Applied {
         let mut applied = Applied::default();
         for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
-            let kind = ChildKind::Object(objects[0].kind);
+            let kind = ChildKind::from(objects[0].kind);
             let objects = objects.iter().map(|object| (object.name(), move || Some(object)));
-            let created = self.create::<ObjectRecord, _>(kind, objects).await;
+            let created = match kind {
+                ChildKind::Pod => self.create::<PodRecord, _>(kind, objects).await,
+                ChildKind::Service => self.create::<ServiceRecord, _>(kind, objects).await,
+                ChildKind::Object(_) => self.create::<ObjectRecord, _>(kind, objects).await,
+            };
             applied.add(Action::Create, kind, created);
         }
         if applied.failures.is_empty() {
@@ -88,7 +92,7 @@ impl<'a> Applier<'a> {
             applied.add(Action::Create, ChildKind::Pod, pods.await);
         }
         for patches in plan.patch_objects.chunk_by(|a, b| a.object.kind == b.object.kind) {
-            let kind = ChildKind::Object(patches[0].object.kind);
+            let kind = ChildKind::from(patches[0].object.kind);
             applied.add(Action::Patch, kind, self.patch(kind, patches).await);
         }
         let kinds: BTreeSet<ChildKind> = plan.delete.iter().map(|deletion| deletion.kind).collect();

@@ -44,8 +44,12 @@ impl Context {
     ) where
         K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
     {
-        let resource = K::plural(kind);
+        let resource = match K::group(kind) {
+            group if group.is_empty() => K::plural(kind).into_owned(),
+            group => format!("{}.{group}", K::plural(kind)),
+        };
         let watch = Watch {
+            resource: resource.clone(),
             labels,
             call_timeout: self.timeout,
             silence_timeout: self.watch_timeout,
@@ -56,10 +60,11 @@ impl Context {
             .run(|event| {
                 match event {
                     Event::Failed => self.metrics.watch_failed(&resource),
+                    Event::Absent => self.metrics.absent(&resource, true),
                     Event::ListDone => self.metrics.listed(&resource),
                     _ => {}
                 }
-                if !matches!(event, Event::Failed | Event::ListStarted) {
+                if !matches!(event, Event::Failed | Event::Absent | Event::ListStarted) {
                     self.metrics.event_received(&resource, self.clock.now());
                 }
                 handle(event);

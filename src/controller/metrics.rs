@@ -54,6 +54,7 @@ struct Families {
     duration: Family<ResultLabels, Histogram>,
     lists: Family<ResourceLabel, Counter>,
     watch_failures: Family<ResourceLabel, Counter>,
+    absent: Family<ResourceLabel, Gauge>,
     heard: Family<ResourceLabel, Gauge<f64, AtomicU64>>,
 }
 
@@ -93,6 +94,7 @@ impl Default for Metrics {
             duration: Family::new_with_constructor(|| Histogram::new(LIVES)),
             lists: Family::default(),
             watch_failures: Family::default(),
+            absent: Family::default(),
             heard: Family::default(),
         }))
     }
@@ -145,6 +147,11 @@ impl Metrics {
             "training_operator_watch_failures",
             "Counts lists and watches that failed",
             all.watch_failures.clone(),
+        );
+        registry.register(
+            "training_operator_definition_absent",
+            "1 as long as the definition of a resource is not installed, so that its jobs do not run",
+            all.absent.clone(),
         );
         registry.register(
             "training_operator_watch_heard_timestamp_seconds",
@@ -227,6 +234,7 @@ impl Metrics {
             resource: resource.to_owned(),
         };
         self.0.lists.get_or_create(&label).inc();
+        self.absent(resource, false);
     }
 
     /// The server was heard on the watch of `resource`.
@@ -238,6 +246,14 @@ impl Metrics {
             .heard
             .get_or_create(&label)
             .set(now.as_duration().as_secs_f64());
+    }
+
+    /// Whether the server does not have `resource`.
+    pub(super) fn absent(&self, resource: &str, is_absent: bool) {
+        let label = ResourceLabel {
+            resource: resource.to_owned(),
+        };
+        self.0.absent.get_or_create(&label).set(is_absent.into());
     }
 
     /// A list or a watch of `resource` failed.

@@ -175,7 +175,8 @@ impl Operator {
     /// What the jobs of all kinds have, each kind of child once.
     fn child_kinds(&self) -> Vec<ChildKind> {
         let objects: BTreeSet<ObjectKind> = self.kinds.iter().flat_map(|kind| kind.objects()).collect();
-        let objects = objects.into_iter().map(ChildKind::Object);
+        let objects = objects.into_iter().map(ChildKind::from);
+        let objects = objects.filter(|kind| matches!(kind, ChildKind::Object(_)));
         [ChildKind::Pod, ChildKind::Service]
             .into_iter()
             .chain(objects)

@@ -88,7 +88,7 @@ impl RefusedChildren {
         }
         let wanted = plan.creates() + plan.patch_objects.len();
         let is_held = |kind, name: &str| self.names.contains(&(kind, name.to_owned()));
-        let is_held_object = |object: &JobObject| is_held(ChildKind::Object(object.kind), object.name());
+        let is_held_object = |object: &JobObject| is_held(object.kind.into(), object.name());
         if plan.create_objects.iter().any(is_held_object) {
             // Services and pods may need it.
             plan.create_services.clear();

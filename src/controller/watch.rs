@@ -67,6 +67,8 @@ impl<J: TrainingJob> JobReconciler<J> {
                 self.forget(context, &jobs::name(&job).0, &uid);
             }
             Event::Bookmark(version) => self.jobs().bookmark(version),
+            // There are none as long as nobody can make any. Other kinds have jobs all the same.
+            Event::Absent => drop(listed.send_replace(true)),
             Event::Failed => {}
         }
     }
@@ -134,6 +136,7 @@ impl Operator {
             Event::Applied(object) => return children.applied::<C>(kind, &object),
             Event::Deleted(object) => return children.deleted::<C>(kind, &object).into_iter().collect(),
             Event::Bookmark(version) => children.bookmark(kind, version),
+            Event::Absent => drop(listed.send_replace(true)),
             Event::Failed => {}
         }
         Vec::new()

@@ -43,6 +43,8 @@ pub struct Framework {
     pub roles: &'static [RoleDefinition],
     /// Whether a template may leave out images, because the kind's replica specs fill them in.
     pub fills_in_images: bool,
+    /// Whether an entry may leave out its template, because the kind's replica specs fill it in.
+    pub fills_in_templates: bool,
     /// Whether pods and services follow another pattern than `<job>-<role>-<index>`.
     pub names_replicas: bool,
     /// The kinds of objects that jobs have beside pods and services.
@@ -85,6 +87,7 @@ impl Framework {
             role_key: None,
             roles: &[],
             fills_in_images: false,
+            fills_in_templates: false,
             names_replicas: false,
             objects: &[],
             settings: &[],
@@ -140,6 +143,14 @@ impl Framework {
     #[must_use]
     pub const fn fills_in_images(mut self) -> Self {
         self.fills_in_images = true;
+        self
+    }
+
+    /// Lets roles leave out their template, because [`replica_specs`](super::TrainingJob::replica_specs) fills it in: the
+    /// API server then does not ask for it. Validation looks at what was filled in.
+    #[must_use]
+    pub const fn fills_in_templates(mut self) -> Self {
+        self.fills_in_templates = true;
         self
     }
 

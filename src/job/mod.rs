@@ -135,7 +135,7 @@ pub trait TrainingJob:
     ///
     /// For a kind whose status has other fields, or more. What [`status`](Self::status) reads back from it must be equal
     /// to `status`: the operator remembers in it what must outlive it. `topology` says who is in the job; a job that is
-    /// not valid has none.
+    /// not valid has none. A job that is being deleted, which its metadata says, may have another status: it is written once.
     ///
     /// # Errors
     /// It is no JSON.
@@ -288,11 +288,12 @@ pub trait TrainingJob:
     }
 
     /// Whether a replica of `role` with restart policy `ExitCode` that ended with `exit_code` (1–255) is
-    /// restarted. Default: from 128 on, which is what a signal leaves.
+    /// restarted. `reason` is the kubelet's word for the end, such as `Error` or `OOMKilled`. Default: from 128 on, which
+    /// is what a signal leaves.
     ///
     /// Not asked about pods that failed without an exit code, such as evicted ones: they are restarted.
-    fn is_retryable(&self, role: &Role<'_>, exit_code: i32) -> bool {
-        let _ = role;
+    fn is_retryable(&self, role: &Role<'_>, exit_code: i32, reason: &str) -> bool {
+        let _ = (role, reason);
         exit_code >= 128
     }
 
@@ -370,6 +371,9 @@ pub trait TrainingJob:
     /// something else, is patched, and keeps what nobody says anything of here (`null` removes a member). One that
     /// is not named any more is deleted. An object of that name that the job does not own is never touched: an event
     /// says so, and the job waits.
+    ///
+    /// Pods and services may be among them: they are in no count, restarted by nobody but their kubelet, made again if they
+    /// are gone or have ended, and otherwise left as they are. Their names may not depend on `replicas`, nor be a replica's.
     ///
     /// How long objects stay is declared by [`ObjectDefinition`]. Those of a suspended or finished job that stay are still
     /// patched, and not made again. `replicas` are in the states in which the plan found them. In a render without a

@@ -113,7 +113,9 @@ impl Failure {
             (FailureCause::Lost | FailureCause::RestartedInPlace, _) => Consequence::Restart,
             (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Consequence::Final,
             (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Consequence::Restart,
-            (FailureCause::Exit(code), RestartPolicy::ExitCode) if !job.is_retryable(role, code) => {
+            (FailureCause::Exit(code), RestartPolicy::ExitCode)
+                if !job.is_retryable(role, code, &self.record.reason) =>
+            {
                 Consequence::FinalByExitCode
             }
             (_, RestartPolicy::ExitCode) => Consequence::Restart,

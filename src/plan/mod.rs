@@ -43,7 +43,8 @@ use observed::Observed;
 ///
 /// `now` may be any time; a clock that jumps makes limits early or late, and does no other harm.
 pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Timestamp) -> Plan {
-    let mut draft = Draft::new(job, observed, now);
+    let observed = objects::set_apart(job, observed);
+    let mut draft = Draft::new(job, &observed, now);
     if job.job.meta().deletion_timestamp.is_some() {
         // The garbage collector takes the children.
         return Plan::default();

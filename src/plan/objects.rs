@@ -1,12 +1,52 @@
-//! What a job has beside services and pods.
+//! What a job has beside the services and pods of its replicas.
 
-use crate::job::{JobObject, ObjectDefinition, ObjectKind, Replicas, SharedEnvironment, TrainingJob};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::job::{JobObject, ObjectDefinition, ObjectKind, ReplicaState, Replicas, SharedEnvironment, TrainingJob};
 use crate::render;
+use crate::validate::ValidJob;
 
 use super::children::deletion;
 use super::draft::Draft;
+use super::observed::{ObjectRecord, Observed};
 use super::survey::{states, survey};
 use super::types::{ChildKind, ObjectPatch};
+
+/// The same, with the pods and services that a kind declares as objects among the objects, and no more among those of the
+/// replicas. Of these no more is known than that they are there, so they are taken to be as they should.
+pub(super) fn set_apart<'o, J: TrainingJob>(
+    job: &ValidJob<'_, J>,
+    observed: &'o Observed,
+) -> Cow<'o, Observed> {
+    let is_object = |d: &ObjectDefinition| matches!(d.kind.into(), ChildKind::Object(_));
+    if J::FRAMEWORK.objects.iter().all(is_object) {
+        return Cow::Borrowed(observed);
+    }
+    let nobody = Replicas::new(&job.topology, |_, _| ReplicaState::Absent);
+    let mut apart = observed.clone();
+    for object in render::objects(job, &nobody) {
+        let (name, content) = (object.name(), ObjectRecord::from(&object));
+        let found = match object.kind.into() {
+            ChildKind::Object(_) => None,
+            ChildKind::Service => apart.services.remove(name).map(|s| (s.uid.clone(), s.deleting)),
+            // One that has ended is left where it is one too many: it goes, and another is made.
+            ChildKind::Pod => match apart.pods.get(name) {
+                Some(pod) if pod.is_terminal() => Some((pod.uid.clone(), true)),
+                _ => apart.pods.remove(name).map(|p| (p.uid.clone(), p.deleting)),
+            },
+        };
+        let Some((uid, deleting)) = found else { continue };
+        let record = ObjectRecord {
+            uid,
+            deleting,
+            ..content
+        };
+        let records = apart.objects.entry(object.kind).or_default();
+        records.insert(record.name.clone(), Arc::new(record));
+    }
+    Cow::Owned(apart)
+}
 
 /// Plans the creates, patches and deletes that bring the objects of an active job in line with what its kind says.
 pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Replicas<'_>) {
@@ -70,7 +110,7 @@ fn patch<J: TrainingJob>(draft: &mut Draft<'_, J>, wanted: &[JobObject]) {
 fn delete_unless<J: TrainingJob>(draft: &mut Draft<'_, J>, stays: impl Fn(ObjectKind, &str) -> bool) {
     for (kind, records) in &draft.observed.objects {
         let goes = records.values().filter(|r| !r.deleting && !stays(*kind, &r.name));
-        let kind = ChildKind::Object(*kind);
+        let kind = ChildKind::from(*kind);
         draft
             .plan
             .delete

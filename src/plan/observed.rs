@@ -40,6 +40,26 @@ impl Observed {
             .iter()
             .map(|patch| (&patch.object, &*patch.uid));
         for (object, uid) in created.chain(patched) {
+            let name = || object.name().to_owned();
+            match object.kind.into() {
+                ChildKind::Pod => {
+                    let record = PodRecord {
+                        name: name(),
+                        ..PodRecord::default()
+                    };
+                    self.pods.insert(name(), Arc::new(record));
+                    continue;
+                }
+                ChildKind::Service => {
+                    let record = ServiceRecord {
+                        name: name(),
+                        ..ServiceRecord::default()
+                    };
+                    self.services.insert(name(), Arc::new(record));
+                    continue;
+                }
+                ChildKind::Object(_) => {}
+            }
             let record = ObjectRecord {
                 uid: uid.to_owned(),
                 ..object.into()

@@ -84,12 +84,21 @@ pub struct Deletion {
 /// A kind of object that jobs own, in the order in which they are created. They are deleted in the opposite order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChildKind {
-    /// One that [`TrainingJob::objects`](crate::TrainingJob::objects) makes.
+    /// One that [`TrainingJob::objects`](crate::TrainingJob::objects) makes, and that is neither pod nor service.
     Object(ObjectKind),
-    /// A service.
+    /// A service, of a replica or not.
     Service,
-    /// A pod.
+    /// A pod, of a replica or not.
     Pod,
+}
+
+impl From<ObjectKind> for ChildKind {
+    fn from(kind: ObjectKind) -> Self {
+        [Self::Service, Self::Pod]
+            .into_iter()
+            .find(|own| own.object_kind() == kind)
+            .unwrap_or(Self::Object(kind))
+    }
 }
 
 impl ChildKind {

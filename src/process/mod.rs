@@ -105,8 +105,14 @@ impl Kinds {
 
     /// Those that `--enable-scheme` names; all if it names none.
     fn enabled(&self, names: &[String]) -> Result<Vec<Kind>, ProcessError> {
+        let find = |name: &String| {
+            // MXJob is not MxJob, and yet mxjob is MXJob.
+            let mut spelt_so = self.0.iter().filter(|kind| kind.name == *name);
+            let mut named = self.0.iter().filter(|kind| kind.name.eq_ignore_ascii_case(name));
+            spelt_so.next().or_else(|| named.next())
+        };
         for name in names {
-            if !self.0.iter().any(|kind| kind.name.eq_ignore_ascii_case(name)) {
+            if find(name).is_none() {
                 let known = self.0.iter().map(|k| k.name.as_str()).collect::<Vec<_>>();
                 return Err(ProcessError::Kind {
                     name: name.clone(),
@@ -114,8 +120,10 @@ impl Kinds {
                 });
             }
         }
-        let wanted =
-            |kind: &&Kind| names.is_empty() || names.iter().any(|name| kind.name.eq_ignore_ascii_case(name));
+        let wanted = |kind: &&Kind| {
+            let mut named = names.iter().filter_map(find);
+            names.is_empty() || named.any(|named| named.name == kind.name)
+        };
         Ok(self.0.iter().filter(wanted).cloned().collect())
     }
 }
@@ -210,5 +218,34 @@ pub fn main(flags: &Flags, kinds: Kinds) -> ExitCode {
                 _ => ExitCode::FAILURE,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(names: &[&str]) -> Kinds {
+        let kind = |name: &&str| Kind {
+            name: (*name).to_owned(),
+            manage: |operator| operator,
+            framework: || Ok(()),
+            settings: &[],
+        };
+        Kinds(names.iter().map(kind).collect())
+    }
+
+    #[test]
+    fn kinds_are_enabled_by_their_spelling_or_else_in_any_case() {
+        let all = kinds(&["MXJob", "TFJob", "MxJob"]);
+        let enabled = |names: &[&str]| -> Result<Vec<String>, ProcessError> {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let enabled = all.enabled(&names)?;
+            Ok(enabled.into_iter().map(|kind| kind.name).collect())
+        };
+        assert_eq!(enabled(&[]).unwrap(), ["MXJob", "TFJob", "MxJob"]);
+        assert_eq!(enabled(&["mxjob"]).unwrap(), ["MXJob"]);
+        assert_eq!(enabled(&["MxJob", "tfjob"]).unwrap(), ["TFJob", "MxJob"]);
+        assert!(enabled(&["MxJobs"]).is_err());
     }
 }

@@ -19,9 +19,11 @@ pub(crate) use template::framework_port;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{Pod, Service};
+
 use crate::api::{CleanPodPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    FailureTolerance, FieldErrors, Replica, ReplicaState, Replicas, Role, Settings, SharedEnvironment, Texts,
+    FailureTolerance, FieldErrors, JobObject, ObjectKind, Replica, ReplicaState, Replicas, Role, Settings, SharedEnvironment, Texts,
     Topology, TrainingJob,
 };
 use kube_syntax::FieldPath;
@@ -116,8 +118,22 @@ fn check_objects<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut 
                 format!("its {title} has no name of its own"),
                 "this is a mistake in the operator: name each object once",
             );
+        } else if is_of_a_replica(topology, &object) {
+            errors.push(
+                "spec",
+                format!("its {title} has the name of a replica"),
+                "use another name for the job",
+            );
         }
     }
+}
+
+/// Whether an object would be in the place of what a replica has.
+fn is_of_a_replica(topology: &Topology<'_>, object: &JobObject) -> bool {
+    if object.kind == ObjectKind::of::<Pod>() {
+        return topology.has_replica_named(object.name());
+    }
+    object.kind == ObjectKind::of::<Service>() && topology.has_service_named(object.name())
 }
 
 fn check<'a, J: TrainingJob>(

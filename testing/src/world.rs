@@ -255,6 +255,23 @@ impl<J: TrainingJob> World<J> {
     }
 
     fn put(&mut self, object: &JobObject, uid: String) {
+        let whole = || serde_json::to_value(object).unwrap();
+        match object.kind.into() {
+            ChildKind::Pod => {
+                let mut pod: Pod = serde_json::from_value(whole()).unwrap();
+                pod.metadata.uid = Some(uid);
+                self.pods.insert(object.metadata.name.clone().unwrap(), pod);
+                return;
+            }
+            ChildKind::Service => {
+                let mut service: Service = serde_json::from_value(whole()).unwrap();
+                service.metadata.uid = Some(uid);
+                self.services
+                    .insert(object.metadata.name.clone().unwrap(), service);
+                return;
+            }
+            ChildKind::Object(_) => {}
+        }
         let record = ObjectRecord { uid, ..object.into() };
         let of_kind = self.objects.entry(object.kind).or_default();
         of_kind.insert(record.name.clone(), Arc::new(record));

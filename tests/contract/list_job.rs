@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
+use k8s_openapi::api::core::v1::{ConfigMap, EnvVar, Pod, Service};
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -74,6 +74,9 @@ pub(crate) const HOSTS: ObjectKind = ObjectKind::of::<ConfigMap>();
 
 /// Its turn, as long as it is active.
 pub(crate) const TURN: ObjectKind = ObjectKind::new("example.com", "v1", "Turn", "turns");
+
+/// A pod that is no replica's, with a service of its own.
+const BOARD: [ObjectKind; 2] = [ObjectKind::of::<Service>(), ObjectKind::of::<Pod>()];
 // endregion: kinds
 
 pub(crate) const GREETING: SettingDefinition =
@@ -108,6 +111,8 @@ impl TrainingJob for ListJob {
         .objects(&[
             ObjectDefinition::new(HOSTS),
             ObjectDefinition::new(TURN).while_active(),
+            ObjectDefinition::new(BOARD[0]),
+            ObjectDefinition::new(BOARD[1]),
         ])
         .names_replicas()
         .fills_in_images()
@@ -209,6 +214,11 @@ impl TrainingJob for ListJob {
             let turn = json!({"spec": {"members": topology.total(), "reason": null}});
             objects.push(TURN.object(topology.job, turn));
         }
+        if let Some(name) = self.annotations().get("board") {
+            let service = json!({"spec": {"selector": {"board": topology.job}, "ports": [{"port": 80}]}});
+            let pod = json!({"spec": {"containers": [{"name": "board", "image": "example.com/board:1"}]}});
+            objects.extend(BOARD.into_iter().zip([service, pod]).map(|(kind, it)| kind.object(name, it)));
+        }
         if self.annotations().contains_key("undeclared") {
             let other = ObjectKind::new("example.com", "v1", "Other", "others");
             objects.push(other.object(topology.job, json!({})));
@@ -227,7 +237,7 @@ impl TrainingJob for ListJob {
         }
     }
 
-    fn is_retryable(&self, role: &Role<'_>, _: i32) -> bool {
+    fn is_retryable(&self, role: &Role<'_>, _: i32, _: &str) -> bool {
         role.name() == "CLIENT"
     }
 }

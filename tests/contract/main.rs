@@ -1,6 +1,7 @@
 //! The contract, with a kind that uses every hook that the other kinds leave alone.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod board;
 mod checks;
 mod definitions;
 mod life;

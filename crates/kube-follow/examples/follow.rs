@@ -71,6 +71,7 @@ impl Cache {
                 self.maps.remove(&map.name_any());
                 self.deleted_one = true;
             }
+            Event::Absent => println!("the API server does not have it; trying again"),
             Event::Failed => println!("lost the API server; trying again"),
             Event::ListPage(_) | Event::Bookmark(_) => {}
         }

@@ -41,7 +41,7 @@ const PAGE: u32 = 500;
 const SHORTEST: Duration = Duration::from_secs(1);
 
 /// What a [`Watch`] reports, in this order: `ListStarted`, then for each page `ListPage` and its `Listed` objects,
-/// then `ListDone`, then `Applied`, `Deleted` and `Bookmark` as things happen. After `Failed` either the watch goes
+/// then `ListDone`, then `Applied`, `Deleted` and `Bookmark` as things happen. After `Failed` or `Absent` either the watch goes
 /// on from the last version, or a new list starts. A list that fails is started anew, without a `ListDone`.
 ///
 /// To keep a cache: collect the objects between `ListStarted` and `ListDone`. At `ListDone`, every cached object that
@@ -62,6 +62,9 @@ pub enum Event<K> {
     Deleted(K),
     /// All changes up to this version have been reported.
     Bookmark(Version),
+    /// The server has no such resource, as long as its definition is not installed. [`Watch::run`] tries again after a
+    /// while.
+    Absent,
     /// A list or a watch failed; why is logged with `tracing` as a warning. [`Watch::run`] tries again after a while.
     Failed,
 }
@@ -147,11 +150,13 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
         let mut failures = Failures::default();
         let mut version = None;
         let mut last_event = Instant::now();
+        let mut is_absent = false;
         loop {
             let error = match &mut version {
                 None => match self.list(&mut handle).await {
                     Ok(listed) => {
                         last_event = Instant::now();
+                        is_absent = false;
                         version = Some(listed);
                         continue;
                     }
@@ -177,8 +182,16 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
                 failures.next_wait(resource)
             };
             let wait = wait.max(error.retry_after().unwrap_or_default());
-            tracing::warn!(resource, %error, wait_ms = millis(wait), "a watch failed");
-            handle(Event::Failed);
+            if error.is_absent() {
+                if !is_absent {
+                    tracing::warn!(resource, "the API server does not have it: it is watched once it is installed");
+                }
+                handle(Event::Absent);
+            } else {
+                tracing::warn!(resource, %error, wait_ms = millis(wait), "a watch failed");
+                handle(Event::Failed);
+            }
+            is_absent = error.is_absent();
             sleep(wait).await;
         }
     }

@@ -112,7 +112,7 @@ impl Dispatcher {
             Event::ListStarted => self.listing.clear(),
             Event::Listed(pod) => self.listing.push(pod),
             Event::ListDone => self.on_list_done(),
-            Event::ListPage(_) | Event::Bookmark(_) | Event::Failed => {}
+            Event::ListPage(_) | Event::Bookmark(_) | Event::Absent | Event::Failed => {}
         }
     }
 

@@ -121,7 +121,7 @@ impl TrainingJob for MXJob {
 
     /// In the nested shape, as the training operator: from 128 on. In the inline shape, as the
     /// stand-alone operator documents: interrupted, killed, terminated, and 138 for the user's own use.
-    fn is_retryable(&self, _: &Role<'_>, exit_code: i32) -> bool {
+    fn is_retryable(&self, _: &Role<'_>, exit_code: i32, _: &str) -> bool {
         if self.spec.is_inline() {
             matches!(exit_code, 130 | 137 | 138 | 143)
         } else {

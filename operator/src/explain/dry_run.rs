@@ -165,7 +165,7 @@ impl<J: TrainingJob> DryRun<J> {
             self.status = change.status;
         }
         let objects = plan.create_objects.iter();
-        let created = objects.map(|o| (ChildKind::Object(o.kind), &o.metadata));
+        let created = objects.map(|o| (ChildKind::from(o.kind), &o.metadata));
         let services = plan.create_services.iter();
         let created = created.chain(services.map(|s| (ChildKind::Service, &s.metadata)));
         let created = created.map(|(kind, meta)| (kind, meta.name.clone().unwrap_or_default()));

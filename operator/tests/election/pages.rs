@@ -99,7 +99,7 @@ async fn lives_are_counted_under_the_go_operators_names() {
         let buckets = format!("training_operator_{name}_bucket{{le=\"+Inf\",{labels}}}");
         assert!(page.contains(&buckets), "{buckets}\n{page}");
     }
-    for resource in ["mxjobs", "pods", "services"] {
+    for resource in ["mxjobs.kubeflow.org", "pods", "services"] {
         for (name, least) in [
             ("training_operator_lists_total", 1.0),
             ("training_operator_watch_heard_timestamp_seconds", 1.7e9),

@@ -115,7 +115,11 @@ async fn c11_watches_end_after_each_event_while_many_jobs_come_and_end() {
         let events = if resource == "mxjobs" { 40 } else { 100 };
         assert!(ends.count() >= events, "{ends:?}");
         assert_eq!(stage.proxy.count(&On::call("list", resource)), 1, "{resource}");
-        let failures = format!("training_operator_watch_failures_total{{resource=\"{resource}\"}}");
+        let label = match resource {
+            "mxjobs" => "mxjobs.kubeflow.org",
+            core => core,
+        };
+        let failures = format!("training_operator_watch_failures_total{{resource=\"{label}\"}}");
         assert_eq!(
             operator.metric(&failures),
             None,
@@ -158,7 +162,7 @@ async fn c08_a_watch_that_died_is_noticed_shown_and_begun_anew() {
             Some(heard),
             "that it is silent is shown"
         );
-        assert!(metric("heard_timestamp_seconds", "mxjobs").unwrap() > heard);
+        assert!(metric("heard_timestamp_seconds", "mxjobs.kubeflow.org").unwrap() > heard);
         assert!(!is(
             &stage.jobs().get("a").await.unwrap(),
             ConditionType::Succeeded

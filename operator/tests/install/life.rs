@@ -27,6 +27,48 @@ pub(crate) const KINDS: [(&str, &str, &str, &str, &str); 3] = [
     ),
 ];
 
+/// A kind of mlkube.io, whose jobs stay when they have ended.
+pub(crate) struct OldKind {
+    pub(crate) group: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) plural: &'static str,
+    role: (&'static str, &'static str),
+    container: &'static str,
+}
+
+pub(crate) const OLD_KINDS: [OldKind; 2] = [
+    OldKind {
+        group: "mxnet.mlkube.io",
+        kind: "MxJob",
+        plural: "mxjobs",
+        role: ("mxReplicaType", "WORKER"),
+        container: "mxnet",
+    },
+    OldKind {
+        group: "mlkube.io",
+        kind: "TfJob",
+        plural: "tfjobs",
+        role: ("tfReplicaType", "MASTER"),
+        container: "tensorflow",
+    },
+];
+
+impl OldKind {
+    fn job(&self) -> Value {
+        let (field, role) = self.role;
+        let template = json!({"spec": {"containers": [{"name": self.container, "image": "none"}]}});
+        let mut job = json!({
+            "apiVersion": format!("{}/v1beta1", self.group), "kind": self.kind,
+            "metadata": {"name": self.plural},
+            "spec": {"RuntimeId": self.group.split('.').next(), "replicaSpecs": [{field: role, "template": template}]},
+        });
+        if self.kind == "MxJob" {
+            job["spec"]["jobMode"] = json!("local");
+        }
+        job
+    }
+}
+
 /// Starts the operator as the manifests do it, for who the service account is.
 pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: &str) -> Background {
     let kubeconfig = cluster
@@ -59,6 +101,7 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
     for (plural, kind, field, role, container) in KINDS {
         objects.push(job(plural, kind, field, role, container));
     }
+    objects.extend(OLD_KINDS.iter().map(OldKind::job));
     objects.push(job("taken", "MXJob", "mxReplicaSpecs", "Worker", "mxnet"));
     objects.push(compact(COMPACT));
     objects.push(compact(COMPACT_TAKEN));

@@ -36,9 +36,12 @@ pub(crate) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Valu
         .unwrap_or_else(|| panic!("no {kind} {name}"))
 }
 
-/// Something that may be done: resource and verb.
+/// Something that may be done.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Permission {
+    /// The API group; empty for the core.
+    pub(crate) group: String,
+    /// The resource, with its subresource behind a `/`.
     pub(crate) resource: String,
     pub(crate) verb: String,
 }
@@ -48,12 +51,14 @@ pub(crate) fn permissions(role: &Value) -> BTreeSet<Permission> {
     let texts = |list: &Value| -> Vec<String> { serde_json::from_value(list.clone()).unwrap() };
     let mut all = BTreeSet::new();
     for rule in role["rules"].as_array().unwrap() {
-        for resource in texts(&rule["resources"]) {
-            for verb in texts(&rule["verbs"]) {
-                all.insert(Permission {
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                let permission = |verb| Permission {
+                    group: group.clone(),
                     resource: resource.clone(),
                     verb,
-                });
+                };
+                all.extend(texts(&rule["verbs"]).into_iter().map(permission));
             }
         }
     }
@@ -67,7 +72,7 @@ pub(crate) fn without(role: &Value, taken: &Permission) -> Value {
         for resource in rule["resources"].as_array().unwrap() {
             let mut one = rule.clone();
             one["resources"] = Value::from(vec![resource.clone()]);
-            if *resource == taken.resource {
+            if *resource == taken.resource && rule["apiGroups"][0] == *taken.group {
                 let verbs = one["verbs"].as_array_mut().unwrap();
                 verbs.retain(|verb| *verb != taken.verb);
                 if verbs.is_empty() {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use training_job_testing::cluster::{Audit, ControlPlane, Options, wait};
 
-use crate::life::{COMPACT, KINDS, create, create_jobs, play_kubelet, shared, start};
+use crate::life::{COMPACT, KINDS, OLD_KINDS, OldKind, create, create_jobs, play_kubelet, shared, start};
 use crate::manifests::{Permission, build, find, permissions, without};
 
 /// One for both tests: with the CRDs, an audit log, and the admission that asks for permission to
@@ -32,6 +32,7 @@ async fn cluster() -> &'static ControlPlane {
         .await
 }
 
+/// Awaits that all jobs have ended, and are gone where their kind has a time to live.
 async fn all_gone(cluster: &ControlPlane, namespace: &str) {
     let compact = ("mxjobs", "MXJob", COMPACT);
     let all = KINDS.map(|(plural, kind, ..)| (plural, kind, plural));
@@ -40,6 +41,13 @@ async fn all_gone(cluster: &ControlPlane, namespace: &str) {
         let resource = ApiResource::from_gvk_with_plural(&kind, plural);
         let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
         wait(api, name, |job| job.is_none()).await;
+    }
+    for OldKind { group, kind, plural, .. } in OLD_KINDS {
+        let kind = GroupVersionKind::gvk(group, "v1beta1", kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+        let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
+        let is_done = |job: Option<&DynamicObject>| job.is_some_and(|job| job.data["status"]["phase"] == "Done");
+        wait(api, plural, is_done).await;
     }
 }
 
@@ -81,7 +89,9 @@ async fn what_is_granted_is_what_is_used() {
             "" => call.resource,
             subresource => format!("{}/{subresource}", call.resource),
         };
+        let group = call.uri.strip_prefix("/apis/").and_then(|path| path.split('/').next());
         used.insert(Permission {
+            group: group.unwrap_or_default().to_owned(),
             resource,
             verb: call.verb,
         });
@@ -112,15 +122,20 @@ async fn whatever_is_taken_away_is_missed() {
             trials.push((role, permission));
         }
     }
-    assert_eq!(trials.len(), 34, "{trials:?}");
+    assert_eq!(trials.len(), 42, "{trials:?}");
     stream::iter(trials)
         .for_each_concurrent(4, |(role, permission)| miss(cluster, &objects, role, permission))
         .await;
 }
 
 async fn miss(cluster: &ControlPlane, objects: &[Value], role: &str, taken: Permission) {
-    let Permission { resource, verb } = &taken;
-    let name = format!("no-{verb}-{}", resource.replace('/', "-"));
+    let Permission {
+        group,
+        resource,
+        verb,
+    } = &taken;
+    let name = format!("no-{verb}-{}-{group}", resource.replace('/', "-"));
+    let name = name.replace('.', "-");
     let namespace = cluster.namespace(&name).await;
     let objects: Vec<Value> = objects
         .iter()
@@ -141,7 +156,7 @@ async fn miss(cluster: &ControlPlane, objects: &[Value], role: &str, taken: Perm
         "cannot set blockOwnerDeletion".to_owned()
     } else {
         // As it is written in JSON.
-        format!("cannot {verb} resource \\\"{resource}\\\"")
+        format!("cannot {verb} resource \\\"{resource}\\\" in API group \\\"{group}\\\"")
     };
     tokio::select! {
         () = play_kubelet(cluster, &namespace) => unreachable!("it plays for ever"),

@@ -21,7 +21,7 @@ use crate::api::JobStatus;
 use crate::controller::merge_patch::difference;
 use crate::job::{Settings, Topology, TrainingJob};
 use crate::plan::observed::Observed;
-use crate::plan::{self, Plan, PlannedPod};
+use crate::plan::{self, Plan, PlannedPod, StatusChange};
 use crate::validate::{ValidJob, schema, validate, validate_again};
 
 /// A job, or an object of its kind that does not decode: one such object must not hide the others in a list.
@@ -166,6 +166,10 @@ impl<J: TrainingJob> StoredJob<J> {
         };
         // The server has nothing yet of what only the kind's own status has.
         let stored = match job.status() {
+            // What a kind says of its deletion is told by no status of the library.
+            Some(_) if self.meta().deletion_timestamp.is_some() => {
+                serde_json::to_value(&**job)?["status"].take()
+            }
             Some(_) => job.encode_status(old, topology)?,
             None => serde_json::to_value(old)?,
         };
@@ -176,7 +180,11 @@ impl<J: TrainingJob> StoredJob<J> {
     /// of the spec.
     pub(crate) fn validate(&self, settings: &Settings) -> Validated<'_, J> {
         if self.meta().deletion_timestamp.is_some() {
-            return Validated::Deleting;
+            let status = self.status();
+            let change = self.status_change(&status, &status, None);
+            return Validated::Deleting {
+                news: change.is_ok_and(|change| change.as_object().is_some_and(|change| !change.is_empty())),
+            };
         }
         let name = self.meta().name.as_deref().unwrap_or_default();
         let (job, valid) = match self {
@@ -227,8 +235,9 @@ fn without_managed_fields(object: &str) -> serde_json::Result<String> {
 
 /// A job as validation found it.
 pub(crate) enum Validated<'a, J> {
-    /// It is being deleted: the garbage collector deletes its children.
-    Deleting,
+    /// It is being deleted: the garbage collector deletes its children. `news` is whether its kind has another status for
+    /// it then.
+    Deleting { news: bool },
     /// It can be run.
     Valid(Box<ValidJob<'a, J>>),
     /// It cannot be run as it is.
@@ -245,7 +254,7 @@ impl<J: TrainingJob> Validated<'_, J> {
     pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
         match self {
             Self::Valid(job) => Some(&job.topology),
-            Self::Deleting | Self::Invalid { .. } => None,
+            Self::Deleting { .. } | Self::Invalid { .. } => None,
         }
     }
 
@@ -253,14 +262,20 @@ impl<J: TrainingJob> Validated<'_, J> {
     pub(crate) fn render(&self, pod: &PlannedPod) -> Option<Pod> {
         match self {
             Self::Valid(job) => pod.render(job),
-            Self::Deleting | Self::Invalid { .. } => None,
+            Self::Deleting { .. } | Self::Invalid { .. } => None,
         }
     }
 
     /// Plans for it. `status` is the job's stored status.
     pub(crate) fn plan(&self, status: &JobStatus, observed: &Observed, now: Timestamp) -> Plan {
         match self {
-            Self::Deleting => Plan::default(),
+            Self::Deleting { news } => Plan {
+                status: news.then(|| StatusChange {
+                    status: status.clone(),
+                    urgent: true,
+                }),
+                ..Plan::default()
+            },
             Self::Valid(job) => plan::plan(job, observed, now),
             Self::Invalid { name, ttl, problem } => {
                 plan::invalid(&J::kind(&()), name, status, *ttl, problem, now)

@@ -44,6 +44,11 @@ impl WatchError {
         }
     }
 
+    /// Whether the server has no such resource.
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, Self::Call(error) if error.code() == Some(404))
+    }
+
     /// Whether only a new list helps: the version is too old, or an event cannot be read.
     pub(super) fn needs_list(&self) -> bool {
         match self {

@@ -3,9 +3,10 @@
 use std::fs;
 
 use k8s_openapi::api::rbac::v1::Role;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use training_job::api::ConditionType;
+use training_job_tensorflow::TFJob;
 use training_job_testing::cluster::{ControlPlane, On, Options};
 
 use crate::rig::jobs::{is, job};
@@ -145,32 +146,47 @@ async fn b12_a_right_that_is_taken_away_is_missed_quietly_until_it_is_back() {
     operator.expect_well();
 }
 
-#[tokio::test]
-async fn b14_a_kind_that_is_not_served_for_a_while_stops_no_other() {
-    let cluster = ControlPlane::start(Options::default()).await;
-    let stage = Stage::of(&cluster, "b14").await;
-    let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
-    stage.create(job("gone", 1)).await;
-    stage.until_all_run("gone", 1).await;
-    kubectl(&cluster, &["delete", "crd", "mxjobs.kubeflow.org"]).await;
-    let missing =
-        |call: &training_job_testing::cluster::Asked| call.resource == "mxjobs" && call.code == Some(404);
-    stage.proxy.until_call("a 404 for mxjobs", missing).await;
-    let api: Api<training_job_tensorflow::TFJob> = Api::namespaced(cluster.client(), &stage.namespace);
-    let tf = json!({
-        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "other"},
+/// Creates a job of another kind, and awaits that it runs.
+async fn run_other(cluster: &ControlPlane, stage: &Stage, name: &str) {
+    let api: Api<TFJob> = Api::namespaced(cluster.client(), &stage.namespace);
+    let job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name},
         "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": {"containers": [
             {"name": "tensorflow", "image": "i"}
         ]}}}}},
     });
-    api.create(&Default::default(), &serde_json::from_value(tf).unwrap())
-        .await
-        .unwrap();
-    let runs = |job: Option<&training_job_tensorflow::TFJob>| {
-        job.and_then(|j| j.status.as_ref())
-            .is_some_and(|s| s.is(ConditionType::Running))
+    let job = serde_json::from_value(job).unwrap();
+    api.create(&PostParams::default(), &job).await.unwrap();
+    let runs = |job: Option<&TFJob>| {
+        let status = job.and_then(|job| job.status.as_ref());
+        status.is_some_and(|status| status.is(ConditionType::Running))
     };
-    cluster.wait(&stage.namespace, "other", runs).await;
+    cluster.wait(&stage.namespace, name, runs).await;
+}
+
+#[tokio::test]
+async fn b14_a_kind_that_is_not_served_for_a_while_stops_no_other() {
+    let cluster = ControlPlane::start(Options::default()).await;
+    let stage = Stage::of(&cluster, "b14").await;
+    kubectl(&cluster, &["delete", "crd", "mxjobs.kubeflow.org"]).await;
+    // It is not there from the start, and then comes and goes.
+    let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
+    operator
+        .0
+        .wait_for_line("the API server does not have it: it is watched once it is installed")
+        .await;
+    run_other(&cluster, &stage, "first").await;
+    let absent = "training_operator_definition_absent{resource=\"mxjobs.kubeflow.org\"}";
+    assert_eq!(operator.metric(absent).await, Some(1.0));
+
+    kubectl(&cluster, &["apply", "--server-side", "-k", "crds/"]).await;
+    cluster.served("mxjobs.kubeflow.org").await;
+    stage.create(job("gone", 1)).await;
+    stage.until_all_run("gone", 1).await;
+    assert_eq!(operator.metric(absent).await, Some(0.0));
+
+    kubectl(&cluster, &["delete", "crd", "mxjobs.kubeflow.org"]).await;
+    run_other(&cluster, &stage, "second").await;
     kubectl(&cluster, &["apply", "--server-side", "-k", "crds/"]).await;
     cluster.served("mxjobs.kubeflow.org").await;
     stage.create(job("new", 1)).await;

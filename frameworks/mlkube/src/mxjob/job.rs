@@ -1,0 +1,170 @@
+//! What makes an MxJob an MxJob.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use serde_json::Value;
+use training_job::api::schema::tidy_definition;
+use training_job::api::{JobStatus, RestartScope, RunPolicy, variable};
+use training_job::{
+    FieldErrors, Framework, Outcome, Replica, ReplicaNames, Replicas, Requirement, Role, RoleDefinition,
+    RoleSpecs, Rule, Topology, TrainingJob,
+};
+
+use super::spec::{MODES, MxJob, MxJobStatus};
+use crate::{replica, runtime_id};
+
+const SCHEDULER: &str = "SCHEDULER";
+const SERVER: &str = "SERVER";
+const WORKER: &str = "WORKER";
+
+/// The name of the port.
+const PORT: &str = "ps-root-port";
+
+const NOT_LOCAL: [&str; 2] = [
+    "a local job has one WORKER and nothing else",
+    "make it so, or set jobMode to dist",
+];
+
+impl MxJob {
+    fn is_dist(&self) -> bool {
+        self.spec.job_mode == "dist"
+    }
+
+    fn runtime_id(&self) -> String {
+        runtime_id::of(self.spec.runtime_id.as_deref(), self.metadata.uid.as_deref())
+    }
+}
+
+impl TrainingJob for MxJob {
+    const FRAMEWORK: Framework = Framework::new("mlkube-mxnet", "mlkube-mxjob-controller")
+        .container("mxnet")
+        .port(PORT, 9091)
+        .roles_in_list(
+            "replicaSpecs",
+            "mxReplicaType",
+            &[
+                RoleDefinition::new(SCHEDULER).at_most(1),
+                RoleDefinition::new(SERVER),
+                RoleDefinition::new(WORKER),
+            ],
+        )
+        .names_replicas();
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        let entries = self.spec.replica_specs.iter().map(|entry| {
+            let role = entry.mx_replica_type.as_deref().unwrap_or(WORKER);
+            let port = (PORT, entry.ps_root_port);
+            let spec = replica::spec(entry.replicas, entry.template.as_ref(), "mxnet", port);
+            (Cow::Borrowed(role), Cow::Owned(spec))
+        });
+        RoleSpecs::list(entries)
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        RunPolicy::default()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref().map(MxJobStatus::job)
+    }
+
+    fn encode_status(&self, status: &JobStatus, _: Option<&Topology<'_>>) -> serde_json::Result<Value> {
+        let deleting = self.metadata.deletion_timestamp.is_some();
+        serde_json::to_value(MxJobStatus::of(status, deleting))
+    }
+
+    /// What MXNet's parameter server reads. `DMLC_USE_KUBERNETES` lets the scheduler listen at all addresses: the name by
+    /// which it is found leads to its pod, but is none of its own addresses before it listens.
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        if !self.is_dist() {
+            return Vec::new();
+        }
+        let scheduler = topology.role(SCHEDULER);
+        vec![
+            variable("DMLC_PS_ROOT_PORT", scheduler.map_or(0, |s| s.port).to_string()),
+            variable(
+                "DMLC_PS_ROOT_URI",
+                scheduler.map(|s| s.host(0)).unwrap_or_default(),
+            ),
+            variable("DMLC_NUM_SERVER", topology.replicas(SERVER).to_string()),
+            variable("DMLC_NUM_WORKER", topology.replicas(WORKER).to_string()),
+            variable("DMLC_ROLE", replica.role.slug.clone()),
+            variable("DMLC_USE_KUBERNETES", "1"),
+        ]
+    }
+
+    fn gets_env(&self, container: &str) -> bool {
+        container == Self::FRAMEWORK.container
+    }
+
+    fn requirements() -> Vec<Requirement<Self>> {
+        let needs = |role: &'static str| {
+            let problem = format!("a dist job needs a {role}");
+            let remedy = format!("add one, or set jobMode to {}", MODES[0]);
+            Requirement::at_least(role, 1, problem, remedy)
+                .when(Self::is_dist, "self.?jobMode.orValue(\"\") == \"dist\"")
+        };
+        [SCHEDULER, SERVER, WORKER].map(needs).into()
+    }
+
+    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
+        runtime_id::check(self.spec.runtime_id.as_deref(), errors);
+        match self.spec.job_mode.as_str() {
+            "dist" => {}
+            "local" => {
+                let is_fine = |role: &Role<'_>| role.name() == WORKER && role.replicas == 1;
+                if !topology.roles.iter().all(is_fine) {
+                    errors.push(Self::FRAMEWORK.roles_path(), NOT_LOCAL[0], NOT_LOCAL[1]);
+                }
+            }
+            other => errors.unknown_word("spec.jobMode", other, &MODES),
+        }
+    }
+
+    fn rules() -> Vec<Rule> {
+        let is_fine = "k.?mxReplicaType.orValue(\"WORKER\").lowerAscii() == \"worker\" && k.?replicas.orValue(1) == 1";
+        let one_worker =
+            format!("self.?jobMode.orValue(\"\") != \"local\" || self.replicaSpecs.all(k, {is_fine})");
+        let mut rules =
+            vec![Rule::new(one_worker, NOT_LOCAL.join("; ")).at(Self::FRAMEWORK.roles_field)];
+        rules.extend(runtime_id::rules("RuntimeId"));
+        rules
+    }
+
+    /// The scheduler waits for all servers and workers.
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        match self.is_dist() {
+            true => replicas.decided_by(&[SCHEDULER]),
+            false => replicas.decided_by(&[WORKER]),
+        }
+    }
+
+    /// A replica that is restarted alone finds no place in a running cluster, and all hang without a word.
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+        match topology.total() > 1 {
+            true => RestartScope::Job,
+            false => RestartScope::Replica,
+        }
+    }
+
+    fn is_retryable(&self, _: &Role<'_>, exit_code: i32, reason: &str) -> bool {
+        replica::is_retryable(exit_code, reason)
+    }
+
+    fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
+        replica::names(self.metadata.name.as_deref(), role, &self.runtime_id())
+    }
+
+    fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+        let id = self.runtime_id();
+        replica::labels("mxnet.mlkube.io", "mxnet_job_name", topology.job, &id, replica)
+    }
+
+    fn definition() -> CustomResourceDefinition {
+        tidy_definition(Self::crd(), &["jobMode", "replicaSpecs"])
+    }
+}

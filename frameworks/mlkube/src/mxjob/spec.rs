@@ -1,0 +1,95 @@
+//! The MxJob on the wire.
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use training_job::api::{MAX_REPLICAS, schema};
+
+use crate::status::{Counts, OfRole, Status};
+
+/// The values of `jobMode`.
+pub(super) const MODES: [&str; 2] = ["local", "dist"];
+
+/// A job of Apache MXNet as deepinsight/mxnet-operator had it.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "mxnet.mlkube.io",
+    version = "v1beta1",
+    kind = "MxJob",
+    plural = "mxjobs",
+    singular = "mxjob",
+    namespaced,
+    doc = "A job of Apache MXNet as deepinsight/mxnet-operator had it.",
+    status = "MxJobStatus",
+    derive = "PartialEq",
+    printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MxJobSpec {
+    /// Part of the names of the job's pods and services. If unset, four characters that follow from the job's UID.
+    #[serde(default, rename = "RuntimeId", skip_serializing_if = "Option::is_none")]
+    pub runtime_id: Option<String>,
+
+    /// `local`: one worker, alone. `dist`: a scheduler, servers and workers.
+    #[serde(default)]
+    #[schemars(schema_with = "modes")]
+    pub job_mode: String,
+
+    /// The replicas, an entry for each type.
+    #[serde(default)]
+    pub replica_specs: Vec<MxReplicaSpec>,
+}
+
+/// The replicas of one type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MxReplicaSpec {
+    /// How many; 1 if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = MAX_REPLICAS))]
+    pub replicas: Option<i32>,
+
+    /// The pod that each replica gets. With the restart policy `Never` a failure fails the job; else exit codes from 128 on
+    /// restart, unless the container was out of memory, and lower ones fail the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::pod_template")]
+    pub template: Option<PodTemplateSpec>,
+
+    /// The port at which the scheduler is found; 9091 if unset.
+    #[serde(default, rename = "PsRootPort", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_535))]
+    pub ps_root_port: Option<i32>,
+
+    /// `SCHEDULER`, `SERVER` or `WORKER`; `WORKER` if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mx_replica_type: Option<String>,
+}
+
+/// The status of an MxJob.
+pub type MxJobStatus = Status<MxReplicaStatus>;
+
+/// The replicas of one type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MxReplicaStatus {
+    #[serde(rename = "Mx_replica_type")]
+    role: String,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+impl OfRole for MxReplicaStatus {
+    fn new(role: String, counts: Counts) -> Self {
+        Self { role, counts }
+    }
+
+    fn parts(self) -> (String, Counts) {
+        (self.role, self.counts)
+    }
+}
+
+fn modes(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": MODES })
+}

@@ -1,0 +1,251 @@
+//! The status of both kinds: a phase, a state, and the replicas as a list; beside them what every job of this operator has.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use training_job::api::{
+    ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
+};
+
+/// The status of a job. `R` is an entry of the list of replica statuses.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status<R> {
+    /// `Creating`, `Running`, `Done`; `Failed` if the spec is invalid; `CleanUp` while the job is being deleted.
+    pub phase: String,
+    /// `Unknown`, `Running`, `Succeeded` or `Failed`.
+    pub state: String,
+    /// Why the job failed.
+    pub reason: String,
+    /// Always false.
+    pub control_paused: bool,
+    /// What has become of the job, oldest change first.
+    pub conditions: Vec<Condition>,
+    /// Replicas by role.
+    pub replica_statuses: Vec<R>,
+    /// When the job started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// When the job ended, well or badly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// Kept as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_reconcile_time: Option<Time>,
+    /// Restarts, of whatever restarts together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_count: Option<i32>,
+    /// The latest failure that restarted or ended the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureRecord>,
+    /// What the controller must remember across its own restarts.
+    #[serde(skip_serializing_if = "Recovery::is_empty")]
+    pub recovery: Recovery,
+    #[serde(skip)]
+    #[schemars(skip)]
+    job: JobStatus,
+}
+
+/// One fact about a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    #[serde(flatten)]
+    condition: JobCondition,
+    /// As `lastTransitionTime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    transition_time: Option<Time>,
+}
+
+/// An entry of the list of replica statuses, whose field for the role each kind calls in its own way.
+pub trait OfRole: Clone + Default + Serialize + DeserializeOwned + JsonSchema {
+    /// The entry of a role.
+    fn new(role: String, counts: Counts) -> Self;
+    /// The role, and how many of its replicas are in which state.
+    fn parts(self) -> (String, Counts);
+}
+
+/// How many replicas of a role are in which state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Counts {
+    /// `Unknown`, `Running`, `Succeeded` or `Failed`.
+    #[serde(default)]
+    pub state: String,
+    /// Replicas by state: `Running`, `Succeeded`, `Failed`.
+    #[serde(default, rename = "ReplicasStates")]
+    pub replicas_states: BTreeMap<String, i32>,
+    /// The role's pods as a label selector.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+}
+
+impl<R> Status<R> {
+    /// The same as the library has it.
+    pub(crate) fn job(&self) -> &JobStatus {
+        &self.job
+    }
+}
+
+impl<R: OfRole> Status<R> {
+    /// A job's status as it is on the wire.
+    pub(crate) fn of(job: &JobStatus, deleting: bool) -> Self {
+        let failed = job
+            .condition(ConditionType::Failed)
+            .filter(|c| c.status == ConditionStatus::True);
+        let never_started = job.start_time.is_none();
+        let runs = job.is(ConditionType::Running) || job.is(ConditionType::Restarting);
+        let phase = match failed {
+            _ if deleting => "CleanUp",
+            Some(_) if never_started => "Failed",
+            _ if job.is_finished() => "Done",
+            _ if runs => "Running",
+            _ if job.is(ConditionType::Created) => "Creating",
+            _ => "",
+        };
+        let state = match failed {
+            Some(_) => "Failed",
+            None if job.is(ConditionType::Succeeded) => "Succeeded",
+            None if runs => "Running",
+            None => "Unknown",
+        };
+        let because = failed.map(|failed| {
+            let cause = job.failure.as_ref().map(|failure| &failure.message);
+            cause.filter(|cause| !cause.is_empty()).unwrap_or(&failed.message)
+        });
+        let conditions = job.conditions.iter().map(|condition| Condition {
+            transition_time: condition.last_transition_time.clone(),
+            condition: condition.clone(),
+        });
+        let replicas = job.replica_statuses.iter();
+        Self {
+            phase: phase.to_owned(),
+            state: state.to_owned(),
+            reason: match because {
+                Some(because) if never_started => format!("invalid job spec: {because}"),
+                because => because.cloned().unwrap_or_default(),
+            },
+            control_paused: false,
+            conditions: conditions.collect(),
+            replica_statuses: replicas.map(|(role, r)| R::new(role.clone(), r.into())).collect(),
+            start_time: job.start_time.clone(),
+            completion_time: job.completion_time.clone(),
+            last_reconcile_time: job.last_reconcile_time.clone(),
+            restart_count: Some(job.restart_count).filter(|count| *count != 0),
+            failure: job.failure.clone(),
+            recovery: job.recovery.clone(),
+            job: job.clone(),
+        }
+    }
+}
+
+/// What an old operator has written is read as far as it goes.
+impl<'de, R: OfRole> Deserialize<'de> for Status<R> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let conditions: Vec<Condition> = items(&value["conditions"]);
+        let replicas: Vec<R> = items(&value["replicaStatuses"]);
+        let counts = replicas.iter().cloned().map(|entry| {
+            let (role, counts) = entry.parts();
+            (role, ReplicaStatus::from(&counts))
+        });
+        let mut job = JobStatus {
+            conditions: conditions.iter().map(|c| c.condition.clone()).collect(),
+            replica_statuses: counts.collect(),
+            start_time: part(&value, "startTime"),
+            completion_time: part(&value, "completionTime"),
+            last_reconcile_time: part(&value, "lastReconcileTime"),
+            restart_count: part(&value, "restartCount"),
+            failure: part(&value, "failure"),
+            recovery: part(&value, "recovery"),
+        };
+        let text = |name: &str| part::<String>(&value, name);
+        let (phase, state) = (text("phase"), text("state"));
+        if !job.is_finished() {
+            job.conditions.extend(ended_before(&phase, &state, &value));
+        }
+        Ok(Self {
+            reason: text("reason"),
+            phase,
+            state,
+            control_paused: part(&value, "controlPaused"),
+            conditions,
+            replica_statuses: replicas,
+            start_time: job.start_time.clone(),
+            completion_time: job.completion_time.clone(),
+            last_reconcile_time: job.last_reconcile_time.clone(),
+            restart_count: Some(job.restart_count).filter(|count| *count != 0),
+            failure: job.failure.clone(),
+            recovery: job.recovery.clone(),
+            job,
+        })
+    }
+}
+
+/// The condition of a job that ended under an old operator, whose conditions had no status: it must not begin again.
+fn ended_before(phase: &str, state: &str, status: &Value) -> Option<JobCondition> {
+    let (type_, how) = match (phase, state) {
+        ("Done" | "CleanUp", "Succeeded") => (ConditionType::Succeeded, "well"),
+        ("Done" | "CleanUp", "Failed") | ("Failed", _) => (ConditionType::Failed, "badly"),
+        _ => return None,
+    };
+    let times = status["conditions"].as_array().into_iter().flatten();
+    let times = times.filter_map(|c| serde_json::from_value::<Time>(c["transitionTime"].clone()).ok());
+    let last = times.max_by_key(|time| time.0);
+    Some(JobCondition {
+        type_: type_.as_str().to_owned(),
+        status: ConditionStatus::True,
+        reason: "EndedBefore".to_owned(),
+        message: format!("The job had ended {how} before this operator was there."),
+        last_update_time: last.clone(),
+        last_transition_time: last,
+    })
+}
+
+fn part<T: DeserializeOwned + Default>(status: &Value, name: &str) -> T {
+    serde_json::from_value(status[name].clone()).unwrap_or_default()
+}
+
+fn items<T: DeserializeOwned>(list: &Value) -> Vec<T> {
+    let items = list.as_array().into_iter().flatten();
+    items
+        .filter_map(|item| serde_json::from_value(item.clone()).ok())
+        .collect()
+}
+
+impl From<&ReplicaStatus> for Counts {
+    fn from(status: &ReplicaStatus) -> Self {
+        let counted = [
+            ("Running", status.active),
+            ("Succeeded", status.succeeded),
+            ("Failed", status.failed),
+        ];
+        let state = match status {
+            ReplicaStatus { failed: 1.., .. } => "Failed",
+            ReplicaStatus { active: 1.., .. } => "Running",
+            ReplicaStatus { succeeded: 1.., .. } => "Succeeded",
+            _ => "Unknown",
+        };
+        let there = counted.into_iter().filter(|(_, count)| *count != 0);
+        Self {
+            state: state.to_owned(),
+            replicas_states: there.map(|(state, count)| (state.to_owned(), count)).collect(),
+            selector: status.selector.clone(),
+        }
+    }
+}
+
+impl From<&Counts> for ReplicaStatus {
+    fn from(counts: &Counts) -> Self {
+        let count = |state: &str| counts.replicas_states.get(state).copied().unwrap_or(0);
+        Self {
+            active: count("Running"),
+            succeeded: count("Succeeded"),
+            failed: count("Failed"),
+            selector: counts.selector.clone(),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What makes a TfJob a TfJob.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use serde_json::Value;
+use training_job::api::schema::tidy_definition;
+use training_job::api::{JobStatus, RestartScope, RunPolicy};
+use training_job::{
+    FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, Replicas, Role,
+    RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+};
+
+use super::spec::{SERVICE_TYPES, TfJob, TfJobStatus};
+use super::{environment, template, tensorboard};
+use crate::{replica, runtime_id};
+
+const MASTER: &str = "MASTER";
+const PS: &str = "PS";
+const WORKER: &str = "WORKER";
+
+/// The name of the port.
+const PORT: &str = "tf-port";
+
+const NO_LOGS: [&str; 2] = ["it is empty", "say where the job writes its logs"];
+/// As validation says it.
+const NO_CONTAINER: &str = "there is no container; add one named \"tensorflow\"";
+
+impl TfJob {
+    fn runtime_id(&self) -> String {
+        runtime_id::of(self.spec.own_runtime_id(), self.metadata.uid.as_deref())
+    }
+}
+
+impl TrainingJob for TfJob {
+    const FRAMEWORK: Framework = Framework::new("mlkube-tensorflow", "mlkube-tfjob-controller")
+        .container("tensorflow")
+        .port(PORT, 2222)
+        .roles_in_list(
+            "replicaSpecs",
+            "tfReplicaType",
+            &[
+                RoleDefinition::new(MASTER).exactly(1),
+                RoleDefinition::new(PS),
+                RoleDefinition::new(WORKER),
+            ],
+        )
+        .objects(&[
+            ObjectDefinition::new(tensorboard::SERVICE),
+            ObjectDefinition::new(tensorboard::POD),
+        ])
+        .fills_in_templates()
+        .names_replicas();
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        let entries = self.spec.entries().map(|entry| {
+            let template = match template::is_default_server(entry) {
+                true => Some(template::default_server(&self.spec)),
+                false => entry.template.clone(),
+            };
+            let port = (PORT, entry.port());
+            let spec = replica::spec(entry.replicas, template.as_ref(), "tensorflow", port);
+            (Cow::Borrowed(entry.role()), Cow::Owned(spec))
+        });
+        RoleSpecs::list(entries)
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        RunPolicy::default()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref().map(TfJobStatus::job)
+    }
+
+    fn encode_status(&self, status: &JobStatus, _: Option<&Topology<'_>>) -> serde_json::Result<Value> {
+        let deleting = self.metadata.deletion_timestamp.is_some();
+        serde_json::to_value(TfJobStatus::of(status, deleting))
+    }
+
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        environment::variables(topology, replica)
+    }
+
+    fn gets_env(&self, container: &str) -> bool {
+        container == Self::FRAMEWORK.container
+    }
+
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+        runtime_id::check(self.spec.own_runtime_id(), errors);
+        let Some(board) = &self.spec.tensorboard else {
+            return;
+        };
+        if board.log_dir.is_empty() {
+            errors.push("spec.tensorboard.logDir", NO_LOGS[0], NO_LOGS[1]);
+        }
+        let type_ = board.service_type.as_deref().unwrap_or(SERVICE_TYPES[0]);
+        if !SERVICE_TYPES.contains(&type_) {
+            errors.unknown_word("spec.tensorboard.serviceType", type_, &SERVICE_TYPES);
+        }
+    }
+
+    fn rules() -> Vec<Rule> {
+        let role = "k.?tfReplicaType.orValue(k.?tf_replica_type.orValue(\"MASTER\")).lowerAscii()";
+        let templates = format!("self.replicaSpecs.all(k, has(k.template) || {role} == \"ps\")");
+        let logs = "self.?tensorboard.?logDir.orValue(\"-\") != \"\"";
+        let mut rules = vec![
+            Rule::new(templates, NO_CONTAINER).at(Self::FRAMEWORK.roles_field),
+            Rule::new(logs, NO_LOGS.join("; ")).at("tensorboard.logDir"),
+        ];
+        rules.extend(["RuntimeId", "runtimeid"].into_iter().flat_map(runtime_id::rules));
+        rules
+    }
+
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        replicas.decided_by(&[MASTER])
+    }
+
+    /// With parameter servers each replica finds its place again. Without, all train in a collective, which takes nobody
+    /// back.
+    fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
+        match topology.role(PS).is_some() || topology.total() < 2 {
+            true => RestartScope::Replica,
+            false => RestartScope::Job,
+        }
+    }
+
+    fn is_retryable(&self, _: &Role<'_>, exit_code: i32, reason: &str) -> bool {
+        replica::is_retryable(exit_code, reason)
+    }
+
+    fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
+        replica::names(self.metadata.name.as_deref(), role, &self.runtime_id())
+    }
+
+    fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+        let id = self.runtime_id();
+        replica::labels("mlkube.io", "tf_job_name", topology.job, &id, replica)
+    }
+
+    fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        replica.role.name() == MASTER
+    }
+
+    fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
+        let (id, image) = (self.runtime_id(), template::image(&self.spec));
+        let board = self.spec.tensorboard.iter();
+        board
+            .flat_map(|board| tensorboard::objects(board, topology.job, &id, image))
+            .collect()
+    }
+
+    fn definition() -> CustomResourceDefinition {
+        tidy_definition(Self::crd(), &[])
+    }
+}
