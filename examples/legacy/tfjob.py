@@ -22,7 +22,7 @@ cluster, task = config["cluster"], config["task"]
 server = tf.distribute.Server(cluster, job_name=task["type"], task_index=task["index"])
 
 setter = v1.train.replica_device_setter(worker_device="/job:master/task:0", cluster=cluster)
-with tf.device(setter):
+with v1.device(setter):
     slopes = v1.get_variable("slopes", [2, 1], initializer=v1.zeros_initializer())
     height = v1.get_variable("height", [1], initializer=v1.zeros_initializer())
     xy = v1.random_uniform([256, 2], minval=-1.0)

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::job::{JobObject, ObjectDefinition, ObjectKind, ReplicaState, Replicas, SharedEnvironment, TrainingJob};
+use crate::job::{
+    JobObject, ObjectDefinition, ObjectKind, ReplicaState, Replicas, SharedEnvironment, TrainingJob,
+};
 use crate::render;
 use crate::validate::ValidJob;
 

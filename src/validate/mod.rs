@@ -23,8 +23,8 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 
 use crate::api::{CleanPodPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    FailureTolerance, FieldErrors, JobObject, ObjectKind, Replica, ReplicaState, Replicas, Role, Settings, SharedEnvironment, Texts,
-    Topology, TrainingJob,
+    FailureTolerance, FieldErrors, JobObject, ObjectKind, Replica, ReplicaState, Replicas, Role, Settings,
+    SharedEnvironment, Texts, Topology, TrainingJob,
 };
 use kube_syntax::FieldPath;
 

@@ -217,7 +217,12 @@ impl TrainingJob for ListJob {
         if let Some(name) = self.annotations().get("board") {
             let service = json!({"spec": {"selector": {"board": topology.job}, "ports": [{"port": 80}]}});
             let pod = json!({"spec": {"containers": [{"name": "board", "image": "example.com/board:1"}]}});
-            objects.extend(BOARD.into_iter().zip([service, pod]).map(|(kind, it)| kind.object(name, it)));
+            objects.extend(
+                BOARD
+                    .into_iter()
+                    .zip([service, pod])
+                    .map(|(kind, it)| kind.object(name, it)),
+            );
         }
         if self.annotations().contains_key("undeclared") {
             let other = ObjectKind::new("example.com", "v1", "Other", "others");

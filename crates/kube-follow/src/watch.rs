@@ -184,7 +184,10 @@ impl<K: Resource + Clone + DeserializeOwned + Debug> Watch<K> {
             let wait = wait.max(error.retry_after().unwrap_or_default());
             if error.is_absent() {
                 if !is_absent {
-                    tracing::warn!(resource, "the API server does not have it: it is watched once it is installed");
+                    tracing::warn!(
+                        resource,
+                        "the API server does not have it: it is watched once it is installed"
+                    );
                 }
                 handle(Event::Absent);
             } else {

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Cluster, Description};
+use training_job::api::JobStatus;
 use training_job::validate::manifest::{self, Schemas};
 use training_job::{FieldErrors, ObjectDefinition, ObjectKind, Operator, Options, Settings, TrainingJob};
 
@@ -28,7 +29,7 @@ pub use event::RunEvent;
 pub use main::main;
 pub use run::Run;
 
-use run::changes;
+use run::{ReadStatus, changes};
 
 /// How long replicas may take to end by themselves once the job has succeeded: a busy machine takes longer
 /// than a cluster.
@@ -70,6 +71,7 @@ struct Kind {
     definition: fn() -> CustomResourceDefinition,
     objects: &'static [ObjectDefinition],
     manage: fn(Operator) -> Operator,
+    read_status: ReadStatus,
     controller: &'static str,
     adjust_env: AdjustEnv,
     derive_schemas: fn() -> Schemas,
@@ -93,6 +95,7 @@ impl Jobs {
             definition: J::definition,
             objects: J::FRAMEWORK.objects,
             manage: Operator::manage::<J>,
+            read_status: read_status::<J>,
             controller: J::FRAMEWORK.controller,
             adjust_env,
             derive_schemas: Schemas::new::<J>,
@@ -224,7 +227,10 @@ impl Jobs {
         config.bind = Bind::Any;
         config.grace_cap = Some(GRACE);
         // The watches begin before there is anything to see.
-        let changes = changes(&client, used.iter().map(|kind| &kind.resource));
+        let changes = changes(
+            &client,
+            used.iter().map(|kind| (&kind.resource, kind.read_status)),
+        );
         let (send, output) = mpsc::channel(WAITING_LINES);
         let node = Node::start(client.clone(), config, send)?;
         let mut run = Run::new(client, node, operator, changes, output);
@@ -233,6 +239,13 @@ impl Jobs {
         }
         Ok(run)
     }
+}
+
+/// The status of a job; an empty one as long as it has none.
+fn read_status<J: TrainingJob>(job: DynamicObject) -> JobStatus {
+    let typed = serde_json::to_value(job).and_then(serde_json::from_value::<J>);
+    let status = typed.ok().and_then(|job| job.status().cloned());
+    status.unwrap_or_default()
 }
 
 /// Checks a job as it is written in a manifest, and returns it with all its fields.

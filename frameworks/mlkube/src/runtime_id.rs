@@ -34,7 +34,8 @@ fn from_uid(uid: &str) -> String {
 
 /// Adds an error if it cannot be part of a name.
 pub(crate) fn check(own: Option<&str>, errors: &mut FieldErrors) {
-    let fits = |own: &str| own.len() <= 8 && own.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let fits =
+        |own: &str| own.len() <= 8 && own.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     if own.is_some_and(|own| !fits(own)) {
         errors.push(format!("spec.{FIELD}"), BAD[0], BAD[1]);
     }
@@ -42,14 +43,13 @@ pub(crate) fn check(own: Option<&str>, errors: &mut FieldErrors) {
 
 /// The same as rules for the API server, of the field that is spelt like this; and that it stays as it is.
 pub(crate) fn rules(field: &str) -> [Rule; 2] {
-    let own = |of: &str| format!("{of}.?{field}.orValue(\"\")");
+    let fits = format!("!has(self.{field}) || self.{field}.matches(\"^[a-z0-9]{{0,8}}$\")");
+    let stays = format!(
+        "has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+    );
     [
-        Rule::new(
-            format!("{}.matches(\"^[a-z0-9]{{0,8}}$\")", own("self")),
-            BAD.join("; "),
-        )
-        .at(FIELD),
-        Rule::new(format!("{} == {}", own("self"), own("oldSelf")), FIXED.join("; ")).at(FIELD),
+        Rule::new(fits, BAD.join("; ")).at(field),
+        Rule::new(stays, FIXED.join("; ")).at(field),
     ]
 }
 

@@ -13,7 +13,8 @@ use training_job::api::{
 
 /// The status of a job. `R` is an entry of the list of replica statuses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(bound = "R: JsonSchema + Serialize + Default")]
 pub struct Status<R> {
     /// `Creating`, `Running`, `Done`; `Failed` if the spec is invalid; `CleanUp` while the job is being deleted.
     pub phase: String,
@@ -96,11 +97,11 @@ impl<R: OfRole> Status<R> {
         let failed = job
             .condition(ConditionType::Failed)
             .filter(|c| c.status == ConditionStatus::True);
-        let never_started = job.start_time.is_none();
+        let is_invalid = failed.is_some_and(|failed| failed.reason.ends_with("FailedValidation"));
         let runs = job.is(ConditionType::Running) || job.is(ConditionType::Restarting);
         let phase = match failed {
             _ if deleting => "CleanUp",
-            Some(_) if never_started => "Failed",
+            _ if is_invalid => "Failed",
             _ if job.is_finished() => "Done",
             _ if runs => "Running",
             _ if job.is(ConditionType::Created) => "Creating",
@@ -125,7 +126,7 @@ impl<R: OfRole> Status<R> {
             phase: phase.to_owned(),
             state: state.to_owned(),
             reason: match because {
-                Some(because) if never_started => format!("invalid job spec: {because}"),
+                Some(because) if is_invalid => format!("invalid job spec: {because}"),
                 because => because.cloned().unwrap_or_default(),
             },
             control_paused: false,

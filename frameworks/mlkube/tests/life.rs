@@ -4,13 +4,23 @@
 use jiff::Timestamp;
 use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
-use training_job::plan::observed::Observed;
+use training_job::api::JobStatus;
+use training_job::plan::{self, observed::Observed};
 use training_job::testing::Story;
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mlkube::{MxJob, TfJob};
 
+const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
+
 /// A job with these entries and other fields in its spec.
-fn manifest(api: &str, kind: &str, field: &str, container: &str, roles: &[(&str, i32)], spec: &Value) -> Value {
+fn manifest(
+    api: &str,
+    kind: &str,
+    field: &str,
+    container: &str,
+    roles: &[(&str, i32)],
+    spec: &Value,
+) -> Value {
     let template = json!({"spec": {
         "containers": [{"name": container, "image": "example.com/i:1"}], "restartPolicy": "OnFailure",
     }});
@@ -132,18 +142,35 @@ fn a_local_job_is_one_worker_without_a_cluster() {
 
 #[test]
 fn an_invalid_spec_fails_and_is_told_why_until_it_is_mended() {
-    let mut story = Story::<MxJob>::new(&mx(&[("WORKER", 2)], "local").to_string());
-    assert_eq!(phase(&story), is("Failed", "Failed"));
-    let reason = told(&story)["reason"].as_str().unwrap().to_owned();
+    let mut object = mx(&[("WORKER", 2)], "local");
+    let job: MxJob = serde_json::from_value(object.clone()).unwrap();
+    let errors = validate(&job, &Settings::default()).unwrap_err().to_string();
+    let plan = plan::invalid("MxJob", "job", &JobStatus::default(), None, &errors, NOW);
+    let status = job.encode_status(&plan.status.unwrap().status, None).unwrap();
+    assert_eq!(
+        (&status["phase"], &status["state"]),
+        (&json!("Failed"), &json!("Failed"))
+    );
+    let reason = status["reason"].as_str().unwrap();
     let expected = "a local job has one WORKER and nothing else";
     assert!(
         reason.starts_with("invalid job spec: ") && reason.contains(expected),
         "{reason}"
     );
-    let mended = mx(&[("WORKER", 1)], "local");
-    story.patch(&json!({"spec": mended["spec"]}));
-    assert_eq!(phase(&story), is("Creating", "Unknown"));
-    assert_eq!(told(&story)["reason"], "");
+
+    object["status"] = status;
+    object["spec"] = mx(&[("WORKER", 1)], "local")["spec"].take();
+    let job: MxJob = serde_json::from_value(object).unwrap();
+    let valid = validate(&job, &Settings::default()).unwrap();
+    let plan = plan::plan(&valid, &Observed::default(), NOW);
+    let status = job
+        .encode_status(&plan.status.unwrap().status, Some(&valid.topology))
+        .unwrap();
+    assert_eq!(
+        (&status["phase"], &status["state"]),
+        (&json!("Creating"), &json!("Unknown"))
+    );
+    assert_eq!(status["reason"], "");
 }
 
 /// As under `kubectl delete --cascade=foreground`.
@@ -190,7 +217,7 @@ fn what_ended_under_the_old_operator_does_not_begin_again() {
         });
         let job: MxJob = serde_json::from_value(old).unwrap();
         let valid = validate(&job, &Settings::default()).unwrap();
-        let plan = training_job::plan(&valid, &Observed::default(), Timestamp::constant(1_700_000_000, 0));
+        let plan = plan::plan(&valid, &Observed::default(), NOW);
         assert!(!plan.changes_children(), "{plan:#?}");
         let next = job.encode_status(&plan.status.unwrap().status, None).unwrap();
         assert_eq!((&next["phase"], &next["state"]), (&json!("Done"), &json!(state)));
@@ -201,7 +228,10 @@ fn what_ended_under_the_old_operator_does_not_begin_again() {
 
 #[test]
 fn a_master_decides_and_a_server_without_a_template_serves() {
-    let mut new = tf(&[("MASTER", 1), ("WORKER", 1)], &json!({"tfImage": "example.com/tf:1"}));
+    let mut new = tf(
+        &[("MASTER", 1), ("WORKER", 1)],
+        &json!({"tfImage": "example.com/tf:1"}),
+    );
     let server = json!({"tfReplicaType": "PS", "replicas": 2});
     new["spec"]["replicaSpecs"].as_array_mut().unwrap().push(server);
     let mut story = Story::<TfJob>::new(&new.to_string());

@@ -42,11 +42,15 @@ async fn all_gone(cluster: &ControlPlane, namespace: &str) {
         let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
         wait(api, name, |job| job.is_none()).await;
     }
-    for OldKind { group, kind, plural, .. } in OLD_KINDS {
+    for OldKind {
+        group, kind, plural, ..
+    } in OLD_KINDS
+    {
         let kind = GroupVersionKind::gvk(group, "v1beta1", kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, plural);
         let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
-        let is_done = |job: Option<&DynamicObject>| job.is_some_and(|job| job.data["status"]["phase"] == "Done");
+        let is_done =
+            |job: Option<&DynamicObject>| job.is_some_and(|job| job.data["status"]["phase"] == "Done");
         wait(api, plural, is_done).await;
     }
 }
@@ -89,7 +93,10 @@ async fn what_is_granted_is_what_is_used() {
             "" => call.resource,
             subresource => format!("{}/{subresource}", call.resource),
         };
-        let group = call.uri.strip_prefix("/apis/").and_then(|path| path.split('/').next());
+        let group = call
+            .uri
+            .strip_prefix("/apis/")
+            .and_then(|path| path.split('/').next());
         used.insert(Permission {
             group: group.unwrap_or_default().to_owned(),
             resource,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde::Deserialize;
 
 use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
 
@@ -15,12 +14,12 @@ use super::RunEvent;
 const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
 
 /// Namespace and name.
-type Name = (String, String);
+pub(super) type Name = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     jobs: BTreeMap<Name, JobStatus>,
-    /// The pods that are there.
+    /// The replicas whose pods are there.
     replicas: BTreeMap<Name, Replica>,
 }
 
@@ -41,16 +40,14 @@ impl Progress {
     }
 
     /// Records a job's status; returns an event for each condition that has become true.
-    pub(super) fn update_job(&mut self, job: &DynamicObject) -> Vec<RunEvent> {
-        let status = job.data.get("status").map(JobStatus::deserialize);
-        let status = status.and_then(Result::ok).unwrap_or_default();
-        let name = (super::namespace_of(job), job.name_any());
+    pub(super) fn update_job(&mut self, name: Name, status: JobStatus) -> Vec<RunEvent> {
+        let job = name.1.clone();
         let known = self.jobs.insert(name, status.clone()).unwrap_or_default();
         let holds = status.conditions.into_iter();
         holds
             .filter(|c| c.status == ConditionStatus::True && !known.conditions.contains(c))
             .map(|condition| RunEvent::Condition {
-                job: job.name_any(),
+                job: job.clone(),
                 condition,
             })
             .collect()
@@ -66,14 +63,17 @@ impl Progress {
         }
         let job = pod.labels().get(labels::JOB_NAME).cloned().unwrap_or_default();
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-        let replica = Replica {
-            job: (namespace, job),
-            has_ended: matches!(phase, Some("Succeeded" | "Failed"))
-                && pod.metadata.deletion_timestamp.is_none(),
-            dead_end: dead_end(pod),
-        };
-        let dead_end = replica.dead_end.clone();
-        self.replicas.insert(name, replica);
+        let dead_end = dead_end(pod);
+        // A pod beside the replicas is waited for by nobody.
+        if pod.labels().contains_key(labels::REPLICA_TYPE) {
+            let replica = Replica {
+                job: (namespace, job),
+                has_ended: matches!(phase, Some("Succeeded" | "Failed"))
+                    && pod.metadata.deletion_timestamp.is_none(),
+                dead_end: dead_end.clone(),
+            };
+            self.replicas.insert(name, replica);
+        }
         dead_end
     }
 

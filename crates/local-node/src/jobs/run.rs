@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
@@ -16,30 +16,41 @@ use tokio::time::{Instant, sleep_until};
 use training_job::Operator;
 use training_job::api::JobStatus;
 
-use super::progress::Progress;
+use super::progress::{Name, Progress};
 use super::{GRACE, RunError, RunEvent, namespace_of};
 use crate::event::NodeEvent;
 use crate::node::Node;
 
 /// A change of an object in the API.
 pub(super) enum Change {
-    Job(Box<DynamicObject>),
+    Job { name: Name, status: Box<JobStatus> },
     Pod { pod: Box<Pod>, gone: bool },
 }
+
+/// What reads the status of a job of some kind.
+pub(super) type ReadStatus = fn(DynamicObject) -> JobStatus;
 
 /// The changes of all jobs of these kinds, and of all pods.
 pub(super) fn changes<'a>(
     client: &Client,
-    kinds: impl Iterator<Item = &'a ApiResource>,
+    kinds: impl Iterator<Item = (&'a ApiResource, ReadStatus)>,
 ) -> BoxStream<'static, Change> {
-    let jobs = kinds.map(|resource| {
+    let jobs = kinds.map(|(resource, read)| {
         let api = Api::<DynamicObject>::all_with(client.clone(), resource);
-        watcher::watcher(api, watcher::Config::default()).boxed()
+        let events = watcher::watcher(api, watcher::Config::default());
+        events
+            .filter_map(move |event| {
+                ready(match event {
+                    Ok(Event::Apply(job) | Event::InitApply(job)) => Some(Change::Job {
+                        name: (namespace_of(&job), job.name_any()),
+                        status: Box::new(read(job)),
+                    }),
+                    _ => None,
+                })
+            })
+            .boxed()
     });
-    let jobs = stream::select_all(jobs).filter_map(async |event| match event {
-        Ok(Event::Apply(job) | Event::InitApply(job)) => Some(Change::Job(Box::new(job))),
-        _ => None,
-    });
+    let jobs = stream::select_all(jobs);
     let pods = watcher::watcher(Api::<Pod>::all(client.clone()), watcher::Config::default());
     let pods = pods.filter_map(async |event| {
         let (pod, gone) = match event.ok()? {
@@ -214,7 +225,7 @@ impl Run {
     /// Records a change, and queues the events that follow from it.
     fn record(&mut self, change: Change) {
         match change {
-            Change::Job(job) => self.waiting.extend(self.progress.update_job(&job)),
+            Change::Job { name, status } => self.waiting.extend(self.progress.update_job(name, *status)),
             Change::Pod { pod, gone } => {
                 let dead_end = self.progress.update_pod(&pod, gone);
                 self.waiting.push_back(RunEvent::Pod { pod, gone, dead_end });

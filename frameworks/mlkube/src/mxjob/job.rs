@@ -106,7 +106,7 @@ impl TrainingJob for MxJob {
             let problem = format!("a dist job needs a {role}");
             let remedy = format!("add one, or set jobMode to {}", MODES[0]);
             Requirement::at_least(role, 1, problem, remedy)
-                .when(Self::is_dist, "self.?jobMode.orValue(\"\") == \"dist\"")
+                .when(Self::is_dist, "has(self.jobMode) && self.jobMode == \"dist\"")
         };
         [SCHEDULER, SERVER, WORKER].map(needs).into()
     }
@@ -126,11 +126,11 @@ impl TrainingJob for MxJob {
     }
 
     fn rules() -> Vec<Rule> {
-        let is_fine = "k.?mxReplicaType.orValue(\"WORKER\").lowerAscii() == \"worker\" && k.?replicas.orValue(1) == 1";
-        let one_worker =
-            format!("self.?jobMode.orValue(\"\") != \"local\" || self.replicaSpecs.all(k, {is_fine})");
-        let mut rules =
-            vec![Rule::new(one_worker, NOT_LOCAL.join("; ")).at(Self::FRAMEWORK.roles_field)];
+        let is_worker = "(!has(k.mxReplicaType) || k.mxReplicaType.lowerAscii() == \"worker\")";
+        let is_one = "(!has(k.replicas) || k.replicas == 1)";
+        let is_local = "has(self.jobMode) && self.jobMode == \"local\"";
+        let one_worker = format!("!({is_local}) || self.replicaSpecs.all(k, {is_worker} && {is_one})");
+        let mut rules = vec![Rule::new(one_worker, NOT_LOCAL.join("; ")).at(Self::FRAMEWORK.roles_field)];
         rules.extend(runtime_id::rules("RuntimeId"));
         rules
     }

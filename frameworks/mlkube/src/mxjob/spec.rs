@@ -31,6 +31,7 @@ pub(super) const MODES: [&str; 2] = ["local", "dist"];
 pub struct MxJobSpec {
     /// Part of the names of the job's pods and services. If unset, four characters that follow from the job's UID.
     #[serde(default, rename = "RuntimeId", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
     pub runtime_id: Option<String>,
 
     /// `local`: one worker, alone. `dist`: a scheduler, servers and workers.

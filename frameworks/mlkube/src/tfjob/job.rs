@@ -104,9 +104,10 @@ impl TrainingJob for TfJob {
     }
 
     fn rules() -> Vec<Rule> {
-        let role = "k.?tfReplicaType.orValue(k.?tf_replica_type.orValue(\"MASTER\")).lowerAscii()";
-        let templates = format!("self.replicaSpecs.all(k, has(k.template) || {role} == \"ps\")");
-        let logs = "self.?tensorboard.?logDir.orValue(\"-\") != \"\"";
+        let is_ps = |field: &str| format!("has(k.{field}) && k.{field}.lowerAscii() == \"ps\"");
+        let is_ps = [is_ps("tfReplicaType"), is_ps("tf_replica_type")].join(" || ");
+        let templates = format!("self.replicaSpecs.all(k, has(k.template) || {is_ps})");
+        let logs = "!has(self.tensorboard) || self.tensorboard.logDir != \"\"";
         let mut rules = vec![
             Rule::new(templates, NO_CONTAINER).at(Self::FRAMEWORK.roles_field),
             Rule::new(logs, NO_LOGS.join("; ")).at("tensorboard.logDir"),

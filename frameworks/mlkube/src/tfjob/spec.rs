@@ -31,10 +31,12 @@ pub(super) const SERVICE_TYPES: [&str; 3] = ["ClusterIP", "NodePort", "LoadBalan
 pub struct TfJobSpec {
     /// Part of the names of the job's pods and services. If unset, four characters that follow from the job's UID.
     #[serde(default, rename = "RuntimeId", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
     pub runtime_id: Option<String>,
 
     /// The same in another spelling.
     #[serde(default, rename = "runtimeid", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
     pub runtime_id_lower: Option<String>,
 
     /// The replicas, an entry for each type.
@@ -86,6 +88,7 @@ pub struct TfReplicaSpec {
 
     /// The same in another spelling.
     #[serde(default, rename = "tf_replica_type", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
     pub tf_replica_type_snake: Option<String>,
 
     /// Whether the template is the one that the old operator filled in for a PS without one: a server takes its place.
