@@ -61,6 +61,7 @@ test-tensorflow: build ## Train the examples of TensorFlow, also while a worker 
 	@tools/venv.sh tensorflow
 	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/mirrored.yaml
 	$(OPERATOR) local run --venv .venv/tensorflow examples/tensorflow/servers.yaml
+	$(OPERATOR) local run --venv .venv/tensorflow examples/legacy/tfjob.yaml
 	tests/tensorflow/killed.sh $(OPERATOR)
 
 ##@ Check

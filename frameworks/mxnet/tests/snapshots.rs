@@ -22,3 +22,13 @@ fn cases() {
         "../../snapshots/mxnet/cases",
     );
 }
+
+/// The shapes of the stand-alone mxnet-operator. Its first is refused.
+#[test]
+fn legacy() {
+    snapshots::<MXJob>(
+        env!("CARGO_MANIFEST_DIR"),
+        "../../examples/legacy",
+        "../../snapshots/mxnet/legacy",
+    );
+}

@@ -3,6 +3,7 @@
 use std::fs;
 
 use training_job::api::ConditionStatus;
+use training_job_mlkube::MxJob;
 use training_job_mxnet::MXJob;
 use training_job_testing::cluster::repository;
 use training_job_xgboost::XGBoostJob;
@@ -43,6 +44,19 @@ async fn mxnet_trains() {
         expected.map(|(type_, is)| (type_.to_owned(), is)),
         "{status:#?}"
     );
+    trial.end().await;
+}
+
+/// As deepinsight/mxnet-operator had them.
+#[tokio::test]
+async fn an_mxjob_of_mlkube_trains() {
+    let trial = Trial::shared("train-mlkube", MXNET).await;
+    trial.create(&example("legacy/mxjob-dist.yaml")).await;
+    trial.success::<MxJob>("spirals-dist").await;
+    trial.expect_same_result("weights=", 2);
+    let job: Option<MxJob> = trial.plane.wait(&trial.namespace, "spirals-dist", |_| true).await;
+    let status = job.and_then(|job| job.status).unwrap();
+    assert_eq!((&*status.phase, &*status.state), ("Done", "Succeeded"));
     trial.end().await;
 }
 

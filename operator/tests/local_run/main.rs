@@ -13,6 +13,7 @@ mod compact;
 mod kill;
 mod limits;
 mod manifest;
+mod mlkube;
 mod options;
 mod ordinary_user;
 mod processes;

@@ -12,6 +12,7 @@ use crate::status::{Counts, OfRole, Status};
 pub(super) const MODES: [&str; 2] = ["local", "dist"];
 
 /// A job of Apache MXNet as deepinsight/mxnet-operator had it.
+#[allow(clippy::duplicated_attributes, reason = "columns may be of one type")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "mxnet.mlkube.io",

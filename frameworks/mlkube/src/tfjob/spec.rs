@@ -12,6 +12,7 @@ use crate::status::{Counts, OfRole, Status};
 pub(super) const SERVICE_TYPES: [&str; 3] = ["ClusterIP", "NodePort", "LoadBalancer"];
 
 /// A job of TensorFlow as the first operator for it had it.
+#[allow(clippy::duplicated_attributes, reason = "columns may be of one type")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "mlkube.io",

@@ -147,7 +147,7 @@ async fn b12_a_right_that_is_taken_away_is_missed_quietly_until_it_is_back() {
 }
 
 /// Creates a job of another kind, and awaits that it runs.
-async fn run_other(cluster: &ControlPlane, stage: &Stage, name: &str) {
+async fn run_other(cluster: &ControlPlane, stage: &Stage<'_>, name: &str) {
     let api: Api<TFJob> = Api::namespaced(cluster.client(), &stage.namespace);
     let job = json!({
         "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name},
