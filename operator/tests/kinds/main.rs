@@ -194,15 +194,16 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
             *open.entry(call.resource).or_default() += change;
         }
     }
+    // Those of kubeflow.org and those of mlkube.io.
     let expected = [
-        "configmaps",
-        "mxjobs",
-        "pods",
-        "services",
-        "tfjobs",
-        "xgboostjobs",
+        ("configmaps", 1),
+        ("mxjobs", 2),
+        ("pods", 1),
+        ("services", 1),
+        ("tfjobs", 2),
+        ("xgboostjobs", 1),
     ];
-    let expected = expected.map(|kind| (kind.to_owned(), 1));
+    let expected = expected.map(|(kind, watches)| (kind.to_owned(), watches));
     assert_eq!(open, BTreeMap::from(expected));
 }
 
