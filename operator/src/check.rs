@@ -26,6 +26,8 @@ pub(crate) struct Job {
     pub(crate) kind: Rc<Kind>,
     /// The object, of its kind's stored version, without null fields.
     pub(crate) object: Value,
+    /// The API version under which it is written, without the group.
+    pub(crate) version: String,
     /// Its file, as the command's arguments name it.
     pub(crate) file: String,
     /// Its file and the line in which it begins.
@@ -170,7 +172,7 @@ impl Checker {
                     &format!("use {} of {}", known.name(), versions.join(" or ")),
                 );
             }
-            Some(known) => self.job(node, known),
+            Some(known) => self.job(node, api_version, known),
         }
     }
 
@@ -183,7 +185,7 @@ impl Checker {
         self.add(Severity::Note, Some(node.at), "", problem, "");
     }
 
-    fn job(&mut self, node: &Node, kind: Rc<Kind>) {
+    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
         self.has_job = true;
         match kind.check(&node.to_json()) {
             Err(errors) => self.field_findings(Severity::Error, node, errors),
@@ -192,6 +194,7 @@ impl Checker {
                 self.checked.jobs.push(Job {
                     kind,
                     object: checked.object,
+                    version: api_version.rsplit('/').next().unwrap_or_default().to_owned(),
                     file: self.file.clone(),
                     origin: format!("{}:{}", self.file, node.at.line),
                 });

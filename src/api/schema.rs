@@ -90,6 +90,8 @@ pub(crate) fn object_meta() -> &'static kube_schema::Schema {
 /// the user wrote nothing, and make `required` vain: the fields of the spec that every job needs are
 /// `required` instead.
 ///
+/// A status may have any fields beside those that are known.
+///
 /// Behind the kind's own columns it gets those that `kubectl get -o wide` shows of every job: what the
 /// shared status tells of start, end, restarts and failure.
 pub fn tidy_definition(
@@ -116,9 +118,23 @@ pub fn tidy_definition(
                 spec.required = Some(required.iter().map(|&field| field.to_owned()).collect());
             }
             tidy(schema);
+            if let Some(status) = schema.properties.as_mut().and_then(|p| p.get_mut("status")) {
+                open(status);
+            }
         }
     }
     definition
+}
+
+/// Lets every object in a status have fields that are not known. A job that somebody saved and applies again has the
+/// status that it had, maybe of another operator's making; the API server takes none from there, and must not refuse the
+/// job for it.
+fn open(status: &mut JSONSchemaProps) {
+    for_each(status, &|schema| {
+        if schema.properties.is_some() {
+            schema.x_kubernetes_preserve_unknown_fields = Some(true);
+        }
+    });
 }
 
 fn wide_columns() -> [CustomResourceColumnDefinition; 4] {
