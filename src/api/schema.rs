@@ -90,7 +90,7 @@ pub(crate) fn object_meta() -> &'static kube_schema::Schema {
 /// the user wrote nothing, and make `required` vain: the fields of the spec that every job needs are
 /// `required` instead.
 ///
-/// A status may have any fields beside those that are known.
+/// A status takes anything: its fields are described, and have no types.
 ///
 /// Behind the kind's own columns it gets those that `kubectl get -o wide` shows of every job: what the
 /// shared status tells of start, end, restarts and failure.
@@ -101,6 +101,8 @@ pub fn tidy_definition(
     // kubectl reads it as it is; Go's generator writes none that is empty.
     let kind = &definition.spec.names.kind;
     definition.spec.names.list_kind = Some(format!("{kind}List"));
+    // One that an older operator left keeps true otherwise, and then no default is taken.
+    definition.spec.preserve_unknown_fields = Some(false);
     for version in &mut definition.spec.versions {
         version
             .additional_printer_columns
@@ -126,15 +128,20 @@ pub fn tidy_definition(
     definition
 }
 
-/// Lets every object in a status have fields that are not known. A job that somebody saved and applies again has the
-/// status that it had, maybe of another operator's making; the API server takes none from there, and must not refuse the
-/// job for it.
+/// Says of a status what its fields are for, and takes anything in them, as in fields that are not known. A job that somebody
+/// saved and applies again has the status that it had, maybe of another operator's making. The API server takes none from
+/// there, and yet refuses the job for an unknown field in it, and in a server-side apply for a field of another type.
 fn open(status: &mut JSONSchemaProps) {
-    for_each(status, &|schema| {
-        if schema.properties.is_some() {
-            schema.x_kubernetes_preserve_unknown_fields = Some(true);
-        }
-    });
+    let any = |schema: &JSONSchemaProps| JSONSchemaProps {
+        description: schema.description.clone(),
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..JSONSchemaProps::default()
+    };
+    let fields = status.properties.take().into_iter().flatten();
+    *status = JSONSchemaProps {
+        properties: Some(fields.map(|(field, schema)| (field, any(&schema))).collect()),
+        ..any(status)
+    };
 }
 
 fn wide_columns() -> [CustomResourceColumnDefinition; 4] {

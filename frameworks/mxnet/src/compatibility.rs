@@ -99,7 +99,9 @@ impl MXJobSpec {
     /// Whether `field` of the run policy comes from the top of the spec.
     pub(crate) fn has_at_top(&self, field: &str) -> bool {
         let places = self.places();
-        places.iter().any(|p| p.field == field && p.at_top && !p.in_run_policy)
+        places
+            .iter()
+            .any(|p| p.field == field && p.at_top && !p.in_run_policy)
     }
 
     fn places(&self) -> [Place; 5] {

@@ -47,7 +47,7 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
         strip_descriptions(schema);
         if let Some(status) = schema.properties.as_mut().and_then(|p| p.get_mut("status")) {
             // Written under the stored version.
-            *status = any.clone();
+            status.properties = None;
         }
     }
     let spec = schema(&mut version).and_then(|s| s.properties.as_mut()?.get_mut("spec"));

@@ -85,7 +85,9 @@ fn cluster<'a>(spec: &'a MXJobSpec, topology: &'a Topology<'_>) -> Cluster<'a> {
     let roles = || topology.roles.iter();
     Cluster {
         cluster: roles().map(|r| (r.slug.as_str(), addresses(r))).collect(),
-        labels: roles().map(|r| (r.slug.as_str(), tuner_server_key(spec, r))).collect(),
+        labels: roles()
+            .map(|r| (r.slug.as_str(), tuner_server_key(spec, r)))
+            .collect(),
     }
 }
 
@@ -97,7 +99,9 @@ fn json(value: &impl Serialize) -> String {
 /// The stand-alone operator had the key in the replica spec's `label`.
 fn tuner_server_key<'a>(spec: &'a MXJobSpec, role: &'a Role<'_>) -> &'a str {
     let of_template = role.annotation(TUNER_SERVER_KEY);
-    of_template.or_else(|| spec.label(role.name())).unwrap_or_default()
+    of_template
+        .or_else(|| spec.label(role.name()))
+        .unwrap_or_default()
 }
 
 /// What Go's JSON encoder escapes and serde's does not.

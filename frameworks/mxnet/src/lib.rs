@@ -12,8 +12,8 @@ mod spec;
 mod status;
 mod warnings;
 
+pub use compatibility::Compatibility;
 #[cfg(feature = "local")]
 pub use local::adjust_local;
-pub use compatibility::Compatibility;
 pub use spec::{JobMode, MXJob, MXJobSpec, MXReplicaSpec};
 pub use status::MXJobStatus;

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{
-    CleanPodPolicy, ReplicaSpec, RunPolicy, SchedulingPolicy, SuccessPolicy,
-};
+use training_job::api::{CleanPodPolicy, ReplicaSpec, RunPolicy, SchedulingPolicy, SuccessPolicy};
 
 use crate::{Compatibility, MXJobStatus};
 

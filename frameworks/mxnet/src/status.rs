@@ -28,7 +28,10 @@ impl MXJob {
     /// The status as it is written. A job that has `mxReplicaStatuses` keeps it up to date, however it is read now.
     pub(crate) fn status_on_the_wire(&self, status: &JobStatus) -> serde_json::Result<Value> {
         let mut written = serde_json::to_value(status)?;
-        let has_it = self.status.as_ref().is_some_and(|s| s.mx_replica_statuses.is_some());
+        let has_it = self
+            .status
+            .as_ref()
+            .is_some_and(|s| s.mx_replica_statuses.is_some());
         if has_it || self.spec.read_as() == Compatibility::MXNetOperator {
             written["mxReplicaStatuses"] = serde_json::to_value(&status.replica_statuses)?;
         }

@@ -58,10 +58,7 @@ fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
     assert_eq!(told(""), training);
     let both = "compatibility: MXNetOperator\nrunPolicy: {backoffLimit: 1}";
     assert_eq!(told(both), stand_alone);
-    assert_eq!(
-        told("compatibility: TrainingOperator\nbackoffLimit: 1"),
-        training
-    );
+    assert_eq!(told("compatibility: TrainingOperator\nbackoffLimit: 1"), training);
     // Clients in Go write what is unset so.
     assert_eq!(told("compatibility: ''\nbackoffLimit: 1"), stand_alone);
 }
@@ -82,7 +79,9 @@ fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
         (
             "v1",
             "backoffLimit: 1",
-            Some(format!("{stand_alone} backoffLimit stands at the top of its spec")),
+            Some(format!(
+                "{stand_alone} backoffLimit stands at the top of its spec"
+            )),
         ),
         (
             "v1",

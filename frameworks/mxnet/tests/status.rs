@@ -49,7 +49,12 @@ fn jobs_of_the_stand_alone_operator_have_their_replicas_under_its_name_too() {
 
 #[test]
 fn what_the_stand_alone_operator_wrote_is_not_read() {
-    for odd in [json!({"Worker": {"active": 9}}), json!([1]), json!("x"), json!(null)] {
+    for odd in [
+        json!({"Worker": {"active": 9}}),
+        json!([1]),
+        json!("x"),
+        json!(null),
+    ] {
         let job: MXJob =
             serde_json::from_value(job("v1", json!({}), json!({"mxReplicaStatuses": odd}))).unwrap();
         assert_eq!(job.status(), Some(&JobStatus::default()));
@@ -82,7 +87,10 @@ fn what_is_written_under_an_older_version_is_read_as_the_stand_alone_operators()
         checked.unwrap().object["spec"]["compatibility"].clone()
     };
     assert_eq!(filled("v1beta1", json!({})), "MXNetOperator");
-    assert_eq!(filled("v1alpha2", json!({"compatibility": null})), "MXNetOperator");
+    assert_eq!(
+        filled("v1alpha2", json!({"compatibility": null})),
+        "MXNetOperator"
+    );
     let said = json!({"compatibility": "TrainingOperator"});
     assert_eq!(filled("v1beta1", said), "TrainingOperator");
     assert_eq!(filled("v1", json!({})), Value::Null);

@@ -306,7 +306,7 @@ fn tell_pod(pod: &PartialObjectMeta<Pod>, is: Is, send: &mpsc::UnboundedSender<(
 }
 
 fn tell_job(job: &Told, send: &mpsc::UnboundedSender<(Instant, News)>) {
-    let is = |type_| job.status.as_ref().is_some_and(|status| status.job.is(type_));
+    let is = |type_| job.status.as_ref().is_some_and(|status| status.is(type_));
     let news = News::Job {
         job: job.metadata.name.clone().unwrap_or_default(),
         running: is("Running"),
