@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
 use serde_json::Value;
-use training_job::FieldErrors;
+use training_job::{FieldErrors, Settings};
 
 use crate::exit::Failure;
 use crate::kinds::{Kind, kinds};
@@ -35,10 +35,10 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Its services and pods, in the order in which the operator makes it.
-    pub(crate) fn render(&self) -> Result<Vec<Value>, Failure> {
+    /// Its services and pods by an operator with these settings, in the order in which it makes them.
+    pub(crate) fn render(&self, settings: &Settings) -> Result<Vec<Value>, Failure> {
         self.kind
-            .render(&self.object)
+            .render(&self.object, settings)
             .map_err(|errors| Failure::new(&self.origin, errors))
     }
 }

@@ -13,8 +13,9 @@
 //! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: what a job has beside pods and services |
 //! | `shared_environment.rs` | what is the same in the environment of all replicas, told once |
 //! | `milestone.rs` | [`Milestone`]: the sentences of conditions and events |
-//! | `settings.rs` | [`Settings`]: what the operator was started with |
+//! | `settings.rs`, `accelerators.rs` | [`Settings`]: what the operator was started with |
 
+mod accelerators;
 pub(crate) mod errors;
 mod framework;
 mod milestone;
@@ -28,6 +29,7 @@ mod settings;
 mod shared_environment;
 mod topology;
 
+pub use accelerators::{Accelerator, Accelerators, HostVolume};
 pub use errors::{FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, SettingDefinition};
 pub use milestone::Milestone;

@@ -170,7 +170,8 @@ impl<J: TrainingJob> StoredJob<J> {
         // Of what only the kind's own status has, the server has what is stored, by whomever.
         if let (Some(fields), Some(next)) = (stored.as_object_mut(), next.as_object()) {
             fields.retain(|field, _| shared.get(field).is_some());
-            let mut as_stored = StoredStatus::deserialize(&mut serde_json::Deserializer::from_str(text))?.status;
+            let mut as_stored =
+                StoredStatus::deserialize(&mut serde_json::Deserializer::from_str(text))?.status;
             for field in next.keys().filter(|field| shared.get(field).is_none()) {
                 let value = as_stored.as_mut().and_then(|status| status.remove(field));
                 fields.extend(value.map(|value| (field.clone(), value)));
