@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What the framework's containers get that ask for a resource in their limits or requests, by the resource's name, such as
-/// `nvidia.com/gpu`.
+/// `nvidia.com/gpu`. Who asks for 0 of it asks for none.
 pub type Accelerators = BTreeMap<String, Accelerator>;
 
 /// What a container gets that asks for a resource.

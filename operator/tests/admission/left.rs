@@ -45,6 +45,24 @@ fn left(stored: &str) -> Value {
     })
 }
 
+/// The same from a server so old that it knew no other version of definitions. A schema was then one for all versions.
+fn left_long_ago(stored: &str) -> Value {
+    let mut definition = left(stored);
+    definition["apiVersion"] = "apiextensions.k8s.io/v1beta1".into();
+    let spec = &mut definition["spec"];
+    let versions = spec["versions"].as_array_mut().unwrap();
+    let schemas = versions.iter_mut().map(|version| {
+        let version = version.as_object_mut().unwrap();
+        version.remove("subresources");
+        version.remove("schema").unwrap()
+    });
+    let schema = schemas.last();
+    spec["validation"] = schema.unwrap();
+    spec["version"] = "v1".into();
+    spec["subresources"] = json!({"status": {}});
+    definition
+}
+
 fn job(version: &str, name: &str) -> Value {
     json!({
         "apiVersion": format!("kubeflow.org/{version}"), "kind": "MXJob", "metadata": {"name": name},
@@ -66,9 +84,9 @@ fn old_job(version: &str, name: &str) -> Value {
     job
 }
 
-async fn crds_apply_over(stored: &str, flags: &[&str]) {
+async fn crds_apply_over(definition: Value, stored: &str, flags: &[&str]) {
     let cluster = ControlPlane::start(Options::default()).await;
-    cluster.store(KEY, &left(stored)).await;
+    cluster.store(KEY, &definition).await;
     cluster.served("mxjobs.kubeflow.org").await;
     let namespace = cluster.namespace("left").await;
     let told = api::create(
@@ -80,7 +98,7 @@ async fn crds_apply_over(stored: &str, flags: &[&str]) {
     .await;
     assert_eq!(told, [""; 0]);
     if stored == "v1" {
-        // Of its versions the only one with a status of its own.
+        // Its status is written by itself.
         let status = json!({"status": old_job(stored, "old")["status"]}).to_string();
         let patch = [
             "patch",
@@ -156,10 +174,15 @@ async fn crds_apply_over(stored: &str, flags: &[&str]) {
 
 #[tokio::test]
 async fn client_side_over_what_is_stored_as_v1beta1() {
-    crds_apply_over("v1beta1", &[]).await;
+    crds_apply_over(left("v1beta1"), "v1beta1", &[]).await;
 }
 
 #[tokio::test]
 async fn server_side_over_what_is_stored_as_v1() {
-    crds_apply_over("v1", &["--server-side", "--force-conflicts"]).await;
+    crds_apply_over(left("v1"), "v1", &["--server-side", "--force-conflicts"]).await;
+}
+
+#[tokio::test]
+async fn client_side_over_what_was_stored_long_ago() {
+    crds_apply_over(left_long_ago("v1"), "v1", &[]).await;
 }
