@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_until_error, sources};
 use serde_json::Value;
-use training_job::FieldErrors;
+use training_job::{FieldErrors, Settings};
 
 use crate::exit::Failure;
 use crate::kinds::{Kind, kinds};
@@ -26,6 +26,8 @@ pub(crate) struct Job {
     pub(crate) kind: Rc<Kind>,
     /// The object, of its kind's stored version, without null fields.
     pub(crate) object: Value,
+    /// The API version under which it is written, without the group.
+    pub(crate) version: String,
     /// Its file, as the command's arguments name it.
     pub(crate) file: String,
     /// Its file and the line in which it begins.
@@ -33,10 +35,10 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Its services and pods, in the order in which the operator makes it.
-    pub(crate) fn render(&self) -> Result<Vec<Value>, Failure> {
+    /// Its services and pods by an operator with these settings, in the order in which it makes them.
+    pub(crate) fn render(&self, settings: &Settings) -> Result<Vec<Value>, Failure> {
         self.kind
-            .render(&self.object)
+            .render(&self.object, settings)
             .map_err(|errors| Failure::new(&self.origin, errors))
     }
 }
@@ -172,7 +174,7 @@ impl Checker {
                     &format!("use {} of {}", known.name(), versions.join(" or ")),
                 );
             }
-            Some(known) => self.job(node, known),
+            Some(known) => self.job(node, api_version, known),
         }
     }
 
@@ -185,7 +187,7 @@ impl Checker {
         self.add(Severity::Note, Some(node.at), "", problem, "");
     }
 
-    fn job(&mut self, node: &Node, kind: Rc<Kind>) {
+    fn job(&mut self, node: &Node, api_version: &str, kind: Rc<Kind>) {
         self.has_job = true;
         match kind.check(&node.to_json()) {
             Err(errors) => self.field_findings(Severity::Error, node, errors),
@@ -194,6 +196,7 @@ impl Checker {
                 self.checked.jobs.push(Job {
                     kind,
                     object: checked.object,
+                    version: api_version.rsplit('/').next().unwrap_or_default().to_owned(),
                     file: self.file.clone(),
                     origin: format!("{}:{}", self.file, node.at.line),
                 });

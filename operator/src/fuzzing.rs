@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use kube_manifest::{Node, Source, parse};
 use serde_json::Value;
+use training_job::Settings;
 
 use crate::check::{self, check_source};
 use crate::kinds::{Kind, kinds};
@@ -56,7 +57,9 @@ impl Job {
 
     /// What `render` prints, as values.
     pub fn render(&self) -> Result<Vec<Value>, String> {
-        self.0.render().map_err(|failure| failure.to_string())
+        self.0
+            .render(&Settings::default())
+            .map_err(|failure| failure.to_string())
     }
 
     /// What `explain` prints.

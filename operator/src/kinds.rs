@@ -106,12 +106,12 @@ impl Kind {
         })
     }
 
-    /// All objects that a valid job gets, in the order in which the operator makes them.
+    /// All objects that a valid job gets, in the order in which an operator with these settings makes them.
     ///
     /// # Errors
     /// The object is no valid job.
-    pub(crate) fn render(&self, object: &Value) -> Result<Vec<Value>, FieldErrors> {
-        self.call(Render(object))
+    pub(crate) fn render(&self, object: &Value, settings: &Settings) -> Result<Vec<Value>, FieldErrors> {
+        self.call(Render { object, settings })
     }
 }
 
@@ -141,14 +141,17 @@ impl ForKind for Check<'_> {
     }
 }
 
-struct Render<'a>(&'a Value);
+struct Render<'a> {
+    object: &'a Value,
+    settings: &'a Settings,
+}
 
 impl ForKind for Render<'_> {
     type Output = Result<Vec<Value>, FieldErrors>;
 
     fn call<J: TrainingJob>(self) -> Self::Output {
-        let job: J = decode(self.0)?;
-        let valid = validate(&job, &Settings::default())?;
+        let job: J = decode(self.object)?;
+        let valid = validate(&job, self.settings)?;
         render::all(&valid).values().map_err(unreadable)
     }
 }

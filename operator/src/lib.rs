@@ -13,6 +13,7 @@
 mod check;
 mod cli;
 mod cluster;
+mod controller_config;
 mod crds;
 mod diff;
 mod exit;

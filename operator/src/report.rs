@@ -26,3 +26,10 @@ pub(crate) fn print(findings: &[Finding]) {
         anstream::eprintln!("{}", styled(finding));
     }
 }
+
+/// Prints all findings on standard error.
+pub(crate) fn print_all(findings: &[Finding]) {
+    for finding in findings {
+        anstream::eprintln!("{}", styled(finding));
+    }
+}

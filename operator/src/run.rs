@@ -5,12 +5,14 @@ use std::process::ExitCode;
 use training_job::TrainingJob;
 use training_job::process::{self, Kinds};
 
+use crate::controller_config::ControllerConfigArgs;
+use crate::exit;
 use crate::kinds::{ForKind, kinds};
 
 const HELP: &str = "\
-The cluster is that of --kubeconfig, else of $KUBECONFIG or ~/.kube/config, else the one in which
-this process runs as a pod. Logs go to standard error. Each flag can also be given by the environment
-variable that stands behind it.
+The cluster is that of --kubeconfig, else of $USE_KUBE_CONFIG, $KUBECONFIG or ~/.kube/config, else
+the one in which this process runs as a pod. Logs go to standard error. A flag can also be given by
+the environment variable that stands behind it.
 
 Examples:
   training-operator run
@@ -20,7 +22,7 @@ Examples:
 Exit codes:
   0    ended by SIGTERM or SIGINT; what was under way is finished, the lease given back
   1    the cluster's address, a port or a client could not be had
-  2    bad usage
+  2    bad usage, or a mistake in the file of --controller_config_file
   130  or 143: a second signal ended it at once";
 
 /// Run the operator on a cluster.
@@ -30,6 +32,9 @@ pub(crate) struct Args {
     /// How it runs.
     #[command(flatten)]
     pub(crate) flags: training_job::process::Flags,
+    /// What containers get that ask for a device.
+    #[command(flatten)]
+    pub(crate) controller_config: ControllerConfigArgs,
     /// Flags of the Go operator that have no meaning here.
     #[command(flatten)]
     pub(crate) ignored: Ignored,
@@ -44,7 +49,20 @@ pub(crate) fn run(arguments: &Args) -> ExitCode {
     let all = kinds()
         .iter()
         .fold(Kinds::default(), |all, kind| kind.call(AddTo(all)));
-    process::main(&arguments.flags, all)
+    let mut flags = arguments.flags.clone();
+    match arguments.controller_config.read() {
+        Ok(config) => {
+            for warning in &config.warnings {
+                tracing::warn!("{warning}");
+            }
+            flags.accelerators = config.accelerators;
+        }
+        Err(failure) => {
+            tracing::error!("{failure}");
+            return exit::bad_input();
+        }
+    }
+    process::main(&flags, all)
 }
 
 /// Adds a kind to those that the operator manages.

@@ -115,9 +115,11 @@ fn check_structural(schema: &Value, path: &str) {
         assert!(known.contains(&key.as_str()), "{path}: {key}: {value}");
     }
     let int_or_string = members.contains_key("x-kubernetes-int-or-string");
+    let takes_anything = members.contains_key("x-kubernetes-preserve-unknown-fields");
+    let has_type = members.contains_key("type");
     assert!(
-        int_or_string != members.contains_key("type"),
-        "{path}: a type, or int-or-string"
+        int_or_string != has_type || (takes_anything && !has_type),
+        "{path}: a type, or int-or-string, or anything"
     );
     assert!(
         !(members.contains_key("properties") && members.contains_key("additionalProperties")),

@@ -84,6 +84,45 @@ fn limits_and_suspension_are_named() {
     );
 }
 
+/// As the API server stores it: under an older version the field is filled in.
+#[test]
+fn it_is_told_whose_manifest_a_job_is_read_as_and_what_follows() {
+    let reading = |version: &str, fields: &str| {
+        let text = case("single-worker.yaml")
+            .replace("kubeflow.org/v1", &format!("kubeflow.org/{version}"))
+            .replace("spec:\n  jobMode", &format!("spec:\n  {fields}\n  jobMode"))
+            .replace("Worker:\n", "Worker:\n      restartPolicy: ExitCode\n");
+        let run = run_with_input(&["explain", "-"], text.as_bytes());
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{text}");
+        let reading = run.stdout.lines().find(|line| line.starts_with("Read as"));
+        (
+            reading.unwrap_or_default().to_owned(),
+            then(&run.stdout, "exit code 139").to_owned(),
+        )
+    };
+    let stand_alone = |since: &str| {
+        format!(
+            "Read as a manifest of the stand-alone mxnet-operator, since {since}: by ExitCode the exit codes 130, 137, 138 \
+             and 143 restart a replica, and an unset cleanPodPolicy is All."
+        )
+    };
+    let fails = "the job fails".to_owned();
+    let restarts = "it alone restarts, without limit".to_owned();
+    let older = stand_alone("it was written under v1beta1");
+    assert_eq!(reading("v1beta1", "runPolicy: {}"), (older, fails.clone()));
+    let at_top = stand_alone("cleanPodPolicy stands at the top of its spec");
+    assert_eq!(reading("v1", "cleanPodPolicy: None"), (at_top, fails.clone()));
+    let said = stand_alone("compatibility says so");
+    assert_eq!(reading("v1", "compatibility: MXNetOperator"), (said, fails));
+    let (told, then) = reading("v1alpha2", "compatibility: TrainingOperator");
+    assert!(
+        told.starts_with("Read as a manifest of the training operator, since compatibility says so: "),
+        "{told}"
+    );
+    assert_eq!(then, restarts);
+    assert_eq!(reading("v1", "runPolicy: {}"), (String::new(), restarts));
+}
+
 #[test]
 fn every_case_can_be_explained_and_no_bad_job() {
     let all = run(&["explain", "operator/tests/cases"]);

@@ -204,3 +204,44 @@ fn a_summary_counts_what_is_asked_for() {
     assert_eq!(worker["gpus"], 1.0);
     assert_eq!(worker["ports"], serde_json::json!(["9091/TCP mxjob-port"]));
 }
+
+#[test]
+fn who_asks_for_a_device_gets_what_the_file_says_of_it() {
+    let config = "operator/tests/accelerators/config.yaml";
+    let job = case("single-worker.yaml").replace(
+        "- name: mxnet\n",
+        "- name: mxnet\n            resources: {limits: {alpha.kubernetes.io/nvidia-gpu: \"1\"}}\n",
+    );
+    let render = |arguments: &[&str]| {
+        let arguments = [&["render", "-", "--only", "pods"], arguments].concat();
+        run_with_input(&arguments, job.as_bytes())
+    };
+    let with = render(&["--controller_config_file", config]);
+    assert_eq!(with.code, Some(0), "{}", with.stderr);
+    assert!(
+        with.stderr
+            .starts_with(&format!("{config}:3:1: warning: grpcServerFilePath: ")),
+        "{}",
+        with.stderr
+    );
+    let pods: Vec<Value> = serde_saphyr::from_multiple(&with.stdout).unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&pods[0]["spec"]).unwrap());
+    assert_eq!(render(&["--controller-config-file", config]).stdout, with.stdout);
+    let without = render(&[]);
+    assert!(!without.stdout.contains("hostPath"), "{}", without.stdout);
+
+    let none = render(&["--controller_config_file", "no/such/file.yaml"]);
+    assert_eq!(none.code, Some(2));
+    assert!(
+        none.stderr.contains("no/such/file.yaml: there is no such file"),
+        "{}",
+        none.stderr
+    );
+    // This one is of another shape.
+    let wrong = render(&["--controller_config_file", SINGLE]);
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""));
+    let told = format!(
+        "{SINGLE}:2:1: apiVersion: there is no such key; use one of accelerators, grpcServerFilePath"
+    );
+    assert!(wrong.stderr.contains(&told), "{}", wrong.stderr);
+}

@@ -33,9 +33,10 @@ pub struct ReplicaSpec {
     /// What happens when a replica fails; the kind of job has a default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
+}
 
-    /// The tuner server's key in manifests of the stand-alone operator; today it is the template's
-    /// annotation `tuner-server-key`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
+impl AsRef<Self> for ReplicaSpec {
+    fn as_ref(&self) -> &Self {
+        self
+    }
 }

@@ -90,6 +90,8 @@ pub(crate) fn object_meta() -> &'static kube_schema::Schema {
 /// the user wrote nothing, and make `required` vain: the fields of the spec that every job needs are
 /// `required` instead.
 ///
+/// A status takes anything: its fields are described, and have no types.
+///
 /// Behind the kind's own columns it gets those that `kubectl get -o wide` shows of every job: what the
 /// shared status tells of start, end, restarts and failure.
 pub fn tidy_definition(
@@ -99,6 +101,8 @@ pub fn tidy_definition(
     // kubectl reads it as it is; Go's generator writes none that is empty.
     let kind = &definition.spec.names.kind;
     definition.spec.names.list_kind = Some(format!("{kind}List"));
+    // One that an older operator left keeps true otherwise, and then no default is taken.
+    definition.spec.preserve_unknown_fields = Some(false);
     for version in &mut definition.spec.versions {
         version
             .additional_printer_columns
@@ -116,9 +120,28 @@ pub fn tidy_definition(
                 spec.required = Some(required.iter().map(|&field| field.to_owned()).collect());
             }
             tidy(schema);
+            if let Some(status) = schema.properties.as_mut().and_then(|p| p.get_mut("status")) {
+                open(status);
+            }
         }
     }
     definition
+}
+
+/// Says of a status what its fields are for, and takes anything in them, as in fields that are not known. A job that somebody
+/// saved and applies again has the status that it had, maybe of another operator's making. The API server takes none from
+/// there, and yet refuses the job for an unknown field in it, and in a server-side apply for a field of another type.
+fn open(status: &mut JSONSchemaProps) {
+    let any = |schema: &JSONSchemaProps| JSONSchemaProps {
+        description: schema.description.clone(),
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..JSONSchemaProps::default()
+    };
+    let fields = status.properties.take().into_iter().flatten();
+    *status = JSONSchemaProps {
+        properties: Some(fields.map(|(field, schema)| (field, any(&schema))).collect()),
+        ..any(status)
+    };
 }
 
 fn wide_columns() -> [CustomResourceColumnDefinition; 4] {

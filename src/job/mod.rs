@@ -13,8 +13,9 @@
 //! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: what a job has beside pods and services |
 //! | `shared_environment.rs` | what is the same in the environment of all replicas, told once |
 //! | `milestone.rs` | [`Milestone`]: the sentences of conditions and events |
-//! | `settings.rs` | [`Settings`]: what the operator was started with |
+//! | `settings.rs`, `accelerators.rs` | [`Settings`]: what the operator was started with |
 
+mod accelerators;
 pub(crate) mod errors;
 mod framework;
 mod milestone;
@@ -28,6 +29,7 @@ mod settings;
 mod shared_environment;
 mod topology;
 
+pub use accelerators::{Accelerator, Accelerators, HostVolume};
 pub use errors::{FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, SettingDefinition};
 pub use milestone::Milestone;
@@ -82,6 +84,7 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | the definition is made | [`definition`](Self::definition), [`requirements`](Self::requirements), [`rules`](Self::rules) |
 /// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
 /// | a review looks for what is surely not meant | [`warn`](Self::warn) |
+/// | a review explains the job | [`reading`](Self::reading) |
 /// | what a job has beside pods and services is rendered: in each reconcile of a job | [`objects`](Self::objects) |
 /// | a replica's pod is rendered | [`env`](Self::env), [`gets_env`](Self::gets_env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
 /// | the plan takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`message`](Self::message) |
@@ -215,6 +218,14 @@ pub trait TrainingJob:
     /// Called by [`render::warnings`](crate::render::warnings()) alone, never by the operator.
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
         let _ = (topology, warnings);
+    }
+
+    /// How the job is read, in a sentence or two, where that follows from how it is written: for a kind that took over
+    /// from several others. `version` is the API version under which it was written, such as `v1beta1`. Default: there is
+    /// nothing to say.
+    fn reading(&self, version: &str) -> Option<String> {
+        let _ = version;
+        None
     }
 
     /// What the replicas' states mean for the job. Default: it runs when any replica runs, and has

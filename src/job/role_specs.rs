@@ -1,10 +1,11 @@
 //! What a job says of its roles, in whatever shape its resource has.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use kube_syntax::FieldPath;
 
-use crate::api::{ReplicaSpec, ReplicaSpecs};
+use crate::api::ReplicaSpec;
 
 /// The replica specs of a job, from a map by role or from a list of entries.
 #[derive(Clone, Debug, Default)]
@@ -30,12 +31,13 @@ enum Place {
 }
 
 impl<'a> RoleSpecs<'a> {
-    /// The specs of a map by role: `replicaSpecs: {Worker: {...}}`.
-    pub fn map(specs: &'a ReplicaSpecs) -> Self {
+    /// The specs of a map by role: `replicaSpecs: {Worker: {...}}`. It is [`ReplicaSpecs`](crate::api::ReplicaSpecs), or a map of
+    /// a kind's own entries, which have a [`ReplicaSpec`] with `#[serde(flatten)]` and fields of their own beside it.
+    pub fn map<S: AsRef<ReplicaSpec>>(specs: &'a BTreeMap<String, Option<S>>) -> Self {
         let entries = specs.iter().map(|(role, spec)| RoleSpec {
             role: Cow::Borrowed(role),
             place: Place::Key,
-            spec: spec.as_ref().map(Cow::Borrowed),
+            spec: spec.as_ref().map(|spec| Cow::Borrowed(spec.as_ref())),
         });
         Self(entries.collect())
     }

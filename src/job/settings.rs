@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::api::{CleanPodPolicy, RestartScope};
 
-use super::SettingDefinition;
+use super::{Accelerators, SettingDefinition};
 
 /// The operator's own settings that bear on every job. Hooks read them from
 /// [`Topology::settings`](super::Topology::settings).
@@ -22,6 +22,8 @@ pub struct Settings {
     pub success_hold: Duration,
     /// The domain of the cluster's DNS, in which the names of services are. Default: `cluster.local`.
     pub cluster_domain: String,
+    /// What the framework's containers get that ask for a device. Default: nothing.
+    pub accelerators: Arc<Accelerators>,
     /// Settings of single kinds, by name: those that their [`Framework::settings`](super::Framework::settings) declare.
     pub values: Arc<BTreeMap<String, String>>,
 }
@@ -33,6 +35,7 @@ impl Default for Settings {
             clean_pods: CleanPodPolicy::Running,
             success_hold: Duration::from_secs(1),
             cluster_domain: "cluster.local".to_owned(),
+            accelerators: Arc::default(),
             values: Arc::default(),
         }
     }

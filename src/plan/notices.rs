@@ -3,6 +3,7 @@
 use super::observed::{Phase, PodRecord};
 use crate::job::Role;
 use crate::job::TrainingJob;
+use crate::render::accelerators::additions;
 
 use super::draft::Draft;
 use super::types::PlannedEvent;
@@ -41,6 +42,14 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             notice
         })
         .collect();
+    let kept = kept_from_accelerators(draft);
+    if !kept.is_empty() && starts(draft) {
+        draft.plan.notices.push(PlannedEvent {
+            warning: true,
+            reason: "AcceleratorNotAdded".to_owned(),
+            message: kept.join("; "),
+        });
+    }
     if topology.roles.iter().any(|role| sets_restart_policy(role)) && starts(draft) {
         let notice = PlannedEvent {
             warning: true,
@@ -60,6 +69,22 @@ fn sets_restart_policy(role: &Role<'_>) -> bool {
         .as_ref()
         .and_then(|s| s.restart_policy.as_deref());
     own.is_some_and(|own| !own.is_empty())
+}
+
+/// What the job has itself and accelerators would add, by role.
+fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
+    let topology = &draft.job.topology;
+    let accelerators = &topology.settings.accelerators;
+    if accelerators.is_empty() {
+        return Vec::new();
+    }
+    let roles = topology.roles.iter().filter(|role| role.replicas > 0);
+    let kept = roles.flat_map(|role| {
+        let spec = role.template().spec.iter();
+        let kept = spec.flat_map(|spec| additions(spec, J::FRAMEWORK.container, accelerators).kept);
+        kept.map(|kept| format!("{}: {}", role.name(), kept.problem))
+    });
+    kept.collect()
 }
 
 /// Whether any pod is still to run.

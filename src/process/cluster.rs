@@ -1,6 +1,6 @@
 //! How a process finds its cluster.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kube::Config;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -19,7 +19,13 @@ pub enum ClusterConfigError {
     Infer(InferConfigError),
 }
 
-/// The address of a cluster, and who calls it: from `kubeconfig`, else from `$KUBECONFIG` or `~/.kube/config`, else, if
+/// The value of a variable that deployments of older operators set; none if it is empty.
+pub(super) fn fallback(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty())
+}
+
+/// The address of a cluster, and who calls it: from `kubeconfig`, else from the file that `$USE_KUBE_CONFIG` names, as
+/// deployments of older operators have it, else from `$KUBECONFIG` or `~/.kube/config`, else, if
 /// no `context` is named, from the service account of the pod in which this process runs.
 ///
 /// The client's own retries are off: whoever calls decides what is retried.
@@ -34,7 +40,8 @@ pub async fn cluster_config(
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
-    let mut config = match (kubeconfig, context) {
+    let older = fallback("USE_KUBE_CONFIG").map(PathBuf::from);
+    let mut config = match (kubeconfig.or(older.as_deref()), context) {
         (Some(file), _) => {
             let file = Kubeconfig::read_from(file).map_err(ClusterConfigError::Kubeconfig)?;
             Config::from_custom_kubeconfig(file, &options)

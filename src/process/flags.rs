@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::api::{CleanPodPolicy, RestartScope};
+use crate::job::Accelerators;
 
 use super::program::{enable_scheme_help, program, variable};
 use super::settings::SettingFlags;
@@ -23,7 +24,8 @@ pub(super) const CALLS_PER_THREAD: usize = 64;
 /// `--leader-election-id`, and the variables by which flags can be set, follow from the [`Program`](super::Program).
 #[derive(Clone, Debug, Args)]
 pub struct Flags {
-    /// The file that tells how to reach the cluster [default: $KUBECONFIG, ~/.kube/config, or the service account].
+    /// The file that tells how to reach the cluster [default: $USE_KUBE_CONFIG, $KUBECONFIG, ~/.kube/config, or the
+    /// service account].
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -85,7 +87,7 @@ pub struct Flags {
     )]
     pub leader_election_id: String,
 
-    /// Its namespace [default: the operator's own].
+    /// Its namespace [default: $MY_POD_NAMESPACE, or the operator's own].
     #[arg(
         long,
         env = variable("LEADER_ELECTION_NAMESPACE"),
@@ -134,6 +136,10 @@ pub struct Flags {
         default_value = ""
     )]
     pub gang_scheduler_name: String,
+
+    /// What containers get that ask for a device. No flag: a program that has it from somewhere sets it.
+    #[arg(skip)]
+    pub accelerators: Accelerators,
 
     /// The kinds' own settings.
     #[command(flatten)]

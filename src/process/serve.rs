@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::controller::{Metrics, Operator, Options};
 use crate::job::Settings;
 
-use super::cluster::cluster_config;
+use super::cluster::{cluster_config, fallback};
 use super::fence::Fence;
 use super::flags::{CALLS_PER_THREAD, Flags, JOBS_PER_THREAD};
 use super::program::program;
@@ -80,7 +80,9 @@ impl Work<'_> {
     async fn by_election(&self, config: Config) -> Result<(), ProcessError> {
         let flags = self.flags;
         let namespace = flags.leader_election_namespace.clone();
-        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+        let namespace = namespace
+            .or_else(|| fallback("MY_POD_NAMESPACE"))
+            .unwrap_or_else(|| config.default_namespace.clone());
         let identity = identity();
         let fence = Fence::new(
             &namespace,
@@ -133,6 +135,7 @@ impl Work<'_> {
                 restart_scope: self.flags.default_restart_scope.map(Into::into),
                 clean_pods: self.flags.default_clean_pod_policy.into(),
                 cluster_domain: self.flags.cluster_domain.clone(),
+                accelerators: Arc::new(self.flags.accelerators.clone()),
                 values: Arc::new(self.flags.settings.0.clone()),
                 ..Settings::default()
             },
@@ -215,7 +218,8 @@ async fn config(flags: &Flags) -> Result<Config, ProcessError> {
 /// A name that no other candidate has: a pod's, or a host's, and something by chance.
 fn identity() -> String {
     use std::hash::{BuildHasher, RandomState};
-    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| program().name.clone());
+    let host = fallback("MY_POD_NAME").or_else(|| fallback("HOSTNAME"));
+    let host = host.unwrap_or_else(|| program().name.clone());
     format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 

@@ -3,6 +3,7 @@
 //! The same functions serve the operator, which calls them for the replicas that are missing, and
 //! `render`, which calls them for all.
 
+pub(crate) mod accelerators;
 mod pod;
 mod service;
 pub mod text;

@@ -7,10 +7,13 @@ use crate::api::{RestartPolicy, labels};
 use crate::job::{Replica, Topology, TrainingJob};
 use crate::validate::{ValidJob, framework_port};
 
+use super::accelerators::additions;
+
 /// The pod of `replica` in its given attempt (0 for the first).
 ///
 /// The template is taken as it is but for: the restart policy, which the replica spec says; the
-/// framework's port, which is added if the container has none of that name; and the framework's
+/// framework's port, which is added if the container has none of that name; what the operator's settings have for devices that
+/// the framework's container asks for, where the template says nothing else; and the framework's
 /// environment, which goes to every container that gets it (never to init containers) behind the
 /// user's variables, in place of any of the same name. A pod of a compact job has its name as its host name, in the domain of
 /// the job's service, which is searched for the others' names; and it takes from a ConfigMap what is the same in all
@@ -39,6 +42,8 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
         framework.port_name,
         framework.port,
     );
+    let accelerators = &job.topology.settings.accelerators;
+    additions(&spec, framework.container, accelerators).add_to(&mut spec, framework.container);
     let environment = job.job.env(&job.topology, replica);
     for container in spec.containers.iter_mut().filter(|c| job.job.gets_env(&c.name)) {
         add_environment(container, &environment);

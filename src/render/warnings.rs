@@ -14,6 +14,8 @@ use kube_syntax::item;
 use crate::job::FieldErrors;
 use crate::validate::ValidJob;
 
+use super::accelerators::additions;
+
 /// What its author should know of a valid job before running it: only what is certain.
 pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
     let mut warnings = FieldErrors::default();
@@ -25,6 +27,7 @@ pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
         check_mounts(role, &pod, &mut warnings);
         check_environment(job, &replica, &mut warnings);
         check_restart_policy(role, &pod, &mut warnings);
+        check_accelerators(job, role, &mut warnings);
     }
     job.job.warn(&job.topology, &mut warnings);
     warnings
@@ -37,6 +40,13 @@ fn check_policy<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldError
             job.job.run_policy_field("activeDeadlineSeconds"),
             "with 0 seconds the job fails as soon as it is seen",
             "give it the seconds that it may take, or leave it out for no limit",
+        );
+    }
+    if job.job.run_policy().scheduling_policy.is_some() {
+        warnings.push(
+            job.job.run_policy_field("schedulingPolicy"),
+            "pods are not scheduled in gangs yet: it has no effect",
+            "remove it",
         );
     }
     if let (Some(ttl @ 1..), CleanPodPolicy::All) = (policy.ttl_seconds, &policy.clean_pods) {
@@ -198,6 +208,20 @@ fn check_restart_policy(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) 
                 "say what you mean in {}.restartPolicy, and remove this",
                 role.field
             ),
+        );
+    }
+}
+
+fn check_accelerators<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>, warnings: &mut FieldErrors) {
+    let Some(spec) = &role.template().spec else {
+        return;
+    };
+    let accelerators = &job.topology.settings.accelerators;
+    for kept in additions(spec, J::FRAMEWORK.container, accelerators).kept {
+        warnings.push(
+            format!("{}.template.spec.{}", role.field, kept.field),
+            kept.problem,
+            "remove it, or use another name or path",
         );
     }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaPropsOrBool,
 };
 use kube_schema::Schema;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::mend::{is_echo, mend};
 use super::{schema, validate};
@@ -20,8 +20,18 @@ use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
 #[derive(Clone, Debug)]
 pub struct Schemas {
     kind: String,
-    /// By API version, the stored one first.
-    by_version: Vec<(String, Schema)>,
+    /// The stored one first.
+    versions: Vec<Version>,
+}
+
+/// A version under which jobs are written.
+#[derive(Clone, Debug)]
+struct Version {
+    /// Such as `example.com/v1`.
+    api_version: String,
+    schema: Schema,
+    /// What the API server puts where the spec itself lacks a field.
+    defaults: Map<String, Value>,
 }
 
 impl Schemas {
@@ -29,19 +39,24 @@ impl Schemas {
     pub fn new<J: TrainingJob>() -> Self {
         Self {
             kind: J::kind(&()).into_owned(),
-            by_version: by_version(&J::definition()),
+            versions: versions(&J::definition()),
         }
     }
 
     /// The API versions under which a job may be written, such as `example.com/v1`. The stored one comes first.
     pub fn api_versions(&self) -> impl Iterator<Item = &str> {
-        self.by_version.iter().map(|(version, _)| version.as_str())
+        self.versions.iter().map(|version| version.api_version.as_str())
     }
 
     /// The schema of a job that is written under `api_version`, if the kind has that version.
     pub fn get(&self, api_version: &str) -> Option<&Schema> {
-        let found = self.by_version.iter().find(|(version, _)| version == api_version);
-        found.map(|(_, schema)| schema)
+        self.version(api_version).map(|version| &version.schema)
+    }
+
+    fn version(&self, api_version: &str) -> Option<&Version> {
+        self.versions
+            .iter()
+            .find(|version| version.api_version == api_version)
     }
 }
 
@@ -50,21 +65,24 @@ impl Schemas {
 pub struct ManifestJob<J> {
     /// The job; [valid](validate()) with the default settings.
     pub job: J,
-    /// The object as it was written, but of the stored version and without null fields.
+    /// The object as it was written, but of the stored version, with the defaults that the version under which it was written
+    /// has for the fields of the spec itself, and without its status and null fields.
     pub object: Value,
 }
 
 /// Checks an object of kind `J` as it is written in a manifest.
 ///
 /// A misspelt field and a value of the wrong type are reported with the path of the field. They hide no other error: the
-/// rest of the job is checked as well.
+/// rest of the job is checked as well. Where a field of the spec itself has a default in the version under which the job is
+/// written, it is filled in, as the API server fills it in before it stores the job under another version. A status is
+/// passed by, whatever is in it, as the API server takes none from a job's author.
 ///
 /// # Errors
 /// Everything that is wrong with it, ordered by path. If the object fits the schema and yet cannot be decoded, there is
 /// one error, with an empty path.
 pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<ManifestJob<J>, FieldErrors> {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let Some(schema) = schemas.get(api_version) else {
+    let Some(Version { schema, defaults, .. }) = schemas.version(api_version) else {
         let mut errors = FieldErrors::default();
         errors.push(
             "apiVersion",
@@ -76,8 +94,11 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         );
         return Err(errors);
     };
-    let by_schema = schema::check(schema, object);
     let mut object = object.clone();
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+    let by_schema = schema::check(schema, &object);
     let removed = mend(schema, &mut object);
     if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {
         members.insert("apiVersion".to_owned(), stored.into());
@@ -86,6 +107,11 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
             members
                 .entry(part)
                 .or_insert_with(|| Value::Object(Default::default()));
+        }
+    }
+    if let Some(spec) = object["spec"].as_object_mut() {
+        for (field, default) in defaults {
+            spec.entry(field).or_insert_with(|| default.clone());
         }
     }
     let mut errors: BTreeMap<String, FieldError> =
@@ -117,11 +143,11 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     Err(all)
 }
 
-/// The schemas by API version, the stored one first.
+/// The versions, the stored one first.
 ///
 /// Where an older version accepts anything in some part, that part must fit the stored version, because the API server
 /// stores the object as such.
-fn by_version(definition: &CustomResourceDefinition) -> Vec<(String, Schema)> {
+fn versions(definition: &CustomResourceDefinition) -> Vec<Version> {
     let mut versions: Vec<_> = definition.spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);
     let schema =
@@ -133,12 +159,22 @@ fn by_version(definition: &CustomResourceDefinition) -> Vec<(String, Schema)> {
         .filter_map(|version| {
             let mut own = schema(version)?;
             fill_in(&mut own, &stored);
-            Some((
-                format!("{}/{}", definition.spec.group, version.name),
-                schema::read(&own),
-            ))
+            Some(Version {
+                api_version: format!("{}/{}", definition.spec.group, version.name),
+                schema: schema::read(&own),
+                defaults: defaults(&own),
+            })
         })
         .collect()
+}
+
+/// The defaults of the fields of the spec itself.
+fn defaults(schema: &JSONSchemaProps) -> Map<String, Value> {
+    let spec = schema.properties.as_ref().and_then(|p| p.get("spec"));
+    let fields = spec.and_then(|spec| spec.properties.as_ref());
+    let fields = fields.into_iter().flatten();
+    let filled = fields.filter_map(|(field, schema)| Some((field.clone(), schema.default.clone()?.0)));
+    filled.collect()
 }
 
 /// Puts the stored version's schema where `schema` accepts anything.

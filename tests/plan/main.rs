@@ -4,6 +4,7 @@
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod accelerators;
 mod bounds;
 mod budget;
 mod causes;

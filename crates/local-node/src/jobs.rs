@@ -6,7 +6,7 @@ mod main;
 mod progress;
 mod run;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -19,7 +19,9 @@ use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Cluster, Description};
 use training_job::api::JobStatus;
 use training_job::validate::manifest::{self, Schemas};
-use training_job::{FieldErrors, ObjectDefinition, ObjectKind, Operator, Options, Settings, TrainingJob};
+use training_job::{
+    Accelerators, FieldErrors, ObjectDefinition, ObjectKind, Operator, Options, Settings, TrainingJob,
+};
 
 use super::config::{AdjustEnv, Bind, NodeConfig};
 use super::node::Node;
@@ -62,6 +64,7 @@ pub struct Jobs {
     kinds: Vec<Kind>,
     /// Each with the place of its kind in `kinds`.
     jobs: Vec<(usize, DynamicObject)>,
+    accelerators: Accelerators,
 }
 
 /// A kind of job, and what can be done with its jobs without knowing their type.
@@ -175,6 +178,13 @@ impl Jobs {
         Ok(())
     }
 
+    /// Sets what the framework's containers get that ask for a device. Of it processes have the variables.
+    #[must_use]
+    pub fn accelerators(mut self, accelerators: Accelerators) -> Self {
+        self.accelerators = accelerators;
+        self
+    }
+
     fn known(&self) -> String {
         let known: Vec<_> = self
             .kinds
@@ -200,7 +210,7 @@ impl Jobs {
         let used = self.kinds.iter().enumerate().filter(|(place, _)| is_used(*place));
         let used: Vec<_> = used.map(|(_, kind)| kind).collect();
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-        let mut operator = Operator::new(client.clone(), options());
+        let mut operator = Operator::new(client.clone(), options(self.accelerators.clone()));
         for kind in &used {
             // Without its rules, which the in-memory API would not look at.
             let definition = (kind.definition)();
@@ -278,10 +288,11 @@ fn namespace_of(job: &impl ResourceExt) -> String {
     job.namespace().unwrap_or_else(|| "default".to_owned())
 }
 
-fn options() -> Options {
+fn options(accelerators: Accelerators) -> Options {
     Options {
         settings: Settings {
             success_hold: SUCCESS_HOLD,
+            accelerators: Arc::new(accelerators),
             ..Settings::default()
         },
         ..Options::default()

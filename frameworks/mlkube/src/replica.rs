@@ -37,7 +37,6 @@ pub(crate) fn spec(
             Some("Never") => RestartPolicy::Never,
             _ => RestartPolicy::ExitCode,
         }),
-        ..ReplicaSpec::default()
     }
 }
 

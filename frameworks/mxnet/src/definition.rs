@@ -1,15 +1,15 @@
 //! The custom resource definition: `v1`, and the older versions under which manifests still come.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSON, JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
 use training_job::api::schema::{strip_descriptions, tidy_definition};
 
-use crate::MXJob;
+use crate::{Compatibility, MXJob};
 
 /// Versions of the stand-alone mxnet-operator. Their fields are a subset of ours, so no conversion is needed.
-const OLDER: [&str; 2] = ["v1beta1", "v1alpha2"];
+pub(crate) const OLDER: [&str; 2] = ["v1beta1", "v1alpha2"];
 
 /// The definition, of which one serves all versions.
 pub(crate) fn definition() -> CustomResourceDefinition {
@@ -26,7 +26,8 @@ pub(crate) fn definition() -> CustomResourceDefinition {
 }
 
 /// The same fields, but for pod templates, which are taken as they come: each full copy costs 55 KB.
-/// The fields are described in `v1`.
+/// The fields are described in `v1`. What is written under such a version is a manifest of the stand-alone operator, and the
+/// API server stores that with it.
 fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourceDefinitionVersion {
     let mut version = CustomResourceDefinitionVersion {
         name: name.to_owned(),
@@ -46,12 +47,17 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
         strip_descriptions(schema);
         if let Some(status) = schema.properties.as_mut().and_then(|p| p.get_mut("status")) {
             // Written under the stored version.
-            *status = any.clone();
+            status.properties = None;
         }
     }
     let spec = schema(&mut version).and_then(|s| s.properties.as_mut()?.get_mut("spec"));
     if let Some(spec) = spec {
         spec.required = Some(vec!["mxReplicaSpecs".to_owned()]);
+        let compatibility = spec.properties.as_mut().and_then(|p| p.get_mut("compatibility"));
+        if let Some(compatibility) = compatibility {
+            let [mxnet_operator, _] = Compatibility::WORDS;
+            compatibility.default = Some(JSON(mxnet_operator.into()));
+        }
         let specs = spec.properties.as_mut().and_then(|p| p.get_mut("mxReplicaSpecs"));
         if let Some(JSONSchemaPropsOrBool::Schema(role)) =
             specs.and_then(|s| s.additional_properties.as_mut())

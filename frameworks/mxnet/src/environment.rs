@@ -7,8 +7,10 @@ use k8s_openapi::api::core::v1::EnvVar;
 use serde::Serialize;
 use training_job::{Replica, Role, Topology};
 
+use crate::MXJobSpec;
+
 /// The annotation of a tuner server's template that holds the key under which it registers.
-const TUNER_SERVER_KEY: &str = "tuner-server-key";
+pub(crate) const TUNER_SERVER_KEY: &str = "tuner-server-key";
 
 /// What is the same for all replicas.
 #[derive(Serialize)]
@@ -31,10 +33,10 @@ struct Task<'a> {
 }
 
 /// The environment of a replica.
-pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+pub(crate) fn variables(spec: &MXJobSpec, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     let scheduler = topology.role("Scheduler");
     let mut environment = vec![
-        variable("MX_CONFIG", config(topology, replica)),
+        variable("MX_CONFIG", config(spec, topology, replica)),
         variable("DMLC_PS_ROOT_PORT", scheduler.map_or(0, |s| s.port).to_string()),
         variable(
             "DMLC_PS_ROOT_URI",
@@ -61,8 +63,8 @@ fn variable(name: &str, value: String) -> EnvVar {
 }
 
 /// The cluster, and behind it in the same object the replica's own task.
-fn config(topology: &Topology<'_>, replica: &Replica<'_>) -> String {
-    let cluster = topology.once("MX_CONFIG", || escape_as_go(json(&cluster(topology))));
+fn config(spec: &MXJobSpec, topology: &Topology<'_>, replica: &Replica<'_>) -> String {
+    let cluster = topology.once("MX_CONFIG", || escape_as_go(json(&cluster(spec, topology))));
     let task = json(&Task {
         role: &replica.role.slug,
         index: replica.index,
@@ -71,7 +73,7 @@ fn config(topology: &Topology<'_>, replica: &Replica<'_>) -> String {
     [open, ",\"task\":", &task, "}"].concat()
 }
 
-fn cluster<'a>(topology: &'a Topology<'_>) -> Cluster<'a> {
+fn cluster<'a>(spec: &'a MXJobSpec, topology: &'a Topology<'_>) -> Cluster<'a> {
     let addresses = |role: &Role<'_>| {
         role.all()
             .map(|r| Address {
@@ -83,7 +85,9 @@ fn cluster<'a>(topology: &'a Topology<'_>) -> Cluster<'a> {
     let roles = || topology.roles.iter();
     Cluster {
         cluster: roles().map(|r| (r.slug.as_str(), addresses(r))).collect(),
-        labels: roles().map(|r| (r.slug.as_str(), tuner_server_key(r))).collect(),
+        labels: roles()
+            .map(|r| (r.slug.as_str(), tuner_server_key(spec, r)))
+            .collect(),
     }
 }
 
@@ -93,9 +97,10 @@ fn json(value: &impl Serialize) -> String {
 }
 
 /// The stand-alone operator had the key in the replica spec's `label`.
-fn tuner_server_key<'a>(role: &'a Role<'_>) -> &'a str {
-    role.annotation(TUNER_SERVER_KEY)
-        .or(role.spec.label.as_deref())
+fn tuner_server_key<'a>(spec: &'a MXJobSpec, role: &'a Role<'_>) -> &'a str {
+    let of_template = role.annotation(TUNER_SERVER_KEY);
+    of_template
+        .or_else(|| spec.label(role.name()))
         .unwrap_or_default()
 }
 

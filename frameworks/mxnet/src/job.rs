@@ -3,13 +3,14 @@
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
+use serde_json::Value;
 use training_job::api::{JobStatus, RestartScope, RunPolicy, SuccessPolicy};
 use training_job::{
     FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition,
     RoleSpecs, Topology, TrainingJob,
 };
 
-use crate::{JobMode, MXJob, definition, environment};
+use crate::{Compatibility, JobMode, MXJob, definition, environment, warnings};
 
 impl TrainingJob for MXJob {
     const FRAMEWORK: Framework = Framework::new("mxnet", "mxjob-controller")
@@ -35,7 +36,7 @@ impl TrainingJob for MXJob {
     }
 
     fn run_policy_field(&self, field: &str) -> String {
-        if self.spec.has_inline(field) {
+        if self.spec.has_at_top(field) {
             format!("spec.{field}")
         } else {
             format!("spec.runPolicy.{field}")
@@ -43,11 +44,15 @@ impl TrainingJob for MXJob {
     }
 
     fn status(&self) -> Option<&JobStatus> {
-        self.status.as_ref()
+        self.status.as_ref().map(|status| &status.job)
+    }
+
+    fn encode_status(&self, status: &JobStatus, _: Option<&Topology<'_>>) -> serde_json::Result<Value> {
+        self.status_on_the_wire(status)
     }
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-        environment::variables(topology, replica)
+        environment::variables(&self.spec, topology, replica)
     }
 
     fn requirements() -> Vec<Requirement<Self>> {
@@ -73,18 +78,18 @@ impl TrainingJob for MXJob {
         if self.spec.mode().is_none() {
             errors.unknown_word("spec.jobMode", &self.spec.job_mode, &JobMode::WORDS);
         }
+        let compatibility = self.spec.compatibility.as_str();
+        if !compatibility.is_empty() && !Compatibility::WORDS.contains(&compatibility) {
+            errors.unknown_word("spec.compatibility", compatibility, &Compatibility::WORDS);
+        }
     }
 
-    /// A training's servers wait for the scheduler's address, and without one it is empty.
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
-        let roles = (topology.role("Server"), topology.role("Scheduler"));
-        if let (true, (Some(server), None)) = (is_training(self), roles) {
-            warnings.push(
-                server.field.as_str(),
-                "servers find no workers without a scheduler",
-                "add a Scheduler with 1 replica, or remove the servers",
-            );
-        }
+        warnings::add(self, topology, warnings);
+    }
+
+    fn reading(&self, version: &str) -> Option<String> {
+        self.spec.reading(version)
     }
 
     /// The scheduler's end is the end of a training: it waits for all servers and workers. Without a
@@ -119,14 +124,8 @@ impl TrainingJob for MXJob {
         }
     }
 
-    /// In the nested shape, as the training operator: from 128 on. In the inline shape, as the
-    /// stand-alone operator documents: interrupted, killed, terminated, and 138 for the user's own use.
     fn is_retryable(&self, _: &Role<'_>, exit_code: i32, _: &str) -> bool {
-        if self.spec.is_inline() {
-            matches!(exit_code, 130 | 137 | 138 | 143)
-        } else {
-            exit_code >= 128
-        }
+        self.spec.read_as().is_retryable(exit_code)
     }
 
     /// Every server, as under the Go operator: clients that ask for the master's logs get the servers'.
@@ -171,7 +170,7 @@ impl JobMode {
     }
 }
 
-fn is_training(job: &MXJob) -> bool {
+pub(crate) fn is_training(job: &MXJob) -> bool {
     job.spec.mode() == Some(JobMode::Train)
 }
 

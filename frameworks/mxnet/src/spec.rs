@@ -1,11 +1,13 @@
 //! The MXJob on the wire, in both shapes that were ever in use.
 
+use std::collections::BTreeMap;
+
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use training_job::api::{
-    CleanPodPolicy, JobStatus, ReplicaSpecs, RunPolicy, SchedulingPolicy, SuccessPolicy,
-};
+use training_job::api::{CleanPodPolicy, ReplicaSpec, RunPolicy, SchedulingPolicy, SuccessPolicy};
+
+use crate::{Compatibility, MXJobStatus};
 
 /// A distributed job of Apache MXNet, TVM or BytePS.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +19,7 @@ use training_job::api::{
     singular = "mxjob",
     namespaced,
     doc = "A distributed job of Apache MXNet, TVM or BytePS.",
-    status = "JobStatus",
+    status = "MXJobStatus",
     derive = "PartialEq",
     printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -31,7 +33,7 @@ pub struct MXJobSpec {
 
     /// The replicas by role: Scheduler, Server, Worker; TunerTracker, TunerServer, Tuner.
     #[serde(default)]
-    pub mx_replica_specs: ReplicaSpecs,
+    pub mx_replica_specs: BTreeMap<String, Option<MXReplicaSpec>>,
 
     /// How the job runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +43,17 @@ pub struct MXJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<SuccessPolicy>,
 
-    /// As `runPolicy.cleanPodPolicy`, in manifests of the stand-alone mxnet-operator; `All` if unset there.
+    /// The operator whose manifest this is read as, where the two did not do the same. By `MXNetOperator`, the stand-alone
+    /// one, the exit codes 130, 137, 138 and 143 restart a replica whose restart policy is `ExitCode`, and an unset
+    /// `cleanPodPolicy` is `All`; by `TrainingOperator` all exit codes from 128 on restart it, and the operator's own default says
+    /// which pods go. If unset, it is `MXNetOperator` for a job that is written under `v1beta1` or `v1alpha2`, and for one that
+    /// has `cleanPodPolicy`, `ttlSecondsAfterFinished`, `activeDeadlineSeconds`, `backoffLimit` or `schedulingPolicy` at the
+    /// top of its spec and none of them in `runPolicy`; for all others it is `TrainingOperator`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(schema_with = "compatibilities")]
+    pub compatibility: String,
+
+    /// As `runPolicy.cleanPodPolicy`, in manifests of the stand-alone mxnet-operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
 
@@ -70,6 +82,25 @@ pub struct MXJobSpec {
     pub scheduler_name: Option<String>,
 }
 
+/// The replicas of one role.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MXReplicaSpec {
+    /// What every kind of job says of them.
+    #[serde(flatten)]
+    pub spec: ReplicaSpec,
+
+    /// The key of tuner servers, in manifests of the stand-alone mxnet-operator; today it is the template's annotation
+    /// `tuner-server-key`, which goes before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+impl AsRef<ReplicaSpec> for MXReplicaSpec {
+    fn as_ref(&self) -> &ReplicaSpec {
+        &self.spec
+    }
+}
+
 /// What a job does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobMode {
@@ -89,6 +120,11 @@ fn job_modes(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": [train, tune, ""] })
 }
 
+fn compatibilities(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let [mxnet, training] = Compatibility::WORDS;
+    schemars::json_schema!({ "type": "string", "enum": [mxnet, training, ""] })
+}
+
 impl MXJobSpec {
     /// What the job does, if `jobMode` is known.
     pub fn mode(&self) -> Option<JobMode> {
@@ -99,42 +135,17 @@ impl MXJobSpec {
         }
     }
 
-    /// Whether the run policy is written as for the stand-alone operator: at the top of the spec, and
-    /// not in `runPolicy`.
-    pub fn is_inline(&self) -> bool {
-        let nested = self.run_policy.clone().unwrap_or_default();
-        let is_nested = RunPolicy {
-            suspend: None,
-            restart_scope: None,
-            layout: None,
-            ..nested
-        } != RunPolicy::default();
-        !is_nested
-            && (self.clean_pod_policy.is_some()
-                || self.ttl_seconds_after_finished.is_some()
-                || self.active_deadline_seconds.is_some()
-                || self.backoff_limit.is_some()
-                || self.scheduling_policy.is_some())
-    }
-
-    /// Whether `field` of the run policy comes from the top of the spec.
-    pub(crate) fn has_inline(&self, field: &str) -> bool {
-        let at_top = match field {
-            "cleanPodPolicy" => self.clean_pod_policy.is_some(),
-            "ttlSecondsAfterFinished" => self.ttl_seconds_after_finished.is_some(),
-            "activeDeadlineSeconds" => self.active_deadline_seconds.is_some(),
-            "backoffLimit" => self.backoff_limit.is_some(),
-            "schedulingPolicy" => self.scheduling_policy.is_some(),
-            _ => false,
-        };
-        let nested = serde_json::to_value(&self.run_policy).unwrap_or_default();
-        at_top && nested.get(field).is_none()
+    /// The `label` of a role, if it has one that is not empty.
+    pub(crate) fn label(&self, role: &str) -> Option<&str> {
+        let mut roles = self.mx_replica_specs.iter();
+        let (_, spec) = roles.find(|(name, _)| name.eq_ignore_ascii_case(role))?;
+        spec.as_ref()?.label.as_deref().filter(|label| !label.is_empty())
     }
 
     /// The run policy from both places; what `runPolicy` says counts.
     pub fn merged_run_policy(&self) -> RunPolicy {
         let nested = self.run_policy.clone().unwrap_or_default();
-        let default_clean_up = self.is_inline().then_some(CleanPodPolicy::All);
+        let default_clean_up = self.read_as().clean_up();
         RunPolicy {
             clean_pod_policy: nested
                 .clean_pod_policy

@@ -1,16 +1,17 @@
-//! Which manifests are in the shape of the stand-alone operator.
+//! Whose manifest a job is read as, and what follows.
 
 // A panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use training_job::TrainingJob;
-use training_job_mxnet::{MXJob, MXJobSpec};
+use training_job::api::CleanPodPolicy;
+use training_job_mxnet::{Compatibility, MXJob, MXJobSpec};
 
 #[test]
 fn a_policy_at_the_top_makes_the_shape_and_one_in_its_place_unmakes_it() {
     let is_inline = |fields: &str| {
         let spec: MXJobSpec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
-        spec.is_inline()
+        spec.read_as() == Compatibility::MXNetOperator
     };
     for field in [
         "cleanPodPolicy: All",
@@ -40,6 +41,78 @@ fn a_policy_at_the_top_makes_the_shape_and_one_in_its_place_unmakes_it() {
         assert!(!is_inline(&format!("runPolicy: {{{field}}}")), "{field}");
     }
     assert!(!is_inline("") && !is_inline("schedulerName: volcano") && !is_inline("runPolicy: {}"));
+}
+
+#[test]
+fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
+    let told = |fields: &str| {
+        let spec: MXJobSpec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
+        let job = MXJob::new("job", spec);
+        let retried = (1..256).filter(|code| job.spec.read_as().is_retryable(*code));
+        (job.run_policy().clean_pod_policy, retried.collect::<Vec<_>>())
+    };
+    let stand_alone = (Some(CleanPodPolicy::All), vec![130, 137, 138, 143]);
+    let training = (None, (128..256).collect());
+    assert_eq!(told("compatibility: MXNetOperator"), stand_alone);
+    assert_eq!(told("backoffLimit: 1"), stand_alone);
+    assert_eq!(told(""), training);
+    let both = "compatibility: MXNetOperator\nrunPolicy: {backoffLimit: 1}";
+    assert_eq!(told(both), stand_alone);
+    assert_eq!(told("compatibility: TrainingOperator\nbackoffLimit: 1"), training);
+    // Clients in Go write what is unset so.
+    assert_eq!(told("compatibility: ''\nbackoffLimit: 1"), stand_alone);
+}
+
+#[test]
+fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
+    let since = |version: &str, fields: &str| {
+        let spec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
+        let told = MXJob::new("job", spec).reading(version)?;
+        let (said, _) = told.split_once(": ").unwrap();
+        Some(said.to_owned())
+    };
+    let stand_alone = "Read as a manifest of the stand-alone mxnet-operator, since";
+    let training = "Read as a manifest of the training operator, since";
+    for (version, fields, expected) in [
+        ("v1", "", None),
+        ("v1", "runPolicy: {backoffLimit: 1}", None),
+        (
+            "v1",
+            "backoffLimit: 1",
+            Some(format!(
+                "{stand_alone} backoffLimit stands at the top of its spec"
+            )),
+        ),
+        (
+            "v1",
+            "compatibility: MXNetOperator",
+            Some(format!("{stand_alone} compatibility says so")),
+        ),
+        (
+            "v1beta1",
+            "compatibility: MXNetOperator",
+            Some(format!("{stand_alone} it was written under v1beta1")),
+        ),
+        (
+            "v1alpha2",
+            "compatibility: TrainingOperator",
+            Some(format!("{training} compatibility says so")),
+        ),
+        (
+            "v1",
+            "backoffLimit: 1\nrunPolicy: {cleanPodPolicy: All}",
+            Some(format!("{training} runPolicy has policies")),
+        ),
+        (
+            "v1",
+            "backoffLimit: 1\ncleanPodPolicy: All",
+            Some(format!(
+                "{stand_alone} cleanPodPolicy, backoffLimit stand at the top of its spec"
+            )),
+        ),
+    ] {
+        assert_eq!(since(version, fields), expected, "{version} {fields}");
+    }
 }
 
 #[test]

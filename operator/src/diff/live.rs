@@ -6,6 +6,7 @@ use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use training_job::Settings;
 use training_job::api::labels::{JOB_NAME, OPERATOR_NAME};
 
 use super::shape::shaped;
@@ -33,12 +34,14 @@ pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Ve
             // The same job, so that its objects have the same owner.
             job.object["metadata"]["uid"] = json!(there.uid());
         }
-        let wanted = job.render().map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let wanted = job
+            .render(&Settings::default())
+            .map_err(|failure| anyhow::anyhow!("{failure}"))?;
         if let Some(there) = there {
             // A field that the stored job sets counts as decided by the job, too. An invalid stored job sets none.
             let stored = job
                 .kind
-                .render(&serde_json::to_value(&there)?)
+                .render(&serde_json::to_value(&there)?, &Settings::default())
                 .unwrap_or_default();
             let controller = job.kind.framework.controller;
             let selector = format!("{OPERATOR_NAME}={controller},{JOB_NAME}={name}");

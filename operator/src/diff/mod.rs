@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::Value;
+use training_job::Settings;
 
 use crate::check::check;
 use crate::cluster;
@@ -100,7 +101,7 @@ fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
     if !checked.is_good() {
         return Ok(None);
     }
-    let objects = checked.jobs.iter().map(|job| job.render());
+    let objects = checked.jobs.iter().map(|job| job.render(&Settings::default()));
     Ok(Some(objects.collect::<Result<Vec<_>, _>>()?.concat()))
 }
 

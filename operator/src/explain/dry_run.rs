@@ -31,8 +31,8 @@ struct DryRun<J> {
     kubelet_restarts: Vec<String>,
 }
 
-/// What the plan does in a job's life.
-pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, FieldErrors> {
+/// What the plan does in the life of a job that was written under `version`.
+pub(crate) fn life<J: TrainingJob>(object: &Value, version: &str) -> Result<Life, FieldErrors> {
     let mut run = DryRun::<J> {
         job: PhantomData,
         object: object.clone(),
@@ -88,6 +88,7 @@ pub(crate) fn life<J: TrainingJob>(object: &Value) -> Result<Life, FieldErrors> 
     }
     let end = run.end_of_life(valid.policy.ttl_seconds)?;
     Ok(Life {
+        reading: job.reading(version),
         common_service: valid.topology.common_service.clone(),
         created: run.created,
         roles,

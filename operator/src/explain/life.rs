@@ -4,6 +4,8 @@ use training_job::plan::ChildKind;
 
 /// What the operator does in a job's life, found by a dry run.
 pub(super) struct Life {
+    /// How the job is read, where that follows from how it is written.
+    pub(super) reading: Option<String>,
     /// The service of all pods, if not each has its own.
     pub(super) common_service: Option<String>,
     /// The objects, services and pods that are created at the start, in order.

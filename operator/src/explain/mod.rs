@@ -6,7 +6,6 @@ mod life;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde_json::Value;
 use training_job::plan::ChildKind;
 use training_job::{FieldErrors, TrainingJob};
 
@@ -52,24 +51,27 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
 
 /// What is printed for a job.
 pub(crate) fn text(job: &Job) -> Result<String, Failure> {
-    let life = job.kind.call(ExplainLife(&job.object));
+    let life = job.kind.call(ExplainLife(job));
     let life = life.map_err(|errors| Failure::new(&job.origin, errors))?;
     Ok(life_text(job, &life))
 }
 
 /// Finds the life of a job, whose type is that of its kind.
-struct ExplainLife<'a>(&'a Value);
+struct ExplainLife<'a>(&'a Job);
 
 impl ForKind for ExplainLife<'_> {
     type Output = Result<Life, FieldErrors>;
 
     fn call<J: TrainingJob>(self) -> Self::Output {
-        dry_run::life::<J>(self.0)
+        dry_run::life::<J>(&self.0.object, &self.0.version)
     }
 }
 
 fn life_text(job: &Job, life: &Life) -> String {
     let mut text = format!("{}\n", write::title(&job.object));
+    if let Some(reading) = &life.reading {
+        text += &format!("\n{reading}\n");
+    }
     if life.roles.is_empty() {
         return text + "\nThe job is suspended: nothing is made until it is resumed.\n";
     }

@@ -34,12 +34,14 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
 
 /// Nothing is run if any job is wrong.
 fn run_jobs(arguments: &run::Args) -> Result<ExitCode, Failure> {
+    let config = arguments.controller_config.read()?;
+    report::print_all(&config.warnings);
     let checked = check::check(&arguments.files);
     report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }
-    let mut jobs = run::jobs();
+    let mut jobs = run::jobs().accelerators(config.accelerators);
     for job in checked.jobs {
         jobs = jobs
             .job(&job.object)

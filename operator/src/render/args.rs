@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::controller_config::ControllerConfigArgs;
+
 use super::selection::ReplicaName;
 
 const HELP: &str = "\
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// Print how much each role asks for instead: replicas, resources, GPUs, ports, images.
     #[arg(long, conflicts_with = "only")]
     pub(crate) summary: bool,
+    /// What containers get that ask for a device.
+    #[command(flatten)]
+    pub(crate) controller_config: ControllerConfigArgs,
     /// How to print: YAML documents (the default), or one JSON List; a summary is a table by default.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,

@@ -5,8 +5,10 @@ mod selection;
 mod summary;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde_json::Value;
+use training_job::Settings;
 
 use crate::check::check;
 use crate::exit::{self, Failure};
@@ -19,6 +21,12 @@ pub(crate) use summary::text as summary;
 
 /// Prints what the jobs would get.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
+    let config = arguments.controller_config.read()?;
+    report::print_all(&config.warnings);
+    let settings = Settings {
+        accelerators: Arc::new(config.accelerators),
+        ..Settings::default()
+    };
     let checked = check(&arguments.files);
     report::print(&checked.findings);
     if !checked.is_good() {
@@ -26,7 +34,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     }
     let mut objects = Vec::new();
     for job in &checked.jobs {
-        objects.extend(job.render()?);
+        objects.extend(job.render(&settings)?);
     }
     if let Some(name) = &arguments.replica {
         selection::keep_replica(&mut objects, name)?;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use kube_manifest::manifests_below;
+use training_job::Settings;
 use training_job::render::text::snapshot;
 
 use crate::check::Job;
@@ -72,7 +73,8 @@ fn below<'f>(file: &'f Path, arguments: &[PathBuf]) -> &'f Path {
 
 fn text(job: &Job) -> Result<String, Failure> {
     let heading = format!("What {} gets. {MARK}", job.file);
-    snapshot(&heading, &job.object, &job.render()?).map_err(|error| Failure::new(&job.origin, error))
+    snapshot(&heading, &job.object, &job.render(&Settings::default())?)
+        .map_err(|error| Failure::new(&job.origin, error))
 }
 
 fn is_snapshot(text: &str) -> bool {

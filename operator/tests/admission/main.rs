@@ -13,8 +13,10 @@ mod corpus;
 mod costs;
 mod edits;
 mod good;
+mod left;
 mod operator;
 #[path = "../program/mod.rs"]
 mod program;
 mod standalone;
+mod status;
 mod stored;

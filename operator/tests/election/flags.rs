@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use serde_json::json;
 use training_job::api::ConditionType;
@@ -204,6 +205,57 @@ async fn each_flag_can_be_given_by_a_variable() {
         .map(|rest| rest.split('=').next().unwrap().trim());
     let told: BTreeSet<_> = told.filter(|name| !name.ends_with("TIME_ENCODING")).collect();
     assert_eq!(told, VARIABLES.iter().map(|(name, ..)| *name).collect());
+}
+
+/// Those that deployments of older operators set.
+#[tokio::test]
+async fn some_variables_stand_behind_flags_and_before_what_is_found() {
+    // Before the KUBECONFIG that each program of a test has.
+    let (code, text) = ends(&[], &[("USE_KUBE_CONFIG", "/nowhere/at-all")]).await;
+    assert!(code == 1 && text.contains("/nowhere/at-all"), "{code}\n{text}");
+
+    let cluster = control_plane().await;
+    let namespace = cluster.namespace("older").await;
+    let kubeconfig = format!("--kubeconfig={}", cluster.kubeconfig().display());
+    let run = |flags: &[&str], own: &str| {
+        let always = [
+            "run",
+            "--leader-elect",
+            "--leader-election-id=older",
+            "--enable-scheme=MXJob",
+        ];
+        let nowhere = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+        let program = Program::new(PROGRAM).args(always).args(nowhere).args(flags);
+        let program = program
+            .env("MY_POD_NAMESPACE", own)
+            .env("MY_POD_NAME", "pod-of-mine");
+        let older = if flags.iter().any(|flag| flag.starts_with("--kubeconfig")) {
+            "/nowhere"
+        } else {
+            ""
+        };
+        cluster.spawn(
+            program
+                .env("KUBEFLOW_NAMESPACE", "nowhere")
+                .env("USE_KUBE_CONFIG", older),
+        )
+    };
+    // An empty one is as good as none.
+    run(&[], "nowhere")
+        .wait_for_line("namespaces \"nowhere\" not found")
+        .await;
+    let behind_flags = ["--leader-election-namespace=elsewhere"];
+    run(&behind_flags, "nowhere")
+        .wait_for_line("namespaces \"elsewhere\" not found")
+        .await;
+    // A flag goes before the variable.
+    let program = run(&[&kubeconfig], &namespace);
+    let is_held = |lease: Option<&Lease>| {
+        let holder = lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref());
+        holder.is_some_and(|holder| holder.starts_with("pod-of-mine_"))
+    };
+    cluster.wait::<Lease>(&namespace, "older", is_held).await;
+    drop(program);
 }
 
 #[tokio::test]

@@ -200,7 +200,7 @@ async fn two_without_election_waste_calls_and_do_no_harm() {
         let pods = stage.until_all_run(&name, 4).await;
         let ended = stage.succeed(&name, 4).await;
         assert_eq!(stage.pods_of(&name).await, pods);
-        let status = ended.status.unwrap();
+        let status = ended.status.unwrap().job;
         let types: Vec<_> = status.conditions.iter().map(|c| &*c.type_).collect();
         assert_eq!(types, ["Created", "Running", "Succeeded"]);
         assert_eq!(status.restart_count, 0);

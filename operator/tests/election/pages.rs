@@ -57,7 +57,7 @@ async fn lives_are_counted_under_the_go_operators_names() {
     stage.kubelet.exits("restarts-worker-0", "mxnet", 137).await;
     let again = |job: &MXJob| {
         let status = job.status.as_ref();
-        status.is_some_and(|s| s.restart_count == 1 && s.is(ConditionType::Running))
+        status.is_some_and(|s| s.job.restart_count == 1 && s.job.is(ConditionType::Running))
     };
     stage.until_job("restarts", again).await;
     stage.succeed("restarts", 1).await;

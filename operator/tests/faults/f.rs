@@ -27,7 +27,7 @@ async fn f01_a_namesake_made_at_once_has_nothing_of_its_predecessor() {
             assert_ne!(old[&pod.name_any()], pod.uid().unwrap());
             assert_eq!(Some(&pod.owner_references()[0].uid), job_uid.as_ref());
         }
-        let status = stage.jobs().get("a").await.unwrap().status.unwrap();
+        let status = stage.jobs().get("a").await.unwrap().status.unwrap().job;
         assert_eq!(
             (status.restart_count, &status.failure),
             (0, &None),

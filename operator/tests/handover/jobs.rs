@@ -93,10 +93,10 @@ impl Jobs {
     pub(crate) async fn is(&self, job: &str, type_: ConditionType) -> JobStatus {
         let is = |job: Option<&MXJob>| {
             let status = job.and_then(|job| job.status.as_ref());
-            status.is_some_and(|status| status.is(type_))
+            status.is_some_and(|status| status.job.is(type_))
         };
         let job = wait(self.jobs.clone(), job, is).await;
-        job.and_then(|job| job.status).unwrap()
+        job.and_then(|job| job.status).unwrap().job
     }
 
     pub(crate) async fn suspend(&self, job: &str, suspend: bool) {

@@ -49,7 +49,7 @@ pub(crate) fn with_workers(mut job: Value, change: impl FnOnce(&mut Value)) -> V
 
 /// Whether a condition holds.
 pub(crate) fn is(job: &MXJob, condition: ConditionType) -> bool {
-    job.status.as_ref().is_some_and(|status| status.is(condition))
+    job.status.as_ref().is_some_and(|status| status.job.is(condition))
 }
 
 /// The running replicas of all roles.

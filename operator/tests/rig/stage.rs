@@ -135,7 +135,7 @@ impl<'a> Stage<'a> {
         let wanted = i32::try_from(replicas).unwrap();
         let runs = |job: &MXJob| {
             let status = job.status.as_ref();
-            is(job, ConditionType::Running) && status.map(super::jobs::active) == Some(wanted)
+            is(job, ConditionType::Running) && status.map(|s| super::jobs::active(&s.job)) == Some(wanted)
         };
         self.until_job(name, runs).await;
         self.pods_of(name).await

@@ -158,22 +158,26 @@ impl<J: TrainingJob> StoredJob<J> {
         next: &JobStatus,
         topology: Option<&Topology<'_>>,
     ) -> serde_json::Result<Value> {
-        let Self::Job { job, .. } = self else {
-            return Ok(difference(
-                &serde_json::to_value(old)?,
-                serde_json::to_value(next)?,
-            ));
+        let shared = serde_json::to_value(old)?;
+        let Self::Job { job, text, .. } = self else {
+            return Ok(difference(&shared, serde_json::to_value(next)?));
         };
-        // The server has nothing yet of what only the kind's own status has.
-        let stored = match job.status() {
-            // What a kind says of its deletion is told by no status of the library.
-            Some(_) if self.meta().deletion_timestamp.is_some() => {
-                serde_json::to_value(&**job)?["status"].take()
-            }
+        let next = job.encode_status(next, topology)?;
+        let mut stored = match job.status() {
             Some(_) => job.encode_status(old, topology)?,
-            None => serde_json::to_value(old)?,
+            None => shared.clone(),
         };
-        Ok(difference(&stored, job.encode_status(next, topology)?))
+        // Of what only the kind's own status has, the server has what is stored, by whomever.
+        if let (Some(fields), Some(next)) = (stored.as_object_mut(), next.as_object()) {
+            fields.retain(|field, _| shared.get(field).is_some());
+            let mut as_stored =
+                StoredStatus::deserialize(&mut serde_json::Deserializer::from_str(text))?.status;
+            for field in next.keys().filter(|field| shared.get(field).is_none()) {
+                let value = as_stored.as_mut().and_then(|status| status.remove(field));
+                fields.extend(value.map(|value| (field.clone(), value)));
+            }
+        }
+        Ok(difference(&stored, next))
     }
 
     /// Validates it. What takes the replicas' environments, and what only the kind knows, is asked once for each version
@@ -214,6 +218,13 @@ impl<J: TrainingJob> StoredJob<J> {
             },
         }
     }
+}
+
+/// An object's status, whatever is in it.
+#[derive(Deserialize)]
+struct StoredStatus {
+    #[serde(default)]
+    status: Option<Map<String, Value>>,
 }
 
 /// Who wrote which field: a third of a job's text, and never read.

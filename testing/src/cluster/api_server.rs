@@ -4,9 +4,12 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use kube::{Client, Config};
 use rustix::process::Signal;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::access::{ADMIN, config};
@@ -111,14 +114,29 @@ impl ControlPlane {
 
     /// Has the store forget what was before this version, as it does by itself after some minutes.
     pub async fn compact(&self, version: u64) {
+        self.call_store(
+            "compaction",
+            &json!({"revision": version.to_string(), "physical": true}),
+        )
+        .await;
+    }
+
+    /// Puts an object into the store as it is, past the API server: as one of an older version left it there. `key` is
+    /// what comes behind `/registry/`.
+    pub async fn store(&self, key: &str, object: &Value) {
+        let base64 = |text: String| STANDARD.encode(text);
+        let put = json!({"key": base64(format!("/registry/{key}")), "value": base64(object.to_string())});
+        self.call_store("put", &put).await;
+    }
+
+    async fn call_store(&self, call: &str, body: &Value) {
         let url = format!("http://127.0.0.1:{}", self.own().layout.etcd);
         let config = Config::new(url.parse().expect("a URL"));
         let store = Client::try_from(config).expect("a client");
-        let body = serde_json::json!({"revision": version.to_string(), "physical": true}).to_string();
-        let request = Request::post("/v3/kv/compaction").header("content-type", "application/json");
-        let request = request.body(body.into_bytes()).expect("a request");
+        let request = Request::post(format!("/v3/kv/{call}")).header("content-type", "application/json");
+        let request = request.body(body.to_string().into_bytes()).expect("a request");
         let answer = store.request_text(request).await;
-        answer.unwrap_or_else(|e| panic!("the store cannot be compacted: {e}"));
+        answer.unwrap_or_else(|e| panic!("the store refuses a {call}: {e}"));
     }
 
     fn signal_api_server(&self, signal: Signal) {

@@ -18,6 +18,7 @@ use training_job::TrainingJob;
 
 use super::processes::ProcessArgs;
 use super::signals::Signals;
+use crate::controller_config::ControllerConfigArgs;
 use crate::kinds::{ForKind, kinds};
 
 use output::Output;
@@ -55,6 +56,10 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub processes: ProcessArgs,
+
+    /// What containers get that ask for a device; processes get the variables of it
+    #[command(flatten)]
+    pub controller_config: ControllerConfigArgs,
 
     /// Give up after so many seconds, with exit code 1
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

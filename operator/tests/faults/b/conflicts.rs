@@ -25,7 +25,7 @@ async fn b01_a_status_is_written_anew_when_another_has_changed_the_job() {
     stage.until_all_run("a", 2).await;
     let ended = stage.succeed("a", 2).await;
     assert_eq!(ended.annotations()["touched"], "by somebody");
-    let conditions = ended.status.unwrap().conditions;
+    let conditions = ended.status.unwrap().job.conditions;
     let types: Vec<_> = conditions.iter().map(|c| &*c.type_).collect();
     assert_eq!(types, ["Created", "Running", "Succeeded"]);
     let calls = stage.proxy.calls();

@@ -1,0 +1,142 @@
+//! Whose manifest a job is read as, where its two operators did not do the same.
+
+use training_job::api::{CleanPodPolicy, RunPolicy};
+
+use crate::MXJobSpec;
+use crate::definition::OLDER;
+
+/// The operator whose manifest a job is read as: it decides which exit codes restart a replica by the restart
+/// policy `ExitCode`, and which pods go at the end of a job that does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compatibility {
+    /// The stand-alone mxnet-operator: 130, 137, 138 and 143 restart, and all pods go.
+    MXNetOperator,
+    /// The training operator: all codes from 128 on restart, and the operator's settings say which pods go.
+    TrainingOperator,
+}
+
+impl Compatibility {
+    pub(crate) const WORDS: [&str; 2] = ["MXNetOperator", "TrainingOperator"];
+
+    /// Whether a replica that ended with this exit code is restarted by `ExitCode`. The stand-alone operator documents
+    /// its codes: interrupted, killed, terminated, and 138 for the user's own use.
+    pub fn is_retryable(self, exit_code: i32) -> bool {
+        match self {
+            Self::MXNetOperator => matches!(exit_code, 130 | 137 | 138 | 143),
+            Self::TrainingOperator => exit_code >= 128,
+        }
+    }
+
+    /// Which pods go at the end of a job that does not say, unless the operator's settings do.
+    pub(crate) fn clean_up(self) -> Option<CleanPodPolicy> {
+        (self == Self::MXNetOperator).then_some(CleanPodPolicy::All)
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::MXNetOperator => (
+                "the stand-alone mxnet-operator",
+                "by ExitCode the exit codes 130, 137, 138 and 143 restart a replica, and an unset cleanPodPolicy is All",
+            ),
+            Self::TrainingOperator => (
+                "the training operator",
+                "by ExitCode all exit codes from 128 on restart a replica, and an unset cleanPodPolicy is the operator's",
+            ),
+        }
+    }
+}
+
+/// A policy that may stand in two places.
+struct Place {
+    field: &'static str,
+    at_top: bool,
+    in_run_policy: bool,
+}
+
+impl MXJobSpec {
+    /// Whose manifest the job is read as: what `compatibility` says; if it says nothing, the stand-alone operator's if
+    /// a policy stands at the top of the spec and none of those in `runPolicy`. An older version's default has
+    /// filled it in by then.
+    pub fn read_as(&self) -> Compatibility {
+        match self.compatibility.as_str() {
+            "MXNetOperator" => Compatibility::MXNetOperator,
+            "TrainingOperator" => Compatibility::TrainingOperator,
+            _ => {
+                let places = self.places();
+                if places.iter().any(|p| p.at_top) && places.iter().all(|p| !p.in_run_policy) {
+                    Compatibility::MXNetOperator
+                } else {
+                    Compatibility::TrainingOperator
+                }
+            }
+        }
+    }
+
+    /// The same for people to read, with what follows, if there is anything to tell from another job. The job was written
+    /// under `version`.
+    pub(crate) fn reading(&self, version: &str) -> Option<String> {
+        let read_as = self.read_as();
+        let places = self.places();
+        let at_top: Vec<_> = places.iter().filter(|p| p.at_top).map(|p| p.field).collect();
+        let since = match (self.compatibility.as_str(), read_as, &at_top[..]) {
+            ("", _, []) => return None,
+            ("", Compatibility::TrainingOperator, _) => "runPolicy has policies".to_owned(),
+            ("", Compatibility::MXNetOperator, [only]) => format!("{only} stands at the top of its spec"),
+            ("", Compatibility::MXNetOperator, fields) => {
+                format!("{} stand at the top of its spec", fields.join(", "))
+            }
+            (_, Compatibility::MXNetOperator, _) if OLDER.contains(&version) => {
+                format!("it was written under {version}")
+            }
+            _ => "compatibility says so".to_owned(),
+        };
+        let (operator, follows) = read_as.words();
+        Some(format!(
+            "Read as a manifest of {operator}, since {since}: {follows}."
+        ))
+    }
+
+    /// Whether `field` of the run policy comes from the top of the spec.
+    pub(crate) fn has_at_top(&self, field: &str) -> bool {
+        let places = self.places();
+        places
+            .iter()
+            .any(|p| p.field == field && p.at_top && !p.in_run_policy)
+    }
+
+    fn places(&self) -> [Place; 5] {
+        let nested = |is_set: fn(&RunPolicy) -> bool| self.run_policy.as_ref().is_some_and(is_set);
+        let place = |field, at_top, in_run_policy| Place {
+            field,
+            at_top,
+            in_run_policy,
+        };
+        [
+            place(
+                "cleanPodPolicy",
+                self.clean_pod_policy.is_some(),
+                nested(|p| p.clean_pod_policy.is_some()),
+            ),
+            place(
+                "ttlSecondsAfterFinished",
+                self.ttl_seconds_after_finished.is_some(),
+                nested(|p| p.ttl_seconds_after_finished.is_some()),
+            ),
+            place(
+                "activeDeadlineSeconds",
+                self.active_deadline_seconds.is_some(),
+                nested(|p| p.active_deadline_seconds.is_some()),
+            ),
+            place(
+                "backoffLimit",
+                self.backoff_limit.is_some(),
+                nested(|p| p.backoff_limit.is_some()),
+            ),
+            place(
+                "schedulingPolicy",
+                self.scheduling_policy.is_some(),
+                nested(|p| p.scheduling_policy.is_some()),
+            ),
+        ]
+    }
+}

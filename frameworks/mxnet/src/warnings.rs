@@ -1,0 +1,54 @@
+//! What is legal in an MXJob and certainly not meant.
+
+use training_job::{FieldErrors, Topology};
+
+use crate::MXJob;
+use crate::environment::TUNER_SERVER_KEY;
+use crate::job::is_training;
+
+pub(crate) fn add(job: &MXJob, topology: &Topology<'_>, warnings: &mut FieldErrors) {
+    if is_training(job) {
+        check_roles(topology, warnings);
+    }
+    for role in topology.roles.iter().filter(|role| role.replicas > 0) {
+        if job.spec.label(role.name()).is_none() {
+            continue;
+        }
+        let field = format!("{}.label", role.field);
+        if role.name() != "TunerServer" {
+            let problem = format!("it is the key of tuner servers, and nothing of a {}", role.name());
+            warnings.push(field, problem, "remove it, or give it to the TunerServer");
+        } else if role.annotation(TUNER_SERVER_KEY).is_some() {
+            let problem =
+                format!("the template's annotation {TUNER_SERVER_KEY} goes before it: it has no effect");
+            warnings.push(field, problem, "remove it");
+        }
+    }
+}
+
+/// The scheduler makes one cluster of servers and workers. All wait for it, and it for as many of them as there are; without
+/// one its address in their environment is empty.
+fn check_roles(topology: &Topology<'_>, warnings: &mut FieldErrors) {
+    let role = |name| topology.role(name);
+    match (role("Scheduler"), role("Server"), role("Worker")) {
+        (None, Some(server), _) => warnings.push(
+            server.field.as_str(),
+            "servers find no workers without a scheduler",
+            "add a Scheduler with 1 replica, or remove the servers",
+        ),
+        (None, None, Some(workers)) if workers.replicas > 1 => warnings.push(
+            workers.field.as_str(),
+            format!(
+                "{} workers do not find each other without a scheduler: DMLC_PS_ROOT_URI is empty",
+                workers.replicas
+            ),
+            "add a Scheduler with 1 replica and a Server, or use 1 worker",
+        ),
+        (Some(scheduler), _, None) => warnings.push(
+            scheduler.field.as_str(),
+            "a scheduler without workers has nobody to train with: DMLC_NUM_WORKER is 0",
+            "add a Worker",
+        ),
+        _ => {}
+    }
+}
