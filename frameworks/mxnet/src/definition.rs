@@ -13,7 +13,7 @@ pub(crate) const OLDER: [&str; 2] = ["v1beta1", "v1alpha2"];
 
 /// The definition, of which one serves all versions.
 pub(crate) fn definition() -> CustomResourceDefinition {
-    let mut definition = tidy_definition(MXJob::crd(), &["jobMode", "mxReplicaSpecs"]);
+    let mut definition = tidy_definition(MXJob::crd(), &["mxReplicaSpecs"]);
     let Some(v1) = definition.spec.versions.first() else {
         return definition;
     };
@@ -52,7 +52,6 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
     }
     let spec = schema(&mut version).and_then(|s| s.properties.as_mut()?.get_mut("spec"));
     if let Some(spec) = spec {
-        spec.required = Some(vec!["mxReplicaSpecs".to_owned()]);
         let compatibility = spec.properties.as_mut().and_then(|p| p.get_mut("compatibility"));
         if let Some(compatibility) = compatibility {
             let [mxnet_operator, _] = Compatibility::WORDS;

@@ -117,7 +117,7 @@ impl JobMode {
 /// Clients in Go send "" for what is unset.
 fn job_modes(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let [train, tune] = JobMode::WORDS;
-    schemars::json_schema!({ "type": "string", "enum": [train, tune, ""] })
+    schemars::json_schema!({ "type": "string", "enum": [train, tune, ""], "default": train })
 }
 
 fn compatibilities(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
