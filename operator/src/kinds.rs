@@ -56,8 +56,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
         Kind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
-        Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
         Kind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
+        Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
     ]
 }
 

@@ -1,17 +1,16 @@
-//! Whether a kind reads its status back as it was written, and the API server takes it.
+//! Whether a kind reads its status back as it was written.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::api::{
     ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
 };
 use crate::job::{Settings, TrainingJob};
-use crate::validate::manifest::Schemas;
-use crate::validate::{schema, validate};
+use crate::validate::validate;
 
 /// What is wrong with the way of a status through `encode_status`, the job as it is stored, and `status()`. Nothing, if
 /// the job cannot be read without a status already: others tell that.
@@ -27,9 +26,6 @@ pub(super) fn check<J: TrainingJob>(job: &Value) -> Option<String> {
         Ok(encoded) => encoded,
         Err(error) => return Some(format!("encode_status fails: {error}")),
     };
-    if let Some(refused) = refused(&job, &written).or_else(|| refused(&job, &first::<J>())) {
-        return Some(refused);
-    }
     stored["status"] = encoded;
     let read: J = match serde_json::from_value(stored) {
         Ok(read) => read,
@@ -51,25 +47,6 @@ pub(super) fn check<J: TrainingJob>(job: &Value) -> Option<String> {
     Some(format!(
         "status() does not give back what encode_status was given\n  {what}\n  the operator remembers in the status what it \
          has restarted, so it must be equal"
-    ))
-}
-
-/// What the definition has against a status as it is written.
-fn refused<J: TrainingJob>(job: &J, status: &JobStatus) -> Option<String> {
-    let encoded = job.encode_status(status, None).ok()?;
-    let schemas = Schemas::new::<J>();
-    let schema = schemas
-        .api_versions()
-        .next()
-        .and_then(|stored| schemas.get(stored))?;
-    let errors = schema::check(schema, &json!({"status": encoded}));
-    let error = errors
-        .into_iter()
-        .find(|error| error.path.starts_with("status"))?;
-    Some(format!(
-        "encode_status writes what the definition refuses\n  {}: {}\n  a status has only what there is to say: no field of it \
-         may be required that a job can be without",
-        error.path, error.problem
     ))
 }
 
@@ -151,20 +128,6 @@ fn full<J: TrainingJob>() -> JobStatus {
             started: BTreeMap::from([(named(first), 10)]),
             completed: BTreeMap::from([(named(first), "0-2,5".to_owned())]),
         },
-    }
-}
-
-/// The first status that a job gets.
-fn first<J: TrainingJob>() -> JobStatus {
-    let created = conditions().into_iter().take(1).collect();
-    let replicas = J::FRAMEWORK
-        .roles
-        .iter()
-        .map(|role| (role.name.to_owned(), ReplicaStatus::default()));
-    JobStatus {
-        conditions: created,
-        replica_statuses: replicas.collect(),
-        ..JobStatus::default()
     }
 }
 
