@@ -1,4 +1,4 @@
-//! Jobs go from the Go operator to ours and back, at every stage of their lives.
+//! Jobs go from the Go operator to ours and back, and from the stand-alone operator to ours, at every stage of their lives.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
 mod jobs;
 mod operators;
 mod stages;
+mod standalone;
 
 use futures::future::join_all;
 use training_job_testing::cluster::{Background, ControlPlane, Signal};
