@@ -1,0 +1,43 @@
+//! The comments of a text.
+
+use granit_parser::{Event, Parser, Placement};
+
+use crate::node::Position;
+
+/// A comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    /// Where its `#` stands.
+    pub at: Position,
+    /// All of it, with the `#`.
+    pub text: String,
+    /// Whether there is nothing before it in its line.
+    pub is_alone: bool,
+}
+
+/// The comments of a text, in its order, up to the first place that is no YAML.
+///
+/// ```
+/// let comments = kube_manifest::comments("# the job\nname: a # its name\ntext: 'a # b'\n");
+/// assert_eq!(comments.len(), 2);
+/// assert_eq!((comments[1].at.line, &*comments[1].text), (2, "# its name"));
+/// assert!(comments[0].is_alone && !comments[1].is_alone);
+/// ```
+pub fn comments(text: &str) -> Vec<Comment> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut parser = Parser::new_from_str(text);
+    let mut comments = Vec::new();
+    while let Some(Ok((event, span))) = parser.next_event() {
+        if let Event::Comment(text, placement) = event {
+            comments.push(Comment {
+                at: Position {
+                    line: span.start.line(),
+                    column: span.start.col() + 1,
+                },
+                text: format!("#{text}"),
+                is_alone: placement != Placement::Right,
+            });
+        }
+    }
+    comments
+}
