@@ -13,6 +13,7 @@
 mod check;
 mod cli;
 mod cluster;
+mod convert;
 mod crds;
 mod diff;
 mod exit;

@@ -19,6 +19,13 @@ pub(crate) fn styled(finding: &Finding) -> String {
     )
 }
 
+/// Prints all on standard error, in colour if that is a terminal.
+pub(crate) fn print_all(findings: &[Finding]) {
+    for finding in findings {
+        anstream::eprintln!("{}", styled(finding));
+    }
+}
+
 /// Prints errors and notes on standard error, in colour if that is a terminal. Warnings are left to `validate`: other
 /// commands print something else, and the warnings would be in its way.
 pub(crate) fn print(findings: &[Finding]) {

@@ -1,0 +1,1 @@
+//! Pods stay the same.
