@@ -11,7 +11,7 @@ pub struct Comment {
     pub at: Position,
     /// All of it, with the `#`.
     pub text: String,
-    /// Whether there is nothing before it in its line.
+    /// Whether no value and no key begins or ends before it in its line: the dash of an item may.
     pub is_alone: bool,
 }
 
@@ -27,15 +27,19 @@ pub fn comments(text: &str) -> Vec<Comment> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser::new_from_str(text);
     let mut comments = Vec::new();
+    let lines: Vec<&str> = text.lines().collect();
     while let Some(Ok((event, span))) = parser.next_event() {
         if let Event::Comment(text, placement) = event {
+            let at = Position {
+                line: span.start.line(),
+                column: span.start.col() + 1,
+            };
+            let line = lines.get(at.line - 1).copied().unwrap_or_default();
+            let mut before = line.chars().take(at.column - 1);
             comments.push(Comment {
-                at: Position {
-                    line: span.start.line(),
-                    column: span.start.col() + 1,
-                },
+                at,
                 text: format!("#{text}"),
-                is_alone: placement != Placement::Right,
+                is_alone: placement != Placement::Right || before.all(|c| matches!(c, '-' | ' ')),
             });
         }
     }

@@ -99,9 +99,7 @@ pub(super) fn place(
             with_key.or_else(|| of_line().next()).or_else(before)
         };
         match field {
-            None if comment.is_alone => last.push(&*comment.text),
-            // Behind the line that begins the document.
-            None => above.entry(1).or_default().push(&comment.text),
+            None => last.push(&*comment.text),
             Some(place) => match lines.get(&place.at) {
                 Some(line) if comment.is_alone => above.entry(*line).or_default().push(&comment.text),
                 Some(line) => behind.entry(*line).or_default().push(&comment.text),

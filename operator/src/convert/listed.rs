@@ -99,7 +99,9 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
         insert(spec, place.unwrap_or(0), roles);
     }
     if let Some((image, name)) = image {
-        let to = if uses_image {
+        let to = if default_image.is_none() {
+            return log.wrong(image.at, &format!("spec.{name}"), "it is no string", "name an image");
+        } else if uses_image {
             "it is the image of all containers that named none"
         } else {
             "it is left out: all containers name their images"
@@ -147,7 +149,10 @@ fn roles(
     let mut list = list;
     let mut known = BTreeSet::new();
     let mut roles = Vec::new();
-    let replicas = items(&mut list.value).map(std::mem::take).unwrap_or_default();
+    let replicas = items(&mut list.value).map(std::mem::take).unwrap_or_else(|| {
+        log.wrong(list.at, path, "it is no list", "list the replicas of each type");
+        Vec::new()
+    });
     for (n, mut replica) in replicas.into_iter().enumerate() {
         let path = format!("{path}[{n}]");
         let Some((type_, role)) = role_of(&mut replica, &path, kind, log) else { continue };

@@ -51,7 +51,11 @@ fn move_policies(spec: &mut Node, log: &mut Log<'_>) -> bool {
     if let Some(mut go) = take(spec, "RunPolicy") {
         // A client in Go has written the embedded structure under its name.
         log.moved(go.at, "spec.RunPolicy", "spec.runPolicy");
-        let policies = entries(&mut go.value).map(std::mem::take).unwrap_or_default();
+        let policies = entries(&mut go.value).map(std::mem::take);
+        if policies.is_none() && !is_null(&go.value) {
+            log.wrong(go.at, "spec.RunPolicy", "it is no mapping", "name policies in it");
+        }
+        let policies = policies.unwrap_or_default();
         found.extend(policies.into_iter().map(|entry| {
             let path = format!("spec.RunPolicy.{}", entry.key);
             (entry, path)
