@@ -16,6 +16,7 @@ mod cluster;
 mod convert;
 mod crds;
 mod diff;
+mod doctor;
 mod exit;
 mod explain;
 #[cfg(feature = "__fuzzing")]

@@ -8,6 +8,7 @@
 )]
 
 mod jobs;
+mod migrate;
 mod operators;
 mod stages;
 mod standalone;

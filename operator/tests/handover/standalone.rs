@@ -15,7 +15,7 @@ use crate::operators;
 
 /// A version of the stand-alone operator, by the labels that it gave.
 #[derive(Clone, Copy, Debug)]
-enum Release {
+pub(crate) enum Release {
     /// v1.1.0 and later.
     Newest,
     /// v0.7.0 and v1.0.0.
@@ -27,7 +27,7 @@ enum Release {
 const RELEASES: [Release; 3] = [Release::Newest, Release::Middle, Release::Beta];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(crate) enum Stage {
     /// No pod runs yet, and one and a service were not made any more.
     Created,
     Running,
@@ -102,13 +102,13 @@ impl Release {
 
 /// A job of the stand-alone operator.
 #[derive(Clone, Copy)]
-struct Old {
-    release: Release,
-    stage: Stage,
+pub(crate) struct Old {
+    pub(crate) release: Release,
+    pub(crate) stage: Stage,
 }
 
 impl Old {
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         format!("{:?}-{:?}", self.release, self.stage).to_lowercase()
     }
 
@@ -118,7 +118,7 @@ impl Old {
     }
 
     /// Makes the job and what it had.
-    async fn make(self, client: &Client, jobs: &Jobs, namespace: &str) {
+    pub(crate) async fn make(self, client: &Client, jobs: &Jobs, namespace: &str) {
         let name = self.name();
         let policy = if self.stage == Stage::Killed { "ExitCode" } else { "Never" };
         let role = |replicas| {
@@ -173,7 +173,7 @@ impl Old {
     }
 
     /// Lets the job go on under ours, to its end.
-    async fn go_on(self, jobs: &Jobs) {
+    pub(crate) async fn go_on(self, jobs: &Jobs) {
         let name = self.name();
         match self.stage {
             Stage::Finished => return drop(jobs.expect_end(&name, true).await),
