@@ -293,8 +293,15 @@ async fn i6_a_patch_that_names_no_uid_or_changes_more_than_labels() {
             meta["uid"] = uid.clone();
         }
         let patch = json!({ "metadata": meta });
-        bench.operator("PATCH", &format!("{PODS}/job-worker-0"), patch).await;
-        assert_eq!(bench.violated().len() - before, violated, "{:?}", bench.violated());
+        bench
+            .operator("PATCH", &format!("{PODS}/job-worker-0"), patch)
+            .await;
+        assert_eq!(
+            bench.violated().len() - before,
+            violated,
+            "{:?}",
+            bench.violated()
+        );
     }
 }
 

@@ -271,7 +271,10 @@ impl<'a> Applier<'a> {
             ChildKind::Pod | ChildKind::Object(_) => Patch::Merge(json!({ "metadata": meta })),
         };
         let params = PatchParams::default();
-        match self.call_in_epoch(kind, 0, api.patch(name, &params, &patch)).await {
+        match self
+            .call_in_epoch(kind, 0, api.patch(name, &params, &patch))
+            .await
+        {
             Ok((epoch, adopted)) => {
                 self.children().answered::<C>(kind, &adopted, epoch);
                 self.log("adopted", kind, name);
@@ -330,11 +333,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    async fn delete<'d, C: Child>(
-        &'d self,
-        kind: ChildKind,
-        wanted: &[&'d Deletion],
-    ) -> Vec<CallResult<()>> {
+    async fn delete<'d, C: Child>(&'d self, kind: ChildKind, wanted: &[&'d Deletion]) -> Vec<CallResult<()>> {
         let api = self.api::<C>(kind);
         let delete = |deletion: &'d Deletion| {
             let api = &api;

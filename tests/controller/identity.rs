@@ -194,7 +194,13 @@ async fn what_another_operator_made_is_adopted() {
     for name in &names {
         let old = |with_ours: bool| {
             let mut labels = json!({"group-name": "kubeflow.org", "job-name": "job", "replica": name});
-            for key in ["operator-name", "job-name", "replica-type", "replica-index", "job-role"] {
+            for key in [
+                "operator-name",
+                "job-name",
+                "replica-type",
+                "replica-index",
+                "job-role",
+            ] {
                 if with_ours {
                     labels[format!("training.kubeflow.org/{key}")] = Value::Null;
                 }
@@ -221,8 +227,14 @@ async fn what_another_operator_made_is_adopted() {
     sim.advance(60).await;
     for (before, after) in before.iter().zip(both(&sim)) {
         assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
-        assert_eq!(after["spec"]["selector"], before["spec"]["selector"], "no old label is left in it");
-        assert_eq!(after["metadata"]["labels"]["group-name"], "kubeflow.org", "others stay");
+        assert_eq!(
+            after["spec"]["selector"], before["spec"]["selector"],
+            "no old label is left in it"
+        );
+        assert_eq!(
+            after["metadata"]["labels"]["group-name"], "kubeflow.org",
+            "others stay"
+        );
         for (key, value) in before["metadata"]["labels"].as_object().unwrap() {
             assert_eq!(&after["metadata"]["labels"][key], value, "{key}");
         }
@@ -231,7 +243,10 @@ async fn what_another_operator_made_is_adopted() {
     assert!(sim.conditions("job").ends_with("Running"));
     assert_eq!(sim.status("job")["restartCount"], json!(null));
     let told = |reason: &str| sim.events().iter().filter(|e| *e == reason).count();
-    assert_eq!((told("SuccessfulAdoptPod"), told("SuccessfulAdoptService")), (1, 1));
+    assert_eq!(
+        (told("SuccessfulAdoptPod"), told("SuccessfulAdoptService")),
+        (1, 1)
+    );
     assert_eq!(told("SuccessfulCreatePod"), 1, "the first operator's");
     sim.assert_no_violations();
 }
@@ -244,9 +259,11 @@ async fn what_is_adopted_is_what_was_looked_at() {
     sim.create(with_spec(toy_job("job", &SMALL), one)).await;
     sim.advance(10).await;
     sim.kill().await;
-    let label = |value: Value| json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": value}}});
+    let label =
+        |value: Value| json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": value}}});
     edit_pod(&sim, "job-worker-1", label(Value::Null)).await;
-    sim.network.fail_next("patch", "pods", 1, CallFault::Slow(1_000, 0));
+    sim.network
+        .fail_next("patch", "pods", 1, CallFault::Slow(1_000, 0));
     sim.start();
     while sim.network.count("get", "pods") == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -255,7 +272,8 @@ async fn what_is_adopted_is_what_was_looked_at() {
     edit_pod(&sim, "job-worker-1", labels).await;
     sim.advance(60).await;
     assert_eq!(sim.network.count("patch", "pods"), 1, "it was tried");
-    let label = &sim.stored("pods", "job-worker-1")["metadata"]["labels"]["training.kubeflow.org/operator-name"];
+    let label =
+        &sim.stored("pods", "job-worker-1")["metadata"]["labels"]["training.kubeflow.org/operator-name"];
     assert!(label.is_null(), "it is nobody's now: {label}");
     sim.assert_no_violations();
 }

@@ -88,7 +88,11 @@ pub(super) fn convert(document: &Document<'_>, log: &mut Log<'_>) -> Result<Opti
         [new] => placing::place(&comments(document.text), source, &node, (&text, new), log),
         _ => text,
     };
-    let begin = if document.text.starts_with("---") { "---\n" } else { "" };
+    let begin = if document.text.starts_with("---") {
+        "---\n"
+    } else {
+        ""
+    };
     let text = format!("{begin}{text}");
     Ok(Some(match document.text.contains("\r\n") {
         true => text.replace('\n', "\r\n"),
@@ -101,7 +105,9 @@ fn objects(node: &mut Node, path: &str, log: &mut Log<'_>) {
     let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if let Some(of) = kind.strip_suffix("List") {
-        let Some(all) = child(node, "items").and_then(items) else { return };
+        let Some(all) = child(node, "items").and_then(items) else {
+            return;
+        };
         for (n, item) in all.iter_mut().enumerate() {
             objects(item, &format!("{path}items[{n}]."), log);
         }
@@ -111,7 +117,9 @@ fn objects(node: &mut Node, path: &str, log: &mut Log<'_>) {
         }
         return;
     }
-    let Some(old) = old(&api_version, &kind) else { return };
+    let Some(old) = old(&api_version, &kind) else {
+        return;
+    };
     path.clone_into(&mut log.prefix);
     let before = log.findings.len();
     rename(node, &api_version, (&kind, old.kind()), path, log);

@@ -52,7 +52,11 @@ pub(super) const MXJOB_ALPHA: Listed = Listed {
     role: &["mxReplicaType"],
     port: &["PsRootPort"],
     image: &["mxImage"],
-    roles: &[("SCHEDULER", "Scheduler"), ("SERVER", "Server"), ("WORKER", "Worker")],
+    roles: &[
+        ("SCHEDULER", "Scheduler"),
+        ("SERVER", "Server"),
+        ("WORKER", "Worker"),
+    ],
     default_role: "WORKER",
     root: Some("SCHEDULER"),
     served: None,
@@ -89,18 +93,31 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
     let at = job.at;
     let Some(spec) = child(job, "spec") else { return };
     let image = take_any(spec, kind.image);
-    let default_image = image.as_ref().and_then(|(entry, _)| text(&entry.value).map(str::to_owned));
+    let default_image = image
+        .as_ref()
+        .and_then(|(entry, _)| text(&entry.value).map(str::to_owned));
     let mut uses_image = false;
     let place = kind.replicas.iter().find_map(|name| index(spec, name));
     if let Some((list, name)) = take_any(spec, kind.replicas) {
         let path = format!("spec.{name}");
         log.moved(list.at, &path, &format!("spec.{}", kind.specs));
-        let roles = roles(list, &path, kind, (default_image.as_deref(), &mut uses_image), log);
+        let roles = roles(
+            list,
+            &path,
+            kind,
+            (default_image.as_deref(), &mut uses_image),
+            log,
+        );
         insert(spec, place.unwrap_or(0), roles);
     }
     if let Some((image, name)) = image {
         let to = if default_image.is_none() {
-            return log.wrong(image.at, &format!("spec.{name}"), "it is no string", "name an image");
+            return log.wrong(
+                image.at,
+                &format!("spec.{name}"),
+                "it is no string",
+                "name an image",
+            );
         } else if uses_image {
             "it is the image of all containers that named none"
         } else {
@@ -134,7 +151,10 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
 
 /// The first of these fields that is there, and its name. Null is as good as none.
 fn take_any(node: &mut Node, names: &[&'static str]) -> Option<(Entry, &'static str)> {
-    let found: Vec<_> = names.iter().filter_map(|name| Some((take(node, name)?, *name))).collect();
+    let found: Vec<_> = names
+        .iter()
+        .filter_map(|name| Some((take(node, name)?, *name)))
+        .collect();
     found.into_iter().find(|(entry, _)| !is_null(&entry.value))
 }
 
@@ -155,7 +175,9 @@ fn roles(
     });
     for (n, mut replica) in replicas.into_iter().enumerate() {
         let path = format!("{path}[{n}]");
-        let Some((type_, role)) = role_of(&mut replica, &path, kind, log) else { continue };
+        let Some((type_, role)) = role_of(&mut replica, &path, kind, log) else {
+            continue;
+        };
         if !known.insert(role) {
             let problem = format!("{type_} is here twice");
             log.wrong(replica.at, &path, problem, "keep one of the two");
@@ -222,7 +244,9 @@ fn role_of(
 /// Moves the template's restart policy to the role, which has it today.
 fn restart_policy(replica: &mut Node, path: &str, log: &mut Log<'_>) {
     let pod = below(replica, &["template", "spec"]);
-    let Some(policy) = pod.and_then(|pod| take(pod, "restartPolicy")) else { return };
+    let Some(policy) = pod.and_then(|pod| take(pod, "restartPolicy")) else {
+        return;
+    };
     let from = format!("{path}.template.spec.restartPolicy");
     if has(replica, "restartPolicy") {
         log.note(policy.at, &from, "it is left out: the role's own counts");
@@ -236,11 +260,21 @@ fn restart_policy(replica: &mut Node, path: &str, log: &mut Log<'_>) {
 /// Writes a replica's port into its container, where it is today.
 fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Log<'_>) {
     let named = take_any(replica, kind.port);
-    let field = format!("{path}.{}", named.as_ref().map_or(kind.port[0], |(_, name)| *name));
+    let field = format!(
+        "{path}.{}",
+        named.as_ref().map_or(kind.port[0], |(_, name)| *name)
+    );
     let at = named.as_ref().map_or(replica.at, |(entry, _)| entry.at);
     if kind.root.is_some_and(|root| root != type_) {
         if named.is_some() {
-            log.note(at, &field, format!("it is left out: only the {}'s port is used", kind.root.unwrap_or_default()));
+            log.note(
+                at,
+                &field,
+                format!(
+                    "it is left out: only the {}'s port is used",
+                    kind.root.unwrap_or_default()
+                ),
+            );
         }
         return;
     }
@@ -249,9 +283,15 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Lo
         Some(Some(number)) => number,
         Some(None) => return log.wrong(at, &field, "it is no number", "use a port from 1 to 65535"),
     };
-    let Some(container) = container(replica, kind.container) else { return };
+    let Some(container) = container(replica, kind.container) else {
+        return;
+    };
     let ports = child(container, "ports").and_then(items);
-    let own = ports.and_then(|ports| ports.iter_mut().find(|port| port.text("name") == Some(kind.port_name)));
+    let own = ports.and_then(|ports| {
+        ports
+            .iter_mut()
+            .find(|port| port.text("name") == Some(kind.port_name))
+    });
     let own_number = |own: &Node| own.get("containerPort").and_then(integer);
     let place = format!("port {} of container {}", kind.port_name, kind.container);
     match own {
@@ -295,7 +335,9 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Lo
 /// The container of this name in a replica's template.
 fn container<'n>(replica: &'n mut Node, name: &str) -> Option<&'n mut Node> {
     let containers = below(replica, &["template", "spec", "containers"]).and_then(items)?;
-    containers.iter_mut().find(|container| container.text("name") == Some(name))
+    containers
+        .iter_mut()
+        .find(|container| container.text("name") == Some(name))
 }
 
 /// Gives the framework's container the job's image if it has none. Says whether it did.
@@ -311,7 +353,9 @@ fn fill_image(replica: &mut Node, name: &str, image: Option<&str>) -> bool {
 
 /// `v1alpha1`: whose end was the job's.
 fn chief(spec: &mut Node, log: &mut Log<'_>) {
-    let Some(mut policy) = take(spec, "terminationPolicy") else { return };
+    let Some(mut policy) = take(spec, "terminationPolicy") else {
+        return;
+    };
     let chief = child(&mut policy.value, "chief");
     let name = chief.as_ref().and_then(|chief| chief.text("replicaName"));
     let name = name.unwrap_or("WORKER").to_owned();
@@ -323,7 +367,9 @@ fn chief(spec: &mut Node, log: &mut Log<'_>) {
             log.note(policy.at, "spec.terminationPolicy", what);
         }
         (name, index) => {
-            let what = format!("the end of {name} {index} was the job's, and none but the scheduler's or the workers' is");
+            let what = format!(
+                "the end of {name} {index} was the job's, and none but the scheduler's or the workers' is"
+            );
             let remedy = "have the scheduler end with it";
             log.lost(policy.at, "spec.terminationPolicy", &what, remedy);
         }

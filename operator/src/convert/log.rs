@@ -68,7 +68,11 @@ impl<'a> Log<'a> {
                 line: at.line + self.lines,
                 ..at
             }),
-            path: if path.is_empty() { String::new() } else { format!("{}{path}", self.prefix) },
+            path: if path.is_empty() {
+                String::new()
+            } else {
+                format!("{}{path}", self.prefix)
+            },
             problem,
             remedy: remedy.to_owned(),
         });

@@ -69,7 +69,10 @@ fn move_policies(spec: &mut Node, log: &mut Log<'_>) -> bool {
     let is_inline = !found.is_empty() && !is_nested;
     for (policy, path) in found {
         let to = format!("spec.runPolicy.{}", policy.key);
-        if spec.get("runPolicy").is_some_and(|nested| has(nested, &policy.key)) {
+        if spec
+            .get("runPolicy")
+            .is_some_and(|nested| has(nested, &policy.key))
+        {
             let counts = format!("it is left out: {}{to} counts", log.prefix);
             log.note(policy.at, &path, counts);
         } else if let Some(nested) = mapping(spec, &["runPolicy"]) {
@@ -86,7 +89,9 @@ pub(super) fn keep_defaults(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         return;
     }
     let nested = spec.get("runPolicy");
-    let named = nested.and_then(|nested| nested.text("cleanPodPolicy")).unwrap_or_default();
+    let named = nested
+        .and_then(|nested| nested.text("cleanPodPolicy"))
+        .unwrap_or_default();
     if named.is_empty()
         && let Some(nested) = mapping(spec, &["runPolicy"])
     {
@@ -95,20 +100,30 @@ pub(super) fn keep_defaults(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         log.note(at, "spec.runPolicy.cleanPodPolicy", what);
     }
     let mut by_code = false;
-    for_each_role(spec, |_, role| by_code |= role.text("restartPolicy") == Some("ExitCode"));
+    for_each_role(spec, |_, role| {
+        by_code |= role.text("restartPolicy") == Some("ExitCode")
+    });
     if by_code {
         put(spec, entry("compatibility", scalar("MXNetOperator")));
-        let what = "it is MXNetOperator: by ExitCode, 130, 137, 138 and 143 restart a replica, and no other codes";
+        let what =
+            "it is MXNetOperator: by ExitCode, 130, 137, 138 and 143 restart a replica, and no other codes";
         log.note(at, "spec.compatibility", what);
     }
 }
 
 /// Moves the scheduler's name into all templates that name none.
 pub(super) fn move_scheduler(spec: &mut Node, log: &mut Log<'_>) {
-    let Some(named) = take(spec, "schedulerName") else { return };
+    let Some(named) = take(spec, "schedulerName") else {
+        return;
+    };
     let Some(name) = text(&named.value).map(str::to_owned) else {
         if !is_null(&named.value) {
-            log.wrong(named.at, "spec.schedulerName", "it is no string", "name a scheduler");
+            log.wrong(
+                named.at,
+                "spec.schedulerName",
+                "it is no string",
+                "name a scheduler",
+            );
         }
         return;
     };

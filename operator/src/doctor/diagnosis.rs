@@ -31,7 +31,12 @@ pub(crate) fn findings(seen: &Seen, kinds: &[Kind]) -> Vec<Finding> {
     found.jobs(seen, kinds);
     for (what, why) in &seen.unread {
         let remedy = "look as somebody who may, such as an administrator";
-        found.add(Severity::Warning, what, format!("it could not be read: {why}"), remedy);
+        found.add(
+            Severity::Warning,
+            what,
+            format!("it could not be read: {why}"),
+            remedy,
+        );
     }
     let rank = |finding: &Finding| match finding.severity {
         Severity::Error => 0,
@@ -59,8 +64,14 @@ impl Findings {
     fn version(&mut self, seen: &Seen) {
         let ((major, minor), (oldest_major, oldest)) = (seen.version, OLDEST);
         if seen.version < OLDEST {
-            let problem = format!("{major}.{minor} is older than {oldest_major}.{oldest}, which the definitions need");
-            self.add(Severity::Error, "API server", problem, "upgrade the cluster first");
+            let problem =
+                format!("{major}.{minor} is older than {oldest_major}.{oldest}, which the definitions need");
+            self.add(
+                Severity::Error,
+                "API server",
+                problem,
+                "upgrade the cluster first",
+            );
         }
     }
 
@@ -76,18 +87,31 @@ impl Findings {
                 Some(kind) => self.definition(&object, definition, kind),
                 None if definition["spec"]["group"] != GROUPS[0] => {
                     let problem = "this operator does not run its jobs";
-                    let remedy = "convert them by training-operator convert, and delete it when they have ended";
+                    let remedy =
+                        "convert them by training-operator convert, and delete it when they have ended";
                     self.add(Severity::Warning, &object, problem, remedy);
                 }
                 None => {
                     let problem = "this operator does not run its jobs";
-                    self.add(Severity::Note, &object, problem, "keep the operator that does, for this kind only");
+                    self.add(
+                        Severity::Note,
+                        &object,
+                        problem,
+                        "keep the operator that does, for this kind only",
+                    );
                 }
             }
         }
-        let is_unread = seen.unread.iter().any(|(what, _)| what.starts_with("customresourcedefinitions"));
+        let is_unread = seen
+            .unread
+            .iter()
+            .any(|(what, _)| what.starts_with("customresourcedefinitions"));
         for plural in known.keys().filter(|_| !is_unread) {
-            if seen.definitions.iter().all(|definition| name(definition).1 != *plural) {
+            if seen
+                .definitions
+                .iter()
+                .all(|definition| name(definition).1 != *plural)
+            {
                 let object = format!("definition {plural}");
                 self.add(Severity::Warning, &object, "it is missing", APPLY);
             }
@@ -97,7 +121,8 @@ impl Findings {
     fn definition(&mut self, object: &str, definition: &Value, kind: &Kind) {
         let spec = &definition["spec"];
         if spec["preserveUnknownFields"] == true {
-            let problem = "it is an older operator's, and keeps unknown fields: nothing checks jobs as they are stored";
+            let problem =
+                "it is an older operator's, and keeps unknown fields: nothing checks jobs as they are stored";
             return self.add(Severity::Error, object, problem, APPLY);
         }
         let texts = |list: &Value| -> BTreeSet<String> {
@@ -105,7 +130,13 @@ impl Findings {
             list.filter_map(|v| v.as_str().or_else(|| v["name"].as_str()).map(str::to_owned))
                 .collect()
         };
-        let ours: BTreeSet<String> = kind.definition.spec.versions.iter().map(|v| v.name.clone()).collect();
+        let ours: BTreeSet<String> = kind
+            .definition
+            .spec
+            .versions
+            .iter()
+            .map(|v| v.name.clone())
+            .collect();
         let stored = texts(&definition["status"]["storedVersions"]);
         if let Some(version) = stored.difference(&ours).next() {
             let problem = format!("jobs may be stored as {version}, which is not served any more");
@@ -115,8 +146,13 @@ impl Findings {
         let there = texts(&spec["versions"]);
         let version = |one: &Value| {
             let properties = one.pointer("/schema/openAPIV3Schema/properties/spec/properties");
-            let fields = properties.and_then(Value::as_object).map(|p| p.keys().cloned().collect());
-            (one["name"].as_str().unwrap_or_default().to_owned(), fields.unwrap_or_default())
+            let fields = properties
+                .and_then(Value::as_object)
+                .map(|p| p.keys().cloned().collect());
+            (
+                one["name"].as_str().unwrap_or_default().to_owned(),
+                fields.unwrap_or_default(),
+            )
         };
         let fields = |versions: &Value| -> BTreeMap<String, BTreeSet<String>> {
             versions.as_array().into_iter().flatten().map(version).collect()
@@ -144,8 +180,16 @@ impl Findings {
                     continue;
                 }
                 let ignored = webhook["failurePolicy"] == "Ignore";
-                let severity = if ignored { Severity::Warning } else { Severity::Error };
-                let follows = if ignored { "every job waits for it" } else { "no job can be created or changed" };
+                let severity = if ignored {
+                    Severity::Warning
+                } else {
+                    Severity::Error
+                };
+                let follows = if ignored {
+                    "every job waits for it"
+                } else {
+                    "no job can be created or changed"
+                };
                 let problem = format!("its service {}/{} does not exist: {follows}", at.0, at.1);
                 let remedy = format!("kubectl delete {kind} {configured}");
                 self.add(severity, &format!("{kind} {configured}"), problem, &remedy);
@@ -159,7 +203,11 @@ impl Findings {
             let (namespace, name) = name(deployment);
             format!("{namespace}/{name}")
         };
-        let all: Vec<_> = seen.deployments.iter().filter_map(|d| Some((runs(d)?, d))).collect();
+        let all: Vec<_> = seen
+            .deployments
+            .iter()
+            .filter_map(|d| Some((runs(d)?, d)))
+            .collect();
         let others = all.iter().filter(|(runs, _)| *runs != Runs::This);
         let works = all.iter().any(|(runs, _)| *runs == Runs::This);
         for (runs, deployment) in others {
@@ -170,20 +218,38 @@ impl Findings {
             };
             if works && *runs == Runs::Older {
                 let problem = format!("it runs {whose} beside this one: both make pods for the same jobs");
-                self.add(Severity::Error, &object, problem, "delete it; running jobs are taken over");
+                self.add(
+                    Severity::Error,
+                    &object,
+                    problem,
+                    "delete it; running jobs are taken over",
+                );
             } else if works {
                 let problem = format!("it runs {whose} beside this one");
                 let remedy = "delete it, or give the two other kinds by --enable-scheme";
                 self.add(Severity::Warning, &object, problem, remedy);
             } else {
                 let problem = format!("it runs {whose}");
-                self.add(Severity::Note, &object, problem, "delete it before this operator is installed");
+                self.add(
+                    Severity::Note,
+                    &object,
+                    problem,
+                    "delete it before this operator is installed",
+                );
             }
         }
-        let is_unread = seen.unread.iter().any(|(what, _)| what.starts_with("deployments "));
+        let is_unread = seen
+            .unread
+            .iter()
+            .any(|(what, _)| what.starts_with("deployments "));
         if all.is_empty() && !is_unread {
             let problem = "none is there: no Deployment runs an operator of training jobs";
-            self.add(Severity::Note, "operator", problem, "apply one of manifests/overlays");
+            self.add(
+                Severity::Note,
+                "operator",
+                problem,
+                "apply one of manifests/overlays",
+            );
         }
         let is_held = |lease: &&Value| {
             let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
@@ -202,19 +268,29 @@ impl Findings {
         let mut by_account: BTreeMap<_, Vec<String>> = BTreeMap::new();
         for missing in &seen.missing {
             let (verb, resource) = &missing.right;
-            by_account.entry(&missing.account).or_default().push(format!("{verb} {resource}"));
+            by_account
+                .entry(&missing.account)
+                .or_default()
+                .push(format!("{verb} {resource}"));
         }
         for ((namespace, account), rights) in by_account {
             let object = format!("service account {namespace}/{account}");
             let problem = format!("it may not {}", listed(&rights));
-            self.add(Severity::Error, &object, problem, "apply the role of manifests/base");
+            self.add(
+                Severity::Error,
+                &object,
+                problem,
+                "apply the role of manifests/base",
+            );
         }
     }
 
     fn jobs(&mut self, seen: &Seen, kinds: &[Kind]) {
         let of = |test: &dyn Fn(&Value) -> bool| -> Vec<String> {
             let found = seen.jobs.iter().filter(|job| test(job)).map(name);
-            found.map(|(namespace, name)| format!("{namespace}/{name}")).collect()
+            found
+                .map(|(namespace, name)| format!("{namespace}/{name}"))
+                .collect()
         };
         let inline = of(&|job| job["kind"] == "MXJob" && has_policy_at_top(&job["spec"]));
         if !inline.is_empty() {
@@ -228,8 +304,16 @@ impl Findings {
             !status["mxReplicaStatuses"].is_null() && status["replicaStatuses"].is_null()
         });
         if !counted.is_empty() {
-            let problem = format!("their statuses are the stand-alone operator's alone: {}", listed(&counted));
-            self.add(Severity::Note, "jobs", problem, "this operator adds its own to those that have not ended");
+            let problem = format!(
+                "their statuses are the stand-alone operator's alone: {}",
+                listed(&counted)
+            );
+            self.add(
+                Severity::Note,
+                "jobs",
+                problem,
+                "this operator adds its own to those that have not ended",
+            );
         }
         let orphans = of(&|job| {
             let is_run = kinds.iter().any(|kind| job["kind"] == kind.name());
@@ -238,8 +322,16 @@ impl Findings {
             is_old && !is_run && job["status"]["phase"] != "Done" && job["status"]["phase"] != "Failed"
         });
         if !orphans.is_empty() {
-            let problem = format!("not ended, and owned by an operator of batch Jobs: {}", listed(&orphans));
-            self.add(Severity::Warning, "jobs", problem, "keep that operator until they have ended");
+            let problem = format!(
+                "not ended, and owned by an operator of batch Jobs: {}",
+                listed(&orphans)
+            );
+            self.add(
+                Severity::Warning,
+                "jobs",
+                problem,
+                "keep that operator until they have ended",
+            );
         }
     }
 }

@@ -63,7 +63,9 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
         let seen = read::cluster(&client, &kinds).await;
         seen.map_err(|error| error.context(server))
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let seen = runtime
         .block_on(look)
         .map_err(|error| Failure::new("doctor", format!("{error:#}")))?;

@@ -1,14 +1,12 @@
 //! Reads a cluster: lists, and questions what a service account may do.
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -50,7 +48,9 @@ pub(super) async fn cluster(client: &Client, kinds: &[Kind]) -> anyhow::Result<S
     seen.webhooks.extend(mutating);
     let services = all::<Service>(client, &mut seen).await?;
     let names = services.iter().map(name);
-    seen.services = names.map(|(namespace, name)| (namespace.to_owned(), name.to_owned())).collect();
+    seen.services = names
+        .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
+        .collect();
     seen.deployments = all::<Deployment>(client, &mut seen).await?;
     seen.leases = all::<Lease>(client, &mut seen).await?;
     for deployment in seen.deployments.clone() {
@@ -70,7 +70,10 @@ fn served(definition: &Value) -> Option<ApiResource> {
     let version = versions.first()?["name"].as_str()?;
     let names = &spec["names"];
     let kind = GroupVersionKind::gvk(spec["group"].as_str()?, version, names["kind"].as_str()?);
-    Some(ApiResource::from_gvk_with_plural(&kind, names["plural"].as_str()?))
+    Some(ApiResource::from_gvk_with_plural(
+        &kind,
+        names["plural"].as_str()?,
+    ))
 }
 
 async fn all<K: Resource<DynamicType = ()>>(client: &Client, seen: &mut Seen) -> anyhow::Result<Vec<Value>> {

@@ -42,7 +42,10 @@ pub(crate) const GROUPS: [&str; 3] = ["kubeflow.org", "mxnet.mlkube.io", "mlkube
 pub(crate) const RIGHTS: [(&str, &[&str]); 4] = [
     ("pods", &["get", "list", "watch", "create", "patch", "delete"]),
     ("services", &["get", "list", "watch", "create", "patch", "delete"]),
-    ("configmaps", &["get", "list", "watch", "create", "patch", "delete"]),
+    (
+        "configmaps",
+        &["get", "list", "watch", "create", "patch", "delete"],
+    ),
     ("events", &["create"]),
 ];
 
@@ -79,7 +82,11 @@ pub(crate) fn runs(deployment: &Value) -> Option<Runs> {
     };
     let this = |c: &Value| c["args"][0] == "run" || c["command"][0] == "training-operator";
     if names("training-operator") {
-        Some(if containers.iter().any(this) { Runs::This } else { Runs::Go })
+        Some(if containers.iter().any(this) {
+            Runs::This
+        } else {
+            Runs::Go
+        })
     } else {
         let older = ["mxnet-operator", "mx-operator", "tf-operator", "tf_operator"];
         older.into_iter().any(names).then_some(Runs::Older)

@@ -18,7 +18,11 @@ fn well() -> Seen {
         version: (1, 35),
         definitions: definitions.collect(),
         jobs: vec![job("today", json!({"jobMode": "MXTrain"}), json!({}))],
-        deployments: vec![deployment("training-operator", "example.com/training-operator:1", json!(["run"]))],
+        deployments: vec![deployment(
+            "training-operator",
+            "example.com/training-operator:1",
+            json!(["run"]),
+        )],
         leases: vec![lease("kubeflow")],
         ..Seen::default()
     }
@@ -60,7 +64,8 @@ fn what_older_operators_left_is_told() {
     seen.definitions[0]["spec"]["preserveUnknownFields"] = json!(true);
     seen.definitions[1]["status"]["storedVersions"] = json!(["v1alpha1", "v1"]);
     seen.definitions.pop();
-    let ancestor = json!({"metadata": {"name": "mxjobs.mxnet.mlkube.io"}, "spec": {"group": "mxnet.mlkube.io"}});
+    let ancestor =
+        json!({"metadata": {"name": "mxjobs.mxnet.mlkube.io"}, "spec": {"group": "mxnet.mlkube.io"}});
     let other = json!({"metadata": {"name": "pytorchjobs.kubeflow.org"}, "spec": {"group": "kubeflow.org"}});
     seen.definitions.extend([ancestor, other]);
     seen.webhooks = vec![
@@ -69,9 +74,19 @@ fn what_older_operators_left_is_told() {
     ];
     seen.deployments.extend([
         deployment("mxnet-operator", "mxjob/mxnet-operator:v1", json!(null)),
-        deployment("training-operator-2", "kubeflow/training-operator:v1-855e096", json!(null)),
+        deployment(
+            "training-operator-2",
+            "kubeflow/training-operator:v1-855e096",
+            json!(null),
+        ),
     ]);
-    let named = |n| job(&format!("old-{n}"), json!({"backoffLimit": 1}), json!({"mxReplicaStatuses": {}}));
+    let named = |n| {
+        job(
+            &format!("old-{n}"),
+            json!({"backoffLimit": 1}),
+            json!({"mxReplicaStatuses": {}}),
+        )
+    };
     seen.jobs.extend((0..7).map(named));
     let mut running = job("dist", json!({}), json!({"phase": "Running"}));
     running["apiVersion"] = json!("mxnet.mlkube.io/v1beta1");
@@ -85,7 +100,12 @@ fn what_the_operator_lacks_is_told() {
     let mut seen = well();
     seen.version = (1, 28);
     let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
-    seen.definitions[0].pointer_mut(fields).unwrap().as_object_mut().unwrap().clear();
+    seen.definitions[0]
+        .pointer_mut(fields)
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .clear();
     seen.leases.push(lease("team"));
     let account = ("kubeflow".to_owned(), "training-operator".to_owned());
     for (verb, resource) in [("patch", "pods"), ("patch", "services")] {
@@ -95,7 +115,8 @@ fn what_the_operator_lacks_is_told() {
         });
     }
     let why = "leases is forbidden";
-    seen.unread.push(("leases of coordination.k8s.io/v1".to_owned(), why.to_owned()));
+    seen.unread
+        .push(("leases of coordination.k8s.io/v1".to_owned(), why.to_owned()));
     insta::assert_snapshot!(told(&seen));
 }
 
@@ -117,9 +138,13 @@ fn the_rights_are_those_of_the_role() {
     let mut granted = Vec::new();
     for rule in role["rules"].as_array().unwrap() {
         for resource in rule["resources"].as_array().unwrap() {
-            granted.extend(rule["verbs"].as_array().unwrap().iter().map(|verb| {
-                format!("{} {}", verb.as_str().unwrap(), resource.as_str().unwrap())
-            }));
+            granted.extend(
+                rule["verbs"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|verb| format!("{} {}", verb.as_str().unwrap(), resource.as_str().unwrap())),
+            );
         }
     }
     let mut asked = Vec::new();
@@ -128,7 +153,11 @@ fn the_rights_are_those_of_the_role() {
     }
     for kind in kinds() {
         for (subresource, verbs) in RIGHTS_TO_JOBS {
-            asked.extend(verbs.iter().map(|verb| format!("{verb} {}{subresource}", kind.resource.plural)));
+            asked.extend(
+                verbs
+                    .iter()
+                    .map(|verb| format!("{verb} {}{subresource}", kind.resource.plural)),
+            );
         }
     }
     granted.sort();

@@ -22,7 +22,13 @@ fn story(run: &Run) -> String {
 
 #[test]
 fn each_shape_becomes_todays_and_stays_so() {
-    for name in ["v1alpha1.yaml", "v1beta1.yaml", "several.yaml", "ancestors.yaml", "list.json"] {
+    for name in [
+        "v1alpha1.yaml",
+        "v1beta1.yaml",
+        "several.yaml",
+        "ancestors.yaml",
+        "list.json",
+    ] {
         let converted = convert(name, &[]);
         assert_eq!(converted.code, Some(0), "{name}: {}", converted.stderr);
         insta::with_settings!({snapshot_suffix => name}, {
@@ -59,9 +65,15 @@ fn a_job_that_may_mean_anything_is_refused() {
 fn bad_yaml_and_files_that_are_not_there_are_told_of() {
     let bad = run_with_input(&["convert", "-"], b"a: 1\n---\nb: 1\nb: 2\n");
     assert_eq!((bad.code, &*bad.stdout), (Some(2), ""));
-    assert_eq!(bad.stderr, "<stdin>:4:1: b is here twice, first in line 2; keep one\n");
+    assert_eq!(
+        bad.stderr,
+        "<stdin>:4:1: b is here twice, first in line 2; keep one\n"
+    );
     let gone = run(&["convert", "no/such.yaml"]);
-    assert_eq!((gone.code, &*gone.stderr), (Some(2), "no/such.yaml: there is no such file\n"));
+    assert_eq!(
+        (gone.code, &*gone.stderr),
+        (Some(2), "no/such.yaml: there is no such file\n")
+    );
 }
 
 #[test]
@@ -70,14 +82,29 @@ fn files_are_written_in_place_if_they_change() {
     for name in ["several.yaml", "wrong.yaml"] {
         fs::write(directory.join(name), case(name)).unwrap();
     }
-    fs::write(directory.join("crlf.yaml"), case("v1beta1.yaml").replace('\n', "\r\n")).unwrap();
+    fs::write(
+        directory.join("crlf.yaml"),
+        case("v1beta1.yaml").replace('\n', "\r\n"),
+    )
+    .unwrap();
     let converted = run(&["convert", "--in-place", directory.to_str().unwrap()]);
-    assert_eq!((converted.code, &*converted.stdout), (Some(1), ""), "for the wrong one");
+    assert_eq!(
+        (converted.code, &*converted.stdout),
+        (Some(1), ""),
+        "for the wrong one"
+    );
     let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
     assert_eq!(read("several.yaml"), convert("several.yaml", &[]).stdout);
     assert_eq!(read("wrong.yaml"), case("wrong.yaml"));
-    assert_eq!(read("crlf.yaml"), convert("v1beta1.yaml", &[]).stdout.replace('\n', "\r\n"));
-    assert_eq!(fs::read_dir(&directory).unwrap().count(), 3, "nothing else is left");
+    assert_eq!(
+        read("crlf.yaml"),
+        convert("v1beta1.yaml", &[]).stdout.replace('\n', "\r\n")
+    );
+    assert_eq!(
+        fs::read_dir(&directory).unwrap().count(),
+        3,
+        "nothing else is left"
+    );
 }
 
 #[test]
@@ -85,8 +112,10 @@ fn validate_and_render_name_the_command_for_what_is_not_served() {
     let file = format!("{CASES}/v1alpha1.yaml");
     for command in ["validate", "render"] {
         let run = run(&[command, &file]);
-        let told = format!("{file}:2:1: apiVersion: MXJob of kubeflow.org/v1alpha1 is not served any more; \
-                            convert it by: training-operator convert {file}");
+        let told = format!(
+            "{file}:2:1: apiVersion: MXJob of kubeflow.org/v1alpha1 is not served any more; \
+                            convert it by: training-operator convert {file}"
+        );
         let all = format!("{}{}", run.stderr, run.stdout);
         assert!(all.contains(&told), "{command}: {all}");
     }

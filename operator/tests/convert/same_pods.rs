@@ -52,7 +52,10 @@ fn some<S: Strategy<Value = Value>>(value: S) -> impl Strategy<Value = Value> {
 /// An object of these members without those that are null.
 fn object(members: Vec<(&str, Value)>) -> Value {
     let members = members.into_iter().filter(|(_, value)| !value.is_null());
-    members.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>().into()
+    members
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 fn words() -> impl Strategy<Value = Value> {
@@ -61,17 +64,31 @@ fn words() -> impl Strategy<Value = Value> {
 }
 
 fn variables() -> impl Strategy<Value = Value> {
-    let names = prop_oneof![Just("PS_VERBOSE"), Just("DMLC_ROLE"), Just("MY_VARIABLE"), Just("no")];
+    let names = prop_oneof![
+        Just("PS_VERBOSE"),
+        Just("DMLC_ROLE"),
+        Just("MY_VARIABLE"),
+        Just("no")
+    ];
     prop::collection::btree_map(names, "[ -~]{0,8}", 1..4).prop_map(|all| {
-        all.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
+        all.into_iter()
+            .map(|(name, value)| json!({"name": name, "value": value}))
+            .collect()
     })
 }
 
 fn container(port: BoxedStrategy<Value>) -> impl Strategy<Value = Value> {
     let resources = Just(json!({"limits": {"nvidia.com/gpu": "1", "cpu": "500m"}}));
     let mounts = Just(json!([{"name": "data", "mountPath": "/data"}]));
-    (some(words()), some(words()), some(variables()), some(resources), some(mounts), port).prop_map(
-        |(command, args, env, resources, mounts, ports)| {
+    (
+        some(words()),
+        some(words()),
+        some(variables()),
+        some(resources),
+        some(mounts),
+        port,
+    )
+        .prop_map(|(command, args, env, resources, mounts, ports)| {
             object(vec![
                 ("name", json!("mxnet")),
                 ("image", json!("example.com/mxnet:1")),
@@ -82,8 +99,7 @@ fn container(port: BoxedStrategy<Value>) -> impl Strategy<Value = Value> {
                 ("volumeMounts", mounts),
                 ("ports", ports),
             ])
-        },
-    )
+        })
 }
 
 fn named_port() -> BoxedStrategy<Value> {
@@ -99,11 +115,14 @@ fn template(port: BoxedStrategy<Value>) -> impl Strategy<Value = Value> {
             let annotations = json!({"annotations": {"example.com/a": "b"}});
             object(vec![
                 ("metadata", if annotated { annotations } else { Value::Null }),
-                ("spec", object(vec![
-                    ("containers", containers.into()),
-                    ("schedulerName", scheduler),
-                    ("volumes", json!([{"name": "data", "emptyDir": {}}])),
-                ])),
+                (
+                    "spec",
+                    object(vec![
+                        ("containers", containers.into()),
+                        ("schedulerName", scheduler),
+                        ("volumes", json!([{"name": "data", "emptyDir": {}}])),
+                    ]),
+                ),
             ])
         },
     )
@@ -138,25 +157,38 @@ fn mapped() -> impl Strategy<Value = Value> {
     let version = prop_oneof![Just("v1alpha2"), Just("v1beta1"), Just("v1")];
     let scheduler = some(Just(json!("of-the-job")));
     let backoff = some((0..9).prop_map(Value::from));
-    (version, policies(), scheduler, backoff, any::<bool>(), role(), role(), role()).prop_map(
-        |(version, policies, scheduler, backoff, tunes, one, two, three)| {
-            let [mut first, second, third] = [one, two, three];
-            first["replicas"] = json!(1);
-            let (mode, names) = if tunes {
-                ("MXTune", ["TunerTracker", "TunerServer", "Tuner"])
-            } else {
-                ("MXTrain", ["Scheduler", "Server", "Worker"])
-            };
-            let roles = names.into_iter().zip([first, second, third]).collect();
-            let mut members = policies;
-            members.push(("jobMode", json!(mode)));
-            members.push(("schedulerName", scheduler));
-            members.push(("backoffLimit", if version == "v1" { backoff } else { Value::Null }));
-            members.push(("mxReplicaSpecs", object(roles)));
-            json!({"apiVersion": format!("kubeflow.org/{version}"), "kind": "MXJob",
-                "metadata": {"name": "job", "namespace": "ns"}, "spec": object(members)})
-        },
+    (
+        version,
+        policies(),
+        scheduler,
+        backoff,
+        any::<bool>(),
+        role(),
+        role(),
+        role(),
     )
+        .prop_map(
+            |(version, policies, scheduler, backoff, tunes, one, two, three)| {
+                let [mut first, second, third] = [one, two, three];
+                first["replicas"] = json!(1);
+                let (mode, names) = if tunes {
+                    ("MXTune", ["TunerTracker", "TunerServer", "Tuner"])
+                } else {
+                    ("MXTrain", ["Scheduler", "Server", "Worker"])
+                };
+                let roles = names.into_iter().zip([first, second, third]).collect();
+                let mut members = policies;
+                members.push(("jobMode", json!(mode)));
+                members.push(("schedulerName", scheduler));
+                members.push((
+                    "backoffLimit",
+                    if version == "v1" { backoff } else { Value::Null },
+                ));
+                members.push(("mxReplicaSpecs", object(roles)));
+                json!({"apiVersion": format!("kubeflow.org/{version}"), "kind": "MXJob",
+                "metadata": {"name": "job", "namespace": "ns"}, "spec": object(members)})
+            },
+        )
 }
 
 /// An MXJob of `v1alpha1`, of which the scheduler's port may be named in two places.
@@ -187,7 +219,13 @@ fn listed() -> impl Strategy<Value = Value> {
 /// The variables of a pod, the last of a name.
 fn variables_of(container: &Value) -> BTreeMap<&str, &str> {
     let all = container["env"].as_array().into_iter().flatten();
-    all.map(|v| (v["name"].as_str().unwrap(), v["value"].as_str().unwrap_or_default())).collect()
+    all.map(|v| {
+        (
+            v["name"].as_str().unwrap(),
+            v["value"].as_str().unwrap_or_default(),
+        )
+    })
+    .collect()
 }
 
 /// What the stand-alone operator's first version would have run of a job.
@@ -217,7 +255,10 @@ fn expect_first_version(job: &Value, children: &BTreeMap<String, Value>) {
             assert_eq!(pod["volumes"], template["volumes"]);
             assert_eq!(pod["restartPolicy"], "OnFailure");
             let named = [&template["schedulerName"], &job["spec"]["schedulerName"]];
-            let named = named.into_iter().find(|name| !name.is_null()).unwrap_or(&Value::Null);
+            let named = named
+                .into_iter()
+                .find(|name| !name.is_null())
+                .unwrap_or(&Value::Null);
             assert_eq!(&pod["schedulerName"], named);
             let new = variables_of(&new[0]);
             for (name, value) in [

@@ -82,7 +82,10 @@ impl Release {
             Stage::Running | Stage::Failed | Stage::Killed => (1, 0),
         };
         if stage != Stage::Created {
-            conditions.push(condition("Running", if stage == Stage::Finished { "False" } else { "True" }));
+            conditions.push(condition(
+                "Running",
+                if stage == Stage::Finished { "False" } else { "True" },
+            ));
         }
         let counts = json!({"active": active, "succeeded": succeeded});
         let counts = json!({"Scheduler": counts, "Server": counts, "Worker": counts});
@@ -120,7 +123,11 @@ impl Old {
     /// Makes the job and what it had.
     pub(crate) async fn make(self, client: &Client, jobs: &Jobs, namespace: &str) {
         let name = self.name();
-        let policy = if self.stage == Stage::Killed { "ExitCode" } else { "Never" };
+        let policy = if self.stage == Stage::Killed {
+            "ExitCode"
+        } else {
+            "Never"
+        };
         let role = |replicas| {
             json!({"replicas": replicas, "restartPolicy": policy, "template": {"spec": {
                 "containers": [{"name": "mxnet", "image": "example.com/mxnet:1"}],
@@ -144,9 +151,13 @@ impl Old {
         let job = api.create(&PostParams::default(), &created).await.unwrap();
         let owner = json!([{"apiVersion": format!("kubeflow.org/{version}"), "kind": "MXJob", "name": name,
             "uid": job.uid(), "controller": true, "blockOwnerDeletion": true}]);
-        for (role, index) in REPLICAS.into_iter().filter(|(role, index)| !self.lacks(role, *index)) {
+        for (role, index) in REPLICAS
+            .into_iter()
+            .filter(|(role, index)| !self.lacks(role, *index))
+        {
             let labels = self.release.labels(&name, role, index);
-            let meta = json!({"name": format!("{name}-{role}-{index}"), "ownerReferences": owner, "labels": labels});
+            let meta =
+                json!({"name": format!("{name}-{role}-{index}"), "ownerReferences": owner, "labels": labels});
             let pod = json!({"metadata": meta, "spec": {"restartPolicy": "Never",
                 "containers": [{"name": "mxnet", "image": "example.com/mxnet:1"}]}});
             let service = json!({"metadata": meta, "spec": {"clusterIP": "None", "selector": labels,
@@ -169,7 +180,9 @@ impl Old {
             }
         }
         let status = Patch::Merge(json!({"status": self.release.status(self.stage)}));
-        api.patch_status(&name, &PatchParams::default(), &status).await.unwrap();
+        api.patch_status(&name, &PatchParams::default(), &status)
+            .await
+            .unwrap();
     }
 
     /// Lets the job go on under ours, to its end.
@@ -219,7 +232,11 @@ async fn jobs_of_the_stand_alone_operator_are_taken_over() {
         .into_iter()
         .flat_map(|release| STAGES.map(|stage| Old { release, stage }))
         .collect();
-    join_all(olds.iter().map(async |old| old.make(&client, &jobs, &namespace).await)).await;
+    join_all(
+        olds.iter()
+            .map(async |old| old.make(&client, &jobs, &namespace).await),
+    )
+    .await;
     let before = all(&client, &namespace).await;
 
     let flags = ["--default-restart-scope=Replica"];
@@ -241,7 +258,10 @@ async fn jobs_of_the_stand_alone_operator_are_taken_over() {
         if name.contains("finished") {
             assert_eq!(new, old, "{name}: it stays as it is");
         } else if !replaced {
-            assert!(includes(&new["metadata"]["labels"], &old["metadata"]["labels"]), "{name}: others stay");
+            assert!(
+                includes(&new["metadata"]["labels"], &old["metadata"]["labels"]),
+                "{name}: others stay"
+            );
         }
     }
     let of_old = |(name, _): &&(String, Value)| !name.contains("marker");
