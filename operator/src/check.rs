@@ -7,6 +7,7 @@ use kube_manifest::{Content, Finding, Node, Position, Severity, Source, parse_un
 use serde_json::Value;
 use training_job::{FieldErrors, Settings};
 
+use crate::convert;
 use crate::exit::Failure;
 use crate::kinds::{Kind, kinds};
 
@@ -147,6 +148,11 @@ impl Checker {
                 "say what the object is",
             );
         };
+        if convert::is_old(api_version, kind) && !self.serves(api_version, kind) {
+            let problem = format!("{kind} of {api_version} is not served any more");
+            let remedy = format!("convert it by: training-operator convert {}", self.file);
+            return self.error(node.positions().get("apiVersion"), "apiVersion", problem, &remedy);
+        }
         let list_of = kind.strip_suffix("List");
         let is_list = list_of.is_some_and(|of| of.is_empty() || self.kinds.iter().any(|k| k.name() == of));
         if is_list && let Some(items) = node.get("items") {
@@ -176,6 +182,12 @@ impl Checker {
             }
             Some(known) => self.job(node, api_version, known),
         }
+    }
+
+    /// Whether jobs of this kind and version are run.
+    fn serves(&self, api_version: &str, kind: &str) -> bool {
+        let mut kinds = self.kinds.iter().filter(|known| known.name() == kind);
+        kinds.any(|known| known.schemas.api_versions().any(|version| version == api_version))
     }
 
     fn note_other_object(&mut self, node: &Node, api_version: &str, kind: &str) {

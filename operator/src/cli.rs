@@ -7,7 +7,7 @@ use training_job::TrainingJob;
 use training_job::process::Program;
 
 use crate::kinds::{ForKind, kinds};
-use crate::{crds, diff, exit, explain, local, manual, render, run, snapshot, validate};
+use crate::{convert, crds, diff, doctor, exit, explain, local, manual, render, run, snapshot, validate};
 
 const HELP: &str = "\
 Examples:
@@ -46,6 +46,10 @@ pub(crate) enum Command {
     Snapshot(snapshot::Args),
     /// Show what changes in the pods and services that jobs get.
     Diff(diff::Args),
+    /// Turn jobs of older versions and operators into today's.
+    Convert(convert::Args),
+    /// Look at a cluster, and tell what is wrong with its operators, definitions and jobs.
+    Doctor(doctor::Args),
     /// Tell a job's life in plain words: start, success, and what follows from each failure.
     Explain(explain::Args),
     /// Print the custom resource definitions.
@@ -89,6 +93,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),

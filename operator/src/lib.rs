@@ -14,8 +14,10 @@ mod check;
 mod cli;
 mod cluster;
 mod controller_config;
+mod convert;
 mod crds;
 mod diff;
+mod doctor;
 mod exit;
 mod explain;
 #[cfg(feature = "__fuzzing")]

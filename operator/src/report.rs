@@ -19,17 +19,17 @@ pub(crate) fn styled(finding: &Finding) -> String {
     )
 }
 
-/// Prints errors and notes on standard error, in colour if that is a terminal. Warnings are left to `validate`: other
-/// commands print something else, and the warnings would be in its way.
-pub(crate) fn print(findings: &[Finding]) {
-    for finding in findings.iter().filter(|f| f.severity != Severity::Warning) {
+/// Prints all on standard error, in colour if that is a terminal.
+pub(crate) fn print_all(findings: &[Finding]) {
+    for finding in findings {
         anstream::eprintln!("{}", styled(finding));
     }
 }
 
-/// Prints all findings on standard error.
-pub(crate) fn print_all(findings: &[Finding]) {
-    for finding in findings {
+/// Prints errors and notes on standard error, in colour if that is a terminal. Warnings are left to `validate`: other
+/// commands print something else, and the warnings would be in its way.
+pub(crate) fn print(findings: &[Finding]) {
+    for finding in findings.iter().filter(|f| f.severity != Severity::Warning) {
         anstream::eprintln!("{}", styled(finding));
     }
 }

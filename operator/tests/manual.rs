@@ -6,11 +6,13 @@ mod program;
 
 use program::{empty_directory, run};
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 11] = [
     "render",
     "validate",
     "snapshot",
     "diff",
+    "convert",
+    "doctor",
     "explain",
     "crds",
     "completions",

@@ -85,6 +85,6 @@ pub struct CurrentCall {
     pub call: Call,
     /// When it was sent, in milliseconds since the beginning.
     pub sent: u64,
-    /// The UID in the preconditions of a delete.
+    /// The UID that a delete or a patch names, so that it concerns no other object.
     pub uid: Option<String>,
 }

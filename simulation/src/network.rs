@@ -322,7 +322,9 @@ impl PendingCall {
         } = self;
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let uid = (call.verb == "delete").then(|| precondition_uid(&body)).flatten();
+        let uid = matches!(call.verb, "delete" | "patch")
+            .then(|| precondition_uid(&body))
+            .flatten();
         let is_patch = call.verb == "patch";
         let is_watch = call.verb == "watch";
         let (delay, ends) = {
@@ -376,8 +378,11 @@ impl PendingCall {
     }
 }
 
-/// The UID in the preconditions of a delete.
+/// The UID that a delete or a patch names, so that it concerns no other object.
 fn precondition_uid(body: &[u8]) -> Option<String> {
-    let options: Value = serde_json::from_slice(body).ok()?;
-    Some(options.pointer("/preconditions/uid")?.as_str()?.to_owned())
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let uid = body
+        .pointer("/preconditions/uid")
+        .or_else(|| body.pointer("/metadata/uid"));
+    Some(uid?.as_str()?.to_owned())
 }

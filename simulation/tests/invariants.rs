@@ -277,6 +277,35 @@ async fn i6_a_delete_that_names_no_uid_and_a_foreign_object() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn i6_a_patch_that_names_no_uid_or_changes_more_than_labels() {
+    let bench = Bench::new().await;
+    bench.create("job-worker-0").await;
+    let pod = bench.cluster.get("pods", "default", "job-worker-0").unwrap();
+    let uid = &pod.value()["metadata"]["uid"];
+    for (uid, change, violated) in [
+        (uid, json!({"labels": {"a": "b"}}), 0),
+        (&Value::Null, json!({"labels": {"a": "c"}}), 1),
+        (uid, json!({"annotations": {"a": "b"}}), 1),
+    ] {
+        let before = bench.violated().len();
+        let mut meta = change;
+        if !uid.is_null() {
+            meta["uid"] = uid.clone();
+        }
+        let patch = json!({ "metadata": meta });
+        bench
+            .operator("PATCH", &format!("{PODS}/job-worker-0"), patch)
+            .await;
+        assert_eq!(
+            bench.violated().len() - before,
+            violated,
+            "{:?}",
+            bench.violated()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn i9_a_pod_that_is_created_again_and_again() {
     let bench = Bench::new().await;
     let now = json!({"gracePeriodSeconds": 0});

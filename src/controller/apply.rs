@@ -17,7 +17,7 @@ use crate::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use crate::plan::{ChildKind, Deletion, ObjectPatch, Plan};
 use kube_follow::CallError;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answers::Answer;
 use super::cache::child::Child;
@@ -27,7 +27,7 @@ use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::{StoredJob, Validated};
 use super::calls::Urgency;
 use super::context::Context;
-use super::steps::{Action, Applied, ApplyError, CallResult};
+use super::steps::{Action, Applied, ApplyError, CallResult, Made};
 
 /// Calls of one job that are under way or wait for their turn at once. Those behind are not made if one of these fails in
 /// a way that concerns all.
@@ -70,12 +70,12 @@ impl<'a> Applier<'a> {
         for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
             let kind = ChildKind::from(objects[0].kind);
             let objects = objects.iter().map(|object| (object.name(), move || Some(object)));
-            let created = match kind {
+            let made = match kind {
                 ChildKind::Pod => self.create::<PodRecord, _>(kind, objects).await,
                 ChildKind::Service => self.create::<ServiceRecord, _>(kind, objects).await,
                 ChildKind::Object(_) => self.create::<ObjectRecord, _>(kind, objects).await,
             };
-            applied.add(Action::Create, kind, created);
+            applied.add_made(kind, made);
         }
         if applied.failures.is_empty() {
             let services = plan.create_services.iter().map(|service| {
@@ -88,8 +88,8 @@ impl<'a> Applier<'a> {
                 self.create::<ServiceRecord, _>(ChildKind::Service, services),
                 self.create::<PodRecord, _>(ChildKind::Pod, pods),
             );
-            applied.add(Action::Create, ChildKind::Service, services.await);
-            applied.add(Action::Create, ChildKind::Pod, pods.await);
+            applied.add_made(ChildKind::Service, services.await);
+            applied.add_made(ChildKind::Pod, pods.await);
         }
         for patches in plan.patch_objects.chunk_by(|a, b| a.object.kind == b.object.kind) {
             let kind = ChildKind::from(patches[0].object.kind);
@@ -138,12 +138,12 @@ impl<'a> Applier<'a> {
         self.call(bytes, call).await
     }
 
-    /// Creates objects, each of which has a name and is made when it is to be sent.
+    /// Creates objects, each of which has a name and is made when it is to be sent, or adopts those that are there.
     async fn create<'o, C: Child, O: Serialize + Send>(
         &self,
         kind: ChildKind,
-        objects: impl Iterator<Item = (&'o str, impl FnOnce() -> Option<O> + Send)>,
-    ) -> Vec<CallResult> {
+        objects: impl Iterator<Item = (&'o str, impl Fn() -> Option<O> + Send + Sync)>,
+    ) -> Vec<CallResult<Made>> {
         let api = self.api::<C>(kind);
         let create = |(name, make)| {
             let api = &api;
@@ -157,9 +157,9 @@ impl<'a> Applier<'a> {
         &self,
         api: &Api<PartialChild<C>>,
         kind: ChildKind,
-        make: impl FnOnce() -> Option<O>,
+        make: impl Fn() -> Option<O>,
         name: &str,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<Made, ApplyError> {
         let holder = self.children().owner(kind, &self.namespace, name);
         if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
             // The watch brings its end.
@@ -174,10 +174,10 @@ impl<'a> Applier<'a> {
             Ok((epoch, created)) => {
                 self.children().answered::<C>(kind, &created, epoch);
                 self.log("created", kind, name);
-                Ok(())
+                Ok(Made::Created)
             }
             Err(error) if Answer::from(&error) == Answer::AlreadyExists => {
-                self.adopt::<C>(api, kind, name).await
+                self.adopt::<C, O>(api, kind, make, name).await
             }
             Err(error) => Err(error.into()),
         }
@@ -202,13 +202,14 @@ impl<'a> Applier<'a> {
     }
 
     /// Finds out whose the object is that has the name already: ours, by an earlier call whose answer
-    /// was lost; a predecessor's; or somebody else's.
-    async fn adopt<C: Child>(
+    /// was lost, or without our label; a predecessor's; or somebody else's.
+    async fn adopt<C: Child, O: Serialize>(
         &self,
         api: &Api<PartialChild<C>>,
         kind: ChildKind,
+        make: impl Fn() -> Option<O>,
         name: &str,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<Made, ApplyError> {
         let (epoch, there) = match self.call_in_epoch(kind, 0, api.get(name)).await {
             Ok(answer) => answer,
             // It has gone since.
@@ -227,25 +228,67 @@ impl<'a> Applier<'a> {
             });
         }
         let label = meta.labels.as_ref().and_then(|l| l.get(labels::OPERATOR_NAME));
-        if label.map(String::as_str) != Some(self.controller) {
-            // Its label was edited, so that no watch selects it any more.
-            if !deleting {
-                // If it has changed since, the label may be right again.
-                let version = meta.resource_version.as_deref();
-                self.call_delete::<C>(api, name, meta.uid.as_deref(), version)
-                    .await?;
-            }
-            return Err(ApplyError::StillThere);
-        }
-        self.children().answered::<C>(kind, &there, epoch);
+        let made = if label.map(String::as_str) == Some(self.controller) {
+            self.children().answered::<C>(kind, &there, epoch);
+            Made::Created
+        } else if deleting {
+            Made::Adopted
+        } else {
+            // No watch selects it: the operator that made it has other labels, or somebody edited them.
+            let wanted = serde_json::to_value(make())
+                .map_err(|error| CallError::from(kube::Error::SerdeError(error)))?;
+            self.patch_labels(api, kind, &there, &wanted).await?;
+            Made::Adopted
+        };
         let cached = self.children().owner(kind, &self.namespace, name);
         if deleting {
             Err(ApplyError::StillThere)
         } else if cached.is_some_and(|owner| owner.uid == self.owner) {
-            Ok(())
+            Ok(made)
         } else {
             // A list or the watch will bring it.
             Err(ApplyError::NotCached)
+        }
+    }
+
+    /// Gives an object the labels that the one has which was to be made, and a service its selector too: pods to come carry
+    /// no other labels.
+    async fn patch_labels<C: Child>(
+        &self,
+        api: &Api<PartialChild<C>>,
+        kind: ChildKind,
+        there: &PartialChild<C>,
+        wanted: &Value,
+    ) -> Result<(), ApplyError> {
+        let meta = there.meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        // The server refuses the patch if the object has changed since: its labels may be right again.
+        let meta = json!({
+            "uid": meta.uid, "resourceVersion": meta.resource_version, "labels": wanted["metadata"]["labels"],
+        });
+        let patch = match kind {
+            ChildKind::Service => {
+                let mut selector = wanted["spec"]["selector"].clone();
+                selector["$patch"] = json!("replace");
+                Patch::Strategic(json!({"metadata": meta, "spec": {"selector": selector}}))
+            }
+            ChildKind::Pod | ChildKind::Object(_) => Patch::Merge(json!({ "metadata": meta })),
+        };
+        let params = PatchParams::default();
+        match self
+            .call_in_epoch(kind, 0, api.patch(name, &params, &patch))
+            .await
+        {
+            Ok((epoch, adopted)) => {
+                self.children().answered::<C>(kind, &adopted, epoch);
+                self.log("adopted", kind, name);
+                Ok(())
+            }
+            // It has gone or changed since, and is looked at again.
+            Err(error) if matches!(Answer::from(&error), Answer::NotFound | Answer::Conflict) => {
+                Err(ApplyError::NotCached)
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -255,7 +298,7 @@ impl<'a> Applier<'a> {
         owner.uid != self.owner && owner.kind == self.kind && owner.name == self.name
     }
 
-    async fn patch<'p>(&'p self, kind: ChildKind, patches: &'p [ObjectPatch]) -> Vec<CallResult> {
+    async fn patch<'p>(&'p self, kind: ChildKind, patches: &'p [ObjectPatch]) -> Vec<CallResult<()>> {
         let api = self.api::<ObjectRecord>(kind);
         let patch = |patch: &'p ObjectPatch| {
             let api = &api;
@@ -294,7 +337,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    async fn delete<'d, C: Child>(&'d self, kind: ChildKind, wanted: &[&'d Deletion]) -> Vec<CallResult> {
+    async fn delete<'d, C: Child>(&'d self, kind: ChildKind, wanted: &[&'d Deletion]) -> Vec<CallResult<()>> {
         let api = self.api::<C>(kind);
         let delete = |deletion: &'d Deletion| {
             let api = &api;
@@ -315,7 +358,7 @@ impl<'a> Applier<'a> {
         // The watch may bring the deletion before the server answers.
         self.children()
             .mark_deleting::<C>(kind, &self.namespace, &self.owner, name, uid);
-        let deleted = self.call_delete::<C>(api, name, Some(uid), None).await;
+        let deleted = self.call_delete::<C>(api, name, uid).await;
         match deleted {
             Ok(DeleteAnswer::Deleted) => self.log("deleted", kind, name),
             Ok(DeleteAnswer::AlreadyGone) => {
@@ -333,10 +376,9 @@ impl<'a> Applier<'a> {
         &self,
         api: &Api<PartialChild<C>>,
         name: &str,
-        uid: Option<&str>,
-        version: Option<&str>,
+        uid: &str,
     ) -> Result<DeleteAnswer, CallError> {
-        let error = match self.call(0, api.delete(name, &only(uid, version))).await {
+        let error = match self.call(0, api.delete(name, &only(uid))).await {
             Ok(answer) => match answer.right() {
                 // A refusal is one whatever code it comes with.
                 Some(status) if status.is_failure() => {
@@ -351,7 +393,7 @@ impl<'a> Applier<'a> {
         // Another object may have the name now. But servers have other conflicts, and one that is taken
         // for this would leave the object there for ever.
         match self.call(0, api.get(name)).await {
-            Ok(there) if there.meta().uid.as_deref() == uid => Err(error),
+            Ok(there) if there.meta().uid.as_deref() == Some(uid) => Err(error),
             Ok(_) => Ok(DeleteAnswer::AlreadyGone),
             Err(error) if error.is_not_found(name) => Ok(DeleteAnswer::AlreadyGone),
             Err(error) => Err(error),
@@ -380,11 +422,11 @@ impl<'a> Applier<'a> {
     }
 }
 
-/// Deletes only the object with this UID, and only in this version if one is named; what it owns goes later.
-pub(super) fn only(uid: Option<&str>, version: Option<&str>) -> DeleteParams {
+/// Deletes only the object with this UID; what it owns goes later.
+pub(super) fn only(uid: &str) -> DeleteParams {
     let preconditions = Preconditions {
-        uid: uid.map(str::to_owned),
-        resource_version: version.map(str::to_owned),
+        uid: Some(uid.to_owned()),
+        resource_version: None,
     };
     DeleteParams {
         preconditions: Some(preconditions),
@@ -402,14 +444,14 @@ enum DeleteAnswer {
 
 /// Makes calls for children of one kind, several at once, until one fails in a way that concerns all. A call under way is
 /// large, tens of kilobytes: it is there from when its turn comes.
-async fn call_each<'a>(
+async fn call_each<'a, T>(
     calls: impl Iterator<
         Item = (
             String,
-            impl FnOnce() -> BoxFuture<'a, Result<(), ApplyError>> + Send,
+            impl FnOnce() -> BoxFuture<'a, Result<T, ApplyError>> + Send,
         ),
     >,
-) -> Vec<CallResult> {
+) -> Vec<CallResult<T>> {
     let failed = AtomicBool::new(false);
     let calls: Vec<_> = calls
         .map(|(name, call)| {
@@ -419,7 +461,7 @@ async fn call_each<'a>(
                     return Err((name, ApplyError::NotTried));
                 }
                 match call().await {
-                    Ok(()) => Ok(name),
+                    Ok(done) => Ok((done, name)),
                     Err(problem) => {
                         failed.fetch_or(problem.fails_all(), Ordering::Relaxed);
                         Err((name, problem))

@@ -250,6 +250,7 @@ pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
 fn verbs(action: Action) -> (&'static str, &'static str, &'static str) {
     match action {
         Action::Create => ("Create", "Created", "creating"),
+        Action::Adopt => ("Adopt", "Adopted", "adopting"),
         Action::Patch => ("Patch", "Patched", "patching"),
         Action::Delete => ("Delete", "Deleted", "deleting"),
     }
@@ -323,7 +324,7 @@ mod tests {
     fn what_was_done_is_told_by_ten_names_at_most() {
         let messages = |count: usize| {
             let mut applied = Applied::default();
-            let deleted = (0..count).map(|n| Ok(format!("s{n}"))).collect();
+            let deleted = (0..count).map(|n| Ok(((), format!("s{n}")))).collect();
             applied.add(Action::Delete, ChildKind::Service, deleted);
             for_applied(&applied)
                 .into_iter()

@@ -93,7 +93,7 @@ impl JobState {
 
     /// Remembers what was created, and what was refused.
     pub(super) fn record(&mut self, applied: &Applied) {
-        if applied.has(Action::Create) {
+        if applied.has(Action::Create) || applied.has(Action::Adopt) {
             self.creates.record();
         }
         if applied.has(Action::Patch) {

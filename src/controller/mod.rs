@@ -19,7 +19,7 @@
 //! these invariants:
 //!
 //! * A child's name follows from its job, role and index, so creating it twice gives one object:
-//!   `AlreadyExists` of an own object is success.
+//!   `AlreadyExists` of an own object is success, and one without our labels, which no watch shows, gets them.
 //! * Every delete names the UID it means; every status write names the version it was made from.
 //! * Answers to own writes enter the cache at once, so the next plan knows of them; an answer that the watch
 //!   is already past is left out, so that nothing stays in the cache that is gone.

@@ -137,9 +137,9 @@ async fn delete_job<J: TrainingJob>(context: &Context, job: &StoredJob<J>, state
         meta.namespace.clone().unwrap_or_default(),
         meta.name.clone().unwrap_or_default(),
     );
-    let params = apply::only(meta.uid.as_deref(), None);
     let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), &namespace);
     let uid = meta.uid.as_deref().unwrap_or_default();
+    let params = apply::only(uid);
     let delete = api.delete(&name, &params);
     match context.calls.call(Urgency::Children, uid, 0, delete).await {
         Ok(_) => {

@@ -37,6 +37,8 @@ pub(super) struct Done {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Create,
+    /// It was there, without this operator's labels.
+    Adopt,
     Patch,
     Delete,
 }
@@ -51,12 +53,21 @@ pub(super) struct ApplyFailure {
 }
 
 impl Applied {
+    /// Adds what became of the objects of one kind that were to be made.
+    pub(super) fn add_made(&mut self, kind: ChildKind, results: Vec<CallResult<Made>>) {
+        let (adopted, created) = results
+            .into_iter()
+            .partition::<Vec<_>, _>(|result| matches!(result, Ok((Made::Adopted, _))));
+        self.add(Action::Adopt, kind, adopted);
+        self.add(Action::Create, kind, created);
+    }
+
     /// Adds what became of the calls of one action and kind.
-    pub(super) fn add(&mut self, action: Action, kind: ChildKind, results: Vec<CallResult>) {
+    pub(super) fn add<T>(&mut self, action: Action, kind: ChildKind, results: Vec<CallResult<T>>) {
         let mut names = Vec::new();
         for result in results {
             match result {
-                Ok(name) => names.push(name),
+                Ok((_, name)) => names.push(name),
                 Err((name, problem)) => self.failures.push(ApplyFailure {
                     action,
                     kind,
@@ -76,8 +87,17 @@ impl Applied {
     }
 }
 
-/// What became of a call: the name of the child that it was for, or what went wrong with it.
-pub(super) type CallResult = Result<String, (String, ApplyError)>;
+/// What became of a call: what it did and the name of the child that it was for, or that and what went wrong with it.
+pub(super) type CallResult<T> = Result<(T, String), (String, ApplyError)>;
+
+/// How a child came to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// By this operator.
+    Created,
+    /// By somebody else, for this job: it has this operator's labels now.
+    Adopted,
+}
 
 /// Why it could not.
 #[derive(Debug, thiserror::Error)]

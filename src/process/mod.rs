@@ -33,8 +33,8 @@
 //! # Permissions
 //!
 //! For each kind: list, watch and delete on the jobs, patch on their status, update on their
-//! finalizers; get, list, watch, create and delete on pods, services and ConfigMaps, and those and patch on what else
-//! its jobs have ([`Framework::objects`](crate::Framework::objects)); create on events. For the election: get, create and update on leases in the lease's namespace.
+//! finalizers; get, list, watch, create, patch and delete on pods, services and ConfigMaps, and on what else its jobs have
+//! ([`Framework::objects`](crate::Framework::objects)); create on events. For the election: get, create and update on leases in the lease's namespace.
 
 mod client;
 mod cluster;

@@ -1,11 +1,12 @@
 //! Whose an object is: ours, a predecessor's, somebody else's.
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use serde_json::{Value, json};
 use training_job_testing::ToyJob;
 
+use training_job_simulation::faults::CallFault;
 use training_job_simulation::faults::PodFate::Runs;
 use training_job_simulation::simulation::{SMALL, Simulation, with_spec};
 
@@ -137,7 +138,7 @@ async fn pods_that_an_orphaning_deletion_left_are_not_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_whose_label_is_taken_off_is_replaced_and_all_comes_to_rest() {
+async fn a_pod_whose_label_is_taken_off_gets_it_again_and_all_comes_to_rest() {
     for scope in ["Replica", "Job"] {
         let sim = simulate(|_, _| Runs);
         let job = with_spec(
@@ -146,9 +147,14 @@ async fn a_pod_whose_label_is_taken_off_is_replaced_and_all_comes_to_rest() {
         );
         sim.create(job).await;
         sim.advance(10).await;
+        let before = sim.stored("pods", "job-worker-1")["metadata"].clone();
         let labels = json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": null}}});
         edit_pod(&sim, "job-worker-1", labels).await;
         sim.advance(300).await;
+        let after = &sim.stored("pods", "job-worker-1")["metadata"];
+        // The watch tells that it is gone: where replicas restart together, all do.
+        assert_eq!(after["uid"] == before["uid"], scope == "Replica", "{scope}");
+        assert_eq!(after["labels"], before["labels"], "{scope}");
         assert_eq!(sim.pods_now().len(), 4, "{scope}: {:?}", sim.pods_now());
         assert!(
             sim.conditions("job").ends_with("Running"),
@@ -168,6 +174,108 @@ async fn a_pod_whose_label_is_taken_off_is_replaced_and_all_comes_to_rest() {
         );
         sim.assert_no_violations();
     }
+}
+
+/// What another operator made for the job has its own labels. Its services must find the pods that come later too.
+#[tokio::test(start_paused = true)]
+async fn what_another_operator_made_is_adopted() {
+    let mut sim = simulate(|_, _| Runs);
+    sim.create(toy_job("job", &SMALL)).await;
+    sim.advance(10).await;
+    sim.kill().await;
+    let names = ["job-scheduler-0", "job-server-0", "job-worker-0", "job-worker-1"];
+    let both = |sim: &Simulation| -> Vec<Value> {
+        let kinds = ["pods", "services"].into_iter();
+        let all = kinds.flat_map(|kind| names.iter().map(move |name| (kind, *name)));
+        all.map(|(kind, name)| sim.stored(kind, name)).collect()
+    };
+    let before = both(&sim);
+    let services: Api<Service> = Api::namespaced(sim.user.clone(), "default");
+    for name in &names {
+        let old = |with_ours: bool| {
+            let mut labels = json!({"group-name": "kubeflow.org", "job-name": "job", "replica": name});
+            for key in [
+                "operator-name",
+                "job-name",
+                "replica-type",
+                "replica-index",
+                "job-role",
+            ] {
+                if with_ours {
+                    labels[format!("training.kubeflow.org/{key}")] = Value::Null;
+                }
+            }
+            labels
+        };
+        let labels = json!({"metadata": {"labels": old(true)}});
+        edit_pod(&sim, name, labels.clone()).await;
+        let mut service = labels;
+        service["spec"] = json!({"selector": old(true)});
+        services
+            .patch(name, &PatchParams::default(), &Patch::Merge(service))
+            .await
+            .unwrap();
+        assert_eq!(sim.stored("services", name)["spec"]["selector"], old(false));
+    }
+    // Another operator keeps no books of restarts.
+    let status = Patch::Merge(json!({"status": {"recovery": null}}));
+    sim.jobs()
+        .patch_status("job", &PatchParams::default(), &status)
+        .await
+        .unwrap();
+    sim.start();
+    sim.advance(60).await;
+    for (before, after) in before.iter().zip(both(&sim)) {
+        assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(
+            after["spec"]["selector"], before["spec"]["selector"],
+            "no old label is left in it"
+        );
+        assert_eq!(
+            after["metadata"]["labels"]["group-name"], "kubeflow.org",
+            "others stay"
+        );
+        for (key, value) in before["metadata"]["labels"].as_object().unwrap() {
+            assert_eq!(&after["metadata"]["labels"][key], value, "{key}");
+        }
+    }
+    assert_eq!(sim.pods_now().len(), names.len(), "{:?}", sim.pods_now());
+    assert!(sim.conditions("job").ends_with("Running"));
+    assert_eq!(sim.status("job")["restartCount"], json!(null));
+    let told = |reason: &str| sim.events().iter().filter(|e| *e == reason).count();
+    assert_eq!(
+        (told("SuccessfulAdoptPod"), told("SuccessfulAdoptService")),
+        (1, 1)
+    );
+    assert_eq!(told("SuccessfulCreatePod"), 1, "the first operator's");
+    sim.assert_no_violations();
+}
+
+/// One that changes between the look and the patch is looked at again.
+#[tokio::test(start_paused = true)]
+async fn what_is_adopted_is_what_was_looked_at() {
+    let mut sim = simulate(|_, _| Runs);
+    let one = json!({"runPolicy": {"restartScope": "Replica"}});
+    sim.create(with_spec(toy_job("job", &SMALL), one)).await;
+    sim.advance(10).await;
+    sim.kill().await;
+    let label =
+        |value: Value| json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": value}}});
+    edit_pod(&sim, "job-worker-1", label(Value::Null)).await;
+    sim.network
+        .fail_next("patch", "pods", 1, CallFault::Slow(1_000, 0));
+    sim.start();
+    while sim.network.count("get", "pods") == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let labels = json!({"metadata": {"ownerReferences": null}});
+    edit_pod(&sim, "job-worker-1", labels).await;
+    sim.advance(60).await;
+    assert_eq!(sim.network.count("patch", "pods"), 1, "it was tried");
+    let label =
+        &sim.stored("pods", "job-worker-1")["metadata"]["labels"]["training.kubeflow.org/operator-name"];
+    assert!(label.is_null(), "it is nobody's now: {label}");
+    sim.assert_no_violations();
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod comment;
 mod finding;
 mod node;
 mod parser;
@@ -7,6 +8,7 @@ mod revision;
 mod scalar;
 mod source;
 
+pub use comment::{Comment, comments};
 pub use finding::{Finding, Severity};
 pub use node::{Content, Entry, Node, Position, Positions};
 pub use parser::{MAX_DEPTH, MAX_VALUES, SyntaxError, parse, parse_until_error};

@@ -1,4 +1,4 @@
-//! Jobs go from the Go operator to ours and back, at every stage of their lives.
+//! Jobs go from the Go operator to ours and back, and from the stand-alone operator to ours, at every stage of their lives.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,8 +8,10 @@
 )]
 
 mod jobs;
+mod migrate;
 mod operators;
 mod stages;
+mod standalone;
 
 use futures::future::join_all;
 use training_job_testing::cluster::{Background, ControlPlane, Signal};

@@ -5,7 +5,8 @@ use std::pin::pin;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::Api;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
 use training_job::{Settings, render, validate};
@@ -89,7 +90,8 @@ pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: 
     cluster.spawn(program)
 }
 
-/// Creates a job of each kind that is to vanish with all it has, and one whose names are taken.
+/// Creates a job of each kind that is to vanish with all it has, one whose names are taken, and one that has what another
+/// operator made.
 pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
     let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken-worker-0"},
@@ -106,12 +108,39 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
     objects.push(compact(COMPACT));
     objects.push(compact(COMPACT_TAKEN));
     create(cluster, namespace, &objects).await;
+    create_adopted(cluster, namespace).await;
 }
 
-/// A compact job that is to vanish, and one whose ConfigMap's name is taken: called so that what twelve pods have in common
+/// A compact job with all that it needs, of which nothing has the operator's labels. It is suspended until all is there.
+async fn create_adopted(cluster: &ControlPlane, namespace: &str) {
+    let mut job = compact(COMPACT_ADOPTED);
+    job["spec"]["runPolicy"]["suspend"] = json!(true);
+    create(cluster, namespace, &[job.clone()]).await;
+    let kind = GroupVersionKind::gvk("kubeflow.org", "v1", "MXJob");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "mxjobs");
+    let jobs: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
+    let stored = jobs.get(COMPACT_ADOPTED).await.unwrap();
+    job["metadata"] = json!({"name": COMPACT_ADOPTED, "namespace": namespace, "uid": stored.uid()});
+    job["spec"]["runPolicy"]["suspend"] = json!(false);
+    let job: MXJob = serde_json::from_value(job).unwrap();
+    let settings = Settings::default();
+    let rendered = render::all(&validate(&job, &settings).unwrap());
+    let mut objects = rendered.values().unwrap();
+    for object in &mut objects {
+        object["metadata"]["labels"] = Value::Null;
+    }
+    create(cluster, namespace, &objects).await;
+    let resume = Patch::Merge(json!({"spec": {"runPolicy": {"suspend": false}}}));
+    jobs.patch(COMPACT_ADOPTED, &PatchParams::default(), &resume)
+        .await
+        .unwrap();
+}
+
+/// A compact job that is to vanish, one whose ConfigMap's name is taken, and one of another operator: called so that what twelve pods have in common
 /// is worth a ConfigMap.
 pub(crate) const COMPACT: &str = "compact-with-a-name-of-many-letters-that-vanishes";
 const COMPACT_TAKEN: &str = "compact-with-a-name-of-many-letters-that-is-taken";
+const COMPACT_ADOPTED: &str = "compact-with-a-name-of-many-letters-that-is-adopted";
 
 fn compact(name: &str) -> Value {
     let mut job = job(name, "MXJob", "mxReplicaSpecs", "Worker", "mxnet");

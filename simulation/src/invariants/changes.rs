@@ -225,7 +225,10 @@ fn foreign_untouched(m: &CheckedChange<'_>) -> Option<String> {
         child if job::CHILDREN.contains(&child) && call.verb == "create" => None,
         child if job::CHILDREN.contains(&child) => {
             if current.uid.as_deref() != m.object().meta("uid").and_then(Value::as_str) {
-                return m.violation("deleted without its UID");
+                return m.violation("deleted or patched without its UID");
+            }
+            if call.verb == "patch" && !only_adopted(m) {
+                return m.violation("a patch changed more than labels and the selector");
             }
             let since = m.earliest(m.staleness.of_others);
             let ours = m.former_owner(since).is_some();
@@ -239,6 +242,22 @@ fn foreign_untouched(m: &CheckedChange<'_>) -> Option<String> {
         }
         other => m.violation(&format!("{} {other} is not a call for an operator", call.verb)),
     }
+}
+
+/// Whether a change leaves the metadata, labels aside, and the spec, the selector aside, as they were.
+fn only_adopted(m: &CheckedChange<'_>) -> bool {
+    let rest = |object: &Value| {
+        let mut rest = object.clone();
+        rest["metadata"]["labels"] = Value::Null;
+        // The server's own.
+        rest["metadata"]["resourceVersion"] = Value::Null;
+        rest["metadata"]["managedFields"] = Value::Null;
+        if rest["kind"] == "Service" {
+            rest["spec"]["selector"] = Value::Null;
+        }
+        rest
+    };
+    rest(m.before().value()) == rest(m.object().value())
 }
 
 /// I9: a child that is deleted as soon as it is created is not created again and again.

@@ -1,0 +1,129 @@
+//! Puts the comments of a document to the same fields of its new text.
+
+use std::collections::BTreeMap;
+
+use kube_manifest::{Comment, Content, Node, Position};
+
+use super::log::Log;
+
+/// A value of the document as it was.
+struct Place {
+    at: Position,
+    /// Whether it has a key.
+    has_key: bool,
+}
+
+/// The places of all fields and items, in the file's order; of those that begin at one place the outermost.
+fn places(document: &Node) -> Vec<Place> {
+    let mut places = Vec::new();
+    collect(document, &mut places);
+    places.sort_by_key(|place| place.at);
+    places.dedup_by_key(|place| place.at);
+    places
+}
+
+fn collect(node: &Node, places: &mut Vec<Place>) {
+    match &node.content {
+        Content::Scalar(_) => {}
+        Content::List(items) => {
+            for item in items {
+                // A mapping in a list begins with its first key.
+                let has_key = matches!(item.content, Content::Map(_));
+                places.push(Place { at: item.at, has_key });
+                collect(item, places);
+            }
+        }
+        Content::Map(entries) => {
+            for entry in entries {
+                places.push(Place {
+                    at: entry.at,
+                    has_key: true,
+                });
+                collect(&entry.value, places);
+            }
+        }
+    }
+}
+
+/// The lines of a new text in which the values are that came from a place of the old one. `new` is what `text` was read as.
+fn lines(old: &Node, new: &Node) -> BTreeMap<Position, usize> {
+    let mut lines = BTreeMap::new();
+    pair(old, new, &mut lines);
+    lines
+}
+
+fn pair(old: &Node, new: &Node, lines: &mut BTreeMap<Position, usize>) {
+    match (&old.content, &new.content) {
+        (Content::List(old), Content::List(new)) => {
+            for (old, new) in old.iter().zip(new) {
+                // What an alias stands for is there more than once: the comment stays with the first.
+                lines.entry(old.at).or_insert(new.at.line);
+                pair(old, new, lines);
+            }
+        }
+        (Content::Map(old), Content::Map(new)) => {
+            for (old, new) in old.iter().zip(new) {
+                lines.entry(old.at).or_insert(new.at.line);
+                pair(&old.value, &new.value, lines);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The new text with the comments of the old one.
+///
+/// `source` is the document as it was, `old` what it was made into, with the places of `source`, and `new` the same as it
+/// was read from `text`. A comment of a field that has gone is told of.
+pub(super) fn place(
+    comments: &[Comment],
+    source: &Node,
+    old: &Node,
+    (text, new): (&str, &Node),
+    log: &mut Log<'_>,
+) -> String {
+    let places = places(source);
+    let lines = lines(old, new);
+    let mut above: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    let mut behind: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    let mut last = Vec::new();
+    for comment in comments {
+        let line = comment.at.line;
+        let next = || places.iter().find(|place| place.at.line > line);
+        let field = if comment.is_alone {
+            next()
+        } else {
+            let of_line = || places.iter().filter(|place| place.at.line == line);
+            let before = || places.iter().rev().find(|place| place.at.line < line);
+            let with_key = of_line().find(|place| place.has_key);
+            with_key.or_else(|| of_line().next()).or_else(before)
+        };
+        match field {
+            None => last.push(&*comment.text),
+            Some(place) => match lines.get(&place.at) {
+                Some(line) if comment.is_alone => above.entry(*line).or_default().push(&comment.text),
+                Some(line) => behind.entry(*line).or_default().push(&comment.text),
+                None => {
+                    let lost = format!("the comment is left out with its field: {}", comment.text);
+                    log.note(comment.at, "", lost);
+                }
+            },
+        }
+    }
+    let mut out = String::new();
+    for (n, line) in (1..).zip(text.lines()) {
+        let indent = &line[..line.len() - line.trim_start_matches(' ').len()];
+        for comment in above.remove(&n).into_iter().flatten() {
+            out += &format!("{indent}{comment}\n");
+        }
+        out += line;
+        for comment in behind.remove(&n).into_iter().flatten() {
+            out += &format!("  {comment}");
+        }
+        out.push('\n');
+    }
+    for comment in last {
+        out += &format!("{comment}\n");
+    }
+    out
+}

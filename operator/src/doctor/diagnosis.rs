@@ -1,0 +1,365 @@
+//! What is wrong with a cluster, from what was read of it. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube_manifest::{Finding, Severity};
+use serde_json::Value;
+
+use crate::kinds::Kind;
+
+use super::seen::{GROUPS, Runs, Seen, name, runs};
+
+/// The oldest Kubernetes that the definitions fit.
+const OLDEST: (u32, u32) = (1, 30);
+
+/// The lease by which operators of training jobs take turns.
+const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
+
+/// Names that one finding lists.
+const NAMES: usize = 5;
+
+const APPLY: &str = "apply crds/ by: kubectl apply --server-side --force-conflicts -k crds";
+
+/// All that is wrong, the worst first.
+pub(crate) fn findings(seen: &Seen, kinds: &[Kind]) -> Vec<Finding> {
+    let mut found = Findings(Vec::new());
+    found.version(seen);
+    found.definitions(seen, kinds);
+    found.webhooks(seen);
+    found.operators(seen);
+    found.rights(seen);
+    found.jobs(seen, kinds);
+    for (what, why) in &seen.unread {
+        let remedy = "look as somebody who may, such as an administrator";
+        found.add(
+            Severity::Warning,
+            what,
+            format!("it could not be read: {why}"),
+            remedy,
+        );
+    }
+    let rank = |finding: &Finding| match finding.severity {
+        Severity::Error => 0,
+        Severity::Warning => 1,
+        Severity::Note => 2,
+    };
+    found.0.sort_by_key(rank);
+    found.0
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, severity: Severity, object: &str, problem: impl Into<String>, remedy: &str) {
+        self.0.push(Finding {
+            severity,
+            file: object.to_owned(),
+            at: None,
+            path: String::new(),
+            problem: problem.into(),
+            remedy: remedy.to_owned(),
+        });
+    }
+
+    fn version(&mut self, seen: &Seen) {
+        let ((major, minor), (oldest_major, oldest)) = (seen.version, OLDEST);
+        if seen.version < OLDEST {
+            let problem =
+                format!("{major}.{minor} is older than {oldest_major}.{oldest}, which the definitions need");
+            self.add(
+                Severity::Error,
+                "API server",
+                problem,
+                "upgrade the cluster first",
+            );
+        }
+    }
+
+    fn definitions(&mut self, seen: &Seen, kinds: &[Kind]) {
+        let known: BTreeMap<String, &Kind> = kinds
+            .iter()
+            .map(|kind| (format!("{}.{}", kind.resource.plural, kind.resource.group), kind))
+            .collect();
+        for definition in &seen.definitions {
+            let (_, plural) = name(definition);
+            let object = format!("definition {plural}");
+            match known.get(plural) {
+                Some(kind) => self.definition(&object, definition, kind),
+                None if definition["spec"]["group"] != GROUPS[0] => {
+                    let problem = "this operator does not run its jobs";
+                    let remedy =
+                        "convert them by training-operator convert, and delete it when they have ended";
+                    self.add(Severity::Warning, &object, problem, remedy);
+                }
+                None => {
+                    let problem = "this operator does not run its jobs";
+                    self.add(
+                        Severity::Note,
+                        &object,
+                        problem,
+                        "keep the operator that does, for this kind only",
+                    );
+                }
+            }
+        }
+        let is_unread = seen
+            .unread
+            .iter()
+            .any(|(what, _)| what.starts_with("customresourcedefinitions"));
+        for plural in known.keys().filter(|_| !is_unread) {
+            if seen
+                .definitions
+                .iter()
+                .all(|definition| name(definition).1 != *plural)
+            {
+                let object = format!("definition {plural}");
+                self.add(Severity::Warning, &object, "it is missing", APPLY);
+            }
+        }
+    }
+
+    fn definition(&mut self, object: &str, definition: &Value, kind: &Kind) {
+        let spec = &definition["spec"];
+        if spec["preserveUnknownFields"] == true {
+            let problem =
+                "it is an older operator's, and keeps unknown fields: nothing checks jobs as they are stored";
+            return self.add(Severity::Error, object, problem, APPLY);
+        }
+        let texts = |list: &Value| -> BTreeSet<String> {
+            let list = list.as_array().into_iter().flatten();
+            list.filter_map(|v| v.as_str().or_else(|| v["name"].as_str()).map(str::to_owned))
+                .collect()
+        };
+        let ours: BTreeSet<String> = kind
+            .definition
+            .spec
+            .versions
+            .iter()
+            .map(|v| v.name.clone())
+            .collect();
+        let stored = texts(&definition["status"]["storedVersions"]);
+        if let Some(version) = stored.difference(&ours).next() {
+            let problem = format!("jobs may be stored as {version}, which is not served any more");
+            let remedy = "save them by kubectl get, convert them, delete the definition, and apply them anew";
+            return self.add(Severity::Error, object, problem, remedy);
+        }
+        let there = texts(&spec["versions"]);
+        let version = |one: &Value| {
+            let properties = one.pointer("/schema/openAPIV3Schema/properties/spec/properties");
+            let fields = properties
+                .and_then(Value::as_object)
+                .map(|p| p.keys().cloned().collect());
+            (
+                one["name"].as_str().unwrap_or_default().to_owned(),
+                fields.unwrap_or_default(),
+            )
+        };
+        let fields = |versions: &Value| -> BTreeMap<String, BTreeSet<String>> {
+            versions.as_array().into_iter().flatten().map(version).collect()
+        };
+        let wanted = serde_json::to_value(&kind.definition.spec.versions).unwrap_or_default();
+        if there != ours || fields(&spec["versions"]) != fields(&wanted) {
+            let problem = "it is not this version's: it has other versions or fields";
+            self.add(Severity::Error, object, problem, APPLY);
+        }
+    }
+
+    fn webhooks(&mut self, seen: &Seen) {
+        let is_unread = seen.unread.iter().any(|(what, _)| what.starts_with("services "));
+        for configuration in seen.webhooks.iter().filter(|_| !is_unread) {
+            let kind = configuration["kind"].as_str().unwrap_or_default().to_lowercase();
+            let (_, configured) = name(configuration);
+            for webhook in configuration["webhooks"].as_array().into_iter().flatten() {
+                let service = &webhook["clientConfig"]["service"];
+                if !concerns_jobs(webhook) || !service.is_object() {
+                    continue;
+                }
+                let text = |key: &str| service[key].as_str().unwrap_or_default().to_owned();
+                let at = (text("namespace"), text("name"));
+                if seen.services.contains(&at) {
+                    continue;
+                }
+                let ignored = webhook["failurePolicy"] == "Ignore";
+                let severity = if ignored {
+                    Severity::Warning
+                } else {
+                    Severity::Error
+                };
+                let follows = if ignored {
+                    "every job waits for it"
+                } else {
+                    "no job can be created or changed"
+                };
+                let problem = format!("its service {}/{} does not exist: {follows}", at.0, at.1);
+                let remedy = format!("kubectl delete {kind} {configured}");
+                self.add(severity, &format!("{kind} {configured}"), problem, &remedy);
+                break;
+            }
+        }
+    }
+
+    fn operators(&mut self, seen: &Seen) {
+        let named = |deployment: &Value| {
+            let (namespace, name) = name(deployment);
+            format!("{namespace}/{name}")
+        };
+        let all: Vec<_> = seen
+            .deployments
+            .iter()
+            .filter_map(|d| Some((runs(d)?, d)))
+            .collect();
+        let others = all.iter().filter(|(runs, _)| *runs != Runs::This);
+        let works = all.iter().any(|(runs, _)| *runs == Runs::This);
+        for (runs, deployment) in others {
+            let object = format!("deployment {}", named(deployment));
+            let whose = match runs {
+                Runs::Go => "the Kubeflow training operator",
+                Runs::Older | Runs::This => "an older operator",
+            };
+            if works && *runs == Runs::Older {
+                let problem = format!("it runs {whose} beside this one: both make pods for the same jobs");
+                self.add(
+                    Severity::Error,
+                    &object,
+                    problem,
+                    "delete it; running jobs are taken over",
+                );
+            } else if works {
+                let problem = format!("it runs {whose} beside this one");
+                let remedy = "delete it, or give the two other kinds by --enable-scheme";
+                self.add(Severity::Warning, &object, problem, remedy);
+            } else {
+                let problem = format!("it runs {whose}");
+                self.add(
+                    Severity::Note,
+                    &object,
+                    problem,
+                    "delete it before this operator is installed",
+                );
+            }
+        }
+        let is_unread = seen
+            .unread
+            .iter()
+            .any(|(what, _)| what.starts_with("deployments "));
+        if all.is_empty() && !is_unread {
+            let problem = "none is there: no Deployment runs an operator of training jobs";
+            self.add(
+                Severity::Note,
+                "operator",
+                problem,
+                "apply one of manifests/overlays",
+            );
+        }
+        let is_held = |lease: &&Value| {
+            let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+            name(lease).1 == LEASE && !holder.is_empty()
+        };
+        let held: Vec<_> = seen.leases.iter().filter(is_held).collect();
+        if held.len() > 1 {
+            let names: Vec<_> = held.iter().map(|lease| name(lease).0).collect();
+            let problem = format!("it is held in several namespaces: {}", names.join(", "));
+            let remedy = "see that the operators there have other namespaces of jobs, or delete all but one";
+            self.add(Severity::Warning, &format!("lease {LEASE}"), problem, remedy);
+        }
+    }
+
+    fn rights(&mut self, seen: &Seen) {
+        let mut by_account: BTreeMap<_, Vec<String>> = BTreeMap::new();
+        for missing in &seen.missing {
+            let (verb, resource) = &missing.right;
+            by_account
+                .entry(&missing.account)
+                .or_default()
+                .push(format!("{verb} {resource}"));
+        }
+        for ((namespace, account), rights) in by_account {
+            let object = format!("service account {namespace}/{account}");
+            let problem = format!("it may not {}", listed(&rights));
+            self.add(
+                Severity::Error,
+                &object,
+                problem,
+                "apply the role of manifests/base",
+            );
+        }
+    }
+
+    fn jobs(&mut self, seen: &Seen, kinds: &[Kind]) {
+        let of = |test: &dyn Fn(&Value) -> bool| -> Vec<String> {
+            let found = seen.jobs.iter().filter(|job| test(job)).map(name);
+            found
+                .map(|(namespace, name)| format!("{namespace}/{name}"))
+                .collect()
+        };
+        let inline = of(&|job| job["kind"] == "MXJob" && has_policy_at_top(&job["spec"]));
+        if !inline.is_empty() {
+            let problem = format!("a policy at the top of the spec: {}", listed(&inline));
+            let remedy = "they are read as manifests of the stand-alone operator; training-operator convert writes \
+                          out what that means";
+            self.add(Severity::Note, "jobs", problem, remedy);
+        }
+        let counted = of(&|job| {
+            let status = &job["status"];
+            !status["mxReplicaStatuses"].is_null() && status["replicaStatuses"].is_null()
+        });
+        if !counted.is_empty() {
+            let problem = format!(
+                "their statuses are the stand-alone operator's alone: {}",
+                listed(&counted)
+            );
+            self.add(
+                Severity::Note,
+                "jobs",
+                problem,
+                "this operator adds its own to those that have not ended",
+            );
+        }
+        let orphans = of(&|job| {
+            let is_run = kinds.iter().any(|kind| job["kind"] == kind.name());
+            let version = job["apiVersion"].as_str().unwrap_or_default();
+            let is_old = GROUPS[1..].iter().any(|group| version.starts_with(group));
+            is_old && !is_run && job["status"]["phase"] != "Done" && job["status"]["phase"] != "Failed"
+        });
+        if !orphans.is_empty() {
+            let problem = format!(
+                "not ended, and owned by an operator of batch Jobs: {}",
+                listed(&orphans)
+            );
+            self.add(
+                Severity::Warning,
+                "jobs",
+                problem,
+                "keep that operator until they have ended",
+            );
+        }
+    }
+}
+
+/// The first names of a list.
+fn listed(names: &[String]) -> String {
+    let first = names[..names.len().min(NAMES)].join(", ");
+    match names.len().saturating_sub(NAMES) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// Whether a webhook is asked about jobs.
+fn concerns_jobs(webhook: &Value) -> bool {
+    let rules = webhook["rules"].as_array().into_iter().flatten();
+    let mut groups = rules.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten());
+    groups.any(|group| GROUPS.iter().any(|ours| group == ours))
+}
+
+/// Whether an MXJob has a policy where only the stand-alone operator had it, and does not say whose manifest it is.
+fn has_policy_at_top(spec: &Value) -> bool {
+    let policies = [
+        "cleanPodPolicy",
+        "ttlSecondsAfterFinished",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "schedulingPolicy",
+    ];
+    spec["compatibility"].is_null() && policies.iter().any(|policy| !spec[policy].is_null())
+}

@@ -1,0 +1,175 @@
+//! Reads a cluster: lists, and questions what a service account may do.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, Resource};
+use serde_json::Value;
+
+use crate::kinds::Kind;
+
+use super::seen::{GROUPS, Missing, RIGHTS, RIGHTS_TO_JOBS, Runs, Seen, name, runs};
+
+/// How long the API server may take to answer.
+const API_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// Objects in one page of a list.
+const PAGE: u32 = 500;
+
+/// Reads a cluster.
+///
+/// # Errors
+/// It cannot be reached. What may not be read is in what was seen.
+pub(super) async fn cluster(client: &Client, kinds: &[Kind]) -> anyhow::Result<Seen> {
+    let version = tokio::time::timeout(API_TIMEOUT, client.apiserver_version()).await??;
+    let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
+    let mut seen = Seen {
+        version: (number(&version.major), number(&version.minor)),
+        ..Seen::default()
+    };
+    let definitions = all::<CustomResourceDefinition>(client, &mut seen).await?;
+    let is_ours = |definition: &Value| GROUPS.iter().any(|group| definition["spec"]["group"] == *group);
+    seen.definitions = definitions.into_iter().filter(is_ours).collect();
+    for definition in seen.definitions.clone() {
+        if let Some(resource) = served(&definition) {
+            let jobs = list(client, &resource, &mut seen).await?;
+            seen.jobs.extend(jobs);
+        }
+    }
+    seen.webhooks = all::<ValidatingWebhookConfiguration>(client, &mut seen).await?;
+    let mutating = all::<MutatingWebhookConfiguration>(client, &mut seen).await?;
+    seen.webhooks.extend(mutating);
+    let services = all::<Service>(client, &mut seen).await?;
+    let names = services.iter().map(name);
+    seen.services = names
+        .map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
+        .collect();
+    seen.deployments = all::<Deployment>(client, &mut seen).await?;
+    seen.leases = all::<Lease>(client, &mut seen).await?;
+    for deployment in seen.deployments.clone() {
+        if runs(&deployment) == Some(Runs::This) {
+            rights(client, kinds, &deployment, &mut seen).await?;
+        }
+    }
+    Ok(seen)
+}
+
+/// The version of a definition's objects that is read: the stored one, if it is served.
+fn served(definition: &Value) -> Option<ApiResource> {
+    let spec = &definition["spec"];
+    let mut versions: Vec<_> = spec["versions"].as_array()?.iter().collect();
+    versions.retain(|version| version["served"] == true);
+    versions.sort_by_key(|version| version["storage"] != true);
+    let version = versions.first()?["name"].as_str()?;
+    let names = &spec["names"];
+    let kind = GroupVersionKind::gvk(spec["group"].as_str()?, version, names["kind"].as_str()?);
+    Some(ApiResource::from_gvk_with_plural(
+        &kind,
+        names["plural"].as_str()?,
+    ))
+}
+
+async fn all<K: Resource<DynamicType = ()>>(client: &Client, seen: &mut Seen) -> anyhow::Result<Vec<Value>> {
+    list(client, &ApiResource::erase::<K>(&()), seen).await
+}
+
+/// All objects of a kind. If they may not be read, there are none, and that is noted.
+async fn list(client: &Client, resource: &ApiResource, seen: &mut Seen) -> anyhow::Result<Vec<Value>> {
+    let api = Api::<DynamicObject>::all_with(client.clone(), resource);
+    let mut objects = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let answer = tokio::time::timeout(API_TIMEOUT, api.list(&page)).await?;
+        let items = match answer {
+            Ok(items) => items,
+            Err(kube::Error::Api(status)) => {
+                let what = format!("{} of {}", resource.plural, resource.api_version);
+                seen.unread.push((what, status.message.clone()));
+                return Ok(objects);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let next = items.metadata.continue_.clone().filter(|token| !token.is_empty());
+        for item in items {
+            let mut object = serde_json::to_value(&item)?;
+            object["kind"] = resource.kind.clone().into();
+            objects.push(object);
+        }
+        match next {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(objects),
+        }
+    }
+}
+
+/// Asks what the service account of a Deployment may not do. One without a role for all namespaces is asked about its own.
+async fn rights(client: &Client, kinds: &[Kind], deployment: &Value, seen: &mut Seen) -> anyhow::Result<()> {
+    let pod = &deployment["spec"]["template"]["spec"];
+    let namespace = name(deployment).0.to_owned();
+    let account = pod["serviceAccountName"].as_str().unwrap_or("default").to_owned();
+    let text = pod.to_string();
+    let is_namespaced = text.contains("--namespace") || text.contains("KUBEFLOW_NAMESPACE");
+    let mut wanted: Vec<(String, String, &[&'static str])> = Vec::new();
+    for (resource, verbs) in RIGHTS {
+        wanted.push((String::new(), resource.to_owned(), verbs));
+    }
+    for kind in kinds {
+        for (subresource, verbs) in RIGHTS_TO_JOBS {
+            let resource = format!("{}{subresource}", kind.resource.plural);
+            wanted.push((kind.resource.group.clone(), resource, verbs));
+        }
+    }
+    let api = Api::<SubjectAccessReview>::all(client.clone());
+    for (group, resource, verbs) in wanted {
+        for verb in verbs {
+            let (plain, subresource) = resource.split_once('/').unwrap_or((&resource, ""));
+            let attributes = ResourceAttributes {
+                group: Some(group.clone()),
+                resource: Some(plain.to_owned()),
+                subresource: Some(subresource.to_owned()),
+                verb: Some((*verb).to_owned()),
+                namespace: is_namespaced.then(|| namespace.clone()),
+                ..ResourceAttributes::default()
+            };
+            let review = SubjectAccessReview {
+                spec: SubjectAccessReviewSpec {
+                    user: Some(format!("system:serviceaccount:{namespace}:{account}")),
+                    groups: Some(vec![
+                        "system:serviceaccounts".to_owned(),
+                        format!("system:serviceaccounts:{namespace}"),
+                        "system:authenticated".to_owned(),
+                    ]),
+                    resource_attributes: Some(attributes),
+                    ..SubjectAccessReviewSpec::default()
+                },
+                ..SubjectAccessReview::default()
+            };
+            let parameters = PostParams::default();
+            let asked = api.create(&parameters, &review);
+            match tokio::time::timeout(API_TIMEOUT, asked).await? {
+                Ok(answer) => {
+                    if !answer.status.is_some_and(|status| status.allowed) {
+                        seen.missing.push(Missing {
+                            account: (namespace.clone(), account.clone()),
+                            right: (verb, resource.clone()),
+                        });
+                    }
+                }
+                Err(kube::Error::Api(status)) => {
+                    let what = format!("what the service account {namespace}/{account} may do");
+                    seen.unread.push((what, status.message.clone()));
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}

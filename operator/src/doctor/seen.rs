@@ -1,0 +1,100 @@
+//! What was read of a cluster.
+
+use serde_json::Value;
+
+/// What was read of a cluster. Objects are as the API server gave them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// The API server's version, such as `1.35`.
+    pub(crate) version: (u32, u32),
+    /// The definitions of the groups of jobs, of today and before.
+    pub(crate) definitions: Vec<Value>,
+    /// All jobs of those groups that are served, with their kind.
+    pub(crate) jobs: Vec<Value>,
+    /// The validating and mutating configurations of webhooks, with their kind.
+    pub(crate) webhooks: Vec<Value>,
+    /// The namespaces and names of all services.
+    pub(crate) services: Vec<(String, String)>,
+    /// All Deployments.
+    pub(crate) deployments: Vec<Value>,
+    /// All leases.
+    pub(crate) leases: Vec<Value>,
+    /// What the service accounts of this operator's Deployments may not do.
+    pub(crate) missing: Vec<Missing>,
+    /// What could not be read, and why.
+    pub(crate) unread: Vec<(String, String)>,
+}
+
+/// A right that a service account has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// Its namespace and name.
+    pub(crate) account: (String, String),
+    /// The verb and the resource.
+    pub(crate) right: (&'static str, String),
+}
+
+/// The groups in which operators had jobs.
+pub(crate) const GROUPS: [&str; 3] = ["kubeflow.org", "mxnet.mlkube.io", "mlkube.io"];
+
+/// The verbs that the operator needs in all namespaces of its jobs, beside those for jobs: on which resources of the
+/// core group.
+pub(crate) const RIGHTS: [(&str, &[&str]); 4] = [
+    ("pods", &["get", "list", "watch", "create", "patch", "delete"]),
+    ("services", &["get", "list", "watch", "create", "patch", "delete"]),
+    (
+        "configmaps",
+        &["get", "list", "watch", "create", "patch", "delete"],
+    ),
+    ("events", &["create"]),
+];
+
+/// The verbs that it needs for each kind of job: with which subresource behind a `/`.
+pub(crate) const RIGHTS_TO_JOBS: [(&str, &[&str]); 3] = [
+    ("", &["list", "watch", "delete"]),
+    ("/status", &["patch"]),
+    ("/finalizers", &["update"]),
+];
+
+/// What a Deployment runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// This operator.
+    This,
+    /// The Kubeflow training operator.
+    Go,
+    /// The stand-alone mxnet-operator, or an ancestor.
+    Older,
+}
+
+/// Which operator of training jobs a Deployment runs, if it runs one and is not scaled to none.
+pub(crate) fn runs(deployment: &Value) -> Option<Runs> {
+    let spec = &deployment["spec"];
+    if spec["replicas"] == 0 {
+        return None;
+    }
+    let pod = &spec["template"]["spec"];
+    let containers = pod["containers"].as_array()?;
+    let account = pod["serviceAccountName"].as_str().unwrap_or_default();
+    let names = |what: &str| {
+        let image = |c: &Value| c["image"].as_str().is_some_and(|image| image.contains(what));
+        account == what || containers.iter().any(image)
+    };
+    let this = |c: &Value| c["args"][0] == "run" || c["command"][0] == "training-operator";
+    if names("training-operator") {
+        Some(if containers.iter().any(this) {
+            Runs::This
+        } else {
+            Runs::Go
+        })
+    } else {
+        let older = ["mxnet-operator", "mx-operator", "tf-operator", "tf_operator"];
+        older.into_iter().any(names).then_some(Runs::Older)
+    }
+}
+
+/// An object's namespace, which may be none, and its name.
+pub(crate) fn name(object: &Value) -> (&str, &str) {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    (text("namespace"), text("name"))
+}
