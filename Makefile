@@ -34,7 +34,7 @@ boost: build ## Train with XGBoost from examples/xgboost/train.yaml on this mach
 
 ##@ Test
 
-.PHONY: test test-example test-large test-tensorflow
+.PHONY: test test-example test-large test-oldest test-tensorflow
 test: toolchain ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
@@ -56,6 +56,12 @@ test-example: toolchain ## Run the tests of examples/add-a-framework alone
 test-large: simulator ## Run 10,000 jobs of 4 pods, and one of 2,000, to their end on the in-memory API (some minutes, not part of make test)
 	timeout 1800 target/sim/sim crowd 10000 --most-memory 6500
 	timeout 1800 target/sim/sim crowd 1 --pods 2000 --most-memory 5000
+
+test-oldest: toolchain ## Run the tests about definitions, clients, permissions and take-over on the oldest Kubernetes, 1.30 (builds it for minutes, not part of make test)
+	@tests/control-plane/build.sh oldest
+	@tools/venv.sh sdk
+	KUBEBUILDER_ASSETS=$(CURDIR)/target/control-plane-oldest cargo test --workspace --all-features --quiet \
+		--test admission --test clients --test cluster --test handover --test install --test kinds
 
 test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, not part of make test)
 	@tools/venv.sh tensorflow
