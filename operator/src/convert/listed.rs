@@ -241,18 +241,32 @@ fn role_of(
     found
 }
 
-/// Moves the template's restart policy to the role, which has it today.
+/// Moves the template's restart policy to the role, which has it today. What was not `Never` restarted after exit codes from
+/// 128 on, and failed the job after lower ones.
 fn restart_policy(replica: &mut Node, path: &str, log: &mut Log<'_>) {
-    let pod = below(replica, &["template", "spec"]);
-    let Some(policy) = pod.and_then(|pod| take(pod, "restartPolicy")) else {
+    let Some(pod) = below(replica, &["template", "spec"]) else {
         return;
     };
+    let mut policy = take(pod, "restartPolicy").unwrap_or_else(|| Entry {
+        at: pod.at,
+        key: "restartPolicy".to_owned(),
+        value: scalar("OnFailure"),
+    });
     let from = format!("{path}.template.spec.restartPolicy");
     if has(replica, "restartPolicy") {
         log.note(policy.at, &from, "it is left out: the role's own counts");
         return;
     }
-    log.note(policy.at, &from, "it is restartPolicy of the role now");
+    if text(&policy.value) == Some("Never") {
+        log.note(policy.at, &from, "it is restartPolicy of the role now");
+    } else {
+        policy.value.content = scalar("ExitCode").content;
+        log.note(
+            policy.at,
+            &from,
+            "it is ExitCode of the role now: a replica is restarted after exit codes from 128 on, as before",
+        );
+    }
     let before = index(replica, "template").unwrap_or(0);
     insert(replica, before, policy);
 }

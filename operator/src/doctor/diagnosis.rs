@@ -28,7 +28,7 @@ pub(crate) fn findings(seen: &Seen, kinds: &[Kind]) -> Vec<Finding> {
     found.webhooks(seen);
     found.operators(seen);
     found.rights(seen);
-    found.jobs(seen, kinds);
+    found.jobs(seen);
     for (what, why) in &seen.unread {
         let remedy = "look as somebody who may, such as an administrator";
         found.add(
@@ -85,12 +85,6 @@ impl Findings {
             let object = format!("definition {plural}");
             match known.get(plural) {
                 Some(kind) => self.definition(&object, definition, kind),
-                None if definition["spec"]["group"] != GROUPS[0] => {
-                    let problem = "this operator does not run its jobs";
-                    let remedy =
-                        "convert them by training-operator convert, and delete it when they have ended";
-                    self.add(Severity::Warning, &object, problem, remedy);
-                }
                 None => {
                     let problem = "this operator does not run its jobs";
                     self.add(
@@ -285,7 +279,7 @@ impl Findings {
         }
     }
 
-    fn jobs(&mut self, seen: &Seen, kinds: &[Kind]) {
+    fn jobs(&mut self, seen: &Seen) {
         let of = |test: &dyn Fn(&Value) -> bool| -> Vec<String> {
             let found = seen.jobs.iter().filter(|job| test(job)).map(name);
             found
@@ -316,21 +310,24 @@ impl Findings {
             );
         }
         let orphans = of(&|job| {
-            let is_run = kinds.iter().any(|kind| job["kind"] == kind.name());
             let version = job["apiVersion"].as_str().unwrap_or_default();
             let is_old = GROUPS[1..].iter().any(|group| version.starts_with(group));
-            is_old && !is_run && job["status"]["phase"] != "Done" && job["status"]["phase"] != "Failed"
+            let mut conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+            let has_begun = ["Creating", "Running", "CleanUp"]
+                .iter()
+                .any(|phase| job["status"]["phase"] == *phase);
+            is_old && has_begun && conditions.all(|condition| condition["status"].is_null())
         });
         if !orphans.is_empty() {
             let problem = format!(
-                "not ended, and owned by an operator of batch Jobs: {}",
+                "begun by an operator that makes batch Jobs, and not ended: {}",
                 listed(&orphans)
             );
             self.add(
                 Severity::Warning,
                 "jobs",
                 problem,
-                "keep that operator until they have ended",
+                "let it end them before this operator is installed, which would make their pods beside its own",
             );
         }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::kinds::Kind;
 
-use super::seen::{GROUPS, Missing, RIGHTS, RIGHTS_TO_JOBS, Runs, Seen, name, runs};
+use super::seen::{GROUPS, Missing, RIGHTS, Runs, Seen, name, rights_to_jobs, runs};
 
 /// How long the API server may take to answer.
 const API_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
@@ -99,6 +99,8 @@ async fn list(client: &Client, resource: &ApiResource, seen: &mut Seen) -> anyho
         let next = items.metadata.continue_.clone().filter(|token| !token.is_empty());
         for item in items {
             let mut object = serde_json::to_value(&item)?;
+            // Items of a list do not say it.
+            object["apiVersion"] = resource.api_version.clone().into();
             object["kind"] = resource.kind.clone().into();
             objects.push(object);
         }
@@ -121,7 +123,7 @@ async fn rights(client: &Client, kinds: &[Kind], deployment: &Value, seen: &mut 
         wanted.push((String::new(), resource.to_owned(), verbs));
     }
     for kind in kinds {
-        for (subresource, verbs) in RIGHTS_TO_JOBS {
+        for (subresource, verbs) in rights_to_jobs(kind) {
             let resource = format!("{}{subresource}", kind.resource.plural);
             wanted.push((kind.resource.group.clone(), resource, verbs));
         }

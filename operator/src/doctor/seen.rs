@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::kinds::Kind;
+
 /// What was read of a cluster. Objects are as the API server gave them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
@@ -49,12 +51,24 @@ pub(crate) const RIGHTS: [(&str, &[&str]); 4] = [
     ("events", &["create"]),
 ];
 
-/// The verbs that it needs for each kind of job: with which subresource behind a `/`.
-pub(crate) const RIGHTS_TO_JOBS: [(&str, &[&str]); 3] = [
-    ("", &["list", "watch", "delete"]),
-    ("/status", &["patch"]),
-    ("/finalizers", &["update"]),
-];
+/// The verbs that it needs for jobs of a kind: with which subresource behind a `/`.
+pub(crate) fn rights_to_jobs(kind: &Kind) -> [(&'static str, &'static [&'static str]); 3] {
+    let version = kind.definition.spec.versions.first();
+    let schema = version.and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
+    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec"));
+    let fields = spec.and_then(|spec| spec.properties.as_ref());
+    // Jobs without a run policy have no time to live.
+    let deletes = fields.is_some_and(|fields| fields.contains_key("runPolicy"));
+    let on_jobs: &[&str] = match deletes {
+        true => &["list", "watch", "delete"],
+        false => &["list", "watch"],
+    };
+    [
+        ("", on_jobs),
+        ("/status", &["patch"]),
+        ("/finalizers", &["update"]),
+    ]
+}
 
 /// What a Deployment runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::diagnosis::findings;
-use super::seen::{Missing, RIGHTS, RIGHTS_TO_JOBS, Seen};
+use super::seen::{Missing, RIGHTS, Seen, rights_to_jobs};
 use super::text;
 use crate::kinds::kinds;
 
@@ -64,10 +64,8 @@ fn what_older_operators_left_is_told() {
     seen.definitions[0]["spec"]["preserveUnknownFields"] = json!(true);
     seen.definitions[1]["status"]["storedVersions"] = json!(["v1alpha1", "v1"]);
     seen.definitions.pop();
-    let ancestor =
-        json!({"metadata": {"name": "mxjobs.mxnet.mlkube.io"}, "spec": {"group": "mxnet.mlkube.io"}});
     let other = json!({"metadata": {"name": "pytorchjobs.kubeflow.org"}, "spec": {"group": "kubeflow.org"}});
-    seen.definitions.extend([ancestor, other]);
+    seen.definitions.push(other);
     seen.webhooks = vec![
         webhook("ValidatingWebhookConfiguration", "Fail"),
         webhook("MutatingWebhookConfiguration", "Ignore"),
@@ -91,6 +89,9 @@ fn what_older_operators_left_is_told() {
     let mut running = job("dist", json!({}), json!({"phase": "Running"}));
     running["apiVersion"] = json!("mxnet.mlkube.io/v1beta1");
     running["kind"] = json!("MxJob");
+    seen.jobs.push(running.clone());
+    // Ours has conditions with a status.
+    running["status"]["conditions"] = json!([{"type": "Running", "status": "True"}]);
     seen.jobs.push(running);
     insta::assert_snapshot!(told(&seen));
 }
@@ -152,7 +153,7 @@ fn the_rights_are_those_of_the_role() {
         asked.extend(verbs.iter().map(|verb| format!("{verb} {resource}")));
     }
     for kind in kinds() {
-        for (subresource, verbs) in RIGHTS_TO_JOBS {
+        for (subresource, verbs) in rights_to_jobs(&kind) {
             asked.extend(
                 verbs
                     .iter()

@@ -24,10 +24,7 @@ fn convert(jobs: &[Value]) -> Vec<Value> {
 /// A job as it is read.
 fn read(job: &Value) -> MXJob {
     static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new::<MXJob>);
-    let mut job = job.clone();
-    // It changes no pod.
-    job["spec"].as_object_mut().unwrap().remove("compatibility");
-    let checked = manifest::check::<MXJob>(&SCHEMAS, &job);
+    let checked = manifest::check::<MXJob>(&SCHEMAS, job);
     checked.unwrap_or_else(|errors| panic!("{errors}\n{job:#}")).job
 }
 

@@ -65,11 +65,9 @@ fn desk(cluster: &ControlPlane) -> std::path::PathBuf {
         symlink(repository().join(folder), desk.join(folder)).unwrap();
     }
     fs::create_dir(desk.join("jobs")).unwrap();
-    for file in ["train-v1.yaml", "train-v1beta1.yaml", "tune-v1alpha2.yaml"] {
-        let job = repository()
-            .join("operator/tests/admission/standalone")
-            .join(file);
-        fs::copy(job, desk.join("jobs").join(file)).unwrap();
+    let jobs = repository().join("operator/tests/admission/standalone");
+    for file in fs::read_dir(jobs).unwrap().map(|entry| entry.unwrap()) {
+        fs::copy(file.path(), desk.join("jobs").join(file.file_name())).unwrap();
     }
     desk
 }
