@@ -115,8 +115,12 @@ fn what_is_edited_or_deleted_comes_back_and_what_others_add_stays() {
         let label = json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": null}}});
         patch_hosts(client, label).await;
     });
-    let third = story.object("configmaps", HOSTS).unwrap();
-    assert_ne!(third["metadata"]["uid"], again["metadata"]["uid"]);
+    let labelled = story.object("configmaps", HOSTS).unwrap();
+    assert_eq!(labelled["metadata"]["uid"], again["metadata"]["uid"]);
+    assert_eq!(
+        labelled["metadata"]["labels"]["training.kubeflow.org/operator-name"],
+        "listjob-controller"
+    );
 }
 
 #[test]

@@ -11,7 +11,8 @@ use crate::kinds::kinds;
 fn well() -> Seen {
     let definitions = kinds().into_iter().map(|kind| {
         let mut definition = serde_json::to_value(&*kind.definition).unwrap();
-        definition["status"] = json!({"storedVersions": ["v1"]});
+        let stored = definition["spec"]["versions"][0]["name"].clone();
+        definition["status"] = json!({"storedVersions": [stored]});
         definition
     });
     Seen {

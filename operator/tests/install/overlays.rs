@@ -36,9 +36,9 @@ async fn every_overlay_applies_and_applies_again() {
     }
 }
 
-/// The definitions with the versions in which they are stored.
+/// The definitions, and how often each was changed: their statuses come when the server has seen them.
 async fn definitions(cluster: &ControlPlane) -> String {
-    let columns = "custom-columns=NAME:.metadata.name,VERSION:.metadata.resourceVersion";
+    let columns = "custom-columns=NAME:.metadata.name,CHANGE:.metadata.generation";
     let get = ["get", "customresourcedefinitions", "-o", columns];
     cluster.kubectl(&get).await.success()
 }
