@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kube_manifest::{Content, Entry, Node, Position};
 
 use super::log::Log;
-use super::mapped::{keep_defaults, move_scheduler};
+use super::mapped::{keep_clean_up, move_scheduler};
 use super::tree::{
     below, child, entry, has, index, insert, integer, is_null, items, mapping, put, scalar, take, text,
 };
@@ -142,7 +142,7 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
                 }
             }
             move_scheduler(spec, log);
-            keep_defaults(spec, at, log);
+            keep_clean_up(spec, at, log);
         }
         Generation::MxJob => mode(spec, at, log),
         Generation::TfJob => tensorboard(spec, log),

@@ -84,10 +84,25 @@ fn move_policies(spec: &mut Node, log: &mut Log<'_>) -> bool {
 }
 
 /// Says what the stand-alone operator did where a job said nothing.
-pub(super) fn keep_defaults(spec: &mut Node, at: Position, log: &mut Log<'_>) {
+fn keep_defaults(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     if has(spec, "compatibility") {
         return;
     }
+    keep_clean_up(spec, at, log);
+    let mut by_code = false;
+    for_each_role(spec, |_, role| {
+        by_code |= role.text("restartPolicy") == Some("ExitCode")
+    });
+    if by_code {
+        put(spec, entry("compatibility", scalar("MXNetOperator")));
+        let what =
+            "it is MXNetOperator: by ExitCode, 130, 137, 138 and 143 restart a replica, and no other codes";
+        log.note(at, "spec.compatibility", what);
+    }
+}
+
+/// Says which pods it deleted at the end of a job that said nothing.
+pub(super) fn keep_clean_up(spec: &mut Node, at: Position, log: &mut Log<'_>) {
     let nested = spec.get("runPolicy");
     let named = nested
         .and_then(|nested| nested.text("cleanPodPolicy"))
@@ -98,16 +113,6 @@ pub(super) fn keep_defaults(spec: &mut Node, at: Position, log: &mut Log<'_>) {
         put(nested, entry("cleanPodPolicy", scalar("All")));
         let what = "it is All, the stand-alone operator's default";
         log.note(at, "spec.runPolicy.cleanPodPolicy", what);
-    }
-    let mut by_code = false;
-    for_each_role(spec, |_, role| {
-        by_code |= role.text("restartPolicy") == Some("ExitCode")
-    });
-    if by_code {
-        put(spec, entry("compatibility", scalar("MXNetOperator")));
-        let what =
-            "it is MXNetOperator: by ExitCode, 130, 137, 138 and 143 restart a replica, and no other codes";
-        log.note(at, "spec.compatibility", what);
     }
 }
 
