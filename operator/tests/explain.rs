@@ -150,3 +150,13 @@ fn what_is_left_follows_the_clean_up_policy() {
         "End: pods that still run go on; those that have ended stay, with their logs."
     );
 }
+
+/// TensorBoard stays when the job has ended.
+#[test]
+fn what_is_beside_the_replicas_is_not_among_those_that_end() {
+    let run = run(&["explain", "examples/legacy/tfjob.yaml"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let end = "End: pods that still run are deleted with their services; those that have ended stay, with their logs.";
+    assert!(run.stdout.contains(end), "{}", run.stdout);
+    assert!(run.stdout.contains("master-0 has ended"), "{}", run.stdout);
+}

@@ -245,3 +245,15 @@ fn who_asks_for_a_device_gets_what_the_file_says_of_it() {
     );
     assert!(wrong.stderr.contains(&told), "{}", wrong.stderr);
 }
+
+/// TensorBoard's port is none of the roles'.
+#[test]
+fn a_summary_has_the_replicas_ports_alone() {
+    let run = run(&["render", "--summary", "examples/legacy/tfjob.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(
+        run.stdout.contains("2222/TCP tf-port") && !run.stdout.contains("tb-port"),
+        "{}",
+        run.stdout
+    );
+}

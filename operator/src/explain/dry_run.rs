@@ -1,5 +1,6 @@
 //! A job's life, found by running the operator's own plan on a made-up cluster.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ struct DryRun<J> {
     now: Timestamp,
     /// The created objects, services and pods, in order.
     created: Vec<(ChildKind, String)>,
+    /// Those among them that are no replica's.
+    beside: BTreeSet<(ChildKind, String)>,
     /// The pods whose containers the kubelet restarts.
     kubelet_restarts: Vec<String>,
 }
@@ -40,6 +43,7 @@ pub(crate) fn life<J: TrainingJob>(object: &Value, version: &str) -> Result<Life
         observed: Observed::default(),
         now: Timestamp::UNIX_EPOCH,
         created: Vec::new(),
+        beside: BTreeSet::new(),
         kubelet_restarts: Vec::new(),
     };
     run.run_until_idle()?;
@@ -116,9 +120,11 @@ impl<J: TrainingJob> DryRun<J> {
                 last_transition_time: None,
             });
             run.step()?;
+            let is_left = |kind, name: &String| !self.beside.contains(&(kind, name.clone()));
+            let (pods, services) = (&run.observed.pods, &run.observed.services);
             Ok(Left {
-                pod: !run.observed.pods.is_empty(),
-                service: !run.observed.services.is_empty(),
+                pod: pods.keys().any(|name| is_left(ChildKind::Pod, name)),
+                service: services.keys().any(|name| is_left(ChildKind::Service, name)),
             })
         };
         Ok(End {
@@ -131,7 +137,8 @@ impl<J: TrainingJob> DryRun<J> {
     /// Makes one plan and applies it. Returns whether it did anything.
     fn step(&mut self) -> Result<bool, FieldErrors> {
         let mut object = self.object.clone();
-        object["status"] = serde_json::to_value(&self.status).map_err(unreadable)?;
+        let job: J = decode(&object)?;
+        object["status"] = job.encode_status(&self.status, None).map_err(unreadable)?;
         let job: J = decode(&object)?;
         let valid = validate(&job, &Settings::default())?;
         let plan = plan(&valid, &self.observed, self.now);
@@ -166,7 +173,12 @@ impl<J: TrainingJob> DryRun<J> {
             self.status = change.status;
         }
         let objects = plan.create_objects.iter();
-        let created = objects.map(|o| (ChildKind::from(o.kind), &o.metadata));
+        let objects = objects.map(|o| (ChildKind::from(o.kind), &o.metadata));
+        let beside = objects
+            .clone()
+            .map(|(kind, meta)| (kind, meta.name.clone().unwrap_or_default()));
+        self.beside.extend(beside);
+        let created = objects;
         let services = plan.create_services.iter();
         let created = created.chain(services.map(|s| (ChildKind::Service, &s.metadata)));
         let created = created.map(|(kind, meta)| (kind, meta.name.clone().unwrap_or_default()));

@@ -85,7 +85,8 @@ fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
         });
     }
     let Some(job) = jobs.last_mut() else { return Ok(()) };
-    if object["kind"] == "Service" && role.is_empty() {
+    let leads_to_all = object["spec"]["selector"].get(labels::JOB_NAME).is_some();
+    if object["kind"] == "Service" && role.is_empty() && leads_to_all {
         job.ports.extend(ports(object)?);
     }
     if role.is_empty() {
