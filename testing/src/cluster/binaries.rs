@@ -67,11 +67,15 @@ pub(super) fn kubectl() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("kubectl"))
 }
 
+/// The folder with another control plane of the same making, such as `target/control-plane-oldest`.
+const CONTROL_PLANE: &str = "TEST_CONTROL_PLANE";
+
 /// Tests of one process that come here at once must not all build.
 fn built() -> &'static Result<Binaries, String> {
     static BUILT: OnceLock<Result<Binaries, String>> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let folder = repository().join("target/control-plane");
+        let folder = std::env::var_os(CONTROL_PLANE).unwrap_or_else(|| "target/control-plane".into());
+        let folder = repository().join(folder);
         if NAMES.iter().any(|name| !folder.join(name).exists()) {
             build()?;
         }
