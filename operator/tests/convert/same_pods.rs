@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use training_job::validate::manifest::{self, Schemas};
 use training_job::{Settings, TrainingJob, render, validate};
+use training_job_mlkube::MxJob;
 use training_job_mxnet::MXJob;
 
 use crate::program::run_with_input;
@@ -272,6 +273,50 @@ fn expect_first_version(job: &Value, children: &BTreeMap<String, Value>) {
     }
 }
 
+/// The same job as an MxJob of mlkube.io, which names no scheduler of pods.
+fn ancestor(job: &Value) -> Value {
+    let mut job = job.clone();
+    job["apiVersion"] = json!("mxnet.mlkube.io/v1beta1");
+    job["kind"] = json!("MxJob");
+    let spec = job["spec"].as_object_mut().unwrap();
+    spec.remove("schedulerName");
+    spec.insert("jobMode".to_owned(), json!("dist"));
+    spec.insert("RuntimeId".to_owned(), json!("x7f2"));
+    job
+}
+
+/// What runs in the pods of a job, by role and index: all that is not the operator's, and what the parameter server reads.
+fn processes<J: TrainingJob>(job: &Value) -> BTreeMap<(String, String), Value> {
+    let job: J = serde_json::from_value(job.clone()).unwrap();
+    let valid = validate(&job, &Settings::default()).unwrap();
+    let pods = render::all(&valid).pods.into_iter().map(|pod| {
+        let labels = pod.metadata.labels.clone().unwrap();
+        let of = |label: &str| labels[&format!("training.kubeflow.org/{label}")].clone();
+        let spec = serde_json::to_value(pod.spec).unwrap();
+        let containers = spec["containers"].as_array().unwrap().iter().map(|container| {
+            let is_main = container["name"] == "mxnet";
+            let counts = [
+                "DMLC_PS_ROOT_PORT",
+                "DMLC_NUM_SERVER",
+                "DMLC_NUM_WORKER",
+                "DMLC_ROLE",
+            ];
+            let mut variables = variables_of(container);
+            variables.retain(|name, _| {
+                let is_the_operators = name.starts_with("DMLC_") || *name == "MX_CONFIG";
+                !is_the_operators || is_main && counts.contains(name)
+            });
+            let fields = ["name", "image", "command", "args", "resources", "volumeMounts"];
+            (fields.map(|field| container[field].clone()), json!(variables))
+        });
+        let containers: Vec<_> = containers.collect();
+        let runs =
+            json!({"containers": containers, "volumes": spec["volumes"], "restarts": spec["restartPolicy"]});
+        ((of("replica-type"), of("replica-index")), runs)
+    });
+    pods.collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
@@ -299,6 +344,14 @@ proptest! {
     fn jobs_of_the_first_version_get_what_it_made(jobs in prop::collection::vec(listed(), 1..12)) {
         for (old, new) in jobs.iter().zip(convert(&jobs)) {
             expect_first_version(old, &children(&new));
+        }
+    }
+
+    #[test]
+    fn jobs_of_mlkube_run_the_same_processes(jobs in prop::collection::vec(listed(), 1..12)) {
+        let jobs: Vec<Value> = jobs.iter().map(ancestor).collect();
+        for (old, new) in jobs.iter().zip(convert(&jobs)) {
+            prop_assert_eq!(processes::<MxJob>(old), processes::<MXJob>(&new), "{:#}\n{:#}", old, new);
         }
     }
 }
