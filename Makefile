@@ -73,7 +73,7 @@ test-tensorflow: build ## Train the examples of TensorFlow, also while a worker 
 	$(OPERATOR) local run --venv .venv/tensorflow examples/legacy/tfjob.yaml
 	tests/tensorflow/killed.sh $(OPERATOR)
 	@tests/control-plane/build.sh
-	cargo test --workspace --all-features --quiet --test cluster_training -- --ignored
+	cargo test --workspace --all-features --quiet --test tensorflow_training
 
 ##@ Check
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use training_job::api::ConditionStatus;
-use training_job_mlkube::{MxJob, TfJob};
+use training_job_mlkube::MxJob;
 use training_job_mxnet::MXJob;
 use training_job_testing::cluster::repository;
 use training_job_xgboost::XGBoostJob;
@@ -55,24 +55,6 @@ async fn an_mxjob_of_mlkube_trains() {
     trial.success::<MxJob>("spirals-dist").await;
     trial.expect_same_result("weights=", 2);
     let job: Option<MxJob> = trial.plane.wait(&trial.namespace, "spirals-dist", |_| true).await;
-    let status = job.and_then(|job| job.status).unwrap();
-    assert_eq!((&*status.phase, &*status.state), ("Done", "Succeeded"));
-    trial.end().await;
-}
-
-/// As the first operator for TensorFlow had them: with servers of the operator's making, and TensorBoard.
-#[tokio::test]
-#[ignore = "TensorFlow is a download of 400 MB: make test-tensorflow runs it"]
-async fn a_tfjob_of_mlkube_trains() {
-    let tensorflow = Surroundings {
-        venv: "tensorflow",
-        folder: "legacy",
-    };
-    let trial = Trial::shared("train-tfjob", tensorflow).await;
-    trial.create(&example("legacy/tfjob.yaml")).await;
-    trial.success::<TfJob>("plane").await;
-    trial.node.wait_for_line(" | RESULT loss=").await;
-    let job: Option<TfJob> = trial.plane.wait(&trial.namespace, "plane", |_| true).await;
     let status = job.and_then(|job| job.status).unwrap();
     assert_eq!((&*status.phase, &*status.state), ("Done", "Succeeded"));
     trial.end().await;
