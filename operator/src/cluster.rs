@@ -1,10 +1,23 @@
 //! Clients for clusters.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
 use training_job::process::{ClusterConfigError, cluster_config};
+
+/// How long the API server may take to answer.
+const API_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The answer to a call.
+///
+/// # Errors
+/// There is none in time.
+pub(crate) async fn within<T>(call: impl Future<Output = T>) -> anyhow::Result<T> {
+    let answer = tokio::time::timeout(API_TIMEOUT, call).await;
+    answer.context("no answer within 30 s")
+}
 
 /// A client for the cluster that the kubeconfig names, and the server's address.
 ///

@@ -40,32 +40,31 @@ impl Observed {
             .iter()
             .map(|patch| (&patch.object, &*patch.uid));
         for (object, uid) in created.chain(patched) {
-            let name = || object.name().to_owned();
+            let name = object.name().to_owned();
             match object.kind.into() {
                 ChildKind::Pod => {
                     let record = PodRecord {
-                        name: name(),
+                        name: name.clone(),
                         ..PodRecord::default()
                     };
-                    self.pods.insert(name(), Arc::new(record));
-                    continue;
+                    self.pods.insert(name, Arc::new(record));
                 }
                 ChildKind::Service => {
                     let record = ServiceRecord {
-                        name: name(),
+                        name: name.clone(),
                         ..ServiceRecord::default()
                     };
-                    self.services.insert(name(), Arc::new(record));
-                    continue;
+                    self.services.insert(name, Arc::new(record));
                 }
-                ChildKind::Object(_) => {}
+                ChildKind::Object(kind) => {
+                    let record = ObjectRecord {
+                        uid: uid.to_owned(),
+                        ..object.into()
+                    };
+                    let objects = self.objects.entry(kind).or_default();
+                    objects.insert(name, Arc::new(record));
+                }
             }
-            let record = ObjectRecord {
-                uid: uid.to_owned(),
-                ..object.into()
-            };
-            let objects = self.objects.entry(object.kind).or_default();
-            objects.insert(record.name.clone(), Arc::new(record));
         }
         for service in &plan.create_services {
             let record = ServiceRecord::from(service);

@@ -105,26 +105,22 @@ impl Kinds {
 
     /// Those that `--enable-scheme` names; all if it names none.
     fn enabled(&self, names: &[String]) -> Result<Vec<Kind>, ProcessError> {
-        let find = |name: &String| {
-            // Two kinds may be spelt alike but for case. Of these the first is meant by another spelling.
-            let mut spelt_so = self.0.iter().filter(|kind| kind.name == *name);
-            let mut named = self.0.iter().filter(|kind| kind.name.eq_ignore_ascii_case(name));
-            spelt_so.next().or_else(|| named.next())
-        };
-        for name in names {
-            if find(name).is_none() {
-                let known = self.0.iter().map(|k| k.name.as_str()).collect::<Vec<_>>();
-                return Err(ProcessError::Kind {
-                    name: name.clone(),
-                    known: known.join(", "),
-                });
-            }
-        }
-        let wanted = |kind: &&Kind| {
-            let mut named = names.iter().filter_map(find);
-            names.is_empty() || named.any(|named| named.name == kind.name)
-        };
+        let named = names.iter().map(|name| self.named(name));
+        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let wanted = |kind: &&Kind| names.is_empty() || named.contains(&kind.name.as_str());
         Ok(self.0.iter().filter(wanted).cloned().collect())
+    }
+
+    /// The kind that a name means, whatever its case. Two kinds may be spelt alike but for case: of these the first is meant by
+    /// another spelling.
+    fn named(&self, name: &str) -> Result<&str, ProcessError> {
+        let known = || self.0.iter().map(|kind| kind.name.as_str());
+        let spelt_so = known().find(|known| *known == name);
+        let named = spelt_so.or_else(|| known().find(|known| known.eq_ignore_ascii_case(name)));
+        named.ok_or_else(|| ProcessError::Kind {
+            name: name.to_owned(),
+            known: known().collect::<Vec<_>>().join(", "),
+        })
     }
 }
 

@@ -256,25 +256,24 @@ impl<J: TrainingJob> World<J> {
 
     fn put(&mut self, object: &JobObject, uid: String) {
         let whole = || serde_json::to_value(object).unwrap();
+        let name = object.metadata.name.clone().unwrap();
         match object.kind.into() {
             ChildKind::Pod => {
                 let mut pod: Pod = serde_json::from_value(whole()).unwrap();
                 pod.metadata.uid = Some(uid);
-                self.pods.insert(object.metadata.name.clone().unwrap(), pod);
-                return;
+                self.pods.insert(name, pod);
             }
             ChildKind::Service => {
                 let mut service: Service = serde_json::from_value(whole()).unwrap();
                 service.metadata.uid = Some(uid);
-                self.services
-                    .insert(object.metadata.name.clone().unwrap(), service);
-                return;
+                self.services.insert(name, service);
             }
-            ChildKind::Object(_) => {}
+            ChildKind::Object(kind) => {
+                let record = ObjectRecord { uid, ..object.into() };
+                let of_kind = self.objects.entry(kind).or_default();
+                of_kind.insert(name, Arc::new(record));
+            }
         }
-        let record = ObjectRecord { uid, ..object.into() };
-        let of_kind = self.objects.entry(object.kind).or_default();
-        of_kind.insert(record.name.clone(), Arc::new(record));
     }
 
     /// The API server stores the plan's status.

@@ -52,7 +52,7 @@ pub struct Status<R> {
 }
 
 /// One fact about a job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     #[serde(flatten)]
@@ -147,14 +147,12 @@ impl<R: OfRole> Status<R> {
 impl<'de, R: OfRole> Deserialize<'de> for Status<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let conditions: Vec<Condition> = items(&value["conditions"]);
-        let replicas: Vec<R> = items(&value["replicaStatuses"]);
-        let counts = replicas.iter().cloned().map(|entry| {
+        let counts = items::<R>(&value["replicaStatuses"]).into_iter().map(|entry| {
             let (role, counts) = entry.parts();
             (role, ReplicaStatus::from(&counts))
         });
         let mut job = JobStatus {
-            conditions: conditions.iter().map(|c| c.condition.clone()).collect(),
+            conditions: items(&value["conditions"]),
             replica_statuses: counts.collect(),
             start_time: part(&value, "startTime"),
             completion_time: part(&value, "completionTime"),
@@ -168,21 +166,7 @@ impl<'de, R: OfRole> Deserialize<'de> for Status<R> {
         if !job.is_finished() {
             job.conditions.extend(ended_before(&phase, &state, &value));
         }
-        Ok(Self {
-            reason: text("reason"),
-            phase,
-            state,
-            control_paused: part(&value, "controlPaused"),
-            conditions,
-            replica_statuses: replicas,
-            start_time: job.start_time.clone(),
-            completion_time: job.completion_time.clone(),
-            last_reconcile_time: job.last_reconcile_time.clone(),
-            restart_count: Some(job.restart_count).filter(|count| *count != 0),
-            failure: job.failure.clone(),
-            recovery: job.recovery.clone(),
-            job,
-        })
+        Ok(Self::of(&job, phase == "CleanUp"))
     }
 }
 

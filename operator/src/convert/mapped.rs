@@ -6,7 +6,7 @@ use super::log::Log;
 use super::tree::{child, entries, entry, has, insert, is_null, mapping, put, scalar, take, text};
 
 /// What a run policy has that was at the top of the spec once.
-const POLICIES: [&str; 5] = [
+pub(crate) const POLICIES: [&str; 5] = [
     "cleanPodPolicy",
     "ttlSecondsAfterFinished",
     "activeDeadlineSeconds",

@@ -19,6 +19,7 @@ use crate::{report, write};
 pub(crate) use document::is_old;
 use document::{Problem, convert, documents};
 use log::Log;
+pub(crate) use mapped::POLICIES;
 
 const HELP: &str = "\
 Converted are MXJobs of kubeflow.org/v1alpha1, v1alpha2 and v1beta1, those of v1 as the stand-alone

@@ -11,10 +11,8 @@ use training_job::api::labels::{JOB_NAME, OPERATOR_NAME};
 
 use super::shape::shaped;
 use crate::check::Job;
+use crate::cluster::within;
 use crate::write::title;
-
-/// How long the API server may take to answer.
-const API_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// The old side and the new one: what the jobs of the same names have in the cluster, and what `jobs` get.
 pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Vec<Value>, Vec<Value>)> {
@@ -29,6 +27,7 @@ pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Ve
         let api = Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &job.kind.resource);
         let there = within(api.get_opt(&name))
             .await
+            .and_then(|answer| Ok(answer?))
             .with_context(|| format!("{} {namespace}/{name}", job.kind.name()))?;
         if let Some(there) = &there {
             // The same job, so that its objects have the same owner.
@@ -80,6 +79,7 @@ where
     let api = Api::<K>::namespaced(client.clone(), namespace);
     let found = within(api.list(&ListParams::default().labels(selector)))
         .await
+        .and_then(|answer| Ok(answer?))
         .with_context(|| K::plural(&()).into_owned())?;
     let is_ours = |object: &K| {
         let controllers = object.owner_references().iter();
@@ -88,9 +88,4 @@ where
     };
     let ours = found.items.into_iter().filter(is_ours);
     Ok(ours.map(serde_json::to_value).collect::<Result<_, _>>()?)
-}
-
-async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> anyhow::Result<T> {
-    let answer = tokio::time::timeout(API_TIMEOUT, call).await;
-    Ok(answer.context("no answer within 30 s")??)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube_manifest::{Finding, Severity};
 use serde_json::Value;
 
+use crate::convert::POLICIES;
 use crate::kinds::Kind;
 
 use super::seen::{GROUPS, Runs, Seen, name, runs};
@@ -351,12 +352,5 @@ fn concerns_jobs(webhook: &Value) -> bool {
 
 /// Whether an MXJob has a policy where only the stand-alone operator had it, and does not say whose manifest it is.
 fn has_policy_at_top(spec: &Value) -> bool {
-    let policies = [
-        "cleanPodPolicy",
-        "ttlSecondsAfterFinished",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "schedulingPolicy",
-    ];
-    spec["compatibility"].is_null() && policies.iter().any(|policy| !spec[policy].is_null())
+    spec["compatibility"].is_null() && POLICIES.iter().any(|policy| !spec[policy].is_null())
 }

@@ -13,12 +13,10 @@ use kube::core::GroupVersionKind;
 use kube::{Client, Resource};
 use serde_json::Value;
 
+use crate::cluster::within;
 use crate::kinds::Kind;
 
 use super::seen::{GROUPS, Missing, RIGHTS, Runs, Seen, name, rights_to_jobs, runs};
-
-/// How long the API server may take to answer.
-const API_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
@@ -28,7 +26,7 @@ const PAGE: u32 = 500;
 /// # Errors
 /// It cannot be reached. What may not be read is in what was seen.
 pub(super) async fn cluster(client: &Client, kinds: &[Kind]) -> anyhow::Result<Seen> {
-    let version = tokio::time::timeout(API_TIMEOUT, client.apiserver_version()).await??;
+    let version = within(client.apiserver_version()).await??;
     let number = |text: &str| text.trim_end_matches('+').parse().unwrap_or(0);
     let mut seen = Seen {
         version: (number(&version.major), number(&version.minor)),
@@ -86,7 +84,7 @@ async fn list(client: &Client, resource: &ApiResource, seen: &mut Seen) -> anyho
     let mut objects = Vec::new();
     let mut page = ListParams::default().limit(PAGE);
     loop {
-        let answer = tokio::time::timeout(API_TIMEOUT, api.list(&page)).await?;
+        let answer = within(api.list(&page)).await?;
         let items = match answer {
             Ok(items) => items,
             Err(kube::Error::Api(status)) => {
@@ -155,7 +153,7 @@ async fn rights(client: &Client, kinds: &[Kind], deployment: &Value, seen: &mut 
             };
             let parameters = PostParams::default();
             let asked = api.create(&parameters, &review);
-            match tokio::time::timeout(API_TIMEOUT, asked).await? {
+            match within(asked).await? {
                 Ok(answer) => {
                     if !answer.status.is_some_and(|status| status.allowed) {
                         seen.missing.push(Missing {
