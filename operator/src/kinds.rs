@@ -12,6 +12,7 @@ use training_job::validate::validate;
 use training_job::{FieldErrors, Framework, Settings, TrainingJob, admission};
 use training_job_mlkube::{MxJob, TfJob};
 use training_job_mxnet::MXJob;
+use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
@@ -46,6 +47,7 @@ enum JobType {
     MXNet,
     TensorFlow,
     XGBoost,
+    PyTorch,
     MlkubeMxnet,
     MlkubeTensorFlow,
 }
@@ -56,6 +58,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
         Kind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
+        Kind::new::<PyTorchJob>(JobType::PyTorch, |_, _| {}),
         Kind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
     ]
@@ -85,6 +88,7 @@ impl Kind {
             JobType::MXNet => f.call::<MXJob>(),
             JobType::TensorFlow => f.call::<TFJob>(),
             JobType::XGBoost => f.call::<XGBoostJob>(),
+            JobType::PyTorch => f.call::<PyTorchJob>(),
             JobType::MlkubeMxnet => f.call::<MxJob>(),
             JobType::MlkubeTensorFlow => f.call::<TfJob>(),
         }
