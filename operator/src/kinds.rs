@@ -13,6 +13,7 @@ use training_job::{FieldErrors, Framework, Settings, TrainingJob, admission};
 use training_job_mlkube::{MxJob, TfJob};
 use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
+use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
@@ -47,6 +48,7 @@ enum JobType {
     MXNet,
     TensorFlow,
     XGBoost,
+    PyTorch,
     Mpi,
     MlkubeMxnet,
     MlkubeTensorFlow,
@@ -58,6 +60,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
         Kind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
+        Kind::new::<PyTorchJob>(JobType::PyTorch, |_, _| {}),
         Kind::new::<MPIJob>(JobType::Mpi, |_, _| {}),
         Kind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
@@ -88,6 +91,7 @@ impl Kind {
             JobType::MXNet => f.call::<MXJob>(),
             JobType::TensorFlow => f.call::<TFJob>(),
             JobType::XGBoost => f.call::<XGBoostJob>(),
+            JobType::PyTorch => f.call::<PyTorchJob>(),
             JobType::Mpi => f.call::<MPIJob>(),
             JobType::MlkubeMxnet => f.call::<MxJob>(),
             JobType::MlkubeTensorFlow => f.call::<TfJob>(),
