@@ -124,6 +124,7 @@ fn config_volume(topology: &Topology<'_>, files: &[(&str, i32)]) -> Volume {
         config_map: Some(ConfigMapVolumeSource {
             name: objects::config(topology.job),
             items: Some(items.collect()),
+            default_mode: Some(0o644),
             ..ConfigMapVolumeSource::default()
         }),
         ..Volume::default()
