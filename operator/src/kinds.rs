@@ -12,6 +12,7 @@ use training_job::validate::validate;
 use training_job::{FieldErrors, Framework, Settings, TrainingJob, admission};
 use training_job_jax::JAXJob;
 use training_job_mlkube::{MxJob, TfJob};
+use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
@@ -52,6 +53,7 @@ enum JobType {
     PyTorch,
     Jax,
     Paddle,
+    Mpi,
     MlkubeMxnet,
     MlkubeTensorFlow,
 }
@@ -65,6 +67,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new::<PyTorchJob>(JobType::PyTorch, |_, _| {}),
         Kind::new::<JAXJob>(JobType::Jax, |_, _| {}),
         Kind::new::<PaddleJob>(JobType::Paddle, |_, _| {}),
+        Kind::new::<MPIJob>(JobType::Mpi, |_, _| {}),
         Kind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
     ]
@@ -97,6 +100,7 @@ impl Kind {
             JobType::PyTorch => f.call::<PyTorchJob>(),
             JobType::Jax => f.call::<JAXJob>(),
             JobType::Paddle => f.call::<PaddleJob>(),
+            JobType::Mpi => f.call::<MPIJob>(),
             JobType::MlkubeMxnet => f.call::<MxJob>(),
             JobType::MlkubeTensorFlow => f.call::<TfJob>(),
         }
