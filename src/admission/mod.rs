@@ -147,11 +147,13 @@ fn keep_layout(spec: &mut JSONSchemaProps) {
 fn keep_manager(spec: &mut JSONSchemaProps) {
     let manager = property(spec, "runPolicy").and_then(|policy| property(policy, "managedBy"));
     if manager.is_some() {
-        let of = |of: &str| {
-            let word = format!("{of}.?runPolicy.?managedBy.orValue(\"\")");
-            format!("({word} == {} ? \"\" : {word})", literal(RunPolicy::MANAGERS[0]))
+        let policy = |of: &str| format!("{of}.runPolicy");
+        // Not by `.?` and `orValue`: an API server has no size for what they give, and takes it for endless.
+        let is_other = |policy: String| {
+            let other = literal(RunPolicy::MANAGERS[1]);
+            format!("(has({policy}) && has({policy}.managedBy) && {policy}.managedBy == {other})")
         };
-        let stays = format!("{} == {}", of("self"), of("oldSelf"));
+        let stays = format!("{} == {}", is_other(policy("self")), is_other(policy("oldSelf")));
         let rule = Rule::new(stays, "it cannot be changed; make another job with it");
         add(spec, rule.at("runPolicy.managedBy"));
     }

@@ -45,26 +45,35 @@ const MORE_TOLD: [&str; 5] = [
     "pt-workers-only-ports",
 ];
 
-/// Scenarios with a master, whose workers have an init container there. It is not made yet.
-const WAITING_FOR_THE_MASTER: [&str; 18] = [
-    "pt-backoff-onfailure",
-    "pt-clean-running",
+/// Scenarios with a master and a worker, which has an init container there. It is not made yet.
+const WAITS: [&str; 5] = [
     "pt-deadline",
     "pt-defaults",
+    "pt-invalid-update",
+    "pt-onfailure-master",
+    "pt-scale-master",
+];
+
+/// The same with two workers.
+const TWO_WAIT: [&str; 12] = [
+    "pt-backoff-onfailure",
+    "pt-clean-running",
     "pt-delete-job",
     "pt-elastic-master",
     "pt-elastic-nproc-old",
     "pt-env-user",
     "pt-exitcode",
-    "pt-invalid-update",
     "pt-master-pending",
     "pt-nproc-int",
     "pt-onfailure-failed",
-    "pt-onfailure-master",
-    "pt-scale-master",
     "pt-sidecar-port",
-    "pt-simple",
     "pt-terminating-never",
+];
+
+const INIT: [&str; 3] = [
+    "pods.job-worker-0.spec.initContainers",
+    "pods.job-worker-1.spec.initContainers",
+    "pods.pytorch-simple-worker-0.spec.initContainers",
 ];
 
 #[test]
@@ -92,6 +101,14 @@ fn renders_are_the_go_operators_but_where_we_say_so() {
         "pods.job-worker-1.spec.containers[1].env",
         "more is told",
     ));
+    differences.extend(
+        WAITS
+            .iter()
+            .chain(&TWO_WAIT)
+            .map(|scenario| (*scenario, INIT[0], "no init container")),
+    );
+    differences.extend(TWO_WAIT.map(|scenario| (scenario, INIT[1], "no init container")));
+    differences.push(("pt-simple", INIT[2], "no init container"));
     let compared = compare_renders::<PyTorchJob>(&differences);
-    assert_eq!(compared, 0);
+    assert_eq!(compared, 173);
 }
