@@ -11,7 +11,9 @@ use training_job::validate::manifest::{self, Schemas};
 use training_job::validate::validate;
 use training_job::{FieldErrors, Framework, Settings, TrainingJob, admission};
 use training_job_mlkube::{MxJob, TfJob};
+use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
+use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
@@ -46,6 +48,8 @@ enum JobType {
     MXNet,
     TensorFlow,
     XGBoost,
+    PyTorch,
+    Mpi,
     MlkubeMxnet,
     MlkubeTensorFlow,
 }
@@ -56,6 +60,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new::<MXJob>(JobType::MXNet, training_job_mxnet::adjust_local),
         Kind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
+        Kind::new::<PyTorchJob>(JobType::PyTorch, |_, _| {}),
+        Kind::new::<MPIJob>(JobType::Mpi, |_, _| {}),
         Kind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
     ]
@@ -85,6 +91,8 @@ impl Kind {
             JobType::MXNet => f.call::<MXJob>(),
             JobType::TensorFlow => f.call::<TFJob>(),
             JobType::XGBoost => f.call::<XGBoostJob>(),
+            JobType::PyTorch => f.call::<PyTorchJob>(),
+            JobType::Mpi => f.call::<MPIJob>(),
             JobType::MlkubeMxnet => f.call::<MxJob>(),
             JobType::MlkubeTensorFlow => f.call::<TfJob>(),
         }

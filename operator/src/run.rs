@@ -92,8 +92,6 @@ pub(crate) struct Ignored {
     pytorch_init_container_template_file: Option<String>,
     #[arg(long, hide = true)]
     pytorch_init_container_max_tries: Option<String>,
-    #[arg(long, hide = true)]
-    mpi_kubectl_delivery_image: Option<String>,
 }
 
 impl Ignored {
@@ -115,7 +113,6 @@ impl Ignored {
                 "--pytorch-init-container-max-tries",
                 &self.pytorch_init_container_max_tries,
             ),
-            ("--mpi-kubectl-delivery-image", &self.mpi_kubectl_delivery_image),
         ];
         all.into_iter()
             .filter(|(_, value)| value.is_some())

@@ -50,13 +50,14 @@ pub(crate) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             "give Framework::new a controller such as \"myjob-controller\"",
         );
     }
-    if names::label_1123(framework.container).is_some() {
+    if !framework.container.is_empty() && names::label_1123(framework.container).is_some() {
         return error::<J, _>(
             format!("{:?} is no name of a container", framework.container),
             "give Framework::container a name of lower-case letters, digits and '-'",
         );
     }
-    if names::port_name(framework.port_name).is_some() || !(1..=65_535).contains(&framework.port) {
+    let is_port = names::port_name(framework.port_name).is_none() && (1..=65_535).contains(&framework.port);
+    if !framework.port_name.is_empty() && !is_port {
         return error::<J, _>(
             format!("{:?} {} is no port", framework.port_name, framework.port),
             "give Framework::port a name of at most 15 lower-case letters, digits and '-', and a number from 1 to 65535",
@@ -66,6 +67,14 @@ pub(crate) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
         return error::<J, _>(
             "it has no roles".to_owned(),
             "give Framework::roles the field of the replica specs and the roles in it",
+        );
+    }
+    if let Some(scaled) = framework.scaled_role
+        && (framework.role_key.is_some() || !framework.roles.iter().any(|role| role.name == scaled))
+    {
+        return error::<J, _>(
+            format!("{scaled:?} is no role in a map of replica specs"),
+            "give Framework::scales the name of a role, and Framework::roles a map",
         );
     }
     for (n, role) in framework.roles.iter().enumerate() {

@@ -24,9 +24,12 @@ pub use manifest::manifest;
 use check::Shape;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, CustomResourceSubresourceScale, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool,
 };
 
+use crate::api::RunPolicy;
+use crate::job::rule::list;
 use crate::job::{Rule, TrainingJob};
 
 /// The most roles that a job can name. Less than this and a job with unknown roles would be told of their
@@ -51,6 +54,9 @@ pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, Definiti
         categories.push(CATEGORY.to_owned());
     }
     for version in &mut definition.spec.versions {
+        if let Some(role) = J::FRAMEWORK.scaled_role {
+            version.subresources.get_or_insert_default().scale = Some(scale(J::FRAMEWORK.roles_field, role));
+        }
         let schema = version
             .schema
             .as_mut()
@@ -62,11 +68,21 @@ pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, Definiti
     Ok(definition)
 }
 
+/// How the number of a role's replicas is read and changed by whoever does not know the kind.
+fn scale(field: &str, role: &str) -> CustomResourceSubresourceScale {
+    let status = format!(".status.replicaStatuses.{role}");
+    CustomResourceSubresourceScale {
+        spec_replicas_path: format!(".spec.{field}.{role}.replicas"),
+        status_replicas_path: format!("{status}.active"),
+        label_selector_path: Some(format!("{status}.selector")),
+    }
+}
+
 fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), DefinitionError> {
     let framework = J::FRAMEWORK;
     let shape = check::shape::<J>(root)?;
     roles::on_object(root, &framework);
-    if matches!(shape, Shape::Map) && !framework.names_replicas {
+    if matches!(shape, Shape::Map) && !framework.names_replicas && framework.has_services() {
         roles::on_name_lengths(root, &framework);
     }
     let Some(spec) = property(root, "spec") else {
@@ -83,6 +99,7 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         add(spec, rule.unless(&no_replica));
     }
     keep_layout(spec);
+    keep_manager(spec);
     let Some(specs) = property(spec, field) else {
         return Ok(());
     };
@@ -123,6 +140,18 @@ fn keep_layout(spec: &mut JSONSchemaProps) {
         let stays = format!("{} == {}", is_compact("self"), is_compact("oldSelf"));
         let rule = Rule::new(stays, "it cannot be changed; make another job with it");
         add(spec, rule.at("runPolicy.layout"));
+    }
+}
+
+/// Two controllers would run one job, or none.
+fn keep_manager(spec: &mut JSONSchemaProps) {
+    let manager = property(spec, "runPolicy").and_then(|policy| property(policy, "managedBy"));
+    if manager.is_some() {
+        let own = list(["", RunPolicy::MANAGERS[0]]);
+        let is_ours = |of: &str| format!("({of}.?runPolicy.?managedBy.orValue(\"\") in {own})");
+        let stays = format!("{} == {}", is_ours("self"), is_ours("oldSelf"));
+        let rule = Rule::new(stays, "it cannot be changed; make another job with it");
+        add(spec, rule.at("runPolicy.managedBy"));
     }
 }
 

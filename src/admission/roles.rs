@@ -25,10 +25,17 @@ pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
         ..JSONSchemaProps::default()
     };
     if let Some(name) = metadata.properties.as_mut().and_then(|p| p.get_mut("name")) {
-        let rule = Rule::saying(format!("self.matches({})", cel::literal(DNS_1035)), |e| {
-            e.bad_job_name("", "%s");
-        });
-        add(name, rule.with("self"));
+        let rule = match framework.has_services() {
+            true => Rule::saying(format!("self.matches({})", cel::literal(DNS_1035)), |e| {
+                e.bad_job_name("", "%s");
+            })
+            .with("self"),
+            false => Rule::saying(format!("self.size() <= {LABEL_MAX}"), |e| {
+                e.long_name("", "%d");
+            })
+            .with("self.size()"),
+        };
+        add(name, rule);
     }
     root.properties
         .get_or_insert_default()

@@ -61,11 +61,13 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
     }
     if let Some(containers) = at(spec, &["containers"]) {
         containers.min_items = None;
-        let named = format!("c.name == {}", cel::literal(framework.container));
-        let rule = Rule::saying(format!("self.size() == 0 || self.exists(c, {named})"), |e| {
-            e.not_among_containers("", framework.container);
-        });
-        add(containers, rule);
+        if !framework.container.is_empty() {
+            let named = format!("c.name == {}", cel::literal(framework.container));
+            let rule = Rule::saying(format!("self.size() == 0 || self.exists(c, {named})"), |e| {
+                e.not_among_containers("", framework.container);
+            });
+            add(containers, rule);
+        }
         let once = "self.exists_one(d, d.name == c.name)";
         let rule = Rule::saying(format!("self.all(c, {once})"), |e| e.container_twice("", "%s"));
         add(containers, rule.with(&format!("self.filter(c, !{once})[0].name")));

@@ -44,10 +44,27 @@ pub struct RunPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling_policy: Option<SchedulingPolicy>,
 
+    /// Which controller runs the job; the training operator if unset. A job that another one runs is left alone. It cannot be
+    /// changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "managers")]
+    pub managed_by: Option<String>,
+
     /// True: the job has no pods until it is false again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "suspend_schema")]
     pub suspend: Option<bool>,
+}
+
+impl RunPolicy {
+    /// The controllers that may run a job: the training operator, and Kueue's for jobs that run in another cluster.
+    pub const MANAGERS: [&str; 2] = ["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"];
+
+    /// Whether another controller runs the job, so that the training operator leaves it alone.
+    pub fn is_for_another_controller(&self) -> bool {
+        let manager = self.managed_by.as_deref().unwrap_or_default();
+        !["", Self::MANAGERS[0]].contains(&manager)
+    }
 }
 
 /// Gang scheduling of a job's pods.
@@ -76,4 +93,9 @@ pub struct SchedulingPolicy {
 /// The API server fills in `false` when a run policy is present, as under the Go operator.
 fn suspend_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "boolean", "default": false })
+}
+
+fn managers(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let [own, other] = RunPolicy::MANAGERS;
+    schemars::json_schema!({ "type": "string", "enum": [own, other, ""] })
 }

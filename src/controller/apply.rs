@@ -27,7 +27,7 @@ use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::{StoredJob, Validated};
 use super::calls::Urgency;
 use super::context::Context;
-use super::steps::{Action, Applied, ApplyError, CallResult, Made};
+use super::steps::{Action, Applied, ApplyError, ApplyFailure, CallResult, Made};
 
 /// Calls of one job that are under way or wait for their turn at once. Those behind are not made if one of these fails in
 /// a way that concerns all.
@@ -77,7 +77,11 @@ impl<'a> Applier<'a> {
             };
             applied.add_made(kind, made);
         }
-        if applied.failures.is_empty() {
+        let is_optional = |failed: &ApplyFailure| {
+            let mut objects = J::FRAMEWORK.objects.iter();
+            objects.any(|d| ChildKind::from(d.kind) == failed.kind && d.optional)
+        };
+        if applied.failures.iter().all(is_optional) {
             let services = plan.create_services.iter().map(|service| {
                 let name = service.metadata.name.as_deref().unwrap_or_default();
                 (name, move || Some(service))

@@ -2,6 +2,8 @@
 
 use crate::api::{MAX_REPLICAS, RestartPolicy};
 
+use k8s_openapi::api::core::v1::Container;
+
 use super::objects::ObjectDefinition;
 
 /// Names and numbers of a kind of training job.
@@ -27,9 +29,12 @@ pub struct Framework {
     /// The controller: the value of label `training.kubeflow.org/operator-name` and the source of events. Each kind
     /// needs its own.
     pub controller: &'static str,
-    /// The container that every replica must have, and whose ports the replica's service exposes.
+    /// The container that every replica must have, and whose ports the replica's service exposes. If empty, the first one,
+    /// whatever its name.
     pub container: &'static str,
-    /// The name of the port that is added to that container if it has none of this name.
+    /// Whether that container alone gets the environment; else all containers do. Init containers never do.
+    pub env_in_its_container_only: bool,
+    /// The name of the port that is added to that container if it has none of this name. If empty, none is.
     pub port_name: &'static str,
     /// Its number.
     pub port: i32,
@@ -41,6 +46,8 @@ pub struct Framework {
     pub role_key: Option<&'static str>,
     /// The roles in the order in which their pods are made.
     pub roles: &'static [RoleDefinition],
+    /// The role whose number of replicas `kubectl scale` and autoscalers change, if there is one.
+    pub scaled_role: Option<&'static str>,
     /// Whether a template may leave out images, because the kind's replica specs fill them in.
     pub fills_in_images: bool,
     /// Whether an entry may leave out its template, because the kind's replica specs fill it in.
@@ -80,12 +87,14 @@ impl Framework {
             name,
             controller,
             container: name,
+            env_in_its_container_only: false,
             port_name: "port",
             port: 80,
             restart_policy: &RestartPolicy::Never,
             roles_field: "",
             role_key: None,
             roles: &[],
+            scaled_role: None,
             fills_in_images: false,
             fills_in_templates: false,
             names_replicas: false,
@@ -101,12 +110,32 @@ impl Framework {
         self
     }
 
+    /// No container needs a certain name: the first one of each replica is the framework's.
+    #[must_use]
+    pub const fn first_container(self) -> Self {
+        self.container("")
+    }
+
+    /// Gives the environment to the framework's container alone, where a second process with it would take the first one's
+    /// place.
+    #[must_use]
+    pub const fn env_in_its_container_only(mut self) -> Self {
+        self.env_in_its_container_only = true;
+        self
+    }
+
     /// The name (at most 15 characters) and number of the framework's port.
     #[must_use]
     pub const fn port(mut self, name: &'static str, number: i32) -> Self {
         self.port_name = name;
         self.port = number;
         self
+    }
+
+    /// The framework's container gets no port.
+    #[must_use]
+    pub const fn no_port(self) -> Self {
+        self.port("", 0)
     }
 
     /// The restart policy of a replica spec that has none.
@@ -136,6 +165,14 @@ impl Framework {
         let mut framework = self.roles(field, roles);
         framework.role_key = Some(key);
         framework
+    }
+
+    /// Lets `kubectl scale` and autoscalers change the number of replicas of this role: the definition gets the scale
+    /// subresource, and a job's status the label selector of each role's pods. The replica specs must be a map.
+    #[must_use]
+    pub const fn scales(mut self, role: &'static str) -> Self {
+        self.scaled_role = Some(role);
+        self
     }
 
     /// Lets templates leave out images, because [`replica_specs`](super::TrainingJob::replica_specs) fills them in: the
@@ -183,6 +220,19 @@ impl Framework {
         format!("spec.{}", self.roles_field)
     }
 
+    /// Which of a replica's containers is the framework's.
+    pub(crate) fn container_of(&self, containers: &[Container]) -> Option<usize> {
+        match self.container {
+            "" => (!containers.is_empty()).then_some(0),
+            name => containers.iter().position(|container| container.name == name),
+        }
+    }
+
+    /// Whether any replica has a service, which takes the replica's name.
+    pub(crate) fn has_services(&self) -> bool {
+        self.roles.iter().any(|role| role.has_service)
+    }
+
     /// Whether some role must have replicas in every job.
     pub(crate) fn needs_some_role(&self) -> bool {
         self.roles.iter().any(|role| role.min > 0)
@@ -212,6 +262,10 @@ pub struct RoleDefinition {
     pub min: u32,
     /// The most replicas that a job may have of it, at most [`MAX_REPLICAS`].
     pub max: u32,
+    /// Whether its replicas have services, by whose names the others find them.
+    pub has_service: bool,
+    /// Whether its processes find the others again when the kubelet restarts their container.
+    pub rejoins: bool,
 }
 
 impl RoleDefinition {
@@ -221,6 +275,8 @@ impl RoleDefinition {
             name,
             min: 0,
             max: MAX_REPLICAS.unsigned_abs(),
+            has_service: true,
+            rejoins: false,
         }
     }
 
@@ -242,6 +298,21 @@ impl RoleDefinition {
     #[must_use]
     pub const fn exactly(self, replicas: u32) -> Self {
         self.at_least(replicas).at_most(replicas)
+    }
+
+    /// Its replicas have no services: nobody connects to them.
+    #[must_use]
+    pub const fn without_services(mut self) -> Self {
+        self.has_service = false;
+        self
+    }
+
+    /// Its processes find the others again when the kubelet restarts their container: that is no failure, whatever restarts
+    /// together with a replica of the role. It counts against the backoff limit.
+    #[must_use]
+    pub const fn rejoins(mut self) -> Self {
+        self.rejoins = true;
+        self
     }
 
     /// The name in lower case, as in names of pods and values of labels.

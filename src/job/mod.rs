@@ -86,8 +86,8 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | a review looks for what is surely not meant | [`warn`](Self::warn) |
 /// | a review explains the job | [`reading`](Self::reading) |
 /// | what a job has beside pods and services is rendered: in each reconcile of a job | [`objects`](Self::objects) |
-/// | a replica's pod is rendered | [`env`](Self::env), [`gets_env`](Self::gets_env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
-/// | the plan takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`message`](Self::message) |
+/// | a replica's pod is rendered | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
+/// | the plan takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
 /// | the status is written | [`encode_status`](Self::encode_status) |
 ///
 /// A running pod is never changed: what a hook says differently in a new version of the operator holds for
@@ -151,8 +151,8 @@ pub trait TrainingJob:
         serde_json::to_value(status)
     }
 
-    /// The environment that `replica` gets, in order, in every container of its pod that
-    /// [`gets_env`](Self::gets_env). Required; it may be empty.
+    /// The environment that `replica` gets, in order, in every container of its pod, or in
+    /// [one alone](Framework::env_in_its_container_only). Required; it may be empty.
     ///
     /// Names of other replicas are made by [`Role::host`]; in the replicas' pods such a name leads to the pod, from before
     /// the pod is there where each replica has a service of its own. A name with dots is made with [`Topology::domain`].
@@ -178,13 +178,6 @@ pub trait TrainingJob:
     /// }
     /// ```
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
-
-    /// Whether the container of this name gets the environment. Default: every container does; init
-    /// containers never do.
-    fn gets_env(&self, container: &str) -> bool {
-        let _ = container;
-        true
-    }
 
     /// Roles of which one must have a replica. Default: none. Checked by the operator and, as rules, by the API server.
     fn requirements() -> Vec<Requirement<Self>> {
@@ -306,6 +299,25 @@ pub trait TrainingJob:
     fn is_retryable(&self, role: &Role<'_>, exit_code: i32, reason: &str) -> bool {
         let _ = (role, reason);
         exit_code >= 128
+    }
+
+    /// The roles whose replicas must all run, or have ended well, before a pod of `role` is made: also when they restart
+    /// together. Default: none. A role may not wait for itself, nor two for each other.
+    ///
+    /// ```
+    /// use training_job::{Role, Topology};
+    ///
+    /// /// The launcher starts its processes in the workers' pods.
+    /// fn starts_after(_: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
+    ///     match role.name() {
+    ///         "Launcher" => &["Worker"],
+    ///         _ => &[],
+    ///     }
+    /// }
+    /// ```
+    fn starts_after(&self, topology: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
+        let _ = (topology, role);
+        &[]
     }
 
     /// How the replicas of a role are called: the names of their pods and services. No replica of a job that may be compact

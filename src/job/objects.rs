@@ -81,6 +81,8 @@ pub struct ObjectDefinition {
     pub kind: ObjectKind,
     /// Whether its objects are deleted when the job is suspended or has ended, once none of its pods runs.
     pub while_active: bool,
+    /// Whether the job does without them.
+    pub optional: bool,
 }
 
 impl ObjectDefinition {
@@ -89,6 +91,7 @@ impl ObjectDefinition {
         Self {
             kind,
             while_active: false,
+            optional: false,
         }
     }
 
@@ -96,6 +99,14 @@ impl ObjectDefinition {
     #[must_use]
     pub const fn while_active(mut self) -> Self {
         self.while_active = true;
+        self
+    }
+
+    /// The job does without them: what keeps one from being made is told by an event, and its pods do not wait for it.
+    /// Where objects go with the pods, these go at once.
+    #[must_use]
+    pub const fn optional(mut self) -> Self {
+        self.optional = true;
         self
     }
 }

@@ -20,6 +20,10 @@ pub struct Settings {
     /// How long a success is held while replicas that do not decide still run: the processes of a
     /// cluster that has done its work end within a moment of each other. Default: one second.
     pub success_hold: Duration,
+    /// How long a failure by exit code is held while other replicas that restart together with this one still run: where
+    /// one is killed the others end by themselves within a moment, and the cluster may tell of them first. Default: three
+    /// seconds.
+    pub failure_hold: Duration,
     /// The domain of the cluster's DNS, in which the names of services are. Default: `cluster.local`.
     pub cluster_domain: String,
     /// What the framework's containers get that ask for a device. Default: nothing.
@@ -34,6 +38,7 @@ impl Default for Settings {
             restart_scope: None,
             clean_pods: CleanPodPolicy::Running,
             success_hold: Duration::from_secs(1),
+            failure_hold: Duration::from_secs(3),
             cluster_domain: "cluster.local".to_owned(),
             accelerators: Arc::default(),
             values: Arc::default(),

@@ -64,7 +64,7 @@ pub struct Role<'a> {
 pub enum ReplicaNames {
     /// A prefix, then `-` and the replica's index: `primes-worker-0`.
     Indexed(String),
-    /// Just this, for a role that never has more than one replica: `primes-launcher`.
+    /// Just this, for a role that never has more than one replica: `primes-launcher`. Its pod has no label for an index.
     Bare(String),
 }
 
@@ -137,7 +137,10 @@ impl<'a> Topology<'a> {
     /// Whether a service of the job has this name.
     pub(crate) fn has_service_named(&self, name: &str) -> bool {
         match &self.common_service {
-            None => self.has_replica_named(name),
+            None => {
+                let replica = self.replica_named(name);
+                replica.is_some_and(|replica| replica.role.definition.has_service)
+            }
             Some(common) => common == name,
         }
     }

@@ -25,6 +25,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         } => end::fail(draft, warning, &milestone, record),
         JobVerdict::Succeeded => end::succeed(draft),
         JobVerdict::SucceedsAt(at) => draft.plan.requeue_at(at, "replicas are about to end"),
+        JobVerdict::FailsAt(at) => draft.plan.requeue_at(at, "another replica may have failed first"),
         JobVerdict::Restarts(restarts) => {
             wait_for_deadline(draft);
             notices::add(draft);

@@ -62,7 +62,7 @@ fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 /// one that came early would join a cluster that is about to die. If the whole job restarts, surplus
 /// pods must be gone as well: they would find the new ones under the old names.
 fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
-    let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping);
+    let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping(_));
     let leaving = |r: &&RoleStanding<'_>| r.replicas.iter().any(is_leaving);
     let topology = &draft.job.topology;
     let surplus = draft
@@ -78,6 +78,12 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
         if of_role.scope != RestartScope::Replica && leaving(&of_role) {
             continue;
         }
+        let first = draft.job.job.starts_after(topology, of_role.role);
+        let is_due =
+            |r: &RoleStanding<'_>| !first.contains(&r.role.name()) || r.replicas.iter().all(has_started);
+        if !survey.iter().all(is_due) {
+            continue;
+        }
         for (index, standing) in (0..).zip(&of_role.replicas) {
             if matches!(standing, Standing::Missing) {
                 draft.plan.create_pods.push(PlannedPod {
@@ -87,6 +93,13 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
             }
         }
     }
+}
+
+fn has_started(standing: &Standing) -> bool {
+    matches!(
+        standing,
+        Standing::Running | Standing::Succeeded | Standing::Failed(_)
+    )
 }
 
 pub(super) fn deletion(kind: ChildKind, name: &str, uid: &str) -> Deletion {

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, ReplicaStatus};
 use crate::job::{Milestone, ReplicaState, Replicas, TrainingJob};
+use crate::render;
 use crate::validate::ValidJob;
 
 use super::conditions;
@@ -75,13 +76,14 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
     }
 
     pub(super) fn count(&mut self, states: &Replicas<'_>) {
+        let job = self.job;
         let counts = states.roles().iter().map(|role| {
             let count = |state| i32::try_from(role.count(state)).unwrap_or(i32::MAX);
             let status = ReplicaStatus {
                 active: count(ReplicaState::Running),
                 succeeded: count(ReplicaState::Succeeded),
                 failed: count(ReplicaState::Failed),
-                selector: None,
+                selector: J::FRAMEWORK.scaled_role.map(|_| render::selector(job, role.role)),
             };
             (role.role.name().to_owned(), status)
         });

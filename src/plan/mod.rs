@@ -43,12 +43,12 @@ use observed::Observed;
 ///
 /// `now` may be any time; a clock that jumps makes limits early or late, and does no other harm.
 pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Timestamp) -> Plan {
-    let observed = objects::set_apart(job, observed);
-    let mut draft = Draft::new(job, &observed, now);
-    if job.job.meta().deletion_timestamp.is_some() {
-        // The garbage collector takes the children.
+    // The garbage collector takes the children of one that is being deleted.
+    if job.job.meta().deletion_timestamp.is_some() || job.policy.is_for_another_controller {
         return Plan::default();
     }
+    let observed = objects::set_apart(job, observed);
+    let mut draft = Draft::new(job, &observed, now);
     invalid::recover(&mut draft);
     if draft.status.is_finished() {
         end::tidy(&mut draft);

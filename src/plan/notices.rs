@@ -81,7 +81,10 @@ fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
     let roles = topology.roles.iter().filter(|role| role.replicas > 0);
     let kept = roles.flat_map(|role| {
         let spec = role.template().spec.iter();
-        let kept = spec.flat_map(|spec| additions(spec, J::FRAMEWORK.container, accelerators).kept);
+        let kept = spec.flat_map(|spec| {
+            let main = J::FRAMEWORK.container_of(&spec.containers);
+            additions(spec, main, accelerators).kept
+        });
         kept.map(|kept| format!("{}: {}", role.name(), kept.problem))
     });
     kept.collect()

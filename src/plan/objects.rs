@@ -86,9 +86,11 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let wanted = render::objects(draft.job, &states(&draft.job.topology, &survey)).into_iter();
     let wanted: Vec<_> = wanted.filter(|o| stays(o.kind, o.name())).collect();
     patch(draft, &wanted);
-    if draft.observed.pods.values().all(|pod| pod.is_terminal()) {
-        delete_unless(draft, stays);
-    }
+    let is_calm = draft.observed.pods.values().all(|pod| pod.is_terminal());
+    let is_optional = |kind| J::FRAMEWORK.objects.iter().any(|d| d.kind == kind && d.optional);
+    delete_unless(draft, |kind, name| {
+        stays(kind, name) || !is_calm && !is_optional(kind)
+    });
 }
 
 /// Those that are there and differ from what they are to be.

@@ -43,7 +43,7 @@ fn record_progress<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
         let has_pod = |s: &&Standing| !matches!(s, Standing::Missing | Standing::Outdated(_));
         let prefix = of_role.replicas.iter().take_while(has_pod).count();
         // The last ones may be on their way out since the role was smaller for a while: they are no loss.
-        let leaving = |s: &&Standing| matches!(s, Standing::Stopping);
+        let leaving = |s: &&Standing| matches!(s, Standing::Stopping(_));
         let surplus = of_role.replicas[..prefix]
             .iter()
             .rev()

@@ -20,8 +20,8 @@ pub(super) enum Standing {
     Missing,
     /// Its pod is of an earlier attempt, and must go before there is a new one.
     Outdated(Arc<PodRecord>),
-    /// Its pod is being deleted, by whomever.
-    Stopping,
+    /// Its pod is being deleted, by whomever: the failure is that it will be gone.
+    Stopping(Failure),
     /// Its pod has not started.
     Pending,
     /// Its pod runs.
@@ -105,7 +105,8 @@ fn restarts_in_place<J: TrainingJob>(
     for replica in job.topology.all() {
         // Failures that never matter are not counted.
         let never_matters = job.job.tolerance(replica.role) == FailureTolerance::Always;
-        if never_matters || job.restart_scope(replica.role) != RestartScope::Replica {
+        let is_failure = !restarts_alone(replica.role, &job.restart_scope(replica.role));
+        if never_matters || is_failure {
             continue;
         }
         let Some(pod) = observed.pods.get(&replica.host()) else {
@@ -157,15 +158,20 @@ fn standing<J: TrainingJob>(
         Phase::Succeeded => Standing::Succeeded,
         _ if is_complete => Standing::Succeeded,
         // A pod that somebody deletes says nothing until it is gone.
-        _ if pod.deleting => Standing::Stopping,
+        _ if pod.deleting => Standing::Stopping(Failure::lost(replica, &name)),
         Phase::Failed => Standing::Failed(Failure::of_pod(replica, pod, J::FRAMEWORK.container)),
         phase => match restarted_in_place::<J>(replica, pod) {
             // Alone it is of no use to the others.
-            Some(failure) if *scope != RestartScope::Replica => Standing::Failed(failure),
+            Some(failure) if !restarts_alone(replica.role, scope) => Standing::Failed(failure),
             _ if phase == Phase::Running => Standing::Running,
             _ => Standing::Pending,
         },
     }
+}
+
+/// Whether a container of the role that its kubelet restarts is back in the job.
+fn restarts_alone(role: &Role<'_>, scope: &RestartScope) -> bool {
+    role.definition.rejoins || *scope == RestartScope::Replica
 }
 
 /// The failure of a pod in which the kubelet restarted a container. An init container that is tried
@@ -183,7 +189,7 @@ pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &Survey<'_>) -> Rep
             .and_then(|r| r.replicas.get(index as usize))
             .map_or(ReplicaState::Absent, |s| match s {
                 Standing::Missing | Standing::Outdated(_) => ReplicaState::Absent,
-                Standing::Stopping => ReplicaState::Stopping,
+                Standing::Stopping(_) => ReplicaState::Stopping,
                 Standing::Pending => ReplicaState::Pending,
                 Standing::Running => ReplicaState::Running,
                 Standing::Succeeded => ReplicaState::Succeeded,

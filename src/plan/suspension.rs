@@ -1,6 +1,6 @@
 //! Suspension: no pods, and the clock stands.
 
-use crate::api::{ConditionStatus, ConditionType};
+use crate::api::{ConditionStatus, ConditionType, ReplicaStatus};
 use crate::job::{Milestone, TrainingJob};
 
 use super::children::deletion;
@@ -14,7 +14,10 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.mark_created();
     recovery::forget_progress(&mut draft.status.recovery);
     for counts in draft.status.replica_statuses.values_mut() {
-        *counts = Default::default();
+        *counts = ReplicaStatus {
+            selector: counts.selector.take(),
+            ..ReplicaStatus::default()
+        };
     }
     if draft.status.is(ConditionType::Running) {
         draft.set(

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Phase, last_words};
 use crate::api::{FailureRecord, RestartScope};
-use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, TrainingJob};
+use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob};
 
 use super::draft::Draft;
 use super::end;
@@ -28,6 +28,8 @@ pub(super) enum JobVerdict<'s, 'a> {
     Succeeded,
     /// It has succeeded unless one of the replicas that still run fails by then.
     SucceedsAt(Timestamp),
+    /// It has failed unless it turns out by then that another replica failed first.
+    FailsAt(Timestamp),
     /// It goes on once these have restarted.
     Restarts(Restarts<'s, 'a>),
     /// It goes on.
@@ -55,6 +57,8 @@ pub(super) struct FailedReplica<'s, 'a> {
     /// Whether it counts against the backoff limit. It does not if failures of the role never matter.
     pub(super) counts: bool,
     consequence: Consequence,
+    /// Whether it follows from another failure, and says nothing by itself.
+    follows: bool,
 }
 
 /// Judges a job that is neither finished nor suspended. A final failure outweighs success, success outweighs the
@@ -66,10 +70,15 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
     survey: &'s Survey<'a>,
     states: &mut Replicas<'_>,
 ) -> JobVerdict<'s, 'a> {
-    let failed = failures(draft, survey);
+    let mut failed = failures(draft, survey);
+    let stopping = stopping(survey);
+    excuse_followers(&mut failed, &stopping);
     let outcome = outcome(draft, states, &failed);
     if let Some(first) = first(failed.iter().filter(|f| f.consequence != Consequence::Restart)) {
-        return final_failure(draft, &failed, first);
+        return match failure_held_until(draft, survey, first) {
+            Some(at) => JobVerdict::FailsAt(at),
+            None => final_failure(draft, &failed, first),
+        };
     }
     if outcome == Outcome::Succeeded {
         return match held_until(draft, survey) {
@@ -84,7 +93,7 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
             record: out_of_time(draft),
         };
     }
-    let root_cause = first(failed.iter().filter(|f| f.counts));
+    let root_cause = root_cause(&failed, &stopping);
     if exceeds_limit(draft, survey, &failed) {
         let root_cause = root_cause.map(|f| f.failure.record.clone());
         return JobVerdict::Failed {
@@ -101,7 +110,7 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         };
     }
     JobVerdict::Restarts(Restarts {
-        root_cause: root_cause.copied(),
+        root_cause,
         scopes: restart_scopes(failed.iter()),
     })
 }
@@ -145,11 +154,79 @@ fn failures<'s, 'a, J: TrainingJob>(
                     failure,
                     counts: tolerance != FailureTolerance::Always,
                     consequence,
+                    follows: false,
                 });
             }
         }
     }
     failed
+}
+
+/// The replicas whose pods are being deleted, as the failures that they will be.
+fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
+    let of_role = |role: &'s RoleStanding<'a>| {
+        let replicas = (0..).zip(&role.replicas);
+        replicas.filter_map(|(index, standing)| match standing {
+            Standing::Stopping(failure) => Some(FailedReplica {
+                replica: Replica {
+                    role: role.role,
+                    index,
+                },
+                scope: &role.scope,
+                failure,
+                counts: true,
+                consequence: Consequence::Restart,
+                follows: false,
+            }),
+            _ => None,
+        })
+    };
+    survey.roles.iter().flat_map(of_role).collect()
+}
+
+/// How long after another failure one is taken to follow from it.
+const FOLLOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
+
+/// Processes that train together end when one of them is gone, with whatever exit code: where that one is restarted, theirs
+/// are no verdict.
+fn excuse_followers(failed: &mut [FailedReplica<'_, '_>], stopping: &[FailedReplica<'_, '_>]) {
+    let restarting = failed.iter().filter(|f| f.consequence == Consequence::Restart);
+    let causes: Vec<_> = restarting.chain(stopping).copied().collect();
+    for follower in failed {
+        let is_judged_by_code = follower.consequence == Consequence::FinalByExitCode;
+        if is_judged_by_code && causes.iter().any(|cause| explains(cause, follower)) {
+            follower.consequence = Consequence::Restart;
+            follower.follows = true;
+        }
+    }
+}
+
+/// Whether one failure follows from another: they restart together, and it came no earlier. When a pod was lost is not known.
+fn explains(cause: &FailedReplica<'_, '_>, follower: &FailedReplica<'_, '_>) -> bool {
+    if !restart_together(cause.scope, cause.replica.role, follower.replica.role) {
+        return false;
+    }
+    let (before, after) = (cause.failure.time(), follower.failure.time());
+    cause.failure.record.time.is_none() || before <= after && after.duration_since(before) <= FOLLOWS_WITHIN
+}
+
+fn restart_together(scope: &RestartScope, role: &Role<'_>, other: &Role<'_>) -> bool {
+    match scope {
+        RestartScope::Job => true,
+        RestartScope::Role => role.name() == other.name(),
+        _ => false,
+    }
+}
+
+/// The failure that came first, of those that count and do not follow from another.
+fn root_cause<'s, 'a>(
+    failed: &[FailedReplica<'s, 'a>],
+    stopping: &[FailedReplica<'s, 'a>],
+) -> Option<FailedReplica<'s, 'a>> {
+    let counting = || failed.iter().filter(|f| f.counts);
+    let cause = first(counting().filter(|f| !f.follows));
+    let of_followers = || counting().next().and_then(|_| stopping.first());
+    cause.or_else(of_followers).copied()
 }
 
 /// Whether a replica whose failures never matter has been restarted as often as the job may be.
@@ -259,6 +336,26 @@ fn held_until<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp>
     let until = last.checked_add(draft.job.policy.success_hold).ok()?;
     // A clock that was set back makes nobody wait for longer.
     (last <= draft.exact_now && draft.exact_now < until).then_some(until)
+}
+
+/// Until when a final failure by exit code is held, if there is reason to: others that restart together with the replica
+/// run as far as is known, and one of them may have failed first.
+fn failure_held_until<J>(
+    draft: &Draft<'_, J>,
+    survey: &Survey<'_>,
+    failed: &FailedReplica<'_, '_>,
+) -> Option<Timestamp> {
+    let role = failed.replica.role;
+    let runs = |of: &&RoleStanding<'_>| {
+        let mut standings = of.replicas.iter();
+        restart_together(&of.scope, of.role, role) && standings.any(|s| matches!(s, Standing::Running))
+    };
+    let by_code = failed.consequence == Consequence::FinalByExitCode;
+    survey.roles.iter().find(runs).filter(|_| by_code)?;
+    let seen = draft.observed.pods.get(&failed.replica.host())?.seen_to_end?;
+    let until = seen.checked_add(draft.job.policy.failure_hold).ok()?;
+    // A clock that was set back makes nobody wait for longer.
+    (seen <= draft.exact_now && draft.exact_now < until).then_some(until)
 }
 
 /// The failure of a job whose deadline has passed. It names the first pod that never started, if

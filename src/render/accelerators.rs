@@ -11,6 +11,8 @@ use crate::validate::amount;
 /// What is added to a pod, and what of it the job has itself.
 #[derive(Debug, Default)]
 pub(crate) struct Additions<'a> {
+    /// Which container it was looked for in.
+    container: usize,
     volumes: Vec<&'a HostVolume>,
     mounts: Vec<&'a HostVolume>,
     variables: Vec<&'a (String, String)>,
@@ -31,14 +33,14 @@ pub(crate) struct Kept {
 /// tell.
 pub(crate) fn additions<'a>(
     spec: &PodSpec,
-    container: &str,
+    container: Option<usize>,
     accelerators: &'a Accelerators,
 ) -> Additions<'a> {
     let mut additions = Additions::default();
-    let Some(n) = spec.containers.iter().position(|c| c.name == container) else {
+    let Some((n, container)) = container.and_then(|n| Some((n, spec.containers.get(n)?))) else {
         return additions;
     };
-    let container = &spec.containers[n];
+    additions.container = n;
     for (resource, accelerator) in accelerators {
         if !asks_for(container, resource) {
             continue;
@@ -143,7 +145,7 @@ impl<'a> Additions<'a> {
     }
 
     /// Adds it to the pod in which it was looked for.
-    pub(super) fn add_to(self, spec: &mut PodSpec, container: &str) {
+    pub(super) fn add_to(self, spec: &mut PodSpec) {
         let volumes = self.volumes.into_iter().map(|volume| Volume {
             name: volume.name.clone(),
             host_path: Some(HostPathVolumeSource {
@@ -153,7 +155,7 @@ impl<'a> Additions<'a> {
             ..Volume::default()
         });
         extend(&mut spec.volumes, volumes);
-        let Some(container) = spec.containers.iter_mut().find(|c| c.name == container) else {
+        let Some(container) = spec.containers.get_mut(self.container) else {
             return;
         };
         let mounts = self.mounts.into_iter().map(|volume| VolumeMount {

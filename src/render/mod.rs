@@ -22,7 +22,9 @@ pub use service::service;
 pub use warnings::warnings;
 
 use crate::api::labels;
-use crate::job::{JobObject, Replica, ReplicaState, Replicas, SharedEnvironment, TrainingJob};
+use crate::job::{
+    JobObject, Replica, ReplicaNames, ReplicaState, Replicas, Role, SharedEnvironment, TrainingJob,
+};
 use crate::validate::ValidJob;
 
 /// The UID of a job that no API server has seen, for the owner references in what is rendered.
@@ -68,7 +70,11 @@ pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&s
     if let Some(name) = &job.topology.common_service {
         return wanted(name).then(|| common(job, name)).into_iter().collect();
     }
-    let replicas = job.topology.all().filter(|replica| wanted(&replica.host()));
+    let have_one = job
+        .topology
+        .all()
+        .filter(|replica| replica.role.definition.has_service);
+    let replicas = have_one.filter(|replica| wanted(&replica.host()));
     replicas.map(|replica| service(job, &replica)).collect()
 }
 
@@ -96,6 +102,14 @@ fn job_labels<J: TrainingJob>(job: &ValidJob<'_, J>) -> [(String, String); 2] {
     ]
 }
 
+/// A label selector of a role's pods, as text: its keys in order of the alphabet.
+pub(crate) fn selector<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -> String {
+    let of_role = (labels::REPLICA_TYPE.to_owned(), role.slug.clone());
+    let all: BTreeMap<_, _> = job_labels(job).into_iter().chain([of_role]).collect();
+    let terms = all.iter().map(|(key, value)| format!("{key}={value}"));
+    terms.collect::<Vec<_>>().join(",")
+}
+
 /// The job as the controlling owner of a child.
 fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
     OwnerReference {
@@ -117,9 +131,10 @@ fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) 
 
 /// Those of them that every kind has, by which the service finds the pod.
 fn own_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
-    let of_replica = [
-        (labels::REPLICA_TYPE.to_owned(), replica.role.slug.clone()),
-        (labels::REPLICA_INDEX.to_owned(), replica.index.to_string()),
-    ];
-    job_labels(job).into_iter().chain(of_replica).collect()
+    let role = (labels::REPLICA_TYPE.to_owned(), replica.role.slug.clone());
+    let index = match &replica.role.names {
+        ReplicaNames::Indexed(_) => Some((labels::REPLICA_INDEX.to_owned(), replica.index.to_string())),
+        ReplicaNames::Bare(_) => None,
+    };
+    job_labels(job).into_iter().chain([role]).chain(index).collect()
 }

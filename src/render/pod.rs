@@ -36,17 +36,17 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
 
     let mut spec = template.spec.clone().unwrap_or_default();
     spec.restart_policy = Some(kubelet_policy(&replica.role.restart_policy).to_owned());
-    add_port(
-        &mut spec,
-        framework.container,
-        framework.port_name,
-        framework.port,
-    );
+    let main = framework.container_of(&spec.containers);
+    if let Some(container) = main.and_then(|n| spec.containers.get_mut(n)) {
+        add_port(container, framework.port_name, framework.port);
+    }
     let accelerators = &job.topology.settings.accelerators;
-    additions(&spec, framework.container, accelerators).add_to(&mut spec, framework.container);
+    additions(&spec, main, accelerators).add_to(&mut spec);
     let environment = job.job.env(&job.topology, replica);
-    for container in spec.containers.iter_mut().filter(|c| job.job.gets_env(&c.name)) {
-        add_environment(container, &environment);
+    for (n, container) in spec.containers.iter_mut().enumerate() {
+        if !framework.env_in_its_container_only || Some(n) == main {
+            add_environment(container, &environment);
+        }
     }
     if let Some(service) = &job.topology.common_service {
         enter_domain(&mut spec, replica.host(), service, &job.topology);
@@ -80,11 +80,8 @@ fn kubelet_policy(policy: &RestartPolicy) -> &str {
     }
 }
 
-fn add_port(spec: &mut PodSpec, container: &str, name: &str, number: i32) {
-    let Some(container) = spec.containers.iter_mut().find(|c| c.name == container) else {
-        return;
-    };
-    if framework_port(container, name).is_none() {
+fn add_port(container: &mut Container, name: &str, number: i32) {
+    if !name.is_empty() && framework_port(container, name).is_none() {
         let port = ContainerPort {
             name: Some(name.to_owned()),
             container_port: number,

@@ -66,7 +66,8 @@ type Port<'a> = (Option<&'a str>, i32, Option<&'a str>);
 fn ports_of<'a, J: TrainingJob>(role: &'a Role<'_>) -> Vec<Port<'a>> {
     let framework = J::FRAMEWORK;
     let spec = role.template().spec.as_ref();
-    let Some(main) = spec.and_then(|s| s.containers.iter().find(|c| c.name == framework.container)) else {
+    let main = spec.and_then(|s| s.containers.get(framework.container_of(&s.containers)?));
+    let Some(main) = main else {
         return Vec::new();
     };
     let own = main
@@ -74,11 +75,8 @@ fn ports_of<'a, J: TrainingJob>(role: &'a Role<'_>) -> Vec<Port<'a>> {
         .iter()
         .flatten()
         .map(|p| (p.name.as_deref(), p.container_port, p.protocol.as_deref()));
-    let added = framework_port(main, framework.port_name).is_none().then_some((
-        Some(framework.port_name),
-        framework.port,
-        None,
-    ));
+    let is_missing = !framework.port_name.is_empty() && framework_port(main, framework.port_name).is_none();
+    let added = is_missing.then_some((Some(framework.port_name), framework.port, None));
     own.chain(added).collect()
 }
 

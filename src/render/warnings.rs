@@ -217,7 +217,8 @@ fn check_accelerators<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>, wa
         return;
     };
     let accelerators = &job.topology.settings.accelerators;
-    for kept in additions(spec, J::FRAMEWORK.container, accelerators).kept {
+    let main = J::FRAMEWORK.container_of(&spec.containers);
+    for kept in additions(spec, main, accelerators).kept {
         warnings.push(
             format!("{}.template.spec.{}", role.field, kept.field),
             kept.problem,

@@ -182,10 +182,9 @@ impl<J: TrainingJob> Story<J> {
     pub fn exits(&mut self, pod: &str, code: i32) -> &mut Self {
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
         self.set(pod, phase, &json!({}), |container| {
-            let code = if container == J::FRAMEWORK.container {
-                code
-            } else {
-                0
+            let code = match ["", container].contains(&J::FRAMEWORK.container) {
+                true => code,
+                false => 0,
             };
             json!({"terminated": {"exitCode": code}})
         });

@@ -62,8 +62,12 @@ pub struct Policy {
     pub restart_scope: Option<RestartScope>,
     /// Whether the job is to have no pods.
     pub suspend: bool,
+    /// Whether another controller runs the job, so that this one leaves it alone.
+    pub is_for_another_controller: bool,
     /// How long a success is held while other replicas still run.
     pub success_hold: Duration,
+    /// How long a failure by exit code is held while other replicas of its restart scope still run.
+    pub failure_hold: Duration,
 }
 
 /// Checks a job.
@@ -144,17 +148,19 @@ fn check<'a, J: TrainingJob>(
     let mut errors = FieldErrors::default();
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
-    if names::label_1035(name).is_some() {
-        match name {
-            "" => errors.push("metadata.name", "it is missing", texts::JOB_NAMES),
-            name => errors.bad_job_name("metadata.name", name),
+    match name {
+        "" => errors.push("metadata.name", "it is missing", texts::JOB_NAMES),
+        name if J::FRAMEWORK.has_services() && names::label_1035(name).is_some() => {
+            errors.bad_job_name("metadata.name", name);
         }
+        name if name.len() > names::LABEL_MAX => errors.long_name("metadata.name", name.len()),
+        _ => {}
     }
     template::check_labels(FieldPath::At("metadata"), meta, &mut errors);
     let wanted = job.run_policy();
     let policy = check_policy(job, &wanted, settings, &mut errors);
     let roles = roles::check(job, &mut errors);
-    let is_compact = wanted.layout == Some(Layout::Compact);
+    let is_compact = wanted.layout == Some(Layout::Compact) && J::FRAMEWORK.has_services();
     let topology = Topology {
         job: name,
         namespace: meta.namespace.as_deref().unwrap_or("default"),
@@ -220,6 +226,11 @@ fn check_policy<J: TrainingJob>(
         }
         known => known,
     };
+    if let Some(word) = policy.managed_by.as_deref().filter(|word| !word.is_empty())
+        && !RunPolicy::MANAGERS.contains(&word)
+    {
+        errors.unknown_word(path("managedBy"), word, &RunPolicy::MANAGERS);
+    }
     for (field, value) in [
         ("backoffLimit", policy.backoff_limit.map(i64::from)),
         ("activeDeadlineSeconds", policy.active_deadline_seconds),
@@ -239,13 +250,21 @@ fn check_policy<J: TrainingJob>(
         backoff_limit: policy.backoff_limit,
         restart_scope: restart_scope.or_else(|| settings.restart_scope.clone()),
         suspend: policy.suspend.unwrap_or(false),
+        is_for_another_controller: policy.is_for_another_controller(),
         success_hold: settings.success_hold,
+        failure_hold: settings.failure_hold,
     }
 }
 
 /// Host names are service names, so the longest must be a label.
 fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
-    let last = |role: &Role<'_>| Some(role.host(role.replicas.checked_sub(1)?).len());
+    let last = |role: &Role<'_>| {
+        let last = role
+            .replicas
+            .checked_sub(1)
+            .filter(|_| role.definition.has_service)?;
+        Some(role.host(last).len())
+    };
     let common = topology.common_service.as_ref().map(String::len);
     let longest = topology
         .roles

@@ -47,8 +47,8 @@ pub(super) fn check<J: TrainingJob>(
             check_container(at, container, errors);
         }
     }
-    match containers.iter().find(|c| c.name == framework.container) {
-        Some(main) => framework_port(main, framework.port_name).unwrap_or(framework.port),
+    match framework.container_of(containers) {
+        Some(main) => framework_port(&containers[main], framework.port_name).unwrap_or(framework.port),
         None => {
             errors.not_among_containers(at, framework.container);
             framework.port

@@ -70,6 +70,15 @@ impl FieldErrors {
         self.push(path, format!("{name:?} cannot name a service"), JOB_NAMES);
     }
 
+    /// The name of a job that has no services, and is the value of a label.
+    pub(crate) fn long_name(&mut self, path: impl Into<String>, length: impl Display) {
+        self.push(
+            path,
+            format!("it has {length} characters, and may have 63"),
+            "use a shorter name",
+        );
+    }
+
     pub(crate) fn long_service(
         &mut self,
         path: impl Into<String>,
@@ -84,7 +93,11 @@ impl FieldErrors {
     }
 
     pub(crate) fn no_container(&mut self, path: impl Into<String>, wanted: &str) {
-        self.push(path, "there is no container", format!("add one named {wanted:?}"));
+        let remedy = match wanted {
+            "" => "add one".to_owned(),
+            name => format!("add one named {name:?}"),
+        };
+        self.push(path, "there is no container", remedy);
     }
 
     pub(crate) fn not_among_containers(&mut self, path: impl Into<String>, wanted: &str) {

@@ -40,7 +40,7 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
 
     /// The framework's container ends with this code, all others with 0.
     pub fn exits(self, code: i32) {
-        self.exits_in(J::FRAMEWORK.container, code);
+        self.exits_in(main_container::<J>(), code);
     }
 
     /// This container ends with this code, all others with 0.
@@ -102,7 +102,7 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
 
     /// The kubelet restarts the framework's container, which ended with this code.
     pub fn restarts_in_place(self, code: i32) {
-        self.restarts_in(J::FRAMEWORK.container, code);
+        self.restarts_in(main_container::<J>(), code);
     }
 
     /// The kubelet restarts this container, which ended with this code.
@@ -202,5 +202,13 @@ pub fn terminated(code: i32, reason: &str, at: &Time) -> ContainerState {
             ..ContainerStateTerminated::default()
         }),
         ..ContainerState::default()
+    }
+}
+
+/// The framework's container, as the tests' jobs name it.
+pub(crate) fn main_container<J: TrainingJob>() -> &'static str {
+    match J::FRAMEWORK.container {
+        "" => "main",
+        name => name,
     }
 }

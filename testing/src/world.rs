@@ -16,7 +16,7 @@ use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod};
 use training_job::{JobObject, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
 
-use crate::pods::PodHandle;
+use crate::pods::{PodHandle, main_container};
 
 /// More reconciles than any story needs until there is nothing left to do.
 const MANY: usize = 20;
@@ -530,7 +530,7 @@ fn is_leaving(pod: &Pod) -> bool {
 /// A job's YAML. `roles` are such as `Master=1 Worker=2:OnFailure`, `fields` lines of the spec.
 fn yaml<J: TrainingJob>(roles: &str, fields: &str) -> String {
     let (version, kind) = (J::api_version(&()), J::kind(&()));
-    let (field, container) = (J::FRAMEWORK.roles_field, J::FRAMEWORK.container);
+    let (field, container) = (J::FRAMEWORK.roles_field, main_container::<J>());
     let mut text =
         format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: job, namespace: team}}\nspec:\n");
     for line in fields.lines() {

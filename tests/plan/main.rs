@@ -13,6 +13,7 @@ mod crash;
 mod disruption;
 mod edits;
 mod endings;
+mod followers;
 mod ports;
 mod properties;
 mod reports;

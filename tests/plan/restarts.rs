@@ -80,8 +80,8 @@ fn a_permanent_exit_code_fails_the_job_once_and_for_all() {
 #[test]
 fn a_retryable_sibling_of_a_final_failure_is_not_restarted() {
     let mut w = World::train("Scheduler=1 Worker=2:ExitCode", "").started();
-    w.pod("worker-0").exits(137);
     w.pod("worker-1").exits(1);
+    w.after(1).pod("worker-0").exits(137);
     w.reconcile();
     assert_eq!(
         (w.state(), w.status().restart_count),

@@ -159,6 +159,7 @@ impl MXJobSpec {
             scheduling_policy: nested.scheduling_policy.or(self.scheduling_policy.clone()),
             restart_scope: nested.restart_scope,
             layout: nested.layout,
+            managed_by: nested.managed_by,
             suspend: nested.suspend,
         }
     }

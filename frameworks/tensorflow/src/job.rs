@@ -68,6 +68,7 @@ impl TFJob {
 impl TrainingJob for TFJob {
     const FRAMEWORK: Framework = Framework::new("tensorflow", "tfjob-controller")
         .port("tfjob-port", 2222)
+        .env_in_its_container_only()
         .roles(
             "tfReplicaSpecs",
             &[
@@ -93,11 +94,6 @@ impl TrainingJob for TFJob {
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
         environment::variables(topology, replica, self.has_dynamic_workers())
-    }
-
-    /// A second process with `TF_CONFIG` would take the first one's place in the cluster.
-    fn gets_env(&self, container: &str) -> bool {
-        container == Self::FRAMEWORK.container
     }
 
     fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mxnet::MXJob;
+use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_testing::World;
 use training_job_xgboost::XGBoostJob;
@@ -43,6 +44,7 @@ pub fn check(bytes: &[u8]) {
             Some("MXJob") => check_job::<MXJob>(job),
             Some("TFJob") => check_job::<TFJob>(job),
             Some("XGBoostJob") => check_job::<XGBoostJob>(job),
+            Some("PyTorchJob") => check_job::<PyTorchJob>(job),
             other => panic!("the program takes {other:?} for a job"),
         }
     }

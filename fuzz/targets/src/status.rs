@@ -11,6 +11,7 @@ use training_job::plan::observed::{Observed, PodRecord};
 use training_job::plan::{ChildKind, Plan};
 use training_job::{Settings, TrainingJob, validate};
 use training_job_mxnet::MXJob;
+use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
@@ -50,6 +51,7 @@ pub fn check(bytes: &[u8]) {
     match job["kind"].as_str() {
         Some("TFJob") => reconcile::<TFJob>(job, &pods),
         Some("XGBoostJob") => reconcile::<XGBoostJob>(job, &pods),
+        Some("PyTorchJob") => reconcile::<PyTorchJob>(job, &pods),
         _ => reconcile::<MXJob>(job, &pods),
     }
 }

@@ -191,11 +191,9 @@ impl<J: TrainingJob> DryRun<J> {
             if spec.restart_policy.as_deref() != Some("Never") {
                 self.kubelet_restarts.push(name.clone());
             }
-            let containers = spec
-                .containers
-                .into_iter()
-                .filter(|c| c.name == J::FRAMEWORK.container);
-            let containers = containers.map(|c| ContainerRecord {
+            let mut containers = spec.containers.into_iter();
+            let main = containers.find(|c| ["", &c.name].contains(&J::FRAMEWORK.container));
+            let containers = main.into_iter().map(|c| ContainerRecord {
                 name: c.name,
                 ..Default::default()
             });

@@ -111,6 +111,13 @@ impl Memory {
         let services = held.services.iter();
         let services = services.map(|(name, service)| (name.clone(), normal::service(service, &play.uid)));
         state.insert("services".to_owned(), services.collect());
+        for (section, objects) in &held.others {
+            let made = objects.iter().filter(|(name, _)| !play.is_given(section, name));
+            let made: Map<_, _> = made.map(|(name, it)| (name.clone(), normal::other(it, &play.uid))).collect();
+            if !made.is_empty() {
+                state.insert((*section).to_owned(), made.into());
+            }
+        }
         let text = hide(play, &Value::from(state).to_string());
         serde_json::from_str(&text).unwrap()
     }

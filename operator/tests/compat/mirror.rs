@@ -22,10 +22,22 @@ pub(crate) struct Held {
     pub(crate) pods: Objects,
     pub(crate) services: Objects,
     pub(crate) events: Objects,
+    /// What an operator may make beside them, by section of the recordings.
+    pub(crate) others: BTreeMap<&'static str, Objects>,
 }
 
+/// What operators make beside pods and services: section of the recordings, which is the plural, group, version, and kind.
+pub(crate) const OTHERS: [(&str, &str, &str, &str); 6] = [
+    ("configmaps", "", "v1", "ConfigMap"),
+    ("secrets", "", "v1", "Secret"),
+    ("serviceaccounts", "", "v1", "ServiceAccount"),
+    ("roles", "rbac.authorization.k8s.io", "v1", "Role"),
+    ("rolebindings", "rbac.authorization.k8s.io", "v1", "RoleBinding"),
+    ("horizontalpodautoscalers", "autoscaling", "v2", "HorizontalPodAutoscaler"),
+];
+
 /// Which objects of those held.
-type Part = fn(&mut Held) -> &mut Objects;
+type Part = Box<dyn Fn(&mut Held) -> &mut Objects + Send + Sync>;
 
 /// Follows a namespace until it is dropped.
 pub(crate) struct Mirror {
@@ -37,20 +49,25 @@ impl Mirror {
     pub(crate) fn of(client: &Client, namespace: &str, jobs: ApiResource) -> Self {
         let (sender, held) = watch::channel(Held::default());
         let mut tasks = JoinSet::new();
-        let core = |kind: &str, plural: &str| ApiResource {
-            group: String::new(),
-            version: "v1".to_owned(),
-            api_version: "v1".to_owned(),
+        let of = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}/{version}").trim_start_matches('/').to_owned(),
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
+        let core = |kind: &str, plural: &str| of("", "v1", kind, plural);
         let kinds: [(ApiResource, Part); 4] = [
-            (jobs, |held| &mut held.jobs),
-            (core("Pod", "pods"), |held| &mut held.pods),
-            (core("Service", "services"), |held| &mut held.services),
-            (core("Event", "events"), |held| &mut held.events),
+            (jobs, Box::new(|held| &mut held.jobs)),
+            (core("Pod", "pods"), Box::new(|held| &mut held.pods)),
+            (core("Service", "services"), Box::new(|held| &mut held.services)),
+            (core("Event", "events"), Box::new(|held| &mut held.events)),
         ];
-        for (resource, part) in kinds {
+        let others = OTHERS.map(|(section, group, version, kind)| {
+            let part: Part = Box::new(|held| held.others.entry(section).or_default());
+            (of(group, version, kind, section), part)
+        });
+        for (resource, part) in kinds.into_iter().chain(others) {
             let api = Api::namespaced_with(client.clone(), namespace, &resource);
             tasks.spawn(follow(api, sender.clone(), part));
         }

@@ -165,6 +165,15 @@ pub(crate) fn service(value: &Value, job: &str) -> Value {
     out.into()
 }
 
+/// Any other object: all but its status.
+pub(crate) fn other(value: &Value, job: &str) -> Value {
+    let mut out = meta(value, job);
+    let content = object(value).into_iter();
+    let told = ["metadata", "kind", "apiVersion", "status"];
+    out.extend(content.filter(|(key, _)| !told.contains(&key.as_str())));
+    out.into()
+}
+
 /// The status, and which conditions are true. Of the times of start and end it says whether they have
 /// `moved` since the last step.
 pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {

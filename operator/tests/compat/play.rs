@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use training_job_testing::cluster::ControlPlane;
 
 use super::corpus::Scenario;
-use super::mirror::{Held, Mirror};
+use super::mirror::{Held, Mirror, OTHERS};
 use super::normal::HOLD;
 use super::pods::Life;
 use super::requests::{Answer, Requests};
@@ -42,6 +42,11 @@ struct Whom {
 #[expect(clippy::unnecessary_wraps, reason = "it is a default")]
 fn zero() -> Option<u32> {
     Some(0)
+}
+
+/// The section of an object.
+fn plural(object: &Value) -> String {
+    object["kind"].as_str().unwrap_or_default().to_lowercase() + "s"
 }
 
 fn parse<T: serde::de::DeserializeOwned>(step: &Value) -> Result<T, String> {
@@ -81,11 +86,8 @@ impl Play {
             scenario,
         };
         for object in play.scenario.objects.clone() {
-            let plural = text(&object["kind"]).to_lowercase() + "s";
-            let answer = play
-                .requests
-                .create(&format!("{}/{plural}", play.core), &object)
-                .await?;
+            let path = play.at(&plural(&object), "");
+            let answer = play.requests.create(&path, &object).await?;
             play.note(&answer, false);
         }
         play.create_job().await?;
@@ -173,6 +175,21 @@ impl Play {
                 Ok(())
             }
             "createJob" => self.create_job().await,
+            "scale" => self.scale(step).await,
+            "create" => {
+                let path = self.at(&plural(step), "");
+                let answer = self.requests.create(&path, step).await?;
+                self.note(&answer, false);
+                Ok(())
+            }
+            "delete" => {
+                let text = |field: &str| step[field].as_str().unwrap_or_default();
+                let (section, name) = (text("kind"), text("name"));
+                // What comes back under this name is the operator's.
+                let goes = |o: &Value| plural(o) == section && o["metadata"]["name"] == name;
+                self.scenario.objects.retain(|object| !goes(object));
+                self.delete(&self.at(section, name)).await
+            }
             // What happens in this time is awaited by the next look.
             "wait" => {
                 self.did.push(json!({}));
@@ -280,23 +297,53 @@ impl Play {
         Ok(())
     }
 
-    /// What the operator has made beside pods and services.
-    pub(crate) async fn others(&self) -> Result<Vec<String>, String> {
-        let mut found = Vec::new();
-        let groups = [
-            ("/api/v1", &["configmaps", "secrets", "serviceaccounts"][..]),
-            ("/apis/rbac.authorization.k8s.io/v1", &["roles", "rolebindings"]),
-            ("/apis/autoscaling/v2", &["horizontalpodautoscalers"]),
-        ];
-        for (root, plurals) in groups {
-            for plural in plurals {
-                let path = format!("{root}/namespaces/{}/{plural}", self.namespace);
-                let all = self.requests.list(&path).await?;
-                let names = all.iter().filter_map(|o| o["metadata"]["name"].as_str());
-                let given = |name: &&str| !matches!(*name, "default" | "kube-root-ca.crt");
-                found.extend(names.filter(given).map(|name| format!("{plural}/{name}")));
+    /// Whether an object was there without the operator's doing.
+    pub(crate) fn is_given(&self, section: &str, name: &str) -> bool {
+        let mut given = self.scenario.objects.iter();
+        matches!(name, "default" | "kube-root-ca.crt")
+            || given.any(|o| plural(o) == section && o["metadata"]["name"] == name)
+    }
+
+    /// The path of an object of a section, or of all of them.
+    fn at(&self, section: &str, name: &str) -> String {
+        let other = OTHERS.iter().find(|(plural, ..)| *plural == section);
+        let root = match other {
+            Some((_, group, version, _)) if !group.is_empty() => format!("/apis/{group}/{version}"),
+            _ => "/api/v1".to_owned(),
+        };
+        let path = format!("{root}/namespaces/{}/{section}/{name}", self.namespace);
+        path.trim_end_matches('/').to_owned()
+    }
+
+    /// Scales the workers, or reads how they are scaled.
+    async fn scale(&mut self, step: &Value) -> Result<(), String> {
+        let path = format!("{}/scale", self.job());
+        let replicas = &step["replicas"];
+        let answer = match replicas.is_null() {
+            true => self.requests.get(&path).await?,
+            false => {
+                let patch = json!({"spec": {"replicas": replicas}});
+                self.requests.patch(&path, &patch).await?
             }
+        };
+        self.note(&answer, true);
+        if !answer.ok() {
+            return Ok(());
         }
-        Ok(found)
+        let (spec, status) = (&answer.body["spec"], &answer.body["status"]);
+        let scale = json!({
+            "replicas": spec["replicas"].as_i64().unwrap_or_default(),
+            "active": status["replicas"].as_i64().unwrap_or_default(),
+            "selector": status["selector"].as_str().unwrap_or_default(),
+        });
+        if let Some(did) = self.did.last_mut() {
+            did["scale"] = scale;
+        }
+        let specs = self.submitted.as_object().into_iter().flatten();
+        let specs = specs.map(|(field, _)| field.clone()).find(|field| field.ends_with("ReplicaSpecs"));
+        if let Some(specs) = specs.filter(|_| !replicas.is_null()) {
+            self.submitted[specs]["Worker"]["replicas"] = replicas.clone();
+        }
+        Ok(())
     }
 }

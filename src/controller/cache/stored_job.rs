@@ -211,6 +211,7 @@ impl<J: TrainingJob> StoredJob<J> {
                 valid.get_or_init(|| ());
                 Validated::Valid(Box::new(checked))
             }
+            Err(_) if job.run_policy().is_for_another_controller() => Validated::Deleting { news: false },
             Err(errors) => Validated::Invalid {
                 name,
                 ttl: job.run_policy().ttl_seconds_after_finished.map(i64::from),

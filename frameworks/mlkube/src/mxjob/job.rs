@@ -43,6 +43,7 @@ impl TrainingJob for MxJob {
     const FRAMEWORK: Framework = Framework::new("mlkube-mxnet", "mlkube-mxjob-controller")
         .container("mxnet")
         .port(PORT, 9091)
+        .env_in_its_container_only()
         .roles_in_list(
             "replicaSpecs",
             "mxReplicaType",
@@ -95,10 +96,6 @@ impl TrainingJob for MxJob {
             variable("DMLC_ROLE", replica.role.slug.clone()),
             variable("DMLC_USE_KUBERNETES", "1"),
         ]
-    }
-
-    fn gets_env(&self, container: &str) -> bool {
-        container == Self::FRAMEWORK.container
     }
 
     fn requirements() -> Vec<Requirement<Self>> {

@@ -39,6 +39,7 @@ impl TrainingJob for TfJob {
     const FRAMEWORK: Framework = Framework::new("mlkube-tensorflow", "mlkube-tfjob-controller")
         .container("tensorflow")
         .port(PORT, 2222)
+        .env_in_its_container_only()
         .roles_in_list(
             "replicaSpecs",
             "tfReplicaType",
@@ -83,10 +84,6 @@ impl TrainingJob for TfJob {
 
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
         environment::variables(topology, replica)
-    }
-
-    fn gets_env(&self, container: &str) -> bool {
-        container == Self::FRAMEWORK.container
     }
 
     fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {

@@ -1,0 +1,202 @@
+//! What makes a PyTorchJob a PyTorchJob.
+
+use k8s_openapi::api::core::v1::EnvVar;
+use kube::{CustomResource, ResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
+use training_job::{
+    FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas, Requirement, Role,
+    RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+};
+
+use crate::ElasticPolicy;
+use crate::environment::{self, MASTER, WORKER};
+
+const WORDS: [&str; 3] = ["auto", "cpu", "gpu"];
+const PROCESSES: [&str; 2] = [
+    "it is no number of processes",
+    "use auto, cpu, gpu, or a number of 1 or more in quotes",
+];
+const TWO_NUMBERS: [&str; 2] = [
+    "it is the older name of spec.nprocPerNode, which is set, too",
+    "remove it",
+];
+
+/// A distributed job of PyTorch.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "kubeflow.org",
+    version = "v1",
+    kind = "PyTorchJob",
+    plural = "pytorchjobs",
+    singular = "pytorchjob",
+    namespaced,
+    doc = "A distributed job of PyTorch.",
+    status = "JobStatus",
+    derive = "PartialEq",
+    printcolumn(name = "State", type_ = "string", json_path = ".status.conditions[-1:].type"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PyTorchJobSpec {
+    /// The replicas by role: Master and Worker.
+    #[serde(default)]
+    pub pytorch_replica_specs: ReplicaSpecs,
+
+    /// How the job runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_policy: Option<RunPolicy>,
+
+    /// Lets workers come and go, under torchrun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic_policy: Option<ElasticPolicy>,
+
+    /// How many processes torchrun starts in each pod: a number in quotes, `gpu` or `cpu` for as many as there are, or
+    /// `auto` for either, which is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 9))]
+    pub nproc_per_node: Option<String>,
+}
+
+impl PyTorchJobSpec {
+    /// What torchrun is told of the number of processes, but by the older field.
+    pub(crate) fn processes_per_node(&self) -> Option<&str> {
+        let older = self.elastic_policy.as_ref().and_then(|p| p.n_proc_per_node);
+        let unset = older.is_none().then_some(WORDS[0]);
+        self.nproc_per_node.as_deref().or(unset)
+    }
+
+    /// The number of processes in each pod, or 1 if only the pod will know. The older field does not count.
+    pub(crate) fn processes_if_counted(&self) -> u64 {
+        self.nproc_per_node
+            .as_deref()
+            .and_then(number)
+            .map_or(1, u64::from)
+    }
+}
+
+/// A number of 1 or more, as rules can read it, too: of no more than nine digits.
+fn number(text: &str) -> Option<u32> {
+    let is_short = text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|&number| is_short && number > 0)
+}
+
+impl TrainingJob for PyTorchJob {
+    const FRAMEWORK: Framework = Framework::new("pytorch", "pytorchjob-controller")
+        .port("pytorchjob-port", 23456)
+        .restart_policy(&RestartPolicy::OnFailure)
+        .roles(
+            "pytorchReplicaSpecs",
+            &[
+                RoleDefinition::new(MASTER).at_most(1),
+                RoleDefinition::new(WORKER),
+            ],
+        );
+
+    fn replica_specs(&self) -> RoleSpecs<'_> {
+        RoleSpecs::map(&self.spec.pytorch_replica_specs)
+    }
+
+    fn run_policy(&self) -> RunPolicy {
+        self.spec.run_policy.clone().unwrap_or_default()
+    }
+
+    fn status(&self) -> Option<&JobStatus> {
+        self.status.as_ref()
+    }
+
+    fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
+        environment::variables(&self.spec, topology, replica)
+    }
+
+    fn requirements() -> Vec<Requirement<Self>> {
+        vec![
+            Requirement::any_of(
+                &[MASTER, WORKER],
+                "a PyTorchJob without a Master and without a Worker has nobody to train",
+                "add a Worker",
+            ),
+            Requirement::any_of(
+                &[WORKER],
+                "an elastic job needs workers: it is they who come and go, and they meet at the first of them",
+                "add a Worker, or remove spec.elasticPolicy",
+            )
+            .when(|job| job.spec.elastic_policy.is_some(), "has(self.elasticPolicy)"),
+        ]
+    }
+
+    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+        if let Some(processes) = &self.spec.nproc_per_node
+            && !WORDS.contains(&processes.as_str())
+            && number(processes).is_none()
+        {
+            errors.push("spec.nprocPerNode", PROCESSES[0], PROCESSES[1]);
+        }
+        if let Some(policy) = &self.spec.elastic_policy {
+            policy.check(errors);
+            if policy.n_proc_per_node.is_some() && self.spec.nproc_per_node.is_some() {
+                errors.push("spec.elasticPolicy.nProcPerNode", TWO_NUMBERS[0], TWO_NUMBERS[1]);
+            }
+        }
+    }
+
+    fn rules() -> Vec<Rule> {
+        let pattern = format!("^({}|0*[1-9][0-9]*)$", WORDS.join("|"));
+        let known = format!("!has(self.nprocPerNode) || self.nprocPerNode.matches(\"{pattern}\")");
+        let one =
+            "!has(self.nprocPerNode) || !has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode)";
+        vec![
+            Rule::new(known, PROCESSES.join("; ")).at("nprocPerNode"),
+            Rule::new(one, TWO_NUMBERS.join("; ")).at("elasticPolicy.nProcPerNode"),
+            ElasticPolicy::rule(),
+        ]
+    }
+
+    /// The master decides, if there is one: it is rank 0. Without it all workers do; but of workers that come and
+    /// go the first that succeeds is enough, since they end together.
+    fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        if replicas.role(MASTER).is_some() {
+            return replicas.decided_by(&[MASTER]);
+        }
+        let workers = replicas.role(WORKER);
+        let one = workers.is_some_and(|workers| workers.count(ReplicaState::Succeeded) > 0);
+        match one && self.spec.elastic_policy.is_some() {
+            true => Outcome::Succeeded,
+            false => replicas.decided_by(&[WORKER]),
+        }
+    }
+
+    /// When one process is killed, the others end with exit code 1 at once, which policy `ExitCode` takes as final, so
+    /// all restart before they do. Workers under torchrun that may come and go take a new one in; if the lost one was
+    /// where they meet, they end with 1 as well, and start again under any other policy.
+    fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
+        let takes_back = self.spec.elastic_policy.is_some() && role.restart_policy != RestartPolicy::ExitCode;
+        match topology.total() < 2 || takes_back {
+            true => RestartScope::Replica,
+            false => RestartScope::Job,
+        }
+    }
+
+    /// The master, or without one worker 0.
+    fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        match topology.role(MASTER) {
+            Some(_) => replica.role.name() == MASTER,
+            None => replica.index == 0,
+        }
+    }
+
+    /// The Go operator's words, which are others without a master.
+    fn message(&self, milestone: &Milestone<'_>) -> String {
+        let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
+        let specs = self.spec.pytorch_replica_specs.keys();
+        let has_master = specs.into_iter().any(|role| role.eq_ignore_ascii_case(MASTER));
+        match milestone {
+            Milestone::Running if !has_master => format!("PyTorchJob {namespace}/{name} is running."),
+            Milestone::Succeeded if !has_master => {
+                format!("PyTorchJob {namespace}/{name} successfully completed.")
+            }
+            other => other.describe("PyTorchJob", &name),
+        }
+    }
+}

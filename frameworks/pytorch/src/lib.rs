@@ -1,0 +1,9 @@
+//! PyTorchJob: distributed training with PyTorch (a master, which takes part as rank 0, and workers; or
+//! workers alone, which torchrun may let come and go), as the Kubeflow training operator v1.8.1 had it.
+
+mod elastic;
+mod environment;
+mod job;
+
+pub use elastic::{ElasticPolicy, RdzvConf};
+pub use job::{PyTorchJob, PyTorchJobSpec};

@@ -1,0 +1,20 @@
+//! The definition says what validation says.
+
+use training_job::testing::check_definition;
+use training_job_pytorch::PyTorchJob;
+
+#[test]
+fn it_takes_the_jobs_that_validate_takes() {
+    assert_eq!(
+        check_definition::<PyTorchJob>(env!("CARGO_MANIFEST_DIR"), "../../examples/pytorch"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn it_refuses_the_jobs_that_validate_refuses() {
+    assert_eq!(
+        check_definition::<PyTorchJob>(env!("CARGO_MANIFEST_DIR"), "tests/invalid"),
+        [""; 0]
+    );
+}

@@ -1,0 +1,246 @@
+//! Stories of PyTorchJobs' lives: the recorded ones, and those in which the Go operator leaves a job
+//! hanging or fails it for no reason.
+
+use training_job::api::{ConditionStatus, JobCondition};
+use training_job_pytorch::PyTorchJob;
+use training_job_testing::World;
+
+const CREATED: [&str; 1] = ["Created"];
+const RUNNING: [&str; 2] = ["Created", "Running"];
+const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
+const FAILED: [&str; 2] = ["Created", "Failed"];
+const ELASTIC: &str = "elasticPolicy: {minReplicas: 1, maxReplicas: 3}";
+
+fn started(roles: &str, fields: &str) -> World<PyTorchJob> {
+    World::with(roles, fields).started()
+}
+
+/// The message of a condition that holds.
+fn told(world: &World<PyTorchJob>, kind: &str) -> String {
+    let conditions = world.status().conditions;
+    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
+    let found = conditions.iter().rfind(holds);
+    found.map_or_else(String::new, |c| c.message.clone())
+}
+
+#[test]
+fn the_master_decides() {
+    let mut w = World::<PyTorchJob>::with("Master=1 Worker=2:ExitCode", "");
+    w.reconcile();
+    w.pod("worker-0").running();
+    w.pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), CREATED, "the master does not run yet");
+    w.all_running();
+    assert_eq!(told(&w, "Running"), "PyTorchJob job is running.");
+    w.pod("worker-0").succeeds();
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    w.pod("master-0").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(told(&w, "Succeeded"), "PyTorchJob job is successfully completed.");
+    assert_eq!(w.counts("Worker"), (0, 2, 0));
+}
+
+/// The words differ from those with a master.
+#[test]
+fn without_a_master_all_workers_decide() {
+    let mut w = World::<PyTorchJob>::with("Worker=2", "");
+    w.reconcile();
+    w.pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(told(&w, "Running"), "PyTorchJob team/job is running.");
+    w.all_running();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(
+        told(&w, "Succeeded"),
+        "PyTorchJob team/job successfully completed."
+    );
+}
+
+#[test]
+fn the_first_worker_to_succeed_ends_an_elastic_job() {
+    let mut w = started("Worker=3", ELASTIC);
+    assert_eq!(w.state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    w.reconcile().after(10).reconcile();
+    assert_eq!(w.state(), SUCCEEDED);
+    // A master outweighs that.
+    let mut w = started("Master=1 Worker=3", ELASTIC);
+    w.pod("worker-1").succeeds();
+    w.reconcile().after(10).reconcile();
+    assert_eq!(w.state(), RUNNING);
+}
+
+/// One verdict: the Go operator has the job both succeed and fail.
+#[test]
+fn a_failure_that_is_final_outweighs_an_elastic_success() {
+    let mut w = started("Worker=3", ELASTIC);
+    w.pod("worker-0").succeeds();
+    w.pod("worker-1").exits(1);
+    assert_eq!(w.reconcile().state(), FAILED);
+    assert_eq!(
+        told(&w, "Failed"),
+        "PyTorchJob job is failed because 1 Worker replica(s) failed."
+    );
+}
+
+#[test]
+fn a_killed_rank_restarts_the_whole_job() {
+    for roles in ["Master=1:ExitCode Worker=1:ExitCode", "Worker=2:ExitCode"] {
+        let mut w = started(roles, "");
+        w.pod("worker-0").exits(137);
+        w.reconcile();
+        assert_eq!(
+            told(&w, "Restarting"),
+            "job job is restarting because Worker replica(s) failed."
+        );
+        w.finish_deletions().reconcile();
+        assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 1], "{roles}");
+        assert_eq!(w.all_running().state(), RUNNING);
+    }
+}
+
+#[test]
+fn an_elastic_worker_is_replaced_alone() {
+    for (policy, attempts) in [("OnFailure", [0, 1, 0]), ("ExitCode", [1, 1, 1])] {
+        let mut w = started(&format!("Worker=3:{policy}"), ELASTIC);
+        w.pod("worker-1").exits(137);
+        w.reconcile().finish_deletions().reconcile();
+        assert_eq!(
+            w.attempts().into_values().collect::<Vec<_>>(),
+            attempts,
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn a_lone_replica_is_restarted() {
+    for (roles, replica) in [
+        ("Master=1:ExitCode", "master-0"),
+        ("Worker=1:ExitCode", "worker-0"),
+    ] {
+        let mut w = started(roles, "");
+        w.pod(replica).exits(137);
+        w.reconcile();
+        w.all_running();
+        w.pod(replica).succeeds();
+        assert_eq!(w.reconcile().state(), SUCCEEDED, "{roles}");
+    }
+}
+
+#[test]
+fn a_wrong_exit_code_is_final() {
+    let mut w = started("Master=1 Worker=2:ExitCode", "");
+    w.pod("worker-1").exits(1);
+    assert_eq!(w.reconcile().state(), FAILED);
+    assert_eq!(
+        told(&w, "Failed"),
+        "job \"job\" is failing because \"Worker\" replica(s) failed."
+    );
+    assert!(w.status().completion_time.is_some());
+}
+
+/// The Go operator asks for the number to be written.
+#[test]
+fn a_master_without_a_number_is_one() {
+    let mut w = World::<PyTorchJob>::from_yaml(
+        "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: job, namespace: team}, spec: \
+         {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}",
+    );
+    assert_eq!(w.reconcile().pod_names(), ["master-0"]);
+    let pod = w.pod("master-0").object().spec.clone();
+    assert_eq!(
+        pod.and_then(|pod| pod.restart_policy).as_deref(),
+        Some("OnFailure")
+    );
+}
+
+#[test]
+fn a_master_needs_no_workers() {
+    let mut w = started("Master=1 Worker=0", "");
+    assert_eq!(w.pod_names(), ["master-0"]);
+    w.pod("master-0").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+}
+
+/// By it the SDK finds the job's log.
+#[test]
+fn the_master_or_worker_0_is_labelled() {
+    for (roles, master) in [
+        ("Master=1 Worker=2", "job-master-0"),
+        ("Worker=2", "job-worker-0"),
+    ] {
+        let w = started(roles, "");
+        let is_master = |pod: &k8s_openapi::api::core::v1::Pod| {
+            let labels = pod.metadata.labels.iter().flatten();
+            labels
+                .into_iter()
+                .any(|(key, _)| key == "training.kubeflow.org/job-role")
+        };
+        let labelled: Vec<_> = w
+            .pods
+            .iter()
+            .filter(|(_, pod)| is_master(pod))
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(labelled, [master]);
+    }
+}
+
+#[test]
+fn jobs_that_cannot_be_are_refused() {
+    for (roles, fields, why) in [
+        ("Master=2", "", "spec.pytorchReplicaSpecs.Master.replicas: "),
+        ("Master=0 Worker=0", "", "spec.pytorchReplicaSpecs: "),
+        (
+            "Worker=1",
+            "nprocPerNode: many",
+            "spec.nprocPerNode: it is no number of processes",
+        ),
+        (
+            "Worker=1",
+            "nprocPerNode: '0'",
+            "spec.nprocPerNode: it is no number of processes",
+        ),
+        (
+            "Worker=1",
+            "nprocPerNode: ''",
+            "spec.nprocPerNode: it is no number of processes",
+        ),
+        (
+            "Worker=1",
+            "nprocPerNode: '2'\nelasticPolicy: {nProcPerNode: 2}",
+            "spec.elasticPolicy.nProcPerNode: it is the older name of spec.nprocPerNode",
+        ),
+        (
+            "Master=1",
+            ELASTIC,
+            "spec.pytorchReplicaSpecs: an elastic job needs workers",
+        ),
+        (
+            "Worker=2",
+            "elasticPolicy: {minReplicas: 3, maxReplicas: 2}",
+            "spec.elasticPolicy.minReplicas: it is above maxReplicas",
+        ),
+        (
+            "Worker=2",
+            "elasticPolicy: {minReplicas: -1}",
+            "spec.elasticPolicy.minReplicas: -1 is too small; use 1 or more",
+        ),
+        (
+            "Worker=2",
+            "elasticPolicy: {rdzvBackend: c10}",
+            "spec.elasticPolicy.rdzvBackend: \"c10\" is not known; did you mean c10d?",
+        ),
+    ] {
+        let mut w = World::<PyTorchJob>::with(roles, fields);
+        assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
+        assert!(w.pods.is_empty());
+        let told = told(&w, "Failed");
+        assert!(told.contains(why), "{told}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Failures that follow from another: processes that train together end when one of them is gone, and what they end with
+//! is no verdict.
+
+use training_job::api::RestartScope;
+
+use crate::world::{Stories, World};
+
+/// Workers that restart together, of which a wrong exit code fails the job.
+const WORKERS: &str = "Worker=3:ExitCode";
+
+fn cause(w: &World) -> (String, Option<i32>) {
+    let failure = w.status().failure.unwrap();
+    (failure.pod.unwrap(), failure.exit_code)
+}
+
+#[test]
+fn a_survivor_that_ends_within_seconds_is_not_judged_by_its_own_code() {
+    for seconds in [0, 1, 10] {
+        let mut w = World::train(WORKERS, "").started();
+        w.pod("worker-2").exits(137);
+        w.after(seconds).pod("worker-0").exits(1);
+        w.reconcile();
+        assert_eq!(w.state(), ["Created", "Restarting"], "{seconds}");
+        assert_eq!(cause(&w), ("job-worker-2".to_owned(), Some(137)));
+        assert_eq!(w.status().restart_count, 1);
+        w.finish_deletions().reconcile();
+        assert_eq!(w.all_running().state(), ["Created", "Running"]);
+    }
+}
+
+#[test]
+fn one_that_ends_much_later_or_earlier_is() {
+    for (first, code, later, other) in [("worker-2", 137, 11, 1), ("worker-0", 1, 1, 137)] {
+        let mut w = World::train(WORKERS, "").started();
+        w.pod(first).exits(code);
+        let second = if first == "worker-2" {
+            "worker-0"
+        } else {
+            "worker-2"
+        };
+        w.after(later).pod(second).exits(other);
+        w.reconcile();
+        assert_eq!(w.state(), ["Created", "Failed"], "{first}");
+    }
+}
+
+#[test]
+fn one_that_is_told_of_first_is_held_until_the_others_are() {
+    let mut w = World::train(WORKERS, "").started();
+    w.after(1).pod("worker-0").exits(1);
+    w.observe_end("worker-0").reconcile();
+    assert_eq!(
+        w.state(),
+        ["Created", "Running"],
+        "it may follow from another failure"
+    );
+    let requeue = w.plan().requeue.expect("the time is looked at again");
+    assert_eq!(requeue.at.duration_since(w.now).as_secs(), 3);
+    // The kubelet of another node tells now that worker 2 was killed at the same time.
+    w.pod("worker-2").exits(137);
+    w.reconcile();
+    assert_eq!(w.state(), ["Created", "Restarting"]);
+    assert_eq!(cause(&w).1, Some(137));
+
+    let mut w = World::train(WORKERS, "").started();
+    w.after(1).pod("worker-0").exits(1);
+    w.observe_end("worker-0").reconcile();
+    w.after(2).reconcile();
+    assert_eq!(w.state(), ["Created", "Running"]);
+    w.after(1).reconcile();
+    assert_eq!(w.state(), ["Created", "Failed"], "none did");
+    assert_eq!(cause(&w), ("job-worker-0".to_owned(), Some(1)));
+}
+
+#[test]
+fn where_nobody_else_runs_nothing_is_held() {
+    for roles in ["Worker=1:ExitCode", "Worker=2:ExitCode"] {
+        let mut w = World::train(roles, "").started();
+        for pod in w.pod_names() {
+            let replica = pod.trim_start_matches("job-").to_owned();
+            w.pod(&replica).exits(1);
+            w.observe_end(&replica);
+        }
+        assert_eq!(w.reconcile().state(), ["Created", "Failed"], "{roles}");
+    }
+}
+
+/// A node is drained: its pod is being deleted, and the others end before it is gone.
+#[test]
+fn the_deletion_of_a_pod_explains_what_the_others_do() {
+    let mut w = World::train(WORKERS, "").started();
+    w.pod("worker-1").deleted_by_user();
+    w.after(1).pod("worker-0").exits(1);
+    w.observe_end("worker-0").reconcile();
+    assert_eq!(w.state(), ["Created", "Restarting"]);
+    let failure = w.status().failure.unwrap();
+    assert_eq!((failure.reason.as_str(), failure.index), ("PodDeleted", Some(1)));
+
+    let mut w = World::train(WORKERS, "").started();
+    w.pod("worker-1").vanishes();
+    w.after(1).pod("worker-0").exits(1);
+    w.reconcile();
+    assert_eq!(w.state(), ["Created", "Restarting"], "it is gone already");
+}
+
+#[test]
+fn replicas_that_restart_alone_are_judged_alone() {
+    for (scope, state) in [(RestartScope::Replica, "Failed"), (RestartScope::Role, "Running")] {
+        let mut w = World::train("Scheduler=1:ExitCode Worker=2:ExitCode", "")
+            .with_scope(scope.clone())
+            .started();
+        w.pod("worker-1").exits(137);
+        w.after(1).pod("worker-0").exits(1);
+        assert_eq!(w.reconcile().state(), ["Created", state], "{scope:?}");
+        let mut w = World::train("Scheduler=1:ExitCode Worker=2:ExitCode", "")
+            .with_scope(scope)
+            .started();
+        w.pod("worker-1").exits(137);
+        w.after(1).pod("scheduler-0").exits(1);
+        assert_eq!(
+            w.reconcile().state(),
+            ["Created", "Failed"],
+            "it is of another role"
+        );
+    }
+}
+
+#[test]
+fn where_no_failure_is_restarted_none_is_excused() {
+    let mut w = World::train("Worker=3:Never", "").started();
+    w.pod("worker-2").exits(137);
+    w.after(1).pod("worker-0").exits(1);
+    assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
+}
+
+#[test]
+fn followers_cost_one_restart_with_the_cause() {
+    let mut w = World::train(WORKERS, "backoffLimit: 1").started();
+    w.pod("worker-2").exits(137);
+    w.after(1).pod("worker-0").exits(1);
+    w.pod("worker-1").exits(1);
+    assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
+    assert_eq!(w.status().restart_count, 1);
+}
