@@ -44,7 +44,9 @@ pub(crate) struct Args {
 pub(crate) fn run(arguments: &Args) -> ExitCode {
     process::start_logs(&arguments.flags.logs);
     for flag in arguments.ignored.given() {
-        tracing::warn!("{flag} has no meaning for this operator, which has no webhook, PyTorchJob or MPIJob");
+        tracing::warn!(
+            "{flag} has no meaning for this operator, which has no webhook and no template of an init container"
+        );
     }
     let all = kinds()
         .iter()
@@ -87,11 +89,7 @@ pub(crate) struct Ignored {
     #[arg(long, hide = true)]
     webhook_secret_name: Option<String>,
     #[arg(long, hide = true)]
-    pytorch_init_container_image: Option<String>,
-    #[arg(long, hide = true)]
     pytorch_init_container_template_file: Option<String>,
-    #[arg(long, hide = true)]
-    pytorch_init_container_max_tries: Option<String>,
 }
 
 impl Ignored {
@@ -102,16 +100,8 @@ impl Ignored {
             ("--webhook-service-name", &self.webhook_service_name),
             ("--webhook-secret-name", &self.webhook_secret_name),
             (
-                "--pytorch-init-container-image",
-                &self.pytorch_init_container_image,
-            ),
-            (
                 "--pytorch-init-container-template-file",
                 &self.pytorch_init_container_template_file,
-            ),
-            (
-                "--pytorch-init-container-max-tries",
-                &self.pytorch_init_container_max_tries,
             ),
         ];
         all.into_iter()

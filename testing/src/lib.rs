@@ -20,6 +20,6 @@ mod world;
 
 pub use environment::{ConfigMaps, config_maps, environment};
 pub use pods::{PodHandle, terminated};
-pub use recordings::{Difference, compare_renders};
+pub use recordings::{Difference, compare_renders, compare_renders_with};
 pub use toy::{ToyJob, ToyJobSpec};
 pub use world::{Step, World, steps};

@@ -55,10 +55,10 @@ const UID: &str = "job-uid";
 type Objects = BTreeMap<String, Value>;
 
 /// What we make of a job, in the recording's form; nothing if we refuse it.
-fn ours<J: TrainingJob>(job: &Value) -> Option<(Objects, Objects)> {
+fn ours<J: TrainingJob>(job: &Value, settings: &Settings) -> Option<(Objects, Objects)> {
     let mut job: J = serde_json::from_value(job.clone()).ok()?;
     job.meta_mut().uid = Some(UID.to_owned());
-    let valid = validate(&job, &Settings::default()).ok()?;
+    let valid = validate(&job, settings).ok()?;
     let render::Rendered { services, pods, .. } = render::all(&valid);
     let pods = pods.iter().map(|p| entry(serde_json::to_value(p).unwrap()));
     let services = services.iter().map(|s| {
@@ -109,6 +109,14 @@ fn compare(at: String, recorded: &Value, ours: &Value, found: &mut Vec<String>) 
 /// # Panics
 /// When something differs otherwise, or a difference is no longer there.
 pub fn compare_renders<J: TrainingJob>(differences: &[Difference<'_>]) -> usize {
+    compare_renders_with::<J>(&Settings::default(), differences)
+}
+
+/// The same of an operator with these settings.
+///
+/// # Panics
+/// When something differs otherwise, or a difference is no longer there.
+pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &[Difference<'_>]) -> usize {
     let corpus = repository().join("tests/compat");
     let mut scenarios: Vec<Scenario> = fs::read_dir(corpus.join("scenarios"))
         .unwrap()
@@ -128,7 +136,7 @@ pub fn compare_renders<J: TrainingJob>(differences: &[Difference<'_>]) -> usize 
             .unwrap_or(&recording.steps[0]);
         let (recorded_pods, recorded_services) = (Step::objects(&step.pods), Step::objects(&step.services));
         let mut here = Vec::new();
-        match ours::<J>(job) {
+        match ours::<J>(job, settings) {
             None if recorded_pods.is_empty() => compared += 1,
             None => here.push("refused: recorded pods, ours none".to_owned()),
             Some((pods, services)) => {

@@ -1,17 +1,18 @@
 //! What makes a PyTorchJob a PyTorchJob.
 
-use k8s_openapi::api::core::v1::EnvVar;
+use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{JobStatus, ReplicaSpecs, RestartPolicy, RestartScope, RunPolicy};
 use training_job::{
-    FieldErrors, Framework, Milestone, Outcome, Replica, ReplicaState, Replicas, Requirement, Role,
-    RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    FieldErrors, Framework, JobObject, Milestone, ObjectDefinition, Outcome, Replica, ReplicaState, Replicas,
+    Requirement, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
 };
 
 use crate::ElasticPolicy;
 use crate::environment::{self, MASTER, WORKER};
+use crate::{objects, waiting};
 
 const WORDS: [&str; 3] = ["auto", "cpu", "gpu"];
 const PROCESSES: [&str; 2] = [
@@ -86,14 +87,18 @@ impl TrainingJob for PyTorchJob {
     const FRAMEWORK: Framework = Framework::new("pytorch", "pytorchjob-controller")
         .port("pytorchjob-port", 23456)
         .restart_policy(&RestartPolicy::OnFailure)
-        .scales(WORKER)
         .roles(
             "pytorchReplicaSpecs",
             &[
                 RoleDefinition::new(MASTER).at_most(1),
                 RoleDefinition::new(WORKER),
             ],
-        );
+        )
+        .scales(WORKER)
+        .objects(&[ObjectDefinition::new(objects::AUTOSCALER)
+            .while_active()
+            .optional()])
+        .settings(&[waiting::IMAGE, waiting::TRIES]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
         RoleSpecs::map(&self.spec.pytorch_replica_specs)
@@ -176,6 +181,19 @@ impl TrainingJob for PyTorchJob {
         match topology.total() < 2 || takes_back {
             true => RestartScope::Replica,
             false => RestartScope::Job,
+        }
+    }
+
+    fn objects(&self, topology: &Topology<'_>, _: &Replicas<'_>) -> Vec<JobObject> {
+        let policy = self.spec.elastic_policy.iter();
+        policy
+            .filter_map(|policy| objects::autoscaler(policy, topology))
+            .collect()
+    }
+
+    fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
+        if let Some(waiting) = waiting::container(topology, replica) {
+            pod.init_containers.get_or_insert_default().push(waiting);
         }
     }
 

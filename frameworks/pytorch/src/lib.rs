@@ -4,6 +4,8 @@
 mod elastic;
 mod environment;
 mod job;
+mod objects;
+mod waiting;
 
 pub use elastic::{ElasticPolicy, RdzvConf};
 pub use job::{PyTorchJob, PyTorchJobSpec};

@@ -62,6 +62,8 @@ async fn play_all(scope: Scope, flags: &[&str]) {
     let operator = cluster.spawn(
         Program::new(env!("CARGO_BIN_EXE_training-operator"))
             .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"])
+            // As under the Go operator, whose jobs all have it.
+            .args(["--pytorch-init-container-image=alpine:3.10"])
             .args(flags),
     );
     operator.wait_for_line("running jobs").await;

@@ -1,5 +1,7 @@
 //! One run of a scenario: the user's and the kubelet's part.
 
+use std::time::Duration;
+
 use kube::Client;
 use kube::api::ApiResource;
 use serde::Deserialize;
@@ -11,6 +13,9 @@ use super::mirror::{Held, Mirror, OTHERS};
 use super::normal::HOLD;
 use super::pods::Life;
 use super::requests::{Answer, Requests};
+
+/// For how long a pod is awaited to which something is to happen.
+const POD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A scenario under way.
 pub(crate) struct Play {
@@ -232,6 +237,7 @@ impl Play {
 
     /// Writes a pod's status.
     async fn live(&mut self, name: &str, life: &Life) -> Result<(), String> {
+        self.await_pod(name).await;
         let path = self.pod(name);
         let found = self.requests.get(&path).await?;
         if !found.ok() {
@@ -249,6 +255,14 @@ impl Play {
         let answer = self.requests.patch(&format!("{path}/status"), &status).await?;
         self.note(&answer, false);
         Ok(())
+    }
+
+    /// Waits a while for a pod that is only made once others run.
+    async fn await_pod(&self, name: &str) {
+        let mut held = self.held();
+        let there = held.wait_for(|held| held.pods.contains_key(name));
+        // Where there is none, the recording says so.
+        let _ = tokio::time::timeout(POD_PATIENCE, there).await;
     }
 
     async fn live_all(&mut self, step: &Value) -> Result<(), String> {

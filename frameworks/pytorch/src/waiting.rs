@@ -1,0 +1,51 @@
+//! The init container that waits for the master's name, as the Go operator v1.8.1 makes it (`initcontainer.go`): there each
+//! worker has it. PyTorch itself waits for the master, so here it is made for those who ask for it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use training_job::{Replica, SettingDefinition, Topology};
+
+use crate::environment::{MASTER, WORKER};
+
+pub(crate) const IMAGE: SettingDefinition = SettingDefinition::new(
+    "pytorch-init-container-image",
+    "",
+    "The image, with sh and nslookup, of an init container in which a PyTorchJob's workers wait for their master's name; \
+     alpine:3.10 if only --pytorch-init-container-max-tries is given. Without either there is none: PyTorch waits itself",
+);
+pub(crate) const TRIES: SettingDefinition = SettingDefinition::new(
+    "pytorch-init-container-max-tries",
+    "",
+    "How often such an init container asks for the name, every two seconds; 100 if only its image is given",
+);
+
+/// The container in which a replica waits, if it is asked for and there is somebody to wait for.
+pub(crate) fn container(topology: &Topology<'_>, replica: &Replica<'_>) -> Option<Container> {
+    let [image, tries] = [&IMAGE, &TRIES].map(|setting| topology.settings.get(setting));
+    if image.is_empty() && tries.is_empty() || replica.role.name() != WORKER {
+        return None;
+    }
+    let or = |text: &str, default: &str| if text.is_empty() { default } else { text }.to_owned();
+    let (host, tries) = (topology.role(MASTER)?.host(0), or(tries, "100"));
+    let wait = format!(
+        "err=1;for i in $(seq {tries}); do if nslookup {host}; then err=0 && break; fi;echo waiting for master; sleep 2; done; exit $err"
+    );
+    let amounts = |cpu: &str, memory: &str| {
+        let amounts = [("cpu", cpu), ("memory", memory)];
+        BTreeMap::from(amounts.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))))
+    };
+    Some(Container {
+        name: "init-pytorch".to_owned(),
+        image: Some(or(image, "alpine:3.10")),
+        image_pull_policy: Some("IfNotPresent".to_owned()),
+        command: Some(["sh", "-c", &wait].map(str::to_owned).into()),
+        resources: Some(ResourceRequirements {
+            limits: Some(amounts("100m", "20Mi")),
+            requests: Some(amounts("50m", "10Mi")),
+            ..ResourceRequirements::default()
+        }),
+        ..Container::default()
+    })
+}
