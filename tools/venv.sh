@@ -2,13 +2,14 @@
 # Makes the Python environment .venv/NAME below the project root from
 # tools/requirements/NAME.txt, unless a complete and current one is there.
 #
-#   tools/venv.sh mxnet|tvm|xgboost|tensorflow|sdk
+#   tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk
 #   PYTHON=/path/to/python3.11 tools/venv.sh mxnet      with that interpreter
 #
 # An environment counts as made only when its last file, the stamp, is there: a
 # copy of the requirements it was made from. A half-made or outdated one is
 # removed and made again. What pip downloads is told as it comes; all of its
-# output goes to .venv/NAME.log.
+# output goes to .venv/NAME.log. The environment pytorch is made of Debian's
+# packages instead, with a Python of its own: see tools/debian.sh.
 set -eu
 
 fail() {
@@ -22,9 +23,13 @@ mxnet) title='Apache MXNet 1.9.1' needs='Python 3.8 to 3.11' fits='(3, 8) <= v <
 tvm) title='Apache TVM 0.27' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 tensorflow) title='TensorFlow 2.19.1' needs='Python 3.11' fits='(3, 11) <= v < (3, 12)' size='about 400 MB' ;;
 xgboost) title='XGBoost 3.2.0' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
+jax) title='JAX 0.10.2' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 140 MB' ;;
+paddle) title='PaddlePaddle 3.3.1' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 220 MB' ;;
+mpi) title='Open MPI 5.0.11' needs='Python 3.11 to 3.13' fits='(3, 11) <= v < (3, 14)' size='about 25 MB' ;;
+pytorch) title='PyTorch 1.13.1' size='about 190 MB' ;;
 sdk) title='Kubeflow training SDK 1.8.1' needs='Python 3.10 to 3.13' fits='(3, 10) <= v < (3, 14)' ;;
 *)
-    echo 'usage: tools/venv.sh mxnet|tvm|xgboost|tensorflow|sdk' >&2
+    echo 'usage: tools/venv.sh mxnet|tvm|xgboost|tensorflow|pytorch|jax|paddle|mpi|sdk' >&2
     exit 2
     ;;
 esac
@@ -47,6 +52,7 @@ home() { "$1" -I -c 'import sys; print(sys.base_prefix, sys.version)' 2>/dev/nul
 current() {
     cmp -s "$wanted" "$stamp" || return 1
     here=$(home "$venv/bin/python") || return 1
+    [ "$name" != pytorch ] || return 0
     [ -z "${PYTHON-}" ] || [ "$here" = "$(home "$PYTHON")" ]
 }
 
@@ -87,11 +93,6 @@ fi
 platform=$(uname -sm)
 [ "$platform" = 'Linux x86_64' ] || fail "$title has wheels for Linux x86_64; this is $platform"
 
-find_python
-echo "venv: making .venv/$name with Python $found ($title; a download of ${size:-70 to 130 MB})" >&2
-rm -rf "$venv"
-"$python" -I -m venv "$venv" >"$log" 2>&1 || fail "$python -m venv failed: $(tail -n 1 "$log") (all of it: $log)"
-
 # The lines of pip that tell how far it is, such as "Downloading NAME.whl (47.3 MB)".
 progress() {
     sed -nu -e 's/^ *Downloading \(.*([0-9.]* [kMG]B)\).*/venv: downloading \1/p' \
@@ -101,17 +102,34 @@ progress() {
 
 # Wheels only: nothing is ever compiled here. A pipe has the status of its last
 # command, so the file says whether pip has succeeded.
-done=$venv/installed
-{
-    "$venv/bin/python" -I -u -m pip install --disable-pip-version-check --no-input --retries 2 --progress-bar off \
-        --only-binary :all: --no-compile --requirement "$wanted" 2>&1 && : >"$done"
-} | tee -a "$log" | progress
-if [ ! -e "$done" ]; then
-    if grep -Eq 'Failed to establish a new connection|ConnectTimeout|ReadTimeout|Name or service not known|name resolution|ProxyError|SSLError|ConnectionReset|RemoteDisconnected|from versions: none' "$log"; then
-        fail "pip cannot reach a package index that has them; go online, or set PIP_INDEX_URL, HTTPS_PROXY or PIP_FIND_LINKS (all of it: $log)"
+from_wheels() {
+    find_python
+    echo "venv: making .venv/$name with Python $found ($title; a download of ${size:-70 to 130 MB})" >&2
+    rm -rf "$venv"
+    "$python" -I -m venv "$venv" >"$log" 2>&1 || fail "$python -m venv failed: $(tail -n 1 "$log") (all of it: $log)"
+    done=$venv/installed
+    {
+        "$venv/bin/python" -I -u -m pip install --disable-pip-version-check --no-input --retries 2 --progress-bar off \
+            --only-binary :all: --no-compile --requirement "$wanted" 2>&1 && : >"$done"
+    } | tee -a "$log" | progress
+    if [ ! -e "$done" ]; then
+        if grep -Eq 'Failed to establish a new connection|ConnectTimeout|ReadTimeout|Name or service not known|name resolution|ProxyError|SSLError|ConnectionReset|RemoteDisconnected|from versions: none' "$log"; then
+            fail "pip cannot reach a package index that has them; go online, or set PIP_INDEX_URL, HTTPS_PROXY or PIP_FIND_LINKS (all of it: $log)"
+        fi
+        fail "pip failed: $(grep '^ERROR' "$log" | head -n 1) (all of it: $log)"
     fi
-    fail "pip failed: $(grep '^ERROR' "$log" | head -n 1) (all of it: $log)"
-fi
+}
+
+from_debian() {
+    echo "venv: making .venv/$name of Debian's packages ($title; a download of ${size})" >&2
+    rm -rf "$venv"
+    "$root/tools/debian.sh" "$wanted" "$venv" >"$log" 2>&1 || fail "$(tail -n 1 "$log") (all of it: $log)"
+}
+
+case $name in
+pytorch) from_debian ;;
+*) from_wheels ;;
+esac
 echo "venv: compiling the packages' Python files" >&2
 
 # Once, now: otherwise each process of each job compiles anew wherever

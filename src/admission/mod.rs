@@ -29,7 +29,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use crate::api::RunPolicy;
-use crate::job::rule::literal;
+use crate::job::rule::list;
 use crate::job::{Rule, TrainingJob};
 
 /// The most roles that a job can name. Less than this and a job with unknown roles would be told of their
@@ -147,13 +147,9 @@ fn keep_layout(spec: &mut JSONSchemaProps) {
 fn keep_manager(spec: &mut JSONSchemaProps) {
     let manager = property(spec, "runPolicy").and_then(|policy| property(policy, "managedBy"));
     if manager.is_some() {
-        let policy = |of: &str| format!("{of}.runPolicy");
-        // Not by `.?` and `orValue`: an API server has no size for what they give, and takes it for endless.
-        let is_other = |policy: String| {
-            let other = literal(RunPolicy::MANAGERS[1]);
-            format!("(has({policy}) && has({policy}.managedBy) && {policy}.managedBy == {other})")
-        };
-        let stays = format!("{} == {}", is_other(policy("self")), is_other(policy("oldSelf")));
+        let own = list(["", RunPolicy::MANAGERS[0]]);
+        let is_ours = |of: &str| format!("({of}.?runPolicy.?managedBy.orValue(\"\") in {own})");
+        let stays = format!("{} == {}", is_ours("self"), is_ours("oldSelf"));
         let rule = Rule::new(stays, "it cannot be changed; make another job with it");
         add(spec, rule.at("runPolicy.managedBy"));
     }

@@ -15,7 +15,7 @@ use training_job::{Settings, TrainingJob, render, validate};
 use crate::defects::repository;
 
 /// Scenario, place and reason of something that differs on purpose. A scenario that we refuse has the
-/// place `refused`.
+/// place `refused`. A scenario `*` is each, and in a place `*` is anything.
 pub type Difference<'a> = (&'a str, &'a str, &'a str);
 
 #[derive(serde::Deserialize)]
@@ -145,7 +145,7 @@ pub fn compare_renders<J: TrainingJob>(differences: &[Difference<'_>]) -> usize 
         for difference in here {
             let meant = differences
                 .iter()
-                .position(|(s, at, _)| s == scenario && difference.starts_with(at));
+                .position(|(s, at, _)| ["*", scenario].contains(s) && is_at(at, &difference));
             match meant {
                 Some(n) => used[n] = true,
                 None => found.push(format!("{scenario}: {difference}")),
@@ -157,6 +157,18 @@ pub fn compare_renders<J: TrainingJob>(differences: &[Difference<'_>]) -> usize 
         assert!(used, "{scenario} does not differ at {at} any more ({why})");
     }
     compared
+}
+
+/// Whether a difference is at a place.
+fn is_at(place: &str, difference: &str) -> bool {
+    let mut parts = place.split('*');
+    let first = parts.next().unwrap_or_default();
+    let rest = difference.strip_prefix(first);
+    let rest = parts.try_fold(rest, |rest, part| {
+        let rest = rest?;
+        Some(rest.find(part).map(|at| &rest[at + part.len()..]))
+    });
+    rest.flatten().is_some()
 }
 
 fn read<T: DeserializeOwned>(file: &Path) -> T {

@@ -18,6 +18,7 @@ use super::api::{PodApi, PodRef};
 use super::config::NodeConfig;
 use super::env_values::{ConfigData, HOST_IP, ValueSources, config_refs};
 use super::event::NodeEvent;
+use super::exec::Folders;
 use super::guard::Guard;
 use super::host_names::{Domain, HostNames};
 use super::prepare::{HostVariables, Preparation, PrepareError, prepare};
@@ -29,6 +30,7 @@ pub(super) struct Agent {
     pub(super) api: Arc<dyn PodApi>,
     pub(super) guard: Arc<Guard>,
     pub(super) events: mpsc::Sender<NodeEvent>,
+    pub(super) folders: Folders,
     addresses: Mutex<Addresses>,
     /// The pods that exist, by namespace and name.
     siblings: Mutex<BTreeMap<(String, String), Sibling>>,
@@ -62,7 +64,7 @@ pub(super) enum StartError {
 
 impl Agent {
     /// # Errors
-    /// No loopback addresses can be had, `/bin/sh` cannot be run, or the directory for logs cannot be made.
+    /// No loopback addresses can be had, `/bin/sh` cannot be run, or a directory cannot be made.
     pub(super) fn new(
         config: NodeConfig,
         api: Arc<dyn PodApi>,
@@ -71,14 +73,16 @@ impl Agent {
         if let Some(logs) = &config.logs {
             fs::create_dir_all(logs)?;
         }
+        let folders = Folders::create()?;
         Ok(Self {
             config,
             api,
-            guard: Guard::start()?,
+            guard: Guard::start(folders.root())?,
             events,
             addresses: Mutex::new(Addresses::claim()?),
             siblings: Mutex::default(),
-            host_variables: HostVariables::this(),
+            host_variables: HostVariables::this(folders.clone()),
+            folders,
             machine: Machine::this(),
             log_files: Mutex::default(),
         })

@@ -133,6 +133,14 @@ pub struct LocalPod {
     pub labels: BTreeMap<String, String>,
     /// The pod's annotations.
     pub annotations: BTreeMap<String, String>,
+    /// A program that runs a command in another pod of the namespace: `EXEC POD COMMAND...`. The command gets the
+    /// environment and the directory of that pod's first container, and the input and output of its caller, which gets its
+    /// exit code, as from `kubectl exec POD -- /bin/sh -c "COMMAND..."`. A pod that does not run yet is awaited for a
+    /// minute. When the pod or the caller's ends, the command is killed.
+    pub exec: PathBuf,
+    /// An empty directory of the pod's own, removed when the pod is deleted: for programs that would share what lies in
+    /// `/tmp`.
+    pub temporary: PathBuf,
 }
 
 /// Changes a container's environment to what its program needs on one machine, such as a port of its own. It gets the

@@ -48,7 +48,7 @@ impl Environment {
         why.clone_into(&mut variable.why);
     }
 
-    /// Gives each address that stands in quotes in `name`, such as `"127.64.0.2:2222"`, a port of its own: for
+    /// Gives each address that `name` is, or that stands in quotes in it, such as `127.64.0.2:2222`, a port of its own: for
     /// programs that listen at all addresses of the machine, and would get each other's calls.
     pub fn give_own_ports(&mut self, name: &str) {
         let Some(value) = self.get(name) else { return };
@@ -59,6 +59,19 @@ impl Environment {
         let local = parts.collect::<Vec<_>>().join("\"");
         if local != value {
             self.set(name, local, "so that each replica has a port of its own");
+        }
+    }
+
+    /// Gives `name`, which is a port alone, the own port of the address that `address` holds: the one that
+    /// [`give_own_ports`](Self::give_own_ports) gives it where address and port stand together. All pods that are told
+    /// one address are so told one port, and jobs that meet at different addresses do not meet by their ports.
+    pub fn give_own_port(&mut self, name: &str, address: &str) {
+        let Some(address) = self.get(address).and_then(|value| value.parse().ok()) else {
+            return;
+        };
+        let local = own_port(address).port().to_string();
+        if self.get(name).is_some_and(|value| value != local) {
+            self.set(name, local, "so that each job has a port of its own");
         }
     }
 
@@ -285,7 +298,29 @@ mod tests {
             local(r#"{"cluster":{"worker":["127.64.0.2:2222","127.64.0.3:2222"]},"task":{"index":0}}"#),
             r#"{"cluster":{"worker":["127.64.0.2:10738","127.64.0.3:10739"]},"task":{"index":0}}"#
         );
-        let without = r#"{"task":{"type":"worker"}}"#;
-        assert_eq!(local(without), without);
+        assert_eq!(local("127.64.0.2:2222"), "127.64.0.2:10738");
+        for without in [r#"{"task":{"type":"worker"}}"#, "job-0:2222", "127.64.0.2"] {
+            assert_eq!(local(without), without);
+        }
+    }
+
+    #[test]
+    fn a_port_alone_is_that_of_its_address() {
+        let local = |address: Option<&str>, port: Option<&str>| {
+            let mut env = Environment::default();
+            for (name, value) in [("ADDRESS", address), ("PORT", port)] {
+                if let Some(value) = value {
+                    env.declare(name, Text::plain(value), false);
+                }
+            }
+            env.give_own_port("PORT", "ADDRESS");
+            env.get("PORT").map(str::to_owned)
+        };
+        // As where they stand together.
+        assert_eq!(local(Some("127.64.0.2"), Some("2222")).as_deref(), Some("10738"));
+        assert_eq!(local(Some("127.64.0.3"), Some("2222")).as_deref(), Some("10739"));
+        assert_eq!(local(Some("example.org"), Some("2222")).as_deref(), Some("2222"));
+        assert_eq!(local(None, Some("2222")).as_deref(), Some("2222"));
+        assert_eq!(local(Some("127.64.0.2"), None), None, "none is made up");
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ use rustix::process::Signal;
 use super::kill::{MARKER, signal_group, sweep};
 
 /// Reads `+GROUP` and `-GROUP`; at the end of input kills the groups that remain, and then whatever carries the marker
-/// ($1), again and again while something is found.
+/// ($1), again and again while something is found. The agent's folder ($2) goes last.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 live=' '
@@ -32,13 +33,14 @@ for group in $live; do kill -s KILL -- "-$group"; done
 rounds=100
 while [ "$rounds" -gt 0 ]; do
     found=$(grep -lsF -e "$1" /proc/[0-9]*/environ)
-    [ -n "$found" ] || exit 0
+    [ -n "$found" ] || break
     for file in $found; do
         pid=${file#/proc/}
         kill -s KILL "${pid%/environ}"
     done
     rounds=$((rounds - 1))
 done
+rm -rf -- "$2"
 "#;
 
 /// How long the end of the guard process is awaited at most.
@@ -61,11 +63,11 @@ struct Groups {
 }
 
 impl Guard {
-    /// Starts the guard process.
+    /// Starts the guard process, which removes `folder` when all is over.
     ///
     /// # Errors
     /// `/bin/sh` cannot be run.
-    pub(super) fn start() -> io::Result<Arc<Self>> {
+    pub(super) fn start(folder: &Path) -> io::Result<Arc<Self>> {
         static AGENTS: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let number = AGENTS.fetch_add(1, Ordering::Relaxed);
@@ -73,6 +75,7 @@ impl Guard {
         let mut child = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "training-job-guard"])
             .arg(format!("{MARKER}={agent}/"))
+            .arg(folder)
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .current_dir("/")

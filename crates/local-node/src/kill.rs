@@ -11,6 +11,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// Its value is `AGENT/POD_UID/CONTAINER/`: see [`sweep`].
 pub(super) const MARKER: &str = "TRAINING_JOB_POD";
 
+/// The variable with the markers of those who had a command run in another pod, one for each way from pod to pod: the
+/// command is theirs too.
+pub(super) const CALLERS: &str = "TRAINING_JOB_CALLERS";
+
 /// How often [`sweep`] looks again, a millisecond apart, for processes that were forked meanwhile or take long to die.
 const MAX_ROUNDS: u32 = 1000;
 
@@ -81,13 +85,19 @@ fn marked(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = Pid> {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             // Other users' processes cannot be read, and zombies have no environment left.
             let environment = fs::read(entry.path().join("environ")).ok()?;
-            let mut values = environment.split(|byte| *byte == 0).filter_map(|variable| {
-                let value = variable.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"=")?;
-                std::str::from_utf8(value).ok()
-            });
+            let mut values = environment.split(|byte| *byte == 0).flat_map(markers);
             let marked = values.any(&wanted);
             (marked && pid != own)
                 .then(|| i32::try_from(pid).ok().and_then(Pid::from_raw))
                 .flatten()
         })
+}
+
+/// The markers that a variable holds.
+fn markers(variable: &[u8]) -> impl Iterator<Item = &str> {
+    let value = [MARKER, CALLERS]
+        .iter()
+        .find_map(|name| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    let text = value.and_then(|value| std::str::from_utf8(value).ok());
+    text.unwrap_or_default().split_ascii_whitespace()
 }

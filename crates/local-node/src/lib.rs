@@ -76,6 +76,7 @@ mod dispatcher;
 mod env_values;
 mod environment;
 mod event;
+mod exec;
 mod guard;
 mod host_names;
 #[cfg(feature = "jobs")]

@@ -109,7 +109,9 @@ impl PodTask {
             FoundPod::New if self.deleted => {}
             FoundPod::New => self.run_containers().await,
         }
+        let (agent, at) = (Arc::clone(&self.agent), self.at.clone());
         self.await_deletion().await;
+        agent.folders.remove(&at);
     }
 
     /// Reports a pod as failed whose processes were another agent's, and are dead by now.

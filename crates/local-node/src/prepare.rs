@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use super::config::{DEFAULT_SCHEDULER, LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
 use super::env_values::{ConfigError, ValueSources, declared_environment};
 use super::environment::{Difference, Environment, NAMES_ARE_ADDRESSES, PodPart};
+use super::exec::Folders;
 use super::host_names::HostNames;
 use super::kill::MARKER;
 use super::process::Launch;
@@ -17,14 +18,16 @@ use super::references::Text;
 /// The variables that processes get from this machine: nothing else of the agent's own environment reaches them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostVariables {
+    folders: Folders,
     path: String,
     others: Vec<(&'static str, String)>,
 }
 
 impl HostVariables {
-    pub(super) fn this() -> Self {
+    pub(super) fn this(folders: Folders) -> Self {
         let or = |name: &str, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
         Self {
+            folders,
             path: or("PATH", "/usr/local/bin:/usr/bin:/bin"),
             others: vec![
                 ("HOME", or("HOME", "/")),
@@ -71,7 +74,7 @@ pub(super) fn prepare(
     let mut env = declared_environment(container, sources)?;
     env.replace_names(names);
     add_host_variables(&mut env, sources, config, host_variables);
-    adjust_env(&mut env, container, sources, config);
+    adjust_env(&mut env, container, sources, config, &host_variables.folders);
 
     let mut differences = Vec::new();
     let mut words = Vec::new();
@@ -182,7 +185,13 @@ fn joined(front: &[String], rest: &str) -> String {
         .join(":")
 }
 
-fn adjust_env(env: &mut Environment, container: &Container, sources: &ValueSources<'_>, config: &NodeConfig) {
+fn adjust_env(
+    env: &mut Environment,
+    container: &Container,
+    sources: &ValueSources<'_>,
+    config: &NodeConfig,
+    folders: &Folders,
+) {
     let labels = sources.pod.labels();
     let Some(adjust) = labels
         .get(OPERATOR_NAME_LABEL)
@@ -190,9 +199,15 @@ fn adjust_env(env: &mut Environment, container: &Container, sources: &ValueSourc
     else {
         return;
     };
+    let (namespace, name) = (
+        sources.pod.namespace().unwrap_or_default(),
+        sources.pod.name_any(),
+    );
     let pod = LocalPod {
-        namespace: sources.pod.namespace().unwrap_or_default(),
-        name: sources.pod.name_any(),
+        exec: folders.exec(&namespace),
+        temporary: folders.temporary(&namespace, &name),
+        namespace,
+        name,
         container: container.name.clone(),
         address: sources.address,
         labels: labels.clone(),

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use super::event::{LogLine, NodeEvent, Stream};
+use super::exec::Opened;
 use super::guard::{Group, Guard};
 use super::logs::{LineSplitter, OutputLine, RunLog};
 
@@ -54,6 +55,8 @@ pub(super) struct Process {
     child: Child,
     group: Group,
     output: Output,
+    /// While it runs, others may have commands run in its pod.
+    pub(super) opened: Option<Opened>,
 }
 
 /// Starts a process in a group of its own. The caller has put the marker into its environment.
@@ -89,6 +92,7 @@ pub(super) fn start(
         child,
         group: guard.add(pid, marker),
         output,
+        opened: None,
     })
 }
 
@@ -140,6 +144,8 @@ impl Process {
                 _ = &mut output, if !drained => drained = true,
             }
         };
+        // Before the others are killed, so that no more can come.
+        drop(self.opened);
         // Children of the process would keep the pipes, the pod's ports and the machine busy.
         let group = self.group;
         let ended = spawn_blocking(move || group.kill());

@@ -1,5 +1,6 @@
 //! The agent with real processes on a fake API.
 
+mod exec;
 mod fake_api;
 mod running;
 mod stopping;

@@ -1,5 +1,6 @@
 //! Starts the containers of a pod.
 
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +11,12 @@ use tokio::time::Instant;
 
 use super::{Command, PodTask};
 use crate::agent::StartError;
-use crate::container::{ContainerType, RunState, Start};
+use crate::container::{ContainerRecord, ContainerType, RunState, Start};
 use crate::event::{NodeEvent, Prepared};
+use crate::exec::Opened;
 use crate::logs::RunLog;
 use crate::prepare::{Preparation, PrepareError};
-use crate::process::{self, Output};
+use crate::process::{self, Launch, Output};
 
 /// When to look again for what a container needs and does not find.
 const CONFIG_RETRY: Duration = Duration::from_secs(2);
@@ -62,8 +64,12 @@ impl PodTask {
             container: shown,
             events: self.agent.events.clone(),
         };
+        if let Err(error) = self.agent.folders.make(&self.at) {
+            tracing::warn!(pod = self.at.name, %error, "the pod has no directory for temporary files");
+        }
         match process::start(&preparation.launch, output, &self.agent.guard, marker) {
-            Ok(process) => {
+            Ok(mut process) => {
+                process.opened = self.open(at, &preparation.launch);
                 self.containers[at].started(process.pid, Timestamp::now());
                 self.groups.insert(at, process.pid);
                 self.ends.spawn(async move { (at, process.run().await) });
@@ -104,6 +110,19 @@ impl PodTask {
             message: Some(problem.to_string()),
             start,
         };
+    }
+
+    /// Lets commands run in the pod, if the container is its first.
+    fn open(&self, at: usize, launch: &Launch) -> Option<Opened> {
+        let is_main = |record: &ContainerRecord| record.type_ == ContainerType::Main;
+        if self.containers.iter().position(is_main) != Some(at) {
+            return None;
+        }
+        let opened = self.agent.folders.open(&self.at, launch);
+        let warn = |error: &io::Error| {
+            tracing::warn!(pod = self.at.name, %error, "no command can be run in the pod");
+        };
+        opened.inspect_err(warn).ok()
     }
 
     fn container(&self, at: usize) -> Option<&Container> {

@@ -50,6 +50,7 @@ fn prepared(operator: &str, container: Value) -> Result<(Launch, Vec<String>), P
         domain: None,
     };
     let host_variables = HostVariables {
+        folders: Folders::default(),
         path: "/usr/bin".into(),
         others: vec![("HOME", "/home/me".into())],
     };

@@ -1,0 +1,199 @@
+//! Commands in pods that run already, as `kubectl exec` starts them: for launchers that start a program in other pods
+//! by a remote shell.
+//!
+//! Nobody is asked for it. For each pod that runs there is a script that becomes the command, in the environment of
+//! the pod's first container; and for each namespace a program that finds the script. So input, output and exit code
+//! are the caller's own, and the command is among the processes that end with the caller. That it ends with the pod as
+//! well, wherever it has put itself, is due to the marker in the environment: see [`kill`](super::kill).
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::api::PodRef;
+use super::kill::{CALLERS, MARKER};
+use super::process::Launch;
+
+/// Finds the script of the pod $1, of those in the folder at the end, and has it run the words that follow. A pod may
+/// be about to start: it is awaited for a minute.
+const EXEC: &str = r#"#!/bin/sh
+pod=$1
+shift
+rounds=600
+until [ -x "$pods/$pod/enter" ]; do
+    rounds=$((rounds - 1))
+    if [ "$rounds" -eq 0 ]; then
+        echo "no pod called $pod runs here" >&2
+        exit 1
+    fi
+    sleep 0.1
+done
+exec "$pods/$pod/enter" "$*"
+"#;
+
+/// The folders of an agent's pods, which only its user can enter. The guard process removes them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Folders {
+    root: PathBuf,
+}
+
+impl Folders {
+    /// # Errors
+    /// The directory for temporary files cannot be written.
+    pub(super) fn create() -> io::Result<Self> {
+        let id = std::process::id();
+        // The numbers that are taken are other agents' of this process, or of an earlier one that was killed.
+        let roots = (0..1_000).map(|number| std::env::temp_dir().join(format!("pods-{id}-{number}")));
+        let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+        for root in roots {
+            match DirBuilder::new().mode(0o700).create(&root) {
+                Ok(()) => return Ok(Self { root }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The program that runs commands in the pods of a namespace.
+    pub(super) fn exec(&self, namespace: &str) -> PathBuf {
+        self.root.join("exec").join(namespace)
+    }
+
+    /// A pod's own directory for temporary files.
+    pub(super) fn temporary(&self, namespace: &str, pod: &str) -> PathBuf {
+        self.pod(namespace, pod).join("tmp")
+    }
+
+    fn pod(&self, namespace: &str, pod: &str) -> PathBuf {
+        self.root.join("pods").join(namespace).join(pod)
+    }
+
+    /// Makes what the pod's processes may be told of.
+    pub(super) fn make(&self, pod: &PodRef) -> io::Result<()> {
+        fs::create_dir_all(self.temporary(&pod.namespace, &pod.name))?;
+        let exec = self.exec(&pod.namespace);
+        if exec.exists() {
+            return Ok(());
+        }
+        fs::create_dir_all(self.root.join("exec"))?;
+        let pods = self.root.join("pods").join(&pod.namespace);
+        let pods = format!("pods={}\npod=", quoted(&pods.to_string_lossy()));
+        write_script(&exec, &EXEC.replacen("pod=", &pods, 1))
+    }
+
+    /// Lets commands run in the pod, like the container that was launched, as long as the result lives.
+    pub(super) fn open(&self, pod: &PodRef, launch: &Launch) -> io::Result<Opened> {
+        let enter = self.pod(&pod.namespace, &pod.name).join("enter");
+        write_script(&enter, &enter_script(launch))?;
+        Ok(Opened(enter))
+    }
+
+    /// Removes what the pod has left.
+    pub(super) fn remove(&self, pod: &PodRef) {
+        // A pod that never started has left nothing.
+        let _ = fs::remove_dir_all(self.pod(&pod.namespace, &pod.name));
+    }
+}
+
+/// A pod that commands can be run in.
+pub(super) struct Opened(PathBuf);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // Gone already, if the guard process was faster.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Becomes the command $1, where and with what the container has started; the callers of the command go with it.
+fn enter_script(launch: &Launch) -> String {
+    let mut script = format!(
+        "#!/bin/sh\ncd {} || exit 1\nexec /usr/bin/env -i \\\n",
+        quoted(&launch.directory.to_string_lossy())
+    );
+    for (name, value) in &launch.env {
+        script.push_str(&format!("    {} \\\n", quoted(&format!("{name}={value}"))));
+    }
+    script.push_str(&format!(
+        "    {CALLERS}=\"${MARKER} ${CALLERS}\" /bin/sh -c \"$1\"\n"
+    ));
+    script
+}
+
+/// A word that a shell takes as it is.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Writes a program, whole or not at all: others may be looking for it.
+fn write_script(path: &Path, text: &str) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part)?;
+    file.write_all(text.as_bytes())?;
+    drop(file);
+    fs::set_permissions(&part, Permissions::from_mode(0o700))?;
+    fs::rename(part, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn the_environment_is_the_containers_to_the_letter() {
+        let folders = Folders::create().unwrap();
+        let pod = PodRef {
+            namespace: "ns".into(),
+            name: "job-0".into(),
+            uid: "u".into(),
+        };
+        let odd = "a 'b' \"c\" $HOME `d`\n\\e";
+        let launch = Launch {
+            program: String::new(),
+            args: Vec::new(),
+            env: vec![("ODD".into(), odd.into()), (MARKER.into(), "pod".into())],
+            directory: folders.root().to_owned(),
+        };
+        folders.make(&pod).unwrap();
+        let opened = folders.open(&pod, &launch).unwrap();
+        let output = Command::new(folders.exec("ns"))
+            .args([
+                "job-0",
+                "printf %s \"$ODD\";",
+                "pwd; echo $TRAINING_JOB_CALLERS; exit 7",
+            ])
+            .env(MARKER, "caller")
+            .env("STRAY", "x")
+            .output()
+            .unwrap();
+        let expected = format!("{odd}{}\ncaller\n", folders.root().display());
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+        assert_eq!(output.status.code(), Some(7));
+        drop(opened);
+        assert!(!folders.pod("ns", "job-0").join("enter").exists());
+        fs::remove_dir_all(folders.root()).unwrap();
+    }
+
+    #[test]
+    fn nobody_else_can_read_what_may_be_secret() {
+        let folders = Folders::create().unwrap();
+        let other = Folders::create().unwrap();
+        assert_ne!(folders.root(), other.root());
+        for root in [folders.root(), other.root()] {
+            assert_eq!(fs::metadata(root).unwrap().permissions().mode() & 0o777, 0o700);
+            fs::remove_dir_all(root).unwrap();
+        }
+    }
+}
