@@ -1,5 +1,6 @@
 //! `training-operator crds`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,21 +29,23 @@ pub(crate) struct Args {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Prints the definitions, or writes them to files.
+/// Prints the definitions in the order of their files, or writes them to files.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
-    let mut all = String::new();
+    let mut files = BTreeMap::new();
     for kind in kinds() {
         let text = admission::manifest(&kind.definition).map_err(|error| Failure::new("output", error))?;
-        let Some(directory) = &arguments.dir else {
-            all.push_str(&text);
-            continue;
-        };
         let spec = &kind.definition.spec;
-        let file = directory.join(format!("{}_{}.yaml", spec.group, spec.names.plural));
+        files.insert(format!("{}_{}.yaml", spec.group, spec.names.plural), text);
+    }
+    let Some(directory) = &arguments.dir else {
+        write::print(&files.into_values().collect::<String>())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    for (file, text) in files {
+        let file = directory.join(file);
         fs::create_dir_all(directory)
             .and_then(|()| fs::write(&file, text))
             .map_err(|error| Failure::new(&file.display().to_string(), error))?;
     }
-    write::print(&all)?;
     Ok(ExitCode::SUCCESS)
 }
