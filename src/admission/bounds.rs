@@ -2,7 +2,7 @@
 //! evaluated, so that the user would learn of one mistake at a time.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrBool,
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
 use super::add;
@@ -32,6 +32,9 @@ pub(super) fn to_rules(schema: &mut JSONSchemaProps, path: &str) {
         if name != "template" {
             to_rules(property, &format!("{path}.{name}"));
         }
+    }
+    if let (Some(JSONSchemaPropsOrArray::Schema(item)), Some(_)) = (&mut schema.items, schema.max_items) {
+        to_rules(item, path);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(value)) = &mut schema.additional_properties {
         to_rules(value, path);

@@ -15,6 +15,7 @@
 mod bounds;
 pub(crate) mod check;
 mod manifest;
+mod policies;
 mod roles;
 mod template;
 
@@ -100,6 +101,7 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
     }
     keep_layout(spec);
     keep_manager(spec);
+    policies::on_spec(spec, &J::kind(&()), &framework);
     let Some(specs) = property(spec, field) else {
         return Ok(());
     };

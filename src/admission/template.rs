@@ -52,6 +52,13 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
         // No pod can be made with them, so their 10 KB say nothing.
         *ephemeral = list_of(open(None));
     }
+    // Only those init containers have them that go on beside the others, and their 5 KB would be there twice.
+    for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+        let container = at(spec, &["initContainers"]).and_then(items);
+        if let Some(field) = container.and_then(|container| at(container, &[field])) {
+            *field = open(None);
+        }
+    }
     if let Some(volume) = at(spec, &["volumes"]).and_then(items) {
         for (name, kind) in volume.properties.iter_mut().flatten() {
             if GONE_VOLUMES.contains(&name.as_str()) {

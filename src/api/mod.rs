@@ -4,6 +4,7 @@
 //! unknown policy names, decode without an error, and [validation](crate::validate()) says what is
 //! wrong with them. The CRD schema ([`schema`]) is strict.
 
+mod job_policy;
 pub mod labels;
 mod policy;
 mod replica;
@@ -12,6 +13,11 @@ pub mod schema;
 mod status;
 mod variable;
 
+pub use job_policy::{
+    ExitCodeOperator, FailureAction, FailurePolicy, FailureRule, JobSuccessPolicy, MAX_CONDITIONS,
+    MAX_EXIT_CODES, MAX_POLICY_ROLES, MAX_RESTARTS_IN_WINDOW, MAX_RULES, OnExitCodes, OnPodCondition,
+    SuccessOperator,
+};
 pub use policy::{CleanPodPolicy, Layout, RestartPolicy, RestartScope, SuccessPolicy, Word};
 pub use replica::{MAX_REPLICAS, ReplicaSpec, ReplicaSpecs};
 pub use run_policy::{RunPolicy, SchedulingPolicy};

@@ -1,10 +1,5 @@
 //! Policies: words of the API, read leniently.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
-
 /// A policy: one of the words that the API knows, or any other word that a stored object may have.
 pub trait Word {
     /// The words that the API knows.
@@ -19,7 +14,7 @@ pub trait Word {
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[serde(from = "String", into = "String")]
         pub enum $name {
             $($(#[$vdoc])* $variant,)+
@@ -40,7 +35,7 @@ macro_rules! words {
             }
         }
 
-        impl Word for $name {
+        impl $crate::api::Word for $name {
             const WORDS: &'static [&'static str] = Self::WORDS;
 
             fn unknown(&self) -> Option<&str> {
@@ -67,8 +62,8 @@ macro_rules! words {
             }
         }
 
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
 
@@ -76,13 +71,15 @@ macro_rules! words {
                 true
             }
 
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 // Go clients send "" for an unset policy.
-                json_schema!({ "type": "string", "enum": [$(stringify!($variant),)+ ""] })
+                schemars::json_schema!({ "type": "string", "enum": [$(stringify!($variant),)+ ""] })
             }
         }
     };
 }
+
+pub(super) use words;
 
 words! {
     /// What happens to a replica whose pod ended badly.

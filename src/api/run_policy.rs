@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CleanPodPolicy, Layout, RestartScope};
+use super::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope};
 
 /// How a job runs, whatever its roles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +39,14 @@ pub struct RunPolicy {
     /// one ConfigMap for what is the same in its pods. It cannot be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
+
+    /// What follows from failures, before restart policies are asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<FailurePolicy>,
+
+    /// Whose success is the job's; the kind of job has a default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub success_policy: Option<JobSuccessPolicy>,
 
     /// Gang scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]

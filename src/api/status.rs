@@ -186,6 +186,9 @@ pub struct Recovery {
     /// of these without a pod has lost it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub started: BTreeMap<String, i32>,
+    /// When the latest restarts were, if the job limits how many there may be in some time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restarted: Vec<Time>,
     /// Indexes of replicas that ended with success and need no pod any more, such as `0-2,5`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub completed: BTreeMap<String, String>,

@@ -31,7 +31,12 @@ pub enum Milestone<'a> {
         /// The role of the replica that failed first.
         role: &'a str,
     },
-    /// One more restart would exceed `backoffLimit`.
+    /// A replica of `role` failed, and a rule of the job's failure policy fails the job for it.
+    FailedByRule {
+        /// The role of the replica that failed first.
+        role: &'a str,
+    },
+    /// One more restart would exceed `backoffLimit`, or `maxRestarts` of the failure policy.
     BackoffLimit,
     /// `activeDeadlineSeconds` have passed.
     Deadline,
@@ -54,6 +59,11 @@ impl Milestone<'_> {
             }
             Self::FailedPermanently { role } => {
                 format!("job \"{name}\" is failing because \"{role}\" replica(s) failed.")
+            }
+            Self::FailedByRule { role } => {
+                format!(
+                    "{kind} {name} has failed because a rule of its failure policy says so of a failed {role}."
+                )
             }
             Self::BackoffLimit => {
                 format!("Job {name} has failed because it has reached the specified backoff limit")

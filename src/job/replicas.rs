@@ -1,5 +1,7 @@
 //! What a job's replicas are doing, as a framework's success rule sees it.
 
+use crate::api::{JobSuccessPolicy, SuccessOperator};
+
 use super::topology::{Replica, Role, Topology};
 
 /// The state of one replica in its current attempt.
@@ -109,6 +111,21 @@ impl<'a> Replicas<'a> {
     /// succeeded when all have. Roles that the job does not have do not count.
     pub fn decided_by(&self, roles: &[&str]) -> Outcome {
         Self::outcome(self.roles.iter().filter(|r| roles.contains(&r.role.name())))
+    }
+
+    /// The outcome by a job's own policy; `of_kind` is what its kind makes of it, and says whether it runs.
+    pub(crate) fn decided_by_policy(&self, policy: &JobSuccessPolicy, of_kind: Outcome) -> Outcome {
+        let is_named = |role: &str| policy.roles.iter().any(|own| own.eq_ignore_ascii_case(role));
+        let decides = |r: &&RoleReplicas<'_>| policy.roles.is_empty() || is_named(r.role.name());
+        let of_roles = Self::outcome(self.roles.iter().filter(decides));
+        let mut deciding = self.roles.iter().filter(decides);
+        let any = deciding.any(|role| role.count(ReplicaState::Succeeded) > 0);
+        match (of_roles, of_kind) {
+            (Outcome::Succeeded, _) => Outcome::Succeeded,
+            _ if any && policy.operator == Some(SuccessOperator::Any) => Outcome::Succeeded,
+            (Outcome::Waiting, Outcome::Waiting) => Outcome::Waiting,
+            _ => Outcome::Running,
+        }
     }
 
     fn outcome<'r>(deciding: impl Iterator<Item = &'r RoleReplicas<'a>>) -> Outcome

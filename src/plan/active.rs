@@ -58,7 +58,7 @@ fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>) {
     let counted = restarts.scopes.iter().filter(|failed| failed.counts).count();
     let count = i32::try_from(counted).unwrap_or(i32::MAX);
-    recovery::charge(&mut draft.status, count);
+    recovery::charge(&mut draft.status, count, &draft.job.policy.failure, draft.now);
     for failed in &restarts.scopes {
         let by = attempts_to_skip(draft, failed);
         recovery::restart(&mut draft.status.recovery, failed.scope, &failed.replica, by);

@@ -1,6 +1,6 @@
 //! Pods and services that an active job lacks, or has too many of.
 
-use crate::api::RestartScope;
+use crate::api::{FailureAction, RestartScope};
 use crate::job::TrainingJob;
 use crate::render;
 
@@ -70,12 +70,16 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
         .pods
         .keys()
         .any(|name| !topology.has_replica_named(name));
-    let waits = |r: &RoleStanding<'_>| r.scope == RestartScope::Job && (surplus || leaving(&r));
+    let rules = &draft.job.policy.failure.rules;
+    let may = |action| rules.iter().any(|rule| rule.action.as_ref() == Some(action));
+    let (job_may, role_may) = (may(&FailureAction::RestartJob), may(&FailureAction::RestartRole));
+    let together = |r: &RoleStanding<'_>| job_may || r.scope == RestartScope::Job;
+    let waits = |r: &RoleStanding<'_>| together(r) && (surplus || leaving(&r));
     if survey.iter().any(waits) {
         return;
     }
     for of_role in survey {
-        if of_role.scope != RestartScope::Replica && leaving(&of_role) {
+        if (role_may || of_role.scope != RestartScope::Replica) && leaving(&of_role) {
             continue;
         }
         let first = draft.job.job.starts_after(topology, of_role.role);

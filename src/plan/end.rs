@@ -36,24 +36,27 @@ pub(super) fn fail<J: TrainingJob>(
     draft: &mut Draft<'_, J>,
     warning: bool,
     milestone: &Milestone<'_>,
-    mut record: FailureRecord,
+    record: FailureRecord,
 ) {
-    if *milestone == Milestone::BackoffLimit {
-        let limit = draft.job.policy.backoff_limit.unwrap_or_default();
-        let because = if record.message.is_empty() {
-            record.reason
-        } else {
-            record.message
-        };
-        let limit = format!("backoffLimit {limit} is used up; the last failure: ");
-        record.message = format!("{limit}{}", last_words(because, MAX_MESSAGE - limit.len()));
-        record.reason = BACKOFF_LIMIT.to_owned();
-    }
     draft.status.failure = Some(record);
     draft.set(ConditionType::Failed, ConditionStatus::True, "Failed", milestone);
     let message = draft.job.job.message(milestone);
     draft.event(warning, "Failed", message);
     close(draft);
+}
+
+/// The failure of a job that may restart no more: `limit` says why, `last` is the failure that was one too many.
+pub(super) fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord {
+    let because = match last.message.is_empty() {
+        true => last.reason,
+        false => last.message,
+    };
+    let limit = format!("{limit}; the last failure: ");
+    FailureRecord {
+        message: format!("{limit}{}", last_words(because, MAX_MESSAGE - limit.len())),
+        reason: BACKOFF_LIMIT.to_owned(),
+        ..last
+    }
 }
 
 fn close<J: TrainingJob>(draft: &mut Draft<'_, J>) {

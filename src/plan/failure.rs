@@ -37,6 +37,8 @@ pub(super) enum Consequence {
     Final,
     /// The job fails, because the exit code says so.
     FinalByExitCode,
+    /// The job fails, because a rule of its failure policy says so.
+    FinalByRule,
 }
 
 impl Failure {

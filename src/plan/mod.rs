@@ -21,6 +21,7 @@ mod invalid;
 mod notices;
 mod objects;
 pub mod observed;
+mod policy;
 mod progress;
 mod recovery;
 mod survey;

@@ -18,6 +18,15 @@ use super::types::{ChildKind, Deletion, Plan};
 /// The most bytes of a message that are kept.
 pub const MAX_MESSAGE: usize = 2_048;
 
+/// The conditions that each pod has; what they say its phase says as well.
+const COMMON_CONDITIONS: [&str; 5] = [
+    "PodReadyToStartContainers",
+    "PodScheduled",
+    "Initialized",
+    "ContainersReady",
+    "Ready",
+];
+
 /// What a job controls, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
@@ -103,6 +112,8 @@ pub struct PodRecord {
     pub deleting: bool,
     /// Whether the cluster took it away: evicted, preempted, its node lost.
     pub disrupted: bool,
+    /// Its conditions, type and status, but for those that each pod has.
+    pub conditions: Vec<(String, String)>,
     /// The pod's own reason.
     pub reason: Option<String>,
     /// The pod's own message.
@@ -230,6 +241,9 @@ impl PodRecord {
             .iter()
             .flatten()
             .any(|c| c.type_ == "DisruptionTarget" && c.status == "True");
+        let conditions = status.conditions.iter().flatten();
+        let conditions = conditions.filter(|c| !COMMON_CONDITIONS.contains(&&*c.type_));
+        let conditions = conditions.map(|c| (c.type_.clone(), c.status.clone())).collect();
         let reason = status.reason.clone().filter(|r| !r.is_empty());
         let taken_away = matches!(
             reason.as_deref(),
@@ -275,6 +289,7 @@ impl PodRecord {
             },
             deleting: meta.deletion_timestamp.is_some(),
             disrupted: disruption_target || taken_away,
+            conditions,
             reason,
             message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
             unscheduled,

@@ -15,7 +15,8 @@ pub(super) fn record<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
         .recovery
         .in_place
         .clone_from(&survey.in_place.counted);
-    recovery::charge(&mut draft.status, survey.in_place.fresh);
+    let (policy, now) = (&draft.job.policy.failure, draft.now);
+    recovery::charge(&mut draft.status, survey.in_place.fresh, policy, now);
     record_progress(draft, survey);
 }
 

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::{JobStatus, Recovery, RestartScope};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::api::{FailurePolicy, JobStatus, Recovery, RestartScope};
 use crate::job::{Replica, Role};
 
 /// The attempt that a replica's pod must have been made for.
@@ -49,6 +52,10 @@ pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &R
         RestartScope::Replica | RestartScope::Other(_) => {
             bump(recovery.replicas.entry(replica.key()).or_default());
             recovery.in_place.remove(&replica.key());
+            if let Some(started) = recovery.started.get_mut(role.name()) {
+                // In its new attempt it has not started.
+                *started = (*started).min(i32::try_from(replica.index).unwrap_or(i32::MAX));
+            }
         }
     }
 }
@@ -60,9 +67,28 @@ pub(super) fn forget_progress(recovery: &mut Recovery) {
     recovery.in_place.clear();
 }
 
-/// Counts restarts against the back-off limit.
-pub(super) fn charge(status: &mut JobStatus, restarts: i32) {
+/// Counts restarts against the limits. Where they are limited within some time, it is remembered when they were, as far as
+/// it matters.
+pub(super) fn charge(status: &mut JobStatus, restarts: i32, policy: &FailurePolicy, now: Timestamp) {
     status.restart_count = status.restart_count.max(0).saturating_add(restarts);
+    let most = policy.max_restarts.filter(|_| policy.window_seconds.is_some());
+    let most = usize::try_from(most.unwrap_or(0)).unwrap_or(0).saturating_add(1);
+    let times = &mut status.recovery.restarted;
+    if policy.window_seconds.is_none() {
+        times.clear();
+        return;
+    }
+    let new = usize::try_from(restarts).unwrap_or(0).min(most);
+    times.extend(std::iter::repeat_n(Time(now), new));
+    times.drain(..times.len().saturating_sub(most));
+}
+
+/// How many restarts there were in these last seconds, as far as it is remembered.
+pub(super) fn restarts_within(recovery: &Recovery, seconds: i32, now: Timestamp) -> i32 {
+    let window = SignedDuration::from_secs(seconds.into());
+    let times = recovery.restarted.iter();
+    let recent = times.filter(|time| now.duration_since(time.0) < window).count();
+    i32::try_from(recent).unwrap_or(i32::MAX)
 }
 
 /// How many of a role's replicas, from index 0 on, are on record as started.

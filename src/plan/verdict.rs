@@ -6,12 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{MAX_MESSAGE, Phase, last_words};
-use crate::api::{FailureRecord, RestartScope};
+use crate::api::{FailureAction, FailureRecord, RestartScope};
 use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob};
 
 use super::draft::Draft;
 use super::end;
 use super::failure::{Consequence, Failure};
+use super::policy;
+use super::recovery;
 use super::survey::{RoleStanding, Standing, Survey};
 
 /// What becomes of an active job.
@@ -54,7 +56,9 @@ pub(super) struct FailedReplica<'s, 'a> {
     pub(super) replica: Replica<'a>,
     pub(super) scope: &'s RestartScope,
     pub(super) failure: &'s Failure,
-    /// Whether it counts against the backoff limit. It does not if failures of the role never matter.
+    /// Whether it is told of. It is not if failures of the role never matter.
+    matters: bool,
+    /// Whether it counts against the limits of restarts. It does not if a rule of the job's failure policy says so.
     pub(super) counts: bool,
     consequence: Consequence,
     /// Whether it follows from another failure, and says nothing by itself.
@@ -94,14 +98,13 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
         };
     }
     let root_cause = root_cause(&failed, &stopping);
-    if exceeds_limit(draft, survey, &failed) {
+    if let Some(limit) = exceeded_limit(draft, survey, &failed) {
         let root_cause = root_cause.map(|f| f.failure.record.clone());
+        let root_cause = root_cause.or_else(|| latest_restart_in_place(draft));
         return JobVerdict::Failed {
             milestone: Milestone::BackoffLimit,
             warning: true,
-            record: root_cause
-                .or_else(|| latest_restart_in_place(draft))
-                .unwrap_or_default(),
+            record: end::out_of_restarts(&limit, root_cause.unwrap_or_default()),
         };
     }
     if failed.is_empty() {
@@ -136,12 +139,19 @@ fn failures<'s, 'a, J: TrainingJob>(
             let Standing::Failed(failure) = standing else {
                 continue;
             };
-            let consequence = failure.consequence(draft.job.job, of_role.role);
-            let is_final = consequence != Consequence::Restart;
             let replica = Replica {
                 role: of_role.role,
                 index,
             };
+            let pod = draft.observed.pods.get(&replica.host()).map(|pod| &**pod);
+            let action = policy::action(&draft.job.policy.failure, of_role.role.name(), failure, pod);
+            let consequence = match action {
+                None => failure.consequence(draft.job.job, of_role.role),
+                Some(FailureAction::FailJob) => Consequence::FinalByRule,
+                Some(_) => Consequence::Restart,
+            };
+            let is_ignored = action == Some(&FailureAction::Ignore);
+            let is_final = consequence != Consequence::Restart;
             let is_tolerated = match tolerance {
                 FailureTolerance::None => false,
                 FailureTolerance::WhileOthersRemain => others_remain && is_final,
@@ -150,9 +160,10 @@ fn failures<'s, 'a, J: TrainingJob>(
             if !is_tolerated {
                 failed.push(FailedReplica {
                     replica,
-                    scope: &of_role.scope,
+                    scope: action.and_then(policy::scope).unwrap_or(&of_role.scope),
                     failure,
-                    counts: tolerance != FailureTolerance::Always,
+                    matters: tolerance != FailureTolerance::Always,
+                    counts: tolerance != FailureTolerance::Always && !is_ignored,
                     consequence,
                     follows: false,
                 });
@@ -174,6 +185,7 @@ fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
                 },
                 scope: &role.scope,
                 failure,
+                matters: true,
                 counts: true,
                 consequence: Consequence::Restart,
                 follows: false,
@@ -183,6 +195,9 @@ fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
     };
     survey.roles.iter().flat_map(of_role).collect()
 }
+
+/// The limit of a job that may not restart.
+const NO_RESTARTS: &str = "backoffLimit 0 is used up";
 
 /// How long after another failure one is taken to follow from it.
 const FOLLOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
@@ -223,9 +238,9 @@ fn root_cause<'s, 'a>(
     failed: &[FailedReplica<'s, 'a>],
     stopping: &[FailedReplica<'s, 'a>],
 ) -> Option<FailedReplica<'s, 'a>> {
-    let counting = || failed.iter().filter(|f| f.counts);
-    let cause = first(counting().filter(|f| !f.follows));
-    let of_followers = || counting().next().and_then(|_| stopping.first());
+    let told = || failed.iter().filter(|f| f.matters);
+    let cause = first(told().filter(|f| !f.follows));
+    let of_followers = || told().next().and_then(|_| stopping.first());
     cause.or_else(of_followers).copied()
 }
 
@@ -245,7 +260,7 @@ fn outcome<J: TrainingJob>(
     for failed in failed {
         states.set(failed.replica, ReplicaState::Absent);
     }
-    draft.job.job.outcome(states)
+    draft.job.outcome(states)
 }
 
 fn final_failure<'s, 'a, J: TrainingJob>(
@@ -254,10 +269,15 @@ fn final_failure<'s, 'a, J: TrainingJob>(
     first: &FailedReplica<'s, 'a>,
 ) -> JobVerdict<'s, 'a> {
     let role = first.replica.role.name();
+    let mut record = first.failure.record.clone();
     let (warning, milestone) = match first.consequence {
         Consequence::FinalByExitCode => (true, Milestone::FailedPermanently { role }),
+        Consequence::FinalByRule => (true, Milestone::FailedByRule { role }),
         // Where no restart is allowed, no failure is: that is what the Go operator tells of each.
-        _ if draft.job.policy.backoff_limit == Some(0) => (true, Milestone::BackoffLimit),
+        _ if draft.job.policy.backoff_limit == Some(0) => {
+            record = end::out_of_restarts(NO_RESTARTS, record);
+            (true, Milestone::BackoffLimit)
+        }
         _ => {
             let is_final = |f: &&FailedReplica<'_, '_>| {
                 f.replica.role.name() == role && f.consequence == Consequence::Final
@@ -269,7 +289,7 @@ fn final_failure<'s, 'a, J: TrainingJob>(
     JobVerdict::Failed {
         milestone,
         warning,
-        record: first.failure.record.clone(),
+        record,
     }
 }
 
@@ -300,24 +320,39 @@ fn restarts_used<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> i32 {
     stored.saturating_add(survey.in_place.fresh)
 }
 
-/// Whether these failures, or the restarts in place, are one too many.
+/// The limit that these failures, or the restarts in place, are one too many for, in words.
 ///
 /// A limit of n allows n restarts by the operator, and fails the job at the next failure. Restarts by
 /// the kubelet have happened when they are seen: they fail the job when the n-th is seen (the first,
 /// if n is 0), as under the Go operator.
-fn exceeds_limit<J: TrainingJob>(
+fn exceeded_limit<J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &Survey<'_>,
     failed: &[FailedReplica<'_, '_>],
-) -> bool {
-    let Some(limit) = draft.job.policy.backoff_limit else {
-        return false;
-    };
-    let used = restarts_used(draft, survey);
+) -> Option<String> {
     let counted = failed.iter().filter(|f| f.counts);
     let needed = i32::try_from(restart_scopes(counted).len()).unwrap_or(i32::MAX);
-    let in_place = survey.in_place.fresh > 0 && used >= limit.max(1);
-    in_place || (needed > 0 && used.saturating_add(needed) > limit)
+    let exceeds = |limit: i32, used: i32| {
+        let in_place = survey.in_place.fresh > 0 && used >= limit.max(1);
+        in_place || (needed > 0 && used.saturating_add(needed) > limit)
+    };
+    let policy = &draft.job.policy;
+    let all = restarts_used(draft, survey);
+    if let Some(limit) = policy.backoff_limit.filter(|limit| exceeds(*limit, all)) {
+        return Some(format!("backoffLimit {limit} is used up"));
+    }
+    let (limit, window) = (policy.failure.max_restarts?, policy.failure.window_seconds);
+    let used = match window {
+        None => all,
+        Some(seconds) => {
+            let stored = recovery::restarts_within(&draft.status.recovery, seconds, draft.now);
+            stored.saturating_add(survey.in_place.fresh)
+        }
+    };
+    let within = window
+        .map(|seconds| format!(" of {seconds} s"))
+        .unwrap_or_default();
+    exceeds(limit, used).then(|| format!("maxRestarts {limit}{within} is used up"))
 }
 
 /// Until when a success is held, if there is reason to: the replicas that decided have just ended, and

@@ -35,7 +35,8 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     }
 
     let mut spec = template.spec.clone().unwrap_or_default();
-    spec.restart_policy = Some(kubelet_policy(&replica.role.restart_policy).to_owned());
+    let by_rules = !job.policy.failure.rules.is_empty();
+    spec.restart_policy = Some(kubelet_policy(&replica.role.restart_policy, by_rules).to_owned());
     let main = framework.container_of(&spec.containers);
     if let Some(container) = main.and_then(|n| spec.containers.get_mut(n)) {
         add_port(container, framework.port_name, framework.port);
@@ -72,10 +73,11 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     }
 }
 
-/// `ExitCode` is the operator's to carry out: the kubelet must leave the pod as it ended.
-fn kubelet_policy(policy: &RestartPolicy) -> &str {
+/// `ExitCode` and the rules of a failure policy are the operator's to carry out: the kubelet must leave the pod as it ended.
+fn kubelet_policy(policy: &RestartPolicy, by_rules: bool) -> &str {
     match policy {
         RestartPolicy::ExitCode => RestartPolicy::Never.as_str(),
+        _ if by_rules => RestartPolicy::Never.as_str(),
         policy => policy.as_str(),
     }
 }

@@ -126,6 +126,7 @@ fn full<J: TrainingJob>() -> JobStatus {
             replicas: BTreeMap::from([(replica.clone(), 8)]),
             in_place: BTreeMap::from([(replica, 9)]),
             started: BTreeMap::from([(named(first), 10)]),
+            restarted: vec![time(4)],
             completed: BTreeMap::from([(named(first), "0-2,5".to_owned())]),
         },
     }

@@ -6,6 +6,7 @@
 mod layout;
 pub mod manifest;
 mod mend;
+pub(crate) mod policies;
 mod roles;
 pub(crate) mod schema;
 mod template;
@@ -21,10 +22,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, Service};
 
-use crate::api::{CleanPodPolicy, Layout, RestartScope, RunPolicy};
+use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
-    FailureTolerance, FieldErrors, JobObject, ObjectKind, Replica, ReplicaState, Replicas, Role, Settings,
-    SharedEnvironment, Texts, Topology, TrainingJob,
+    FailureTolerance, FieldErrors, JobObject, ObjectKind, Outcome, Replica, ReplicaState, Replicas, Role,
+    Settings, SharedEnvironment, Texts, Topology, TrainingJob,
 };
 use kube_syntax::FieldPath;
 
@@ -60,6 +61,10 @@ pub struct Policy {
     pub backoff_limit: Option<i32>,
     /// What restarts together, if the job or the operator says; never `Other`.
     pub restart_scope: Option<RestartScope>,
+    /// What follows from failures before restart policies are asked.
+    pub failure: FailurePolicy,
+    /// Whose success is the job's, if the job says it.
+    pub success: Option<JobSuccessPolicy>,
     /// Whether the job is to have no pods.
     pub suspend: bool,
     /// Whether another controller runs the job, so that this one leaves it alone.
@@ -160,6 +165,16 @@ fn check<'a, J: TrainingJob>(
     let wanted = job.run_policy();
     let policy = check_policy(job, &wanted, settings, &mut errors);
     let roles = roles::check(job, &mut errors);
+    policies::check_failure_policy::<J>(
+        &job.run_policy_field("failurePolicy"),
+        &policy.failure,
+        &roles,
+        &mut errors,
+    );
+    if let Some(success) = &policy.success {
+        let field = job.run_policy_field("successPolicy");
+        policies::check_success_policy::<J>(&field, success, &roles, &mut errors);
+    }
     let is_compact = wanted.layout == Some(Layout::Compact) && J::FRAMEWORK.has_services();
     let topology = Topology {
         job: name,
@@ -189,6 +204,15 @@ fn check<'a, J: TrainingJob>(
 }
 
 impl<J: TrainingJob> ValidJob<'_, J> {
+    /// What the replicas' states mean: by the job's own success policy, or else its kind's.
+    pub fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
+        let of_kind = self.job.outcome(replicas);
+        match &self.policy.success {
+            Some(policy) => replicas.decided_by_policy(policy, of_kind),
+            None => of_kind,
+        }
+    }
+
     /// What restarts together with a failed replica of `role`. One whose failures never matter restarts alone.
     pub fn restart_scope(&self, role: &Role<'_>) -> RestartScope {
         if self.job.tolerance(role) == FailureTolerance::Always {
@@ -249,6 +273,8 @@ fn check_policy<J: TrainingJob>(
         active_deadline_seconds: policy.active_deadline_seconds,
         backoff_limit: policy.backoff_limit,
         restart_scope: restart_scope.or_else(|| settings.restart_scope.clone()),
+        failure: policy.failure_policy.clone().unwrap_or_default(),
+        success: policy.success_policy.clone(),
         suspend: policy.suspend.unwrap_or(false),
         is_for_another_controller: policy.is_for_another_controller(),
         success_hold: settings.success_hold,

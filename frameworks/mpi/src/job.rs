@@ -151,13 +151,7 @@ impl TrainingJob for MPIJob {
         if !creation.is_empty() && !CREATION_POLICIES.contains(&creation) {
             errors.unknown_word("spec.launcherCreationPolicy", creation, &CREATION_POLICIES);
         }
-        if let Some(slots) = self.spec.slots_per_worker.filter(|slots| *slots < 1) {
-            errors.push(
-                "spec.slotsPerWorker",
-                format!("{slots} is too small"),
-                "use 1 or more",
-            );
-        }
+        errors.check_range("spec.slotsPerWorker", self.spec.slots_per_worker, 1..);
         let (Some(name), Some(workers)) = (self.main_container(), topology.role(WORKER)) else {
             return;
         };

@@ -57,6 +57,12 @@ fn older(current: &CustomResourceDefinitionVersion, name: &str) -> CustomResourc
             let [mxnet_operator, _] = Compatibility::WORDS;
             compatibility.default = Some(JSON(mxnet_operator.into()));
         }
+        if let Some(properties) = spec.properties.as_mut() {
+            // That operator had none, so it is in few manifests; the operator checks it all the same.
+            for field in ["runPolicy", "schedulingPolicy"] {
+                properties.insert(field.to_owned(), any.clone());
+            }
+        }
         let specs = spec.properties.as_mut().and_then(|p| p.get_mut("mxReplicaSpecs"));
         if let Some(JSONSchemaPropsOrBool::Schema(role)) =
             specs.and_then(|s| s.additional_properties.as_mut())

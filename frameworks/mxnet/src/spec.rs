@@ -160,6 +160,8 @@ impl MXJobSpec {
             restart_scope: nested.restart_scope,
             layout: nested.layout,
             managed_by: nested.managed_by,
+            failure_policy: nested.failure_policy,
+            success_policy: nested.success_policy,
             suspend: nested.suspend,
         }
     }

@@ -213,6 +213,7 @@ fn recovery() -> impl Strategy<Value = Recovery> {
             in_place,
             started,
             completed,
+            restarted: Vec::new(),
         })
 }
 

@@ -1,0 +1,80 @@
+//! Rules on the policies of a job that go beyond restart policies.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+
+use crate::api::{FailureAction, MAX_RESTARTS_IN_WINDOW};
+use crate::job::rule as cel;
+use crate::job::{Framework, Rule};
+use crate::validate::policies::{ALWAYS, CODES, NO_ACTION, TWO_MATCHERS, WINDOW_OF_NOTHING};
+
+use super::{MAX_ROLE_NAME, add, property};
+
+/// Adds the rules to a spec that has the policies.
+pub(super) fn on_spec(spec: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
+    let Some(policy) = property(spec, "runPolicy") else {
+        return;
+    };
+    if let Some(success) = property(policy, "successPolicy") {
+        on_roles(success, kind, framework);
+    }
+    let Some(failure) = property(policy, "failurePolicy") else {
+        return;
+    };
+    on_failure_policy(failure, kind, framework);
+    let specs = format!("self.{}", framework.roles_field);
+    let rules = "self.runPolicy.failurePolicy.rules";
+    let has_rules = format!(
+        "has(self.runPolicy) && has(self.runPolicy.failurePolicy) && has({rules}) && {rules}.size() > 0"
+    );
+    let always = format!("{specs}.exists(k, {specs}[k].?restartPolicy.orValue(\"\") == \"Always\")");
+    let rule = Rule::new(format!("!({has_rules}) || !{always}"), ALWAYS.join("; "));
+    add(
+        spec,
+        rule.at(framework.roles_field).unless(&format!("!has({specs})")),
+    );
+}
+
+fn on_failure_policy(failure: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
+    let with_number = Rule::new(
+        "!has(self.windowSeconds) || has(self.maxRestarts)",
+        WINDOW_OF_NOTHING.join("; "),
+    );
+    add(failure, with_number.at("windowSeconds"));
+    let most = MAX_RESTARTS_IN_WINDOW;
+    let few = format!("!has(self.windowSeconds) || !has(self.maxRestarts) || self.maxRestarts <= {most}");
+    let few = Rule::saying(few, |e| e.too_big("", "%d", f64::from(most)));
+    add(failure, few.at("maxRestarts").with("self.maxRestarts"));
+    let Some(rule) = property(failure, "rules").and_then(items) else {
+        return;
+    };
+    let has_action = "has(self.action) && self.action != \"\"";
+    let words = format!("{NO_ACTION}; use one of {}", FailureAction::WORDS.join(", "));
+    add(rule, Rule::new(has_action, words).at("action"));
+    let one = "!has(self.onExitCodes) || !has(self.onPodConditions)";
+    add(rule, Rule::new(one, TWO_MATCHERS.join("; ")));
+    on_roles(rule, kind, framework);
+    if let Some(codes) = property(rule, "onExitCodes") {
+        let fine = "has(self.values) && self.values.size() > 0 && self.values.all(v, v >= 1 && v <= 255)";
+        add(codes, Rule::new(fine, CODES.join("; ")).at("values"));
+    }
+}
+
+fn on_roles(policy: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
+    let names = framework.role_names();
+    if let Some(role) = property(policy, "roles").and_then(items) {
+        role.max_length = Some(MAX_ROLE_NAME);
+        let known = format!("self.lowerAscii() in {}", cel::lower_list(&names));
+        let rule = Rule::saying(known, |e| e.unknown_role("", kind, "%s", &names));
+        add(role, rule.with("self"));
+    }
+}
+
+/// The schema of a list's items.
+fn items(list: &mut JSONSchemaProps) -> Option<&mut JSONSchemaProps> {
+    match &mut list.items {
+        Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(schema),
+        _ => None,
+    }
+}

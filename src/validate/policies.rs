@@ -1,0 +1,166 @@
+//! Policies that go beyond restart policies: what their words, numbers and names must be.
+
+use kube_syntax::FieldPath;
+
+use crate::api::{
+    FailureAction, FailurePolicy, FailureRule, JobSuccessPolicy, MAX_CONDITIONS, MAX_EXIT_CODES,
+    MAX_POLICY_ROLES, MAX_RESTARTS_IN_WINDOW, MAX_RULES, OnExitCodes, RestartPolicy,
+};
+use crate::job::{FieldErrors, Role, TrainingJob};
+
+/// What is wrong with a rule that has both.
+pub(crate) const TWO_MATCHERS: [&str; 2] = ["it has onExitCodes and onPodConditions", "make two rules of it"];
+/// What is wrong with a window without a number.
+pub(crate) const WINDOW_OF_NOTHING: [&str; 2] = [
+    "it has no maxRestarts",
+    "add maxRestarts, or remove windowSeconds",
+];
+/// What is wrong with a kubelet that restarts whatever happens.
+pub(crate) const ALWAYS: [&str; 2] = [
+    "with rules in the failure policy the operator restarts replicas, and never those that ended well",
+    "use OnFailure",
+];
+/// What is wrong with a list of exit codes.
+pub(crate) const CODES: [&str; 2] = ["they are no exit codes of failures", "name some from 1 to 255"];
+/// What is wrong with a rule without an action.
+pub(crate) const NO_ACTION: &str = "it is missing";
+
+/// Checks a failure policy at `path`.
+pub(super) fn check_failure_policy<J: TrainingJob>(
+    path: &str,
+    policy: &FailurePolicy,
+    roles: &[Role<'_>],
+    errors: &mut FieldErrors,
+) {
+    errors.check_range(format!("{path}.maxRestarts"), policy.max_restarts, 0..);
+    errors.check_range(format!("{path}.windowSeconds"), policy.window_seconds, 1..);
+    if policy.window_seconds.is_some() {
+        let most = i64::from(MAX_RESTARTS_IN_WINDOW);
+        errors.check_range(format!("{path}.maxRestarts"), policy.max_restarts, ..=most);
+        if policy.max_restarts.is_none() {
+            errors.push(
+                format!("{path}.windowSeconds"),
+                WINDOW_OF_NOTHING[0],
+                WINDOW_OF_NOTHING[1],
+            );
+        }
+    }
+    let at = FieldPath::At(path);
+    let rules = at.member("rules");
+    check_length(&rules, policy.rules.len(), MAX_RULES, errors);
+    for (n, rule) in policy.rules.iter().enumerate() {
+        check_rule::<J>(&rules.item(n), rule, roles, errors);
+    }
+    let always = roles
+        .iter()
+        .filter(|role| role.restart_policy == RestartPolicy::Always);
+    for role in always.filter(|_| !policy.rules.is_empty()) {
+        errors.push(format!("{}.restartPolicy", role.field), ALWAYS[0], ALWAYS[1]);
+    }
+}
+
+fn check_rule<J: TrainingJob>(
+    path: &FieldPath<'_>,
+    rule: &FailureRule,
+    roles: &[Role<'_>],
+    errors: &mut FieldErrors,
+) {
+    let action = rule.action.as_ref().map_or("", FailureAction::as_str);
+    match action {
+        "" => errors.push(
+            path.member("action"),
+            NO_ACTION,
+            format!("use one of {}", FailureAction::WORDS.join(", ")),
+        ),
+        _ => errors.check_word(path.member("action"), rule.action.as_ref()),
+    }
+    check_roles::<J>(path, &rule.roles, errors);
+    if rule.on_exit_codes.is_some() && rule.on_pod_conditions.is_some() {
+        errors.push(*path, TWO_MATCHERS[0], TWO_MATCHERS[1]);
+    }
+    if let Some(codes) = &rule.on_exit_codes {
+        check_codes(&path.member("onExitCodes"), codes, rule, roles, errors);
+    }
+    let conditions = rule.on_pod_conditions.as_ref().map_or(0, Vec::len);
+    check_length(
+        &path.member("onPodConditions"),
+        conditions,
+        MAX_CONDITIONS,
+        errors,
+    );
+}
+
+fn check_codes(
+    path: &FieldPath<'_>,
+    codes: &OnExitCodes,
+    rule: &FailureRule,
+    roles: &[Role<'_>],
+    errors: &mut FieldErrors,
+) {
+    errors.check_word(path.member("operator"), codes.operator.as_ref());
+    let values = path.member("values");
+    check_length(&values, codes.values.len(), MAX_EXIT_CODES, errors);
+    if codes.values.is_empty() || codes.values.iter().any(|code| !(1..=255).contains(code)) {
+        errors.push(values, CODES[0], CODES[1]);
+    }
+    let Some(name) = codes.container_name.as_deref().filter(|name| !name.is_empty()) else {
+        return;
+    };
+    let mut concerned = roles.iter().filter(|role| rule.concerns(role.name()));
+    let has_it = |role: &Role<'_>| {
+        let spec = role.template().spec.iter();
+        let mut containers = spec.flat_map(|spec| &spec.containers);
+        containers.any(|container| container.name == name)
+    };
+    if !concerned.any(has_it) {
+        errors.push(
+            path.member("containerName"),
+            format!("no replica has a container named {name:?}"),
+            "name one of theirs, or leave it out",
+        );
+    }
+}
+
+/// Checks a success policy at `path`.
+pub(super) fn check_success_policy<J: TrainingJob>(
+    path: &str,
+    policy: &JobSuccessPolicy,
+    roles: &[Role<'_>],
+    errors: &mut FieldErrors,
+) {
+    errors.check_word(format!("{path}.operator"), policy.operator.as_ref());
+    check_roles::<J>(&FieldPath::At(path), &policy.roles, errors);
+    let has_replicas = |name: &String| {
+        roles
+            .iter()
+            .any(|role| role.replicas > 0 && role.name().eq_ignore_ascii_case(name))
+    };
+    if errors.is_empty() && !policy.roles.is_empty() && !policy.roles.iter().any(has_replicas) {
+        errors.push(
+            format!("{path}.roles"),
+            "the job has no replica of these roles, and would never end",
+            "name roles that it has",
+        );
+    }
+}
+
+fn check_roles<J: TrainingJob>(path: &FieldPath<'_>, roles: &[String], errors: &mut FieldErrors) {
+    let path = path.member("roles");
+    let known = J::FRAMEWORK.role_names();
+    check_length(&path, roles.len(), MAX_POLICY_ROLES, errors);
+    for (n, role) in roles.iter().enumerate() {
+        if !known.iter().any(|name| name.eq_ignore_ascii_case(role)) {
+            errors.unknown_role(path.item(n), &J::kind(&()), role, &known);
+        }
+    }
+}
+
+fn check_length(path: &FieldPath<'_>, length: usize, most: usize, errors: &mut FieldErrors) {
+    if length > most {
+        errors.push(
+            *path,
+            format!("it has {length} items"),
+            format!("use at most {most}"),
+        );
+    }
+}

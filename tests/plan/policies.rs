@@ -1,0 +1,238 @@
+//! Failure and success policies of a job, before its restart policies and its kind's rule.
+
+use crate::world::{Stories, World};
+
+/// A job of a scheduler and three workers, with these rules.
+fn ruled(policy: &str, rules: &str) -> World {
+    World::train(
+        &format!("Scheduler=1:{policy} Worker=3:{policy}"),
+        &format!("failurePolicy: {{rules: [{rules}]}}"),
+    )
+}
+
+fn on(codes: &str, action: &str) -> String {
+    format!("{{action: {action}, onExitCodes: {{operator: In, values: [{codes}]}}}}")
+}
+
+#[test]
+fn the_first_rule_that_matches_decides_whatever_the_restart_policy() {
+    for policy in ["Never", "OnFailure", "ExitCode"] {
+        let rules = [
+            on("42", "FailJob"),
+            on("42, 43", "RestartReplica"),
+            on("44", "Ignore"),
+        ]
+        .join(", ");
+        let state = |code: i32| {
+            let mut w = ruled(policy, &rules).started();
+            w.pod("worker-1").exits(code);
+            w.reconcile();
+            (w.state(), w.status().restart_count)
+        };
+        assert_eq!(
+            state(42),
+            (vec!["Created".into(), "Failed".into()], 0),
+            "{policy}"
+        );
+        for code in [43, 44] {
+            let (state, count) = state(code);
+            assert!(!state.contains(&"Failed".to_owned()), "{policy} {code}");
+            assert_eq!(count, i32::from(code == 43), "{policy} {code}");
+        }
+    }
+}
+
+#[test]
+fn what_no_rule_matches_is_the_restart_policys() {
+    for (policy, state) in [("Never", "Failed"), ("OnFailure", "Restarting")] {
+        let mut w = ruled(policy, &on("42", "FailJob")).started();
+        w.pod("worker-1").exits(1);
+        assert_eq!(w.reconcile().state(), ["Created", state], "{policy}");
+    }
+}
+
+#[test]
+fn a_rule_that_fails_the_job_is_told_of() {
+    let mut w = ruled("OnFailure", &on("42", "FailJob")).started();
+    w.pod("worker-1").exits(42);
+    w.reconcile();
+    let last = w.status().conditions.last().unwrap().clone();
+    assert_eq!(
+        last.message,
+        "ToyJob job has failed because a rule of its failure policy says so of a failed Worker."
+    );
+    assert_eq!(w.status().failure.unwrap().exit_code, Some(42));
+}
+
+#[test]
+fn actions_say_what_restarts() {
+    // Kinds restart as a whole here unless a rule says otherwise.
+    for (action, restarted) in [("RestartReplica", 1), ("RestartRole", 3), ("RestartJob", 4)] {
+        let mut w = ruled("OnFailure", &on("42", action)).started();
+        w.pod("worker-1").exits(42);
+        w.reconcile().finish_deletions().reconcile();
+        let new = w.attempts().values().filter(|attempt| **attempt == 1).count();
+        assert_eq!(new, restarted, "{action}");
+        assert_eq!(w.attempts().len(), 4, "{action}");
+    }
+}
+
+#[test]
+fn replicas_that_restart_together_by_a_rule_are_made_together() {
+    let mut w = ruled("OnFailure", &on("42", "RestartJob"))
+        .with_scope(training_job::api::RestartScope::Replica)
+        .started();
+    w.pod("worker-1").exits(42);
+    w.reconcile();
+    // The pod that failed is gone; one of the others takes its time.
+    w.remove_pod("job-scheduler-0");
+    w.remove_pod("job-worker-2");
+    assert!(
+        w.reconcile().attempts().values().all(|attempt| *attempt == 0),
+        "the new ones wait for it"
+    );
+    w.finish_deletions().reconcile();
+    assert!(w.attempts().values().all(|attempt| *attempt == 1));
+}
+
+#[test]
+fn rules_are_about_roles_containers_and_conditions() {
+    let fails = |rule: &str, pod: &str, what: &dyn Fn(&mut World)| {
+        let mut w = ruled("OnFailure", rule).started();
+        let _ = pod;
+        what(&mut w);
+        w.reconcile();
+        w.state().contains(&"Failed".to_owned())
+    };
+    let exit = |replica: &'static str| move |w: &mut World| w.pod(replica).exits(9);
+    let of_worker = "{action: FailJob, roles: [worker]}";
+    assert!(fails(of_worker, "worker", &exit("worker-0")));
+    assert!(!fails(of_worker, "scheduler", &exit("scheduler-0")));
+    let of_toy = "{action: FailJob, onExitCodes: {containerName: toy, operator: NotIn, values: [8]}}";
+    assert!(fails(of_toy, "worker", &exit("worker-0")));
+    let not_nine = "{action: FailJob, onExitCodes: {operator: NotIn, values: [9]}}";
+    assert!(!fails(not_nine, "worker", &exit("worker-0")));
+    let disrupted = "{action: FailJob, onPodConditions: [{type: DisruptionTarget}]}";
+    assert!(!fails(disrupted, "worker", &exit("worker-0")));
+    assert!(fails(disrupted, "worker", &|w| w.pod("worker-0").evicted()));
+    assert!(fails(disrupted, "worker", &|w| w.pod("worker-0").disrupted()));
+    assert!(
+        fails(disrupted, "worker", &|w| w.pod("worker-0").vanishes()),
+        "a drain deletes pods"
+    );
+    let no_longer = "{action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'False'}]}";
+    assert!(!fails(no_longer, "worker", &|w| w.pod("worker-0").evicted()));
+}
+
+#[test]
+fn what_is_ignored_counts_against_no_limit() {
+    let rule = "{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}";
+    let policy = format!("backoffLimit: 1, failurePolicy: {{maxRestarts: 1, rules: [{rule}]}}");
+    let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
+    for _ in 0..5 {
+        w.pod("worker-0").evicted();
+        w.reconcile();
+        assert_eq!(w.state(), ["Created", "Restarting"]);
+        w.finish_deletions().reconcile();
+        w.all_running();
+    }
+    assert_eq!(w.status().restart_count, 0);
+    for state in ["Restarting", "Failed"] {
+        w.pod("worker-0").exits(1);
+        assert_eq!(w.reconcile().state(), ["Created", state]);
+        w.finish_deletions().reconcile();
+        w.all_running();
+    }
+}
+
+#[test]
+fn restarts_are_limited_in_all_or_within_some_time() {
+    let run = |policy: &str, pause: i64| {
+        let policy = format!("failurePolicy: {{{policy}}}");
+        let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", &policy).started();
+        for restarts in 0..9 {
+            w.after(pause).pod("worker-0").exits(1);
+            w.reconcile();
+            if w.state().contains(&"Failed".to_owned()) {
+                return (restarts, w.status().failure.unwrap().message);
+            }
+            w.finish_deletions().reconcile();
+            w.all_running();
+        }
+        (9, String::new())
+    };
+    let end = "; the last failure: Error";
+    assert_eq!(
+        run("maxRestarts: 2", 1000),
+        (2, format!("maxRestarts 2 is used up{end}"))
+    );
+    let window = "maxRestarts: 2, windowSeconds: 100";
+    assert_eq!(
+        run(window, 10),
+        (2, format!("maxRestarts 2 of 100 s is used up{end}"))
+    );
+    assert_eq!(run(window, 49).0, 2, "three within 100 s");
+    assert_eq!(run(window, 50).0, 9, "never more than two within 100 s");
+    assert_eq!(run("maxRestarts: 0", 1).0, 0);
+    assert_eq!(run("maxRestarts: 0, windowSeconds: 5", 10).0, 0);
+}
+
+#[test]
+fn the_times_of_restarts_that_are_remembered_are_bounded() {
+    let policy = "failurePolicy: {maxRestarts: 3, windowSeconds: 1}";
+    let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", policy).started();
+    for _ in 0..9 {
+        w.after(10).pod("worker-0").exits(1);
+        w.reconcile().finish_deletions().reconcile();
+        w.all_running();
+    }
+    assert_eq!(
+        (w.status().recovery.restarted.len(), w.status().restart_count),
+        (4, 9)
+    );
+}
+
+#[test]
+fn a_kubelet_leaves_restarts_to_the_rules() {
+    let policy = |policy: &str, rules: &str| {
+        let mut w = ruled(policy, rules);
+        w.reconcile();
+        w.pods["job-worker-0"]
+            .spec
+            .clone()
+            .unwrap()
+            .restart_policy
+            .unwrap()
+    };
+    assert_eq!(policy("OnFailure", ""), "OnFailure");
+    assert_eq!(policy("OnFailure", &on("3", "FailJob")), "Never");
+}
+
+#[test]
+fn success_is_whose_the_job_says() {
+    let mut all = World::train("Scheduler=1 Worker=2", "successPolicy: {roles: [Worker]}").started();
+    all.pod("scheduler-0").succeeds();
+    assert_eq!(
+        all.reconcile().state(),
+        ["Created", "Running"],
+        "the scheduler would decide"
+    );
+    all.pod("worker-0").succeeds();
+    assert_eq!(all.reconcile().state(), ["Created", "Running"]);
+    all.pod("worker-1").succeeds();
+    assert_eq!(all.reconcile().state(), ["Created", "Succeeded"]);
+
+    let mut any = World::train(
+        "Scheduler=1 Worker=2",
+        "successPolicy: {operator: Any, roles: [worker]}",
+    )
+    .started();
+    any.pod("worker-1").succeeds();
+    assert_eq!(any.reconcile().state(), ["Created", "Succeeded"]);
+
+    let mut both = World::train("Scheduler=1 Worker=1", "successPolicy: {}").started();
+    both.pod("scheduler-0").succeeds();
+    assert_eq!(both.reconcile().state(), ["Created", "Running"]);
+    both.pod("worker-0").succeeds();
+    assert_eq!(both.reconcile().state(), ["Created", "Succeeded"]);
+}
