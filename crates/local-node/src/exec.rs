@@ -70,6 +70,11 @@ impl Folders {
         self.pod(namespace, pod).join("tmp")
     }
 
+    /// Where the files of a pod's volumes are.
+    pub(super) fn volumes(&self, namespace: &str, pod: &str) -> PathBuf {
+        self.pod(namespace, pod).join("volumes")
+    }
+
     fn pod(&self, namespace: &str, pod: &str) -> PathBuf {
         self.root.join("pods").join(namespace).join(pod)
     }

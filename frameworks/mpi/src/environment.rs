@@ -56,7 +56,9 @@ pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
         ("I_MPI_HYDRA_BOOTSTRAP", "rsh"),
         ("I_MPI_HYDRA_BOOTSTRAP_EXEC", &shell),
     ];
-    let more = unless_set.into_iter().filter(|(name, _)| !sets(replica.role, name));
+    let more = unless_set
+        .into_iter()
+        .filter(|(name, _)| !sets(replica.role, name));
     all.extend(more.map(|(name, value)| variable(name, value)));
     // Open MPI 5 reads no others, and would run all ranks in the launcher.
     all.push(variable("PRTE_MCA_plm_ssh_agent", &*shell));
@@ -66,7 +68,11 @@ pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
 
 /// Whether the role's first container has this variable of the user's.
 fn sets(role: &Role<'_>, name: &str) -> bool {
-    let first = role.template().spec.iter().filter_map(|spec| spec.containers.first());
+    let first = role
+        .template()
+        .spec
+        .iter()
+        .filter_map(|spec| spec.containers.first());
     let mut variables = first.flat_map(|container| container.env.iter().flatten());
     variables.any(|variable| variable.name == name)
 }
@@ -75,7 +81,9 @@ fn sets(role: &Role<'_>, name: &str) -> bool {
 pub(crate) fn asks_for_gpu(role: &Role<'_>) -> bool {
     let containers = role.template().spec.iter().flat_map(|spec| &spec.containers);
     let limits = containers.filter_map(|container| container.resources.as_ref()?.limits.as_ref());
-    limits.flat_map(BTreeMap::keys).any(|resource| resource.contains("gpu"))
+    limits
+        .flat_map(BTreeMap::keys)
+        .any(|resource| resource.contains("gpu"))
 }
 
 /// Puts the job's ConfigMap into a pod; makes a worker sleep that has nothing else to do, and brings a launcher its

@@ -81,7 +81,10 @@ impl MPIJob {
     }
 
     fn main_container(&self) -> Option<&str> {
-        self.spec.main_container.as_deref().filter(|name| !name.is_empty())
+        self.spec
+            .main_container
+            .as_deref()
+            .filter(|name| !name.is_empty())
     }
 
     fn own_clean_up(&self) -> Option<CleanPodPolicy> {
@@ -97,7 +100,10 @@ impl TrainingJob for MPIJob {
         .roles(
             "mpiReplicaSpecs",
             &[
-                RoleDefinition::new(LAUNCHER).exactly(1).without_services().rejoins(),
+                RoleDefinition::new(LAUNCHER)
+                    .exactly(1)
+                    .without_services()
+                    .rejoins(),
                 RoleDefinition::new(WORKER).without_services(),
             ],
         )
@@ -169,9 +175,8 @@ impl TrainingJob for MPIJob {
         let specs = format!("self.{}", Self::FRAMEWORK.roles_field);
         let spec = format!("{specs}[k].template.spec");
         let has_it = format!("{spec}.containers.exists(c, c.name == self.mainContainer)");
-        let has_template = format!(
-            "has({specs}[k].template) && has({specs}[k].template.spec) && has({spec}.containers)"
-        );
+        let has_template =
+            format!("has({specs}[k].template) && has({specs}[k].template.spec) && has({spec}.containers)");
         let is_worker = format!("k == \"{WORKER}\" && {specs}[k].?replicas.orValue(0) > 0");
         let rule = format!(
             "!has(self.mainContainer) || self.mainContainer == \"\" || \

@@ -39,7 +39,9 @@ pub(crate) fn all(
     main_container: Option<&str>,
 ) -> Vec<JobObject> {
     let name = launcher(topology.job);
-    let template = topology.role(LAUNCHER).and_then(|role| role.template().spec.as_ref());
+    let template = topology
+        .role(LAUNCHER)
+        .and_then(|role| role.template().spec.as_ref());
     let account = template.and_then(|spec| spec.service_account_name.as_deref());
     let own_account = account.filter(|account| !account.is_empty());
     let files = json!({"data": {
@@ -69,8 +71,14 @@ pub(crate) fn all(
 
 /// What the launcher may do. Where nobody is named, the right to start processes would be that to do so in all pods.
 fn rules(topology: &Topology<'_>) -> Value {
-    let mut rules = vec![json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]})];
-    let workers: Vec<_> = topology.role(WORKER).iter().flat_map(|workers| workers.all()).map(|w| w.host()).collect();
+    let mut rules =
+        vec![json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]})];
+    let workers: Vec<_> = topology
+        .role(WORKER)
+        .iter()
+        .flat_map(|workers| workers.all())
+        .map(|w| w.host())
+        .collect();
     if !workers.is_empty() {
         rules.push(json!({
             "apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": workers,
@@ -81,7 +89,9 @@ fn rules(topology: &Topology<'_>) -> Value {
 
 /// Runs a command in a worker's pod: what `mpirun` calls in the place of `rsh`.
 fn remote_shell(main_container: Option<&str>) -> String {
-    let container = main_container.map(|name| format!(" --container {name}")).unwrap_or_default();
+    let container = main_container
+        .map(|name| format!(" --container {name}"))
+        .unwrap_or_default();
     format!(
         "#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${{POD_NAME}}{container} -- /bin/sh -c \"$*\""
     )
@@ -95,7 +105,10 @@ fn computes(topology: &Topology<'_>) -> bool {
 /// All hosts on which processes may run.
 fn hosts(topology: &Topology<'_>, slots: i32) -> String {
     let launcher = computes(topology).then(|| launcher(topology.job));
-    let workers = topology.role(WORKER).into_iter().flat_map(|workers| workers.all());
+    let workers = topology
+        .role(WORKER)
+        .into_iter()
+        .flat_map(|workers| workers.all());
     let all = launcher.into_iter().chain(workers.map(|worker| worker.host()));
     all.map(|host| format!("{host} slots={slots}\n")).collect()
 }

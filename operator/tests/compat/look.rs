@@ -113,7 +113,9 @@ impl Memory {
         state.insert("services".to_owned(), services.collect());
         for (section, objects) in &held.others {
             let made = objects.iter().filter(|(name, _)| !play.is_given(section, name));
-            let made: Map<_, _> = made.map(|(name, it)| (name.clone(), normal::other(it, &play.uid))).collect();
+            let made: Map<_, _> = made
+                .map(|(name, it)| (name.clone(), normal::other(it, &play.uid)))
+                .collect();
             if !made.is_empty() {
                 state.insert((*section).to_owned(), made.into());
             }

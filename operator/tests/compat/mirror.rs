@@ -33,7 +33,12 @@ pub(crate) const OTHERS: [(&str, &str, &str, &str); 6] = [
     ("serviceaccounts", "", "v1", "ServiceAccount"),
     ("roles", "rbac.authorization.k8s.io", "v1", "Role"),
     ("rolebindings", "rbac.authorization.k8s.io", "v1", "RoleBinding"),
-    ("horizontalpodautoscalers", "autoscaling", "v2", "HorizontalPodAutoscaler"),
+    (
+        "horizontalpodautoscalers",
+        "autoscaling",
+        "v2",
+        "HorizontalPodAutoscaler",
+    ),
 ];
 
 /// Which objects of those held.

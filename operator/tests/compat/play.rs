@@ -340,7 +340,9 @@ impl Play {
             did["scale"] = scale;
         }
         let specs = self.submitted.as_object().into_iter().flatten();
-        let specs = specs.map(|(field, _)| field.clone()).find(|field| field.ends_with("ReplicaSpecs"));
+        let specs = specs
+            .map(|(field, _)| field.clone())
+            .find(|field| field.ends_with("ReplicaSpecs"));
         if let Some(specs) = specs.filter(|_| !replicas.is_null()) {
             self.submitted[specs]["Worker"]["replicas"] = replicas.clone();
         }
