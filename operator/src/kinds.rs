@@ -10,9 +10,11 @@ use training_job::render::{self, warnings};
 use training_job::validate::manifest::{self, Schemas};
 use training_job::validate::validate;
 use training_job::{FieldErrors, Framework, Settings, TrainingJob, admission};
+use training_job_jax::JAXJob;
 use training_job_mlkube::{MxJob, TfJob};
 use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
+use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
@@ -49,6 +51,8 @@ enum JobType {
     TensorFlow,
     XGBoost,
     PyTorch,
+    Jax,
+    Paddle,
     Mpi,
     MlkubeMxnet,
     MlkubeTensorFlow,
@@ -61,6 +65,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new::<TFJob>(JobType::TensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<XGBoostJob>(JobType::XGBoost, |_, _| {}),
         Kind::new::<PyTorchJob>(JobType::PyTorch, |_, _| {}),
+        Kind::new::<JAXJob>(JobType::Jax, |_, _| {}),
+        Kind::new::<PaddleJob>(JobType::Paddle, |_, _| {}),
         Kind::new::<MPIJob>(JobType::Mpi, |_, _| {}),
         Kind::new::<TfJob>(JobType::MlkubeTensorFlow, training_job_tensorflow::adjust_local),
         Kind::new::<MxJob>(JobType::MlkubeMxnet, training_job_mxnet::adjust_local),
@@ -92,6 +98,8 @@ impl Kind {
             JobType::TensorFlow => f.call::<TFJob>(),
             JobType::XGBoost => f.call::<XGBoostJob>(),
             JobType::PyTorch => f.call::<PyTorchJob>(),
+            JobType::Jax => f.call::<JAXJob>(),
+            JobType::Paddle => f.call::<PaddleJob>(),
             JobType::Mpi => f.call::<MPIJob>(),
             JobType::MlkubeMxnet => f.call::<MxJob>(),
             JobType::MlkubeTensorFlow => f.call::<TfJob>(),

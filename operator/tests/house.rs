@@ -77,7 +77,15 @@ fn no_test_is_skipped() {
 
 #[test]
 fn the_library_names_no_framework() {
-    let names = ["mxnet", "mxjob", "tensorflow", "pytorch", "xgboost", "paddle"];
+    let names = [
+        "mxnet",
+        "mxjob",
+        "tensorflow",
+        "pytorch",
+        "xgboost",
+        "paddle",
+        "jax",
+    ];
     for path in files(&[".rs"])
         .into_iter()
         .filter(|p| p.starts_with(root().join("src")))

@@ -86,6 +86,7 @@ impl TrainingJob for PyTorchJob {
     const FRAMEWORK: Framework = Framework::new("pytorch", "pytorchjob-controller")
         .port("pytorchjob-port", 23456)
         .restart_policy(&RestartPolicy::OnFailure)
+        .scales(WORKER)
         .roles(
             "pytorchReplicaSpecs",
             &[
@@ -189,8 +190,8 @@ impl TrainingJob for PyTorchJob {
     /// The Go operator's words, which are others without a master.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
-        let specs = self.spec.pytorch_replica_specs.keys();
-        let has_master = specs.into_iter().any(|role| role.eq_ignore_ascii_case(MASTER));
+        let mut roles = self.spec.pytorch_replica_specs.keys();
+        let has_master = roles.any(|role| role.eq_ignore_ascii_case(MASTER));
         match milestone {
             Milestone::Running if !has_master => format!("PyTorchJob {namespace}/{name} is running."),
             Milestone::Succeeded if !has_master => {

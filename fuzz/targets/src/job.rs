@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use training_job::{Settings, TrainingJob, validate};
+use training_job_jax::JAXJob;
 use training_job_mxnet::MXJob;
+use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_testing::World;
@@ -45,6 +47,8 @@ pub fn check(bytes: &[u8]) {
             Some("TFJob") => check_job::<TFJob>(job),
             Some("XGBoostJob") => check_job::<XGBoostJob>(job),
             Some("PyTorchJob") => check_job::<PyTorchJob>(job),
+            Some("JAXJob") => check_job::<JAXJob>(job),
+            Some("PaddleJob") => check_job::<PaddleJob>(job),
             other => panic!("the program takes {other:?} for a job"),
         }
     }

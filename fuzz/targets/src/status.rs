@@ -10,7 +10,9 @@ use training_job::controller::fuzzing::{self, Object};
 use training_job::plan::observed::{Observed, PodRecord};
 use training_job::plan::{ChildKind, Plan};
 use training_job::{Settings, TrainingJob, validate};
+use training_job_jax::JAXJob;
 use training_job_mxnet::MXJob;
+use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
@@ -52,6 +54,8 @@ pub fn check(bytes: &[u8]) {
         Some("TFJob") => reconcile::<TFJob>(job, &pods),
         Some("XGBoostJob") => reconcile::<XGBoostJob>(job, &pods),
         Some("PyTorchJob") => reconcile::<PyTorchJob>(job, &pods),
+        Some("JAXJob") => reconcile::<JAXJob>(job, &pods),
+        Some("PaddleJob") => reconcile::<PaddleJob>(job, &pods),
         _ => reconcile::<MXJob>(job, &pods),
     }
 }

@@ -61,7 +61,16 @@ async fn stored(cluster: &ControlPlane, namespace: &str, manifest: &Manifest) ->
         let (Some(kind), Some(name)) = (job["kind"].as_str(), job["metadata"]["name"].as_str()) else {
             continue;
         };
-        if !["MXJob", "TFJob", "XGBoostJob"].contains(&kind) {
+        if ![
+            "MXJob",
+            "TFJob",
+            "XGBoostJob",
+            "PyTorchJob",
+            "JAXJob",
+            "PaddleJob",
+        ]
+        .contains(&kind)
+        {
             continue;
         }
         let jobs = operator::jobs(cluster, namespace, kind);

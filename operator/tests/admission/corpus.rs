@@ -44,9 +44,13 @@ pub(crate) static ALL: LazyLock<Vec<Manifest>> = LazyLock::new(|| {
 
 fn read() -> Vec<Manifest> {
     let manifests = [
+        "examples/jax",
         "examples/mxnet",
+        "examples/paddle",
+        "examples/pytorch",
         "examples/xgboost",
         "frameworks/mxnet/tests/invalid",
+        "frameworks/pytorch/tests/invalid",
         "operator/tests/admission/standalone",
         "operator/tests/bad",
         "operator/tests/cases",

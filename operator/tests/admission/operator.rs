@@ -7,7 +7,10 @@ use kube::discovery::ApiResource;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use training_job::{Operator, Options};
+use training_job_jax::JAXJob;
 use training_job_mxnet::MXJob;
+use training_job_paddle::PaddleJob;
+use training_job_pytorch::PyTorchJob;
 use training_job_tensorflow::TFJob;
 use training_job_testing::cluster::{ControlPlane, wait};
 use training_job_xgboost::XGBoostJob;
@@ -21,7 +24,10 @@ pub(crate) fn start(cluster: &ControlPlane, namespace: &str) -> JoinHandle<()> {
     let operator = Operator::new(cluster.client(), options)
         .manage::<MXJob>()
         .manage::<TFJob>()
-        .manage::<XGBoostJob>();
+        .manage::<XGBoostJob>()
+        .manage::<PyTorchJob>()
+        .manage::<JAXJob>()
+        .manage::<PaddleJob>();
     tokio::spawn(operator.run())
 }
 

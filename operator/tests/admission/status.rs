@@ -45,6 +45,9 @@ fn jobs(version: &str) -> Vec<(String, Value)> {
     if version == "v1" {
         kinds.push(job("TFJob", "tfReplicaSpecs", "Worker", "tensorflow"));
         kinds.push(job("XGBoostJob", "xgbReplicaSpecs", "Master", "xgboost"));
+        kinds.push(job("PyTorchJob", "pytorchReplicaSpecs", "Worker", "pytorch"));
+        kinds.push(job("JAXJob", "jaxReplicaSpecs", "Worker", "jax"));
+        kinds.push(job("PaddleJob", "paddleReplicaSpecs", "Worker", "paddle"));
     }
     let statuses = statuses().into_iter().enumerate();
     statuses

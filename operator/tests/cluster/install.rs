@@ -11,7 +11,14 @@ async fn the_kinds_are_served() {
     let namespace = cluster.namespace("install").await;
     let api: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let all = api.list(&ListParams::default().labels("")).await.unwrap();
-    for kind in ["mxjobs", "tfjobs", "xgboostjobs"] {
+    for kind in [
+        "mxjobs",
+        "tfjobs",
+        "xgboostjobs",
+        "pytorchjobs",
+        "jaxjobs",
+        "paddlejobs",
+    ] {
         let name = format!("{kind}.kubeflow.org");
         assert!(
             all.iter().any(|d| d.metadata.name.as_deref() == Some(&name)),

@@ -35,7 +35,7 @@ async fn what_cannot_be_run_is_told_and_has_a_code() {
     let usage: [(&[&str], &str); 7] = [
         (
             &["--enable-scheme=MXJob,PyJob"],
-            "--enable-scheme: \"PyJob\" is not supported; known are MXJob, TFJob, XGBoostJob",
+            "--enable-scheme: \"PyJob\" is not supported; known are MXJob, TFJob, XGBoostJob, PyTorchJob, JAXJob, PaddleJob, MPIJob",
         ),
         (
             &["--leader-election-renew-deadline=15s"],
@@ -289,6 +289,7 @@ async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
     }
     assert_eq!(stage.proxy.count(&On::resource("tfjobs")), 0);
     assert_eq!(stage.proxy.count(&On::resource("xgboostjobs")), 0);
+    assert_eq!(stage.proxy.count(&On::resource("pytorchjobs")), 0);
 
     // Each line is one JSON object; each decision names its replica.
     let log = operator.log();
@@ -319,7 +320,16 @@ async fn without_flags_all_namespaces_and_kinds_are_served() {
     let operator = crate::rig::operator::Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
     stage.create(job("a", 1)).await;
     stage.until_all_run("a", 1).await;
-    for kind in ["mxjobs", "tfjobs", "xgboostjobs", "pods", "services"] {
+    for kind in [
+        "mxjobs",
+        "tfjobs",
+        "xgboostjobs",
+        "pytorchjobs",
+        "jaxjobs",
+        "paddlejobs",
+        "pods",
+        "services",
+    ] {
         stage.proxy.watched(kind, 1).await;
     }
     let mut watches = stage

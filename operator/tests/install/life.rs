@@ -16,7 +16,7 @@ use training_job_testing::cluster::{Background, ControlPlane, Program};
 use crate::manifests::find;
 
 /// The plural, kind, field of the replica specs, role and container of each kind.
-pub(crate) const KINDS: [(&str, &str, &str, &str, &str); 3] = [
+pub(crate) const KINDS: [(&str, &str, &str, &str, &str); 6] = [
     ("mxjobs", "MXJob", "mxReplicaSpecs", "Worker", "mxnet"),
     ("tfjobs", "TFJob", "tfReplicaSpecs", "Worker", "tensorflow"),
     (
@@ -25,6 +25,21 @@ pub(crate) const KINDS: [(&str, &str, &str, &str, &str); 3] = [
         "xgbReplicaSpecs",
         "Master",
         "xgboost",
+    ),
+    (
+        "pytorchjobs",
+        "PyTorchJob",
+        "pytorchReplicaSpecs",
+        "Worker",
+        "pytorch",
+    ),
+    ("jaxjobs", "JAXJob", "jaxReplicaSpecs", "Worker", "jax"),
+    (
+        "paddlejobs",
+        "PaddleJob",
+        "paddleReplicaSpecs",
+        "Worker",
+        "paddle",
     ),
 ];
 

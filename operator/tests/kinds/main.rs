@@ -197,8 +197,11 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
     // Those of kubeflow.org and those of mlkube.io.
     let expected = [
         ("configmaps", 1),
+        ("jaxjobs", 1),
         ("mxjobs", 2),
+        ("paddlejobs", 1),
         ("pods", 1),
+        ("pytorchjobs", 1),
         ("services", 1),
         ("tfjobs", 2),
         ("xgboostjobs", 1),

@@ -88,6 +88,9 @@ async fn processes_of_compact_and_plain_jobs_get_the_same_environment() {
         ("MXJob", "mxReplicaSpecs", "mxnet"),
         ("XGBoostJob", "xgbReplicaSpecs", "xgboost"),
         ("TFJob", "tfReplicaSpecs", "tensorflow"),
+        ("PyTorchJob", "pytorchReplicaSpecs", "pytorch"),
+        ("JAXJob", "jaxReplicaSpecs", "jax"),
+        ("PaddleJob", "paddleReplicaSpecs", "paddle"),
     ] {
         let of = async |layout: &str| {
             let job = job(kind, field, container, WORKERS, layout);

@@ -13,10 +13,13 @@ use training_job_testing::cluster::{ControlPlane, Program, repository, wait_for_
 use crate::program::run_with_input;
 
 /// The folders that hold jobs for people to start from, and those with jobs of every form.
-const FOLDERS: [&str; 5] = [
+const FOLDERS: [&str; 8] = [
     "examples/mxnet",
     "examples/xgboost",
     "examples/tensorflow",
+    "examples/pytorch",
+    "examples/jax",
+    "examples/paddle",
     "operator/tests/cases",
     "operator/tests/tensorflow",
 ];

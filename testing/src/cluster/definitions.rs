@@ -28,7 +28,7 @@ impl ControlPlane {
             "--force-conflicts",
             "-o",
             "name",
-            "-k",
+            "-f",
             &folder,
         ];
         let applied = self.kubectl(&apply).await.success();

@@ -1,0 +1,7 @@
+//! JAXJob: distributed training with JAX (workers, the first of which coordinates them), as the Kubeflow
+//! training operator v1.9.0 had it.
+
+mod environment;
+mod job;
+
+pub use job::{JAXJob, JAXJobSpec};

@@ -1,0 +1,30 @@
+//! What the Go operator v1.9.0 made of JAXJobs on a real API server, and what we make of them: the same to the
+//! byte, but for the places in [`DIFFERENCES`].
+
+use training_job_jax::JAXJob;
+use training_job_testing::{Difference, compare_renders};
+
+/// Everything that differs. An entry that matches nothing fails the test.
+const DIFFERENCES: &[Difference<'_>] = &[
+    ("jax-env", "pods.job-worker-0.spec.containers[1].env", TWICE),
+    ("jax-env", "pods.job-worker-1.spec.containers[1].env", TWICE),
+    (
+        "jax-simple",
+        "pods.jaxjob-simple-worker-0.spec.containers[0].imagePullPolicy",
+        PULL,
+    ),
+    (
+        "jax-simple",
+        "pods.jaxjob-simple-worker-1.spec.containers[0].imagePullPolicy",
+        PULL,
+    ),
+];
+
+const TWICE: &str = "a variable that the user sets with the operator's stays twice there";
+const PULL: &str = "recordings have no value that the API server would fill in; the job has it";
+
+#[test]
+fn renders_are_the_go_operators_but_where_we_say_so() {
+    let compared = compare_renders::<JAXJob>(DIFFERENCES);
+    assert_eq!(compared, 33);
+}

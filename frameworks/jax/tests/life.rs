@@ -1,0 +1,100 @@
+//! Stories of JAXJobs' lives: the recorded ones, and those in which the Go operator leaves a job hanging.
+
+use training_job::api::{ConditionStatus, JobCondition};
+use training_job_jax::JAXJob;
+use training_job_testing::World;
+
+const RUNNING: [&str; 2] = ["Created", "Running"];
+const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
+const FAILED: [&str; 2] = ["Created", "Failed"];
+
+fn started(roles: &str) -> World<JAXJob> {
+    World::with(roles, "").started()
+}
+
+/// The message of a condition that holds.
+fn told(world: &World<JAXJob>, kind: &str) -> String {
+    let conditions = world.status().conditions;
+    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
+    let found = conditions.iter().rfind(holds);
+    found.map_or_else(String::new, |c| c.message.clone())
+}
+
+#[test]
+fn all_workers_decide() {
+    let mut w = World::<JAXJob>::with("Worker=2", "");
+    w.reconcile();
+    w.pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(told(&w, "Running"), "JAXJob team/job is running.");
+    w.all_running();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(told(&w, "Succeeded"), "JAXJob team/job successfully completed.");
+}
+
+#[test]
+fn a_killed_worker_restarts_the_whole_job() {
+    let mut w = started("Worker=3:ExitCode");
+    w.pod("worker-1").exits(137);
+    w.reconcile();
+    assert_eq!(
+        told(&w, "Restarting"),
+        "job job is restarting because Worker replica(s) failed."
+    );
+    w.finish_deletions().reconcile();
+    assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(w.all_running().state(), RUNNING);
+}
+
+#[test]
+fn a_lone_worker_that_the_kubelet_restarts_runs_on() {
+    let mut w = started("Worker=1:OnFailure");
+    w.pod("worker-0").restarts_in_place(137);
+    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [0]);
+    // In a job of two the other one is lost.
+    let mut w = started("Worker=2:OnFailure");
+    w.pod("worker-0").restarts_in_place(137);
+    w.reconcile().finish_deletions().reconcile();
+    assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 1]);
+}
+
+#[test]
+fn an_unset_policy_is_never() {
+    let mut w = World::<JAXJob>::from_yaml(
+        "{apiVersion: kubeflow.org/v1, kind: JAXJob, metadata: {name: job, namespace: team}, spec: \
+         {jaxReplicaSpecs: {Worker: {template: {spec: {containers: [{name: jax, image: i}]}}}}}}",
+    )
+    .started();
+    w.pod("worker-0").exits(137);
+    assert_eq!(w.reconcile().state(), FAILED);
+    assert_eq!(
+        told(&w, "Failed"),
+        "JAXJob job is failed because 1 Worker replica(s) failed."
+    );
+}
+
+/// By it the SDK finds the job's log.
+#[test]
+fn worker_0_is_labelled() {
+    let w = started("Worker=2");
+    let is_master = |name: &str| {
+        let labels = w.pods[name].metadata.labels.iter().flatten();
+        labels
+            .into_iter()
+            .any(|(key, _)| key == "training.kubeflow.org/job-role")
+    };
+    assert!(is_master("job-worker-0") && !is_master("job-worker-1"));
+}
+
+#[test]
+fn without_workers_there_is_no_job() {
+    for roles in ["Worker=0", "Master=1 Worker=1"] {
+        let mut w = World::<JAXJob>::with(roles, "");
+        assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");
+        assert!(w.pods.is_empty());
+    }
+}

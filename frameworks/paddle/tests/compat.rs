@@ -1,0 +1,19 @@
+//! What the Go operator v1.8.1 made of PaddleJobs on a real API server, and what we make of them: the same to the
+//! byte, but for the places in [`DIFFERENCES`].
+
+use training_job_paddle::PaddleJob;
+use training_job_testing::{Difference, compare_renders};
+
+/// Everything that differs. An entry that matches nothing fails the test.
+const DIFFERENCES: &[Difference<'_>] = &[
+    ("paddle-env", "pods.job-worker-0.spec.containers[1].env", TWICE),
+    ("paddle-env", "pods.job-worker-1.spec.containers[1].env", TWICE),
+];
+
+const TWICE: &str = "a variable that the user sets with the operator's stays twice there";
+
+#[test]
+fn renders_are_the_go_operators_but_where_we_say_so() {
+    let compared = compare_renders::<PaddleJob>(DIFFERENCES);
+    assert_eq!(compared, 53);
+}

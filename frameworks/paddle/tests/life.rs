@@ -1,0 +1,138 @@
+//! Stories of PaddleJobs' lives: the recorded ones, and those in which the Go operator leaves a job
+//! hanging or fails it for no reason.
+
+use training_job::api::{ConditionStatus, JobCondition};
+use training_job::{Settings, render, validate};
+use training_job_paddle::PaddleJob;
+use training_job_testing::World;
+
+const CREATED: [&str; 1] = ["Created"];
+const RUNNING: [&str; 2] = ["Created", "Running"];
+const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
+
+fn started(roles: &str) -> World<PaddleJob> {
+    World::with(roles, "").started()
+}
+
+/// The message of a condition that holds.
+fn told(world: &World<PaddleJob>, kind: &str) -> String {
+    let conditions = world.status().conditions;
+    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
+    let found = conditions.iter().rfind(holds);
+    found.map_or_else(String::new, |c| c.message.clone())
+}
+
+fn warnings(roles: &str, fields: &str) -> String {
+    let job = World::<PaddleJob>::with(roles, fields).job;
+    let valid = validate(&job, &Settings::default()).unwrap_or_else(|e| unreachable!("{e}"));
+    render::warnings(&valid).to_string()
+}
+
+#[test]
+fn without_masters_all_workers_decide() {
+    let mut w = World::<PaddleJob>::with("Worker=2", "");
+    w.reconcile();
+    w.pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    assert_eq!(told(&w, "Running"), "PaddleJob team/job is running.");
+    w.all_running();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().state(), SUCCEEDED);
+    assert_eq!(
+        told(&w, "Succeeded"),
+        "PaddleJob team/job successfully completed."
+    );
+}
+
+#[test]
+fn the_end_of_all_parameter_servers_is_the_end() {
+    let mut w = World::<PaddleJob>::with("Master=2 Worker=2", "");
+    w.reconcile();
+    w.pod("worker-0").running();
+    w.pod("worker-1").running();
+    assert_eq!(w.reconcile().state(), CREATED, "no server runs yet");
+    w.all_running();
+    assert_eq!(told(&w, "Running"), "PaddleJob job is running.");
+    w.pod("master-0").succeeds();
+    assert_eq!(w.reconcile().after(10).reconcile().state(), RUNNING);
+    w.pod("master-1").succeeds();
+    assert_eq!(w.reconcile().after(10).reconcile().state(), SUCCEEDED);
+    assert_eq!(told(&w, "Succeeded"), "PaddleJob job is successfully completed.");
+}
+
+/// The Go operator waits for the servers for ever.
+#[test]
+fn servers_that_nobody_stops_do_not_keep_the_job() {
+    let mut w = started("Master=2 Worker=2");
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().after(10).reconcile().state(), RUNNING);
+    w.pod("worker-1").succeeds();
+    assert_eq!(w.reconcile().after(10).reconcile().state(), SUCCEEDED);
+}
+
+/// A server that comes back has lost its part of the model.
+#[test]
+fn a_killed_replica_restarts_the_whole_job() {
+    for (roles, killed) in [
+        ("Worker=2:ExitCode", "worker-1"),
+        ("Master=1:ExitCode Worker=1:ExitCode", "master-0"),
+        ("Master=1:ExitCode Worker=1:ExitCode", "worker-0"),
+    ] {
+        let mut w = started(roles);
+        w.pod(killed).exits(247);
+        w.reconcile().finish_deletions().reconcile();
+        assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [1, 1], "{roles}");
+        assert_eq!(w.all_running().state(), RUNNING);
+    }
+    let mut w = started("Worker=1:OnFailure");
+    w.pod("worker-0").restarts_in_place(247);
+    w.reconcile();
+    assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [0]);
+}
+
+/// Without a master no pod is labelled, unlike in the other kinds.
+#[test]
+fn every_master_is_labelled() {
+    for (roles, masters) in [("Master=2 Worker=1", 2), ("Worker=2", 0)] {
+        let w = started(roles);
+        let labels = w
+            .pods
+            .values()
+            .flat_map(|pod| pod.metadata.labels.iter().flatten());
+        let roles = labels.filter(|(key, _)| *key == "training.kubeflow.org/job-role");
+        assert_eq!(roles.count(), masters);
+    }
+}
+
+#[test]
+fn an_elastic_policy_is_taken_and_has_no_effect() {
+    let policy = "elasticPolicy: {minReplicas: 3, maxReplicas: 1, maxRestarts: 2, metrics: []}";
+    assert_eq!(
+        warnings("Worker=2", policy),
+        "spec.elasticPolicy: nothing reads it: workers do not come and go; remove it"
+    );
+    let mut w = World::<PaddleJob>::with("Worker=2", policy).started();
+    w.pod("worker-0").succeeds();
+    assert_eq!(w.reconcile().state(), RUNNING);
+}
+
+#[test]
+fn servers_without_workers_are_warned_of() {
+    assert_eq!(
+        warnings("Master=1", ""),
+        "spec.paddleReplicaSpecs.Master: parameter servers without workers wait for ever; \
+         add a Worker, or make it one"
+    );
+    assert_eq!(warnings("Master=1 Worker=1", ""), "");
+}
+
+#[test]
+fn without_replicas_there_is_no_job() {
+    for roles in ["Worker=0", "Master=0 Worker=0", "Chief=1"] {
+        let mut w = World::<PaddleJob>::with(roles, "");
+        assert_eq!(w.reconcile().state(), ["Failed"], "{roles}");
+        assert!(w.pods.is_empty());
+    }
+}
