@@ -4,6 +4,10 @@
 mod elastic;
 mod environment;
 mod job;
+#[cfg(feature = "local")]
+mod local;
 
 pub use elastic::{ElasticPolicy, RdzvConf};
 pub use job::{PyTorchJob, PyTorchJobSpec};
+#[cfg(feature = "local")]
+pub use local::adjust_local;

@@ -1,0 +1,16 @@
+//! What differs where all replicas run on one machine.
+
+use local_node::{Environment, LocalPod};
+
+/// Paddle compares the address where all meet with its own, to know who has to listen there: without being told it takes the
+/// one of the machine's name, and nobody listens. The one that does, does so at all addresses.
+pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
+    environment.give_own_ports("PADDLE_MASTER");
+    if environment.get("POD_IP").is_none() {
+        environment.set(
+            "POD_IP",
+            pod.address.to_string(),
+            "so that the one that the others meet knows that it is",
+        );
+    }
+}
