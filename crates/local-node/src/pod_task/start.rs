@@ -119,7 +119,7 @@ impl PodTask {
     }
 
     fn make_files(&self, mounts: &[Mount]) -> io::Result<()> {
-        self.agent.folders.make(&self.at)?;
+        self.agent.folders.make(&self.at, self.address)?;
         mounts.iter().try_for_each(Mount::write)
     }
 

@@ -379,7 +379,7 @@ async fn mounted_files_are_read_where_paths_lead_to() {
     let mut bench = Bench::new(NodeConfig::default());
     let mut spec = script(
         "Never",
-        r#". /etc/settings/run.sh; cat "$HOSTS"; ls /etc/settings"#,
+        r#". /etc/settings/run.sh; cat "$HOSTS"; echo; ls /etc/settings"#,
     );
     spec["containers"][0]["env"] = json!([{"name": "HOSTS", "value": "/etc/settings/run.sh"}]);
     spec["containers"][0]["volumeMounts"] = json!([{"name": "all", "mountPath": "/etc/settings"}]);
