@@ -205,18 +205,23 @@ mod tests {
     #[test]
     fn pods_that_start_at_once_are_not_in_each_others_way() {
         let folders = Folders::create().unwrap();
+        let together = std::sync::Barrier::new(8);
         std::thread::scope(|scope| {
             for number in 0..8_u8 {
-                let folders = &folders;
+                let (folders, together) = (&folders, &together);
                 scope.spawn(move || {
+                    // None may leave before the last: the others wait for it.
+                    let mut made = Vec::new();
                     for namespace in 0..50 {
                         let pod = PodRef {
                             namespace: format!("ns-{namespace}"),
                             name: format!("job-{number}"),
                             uid: String::new(),
                         };
-                        folders.make(&pod, Ipv4Addr::new(127, 64, 0, number)).unwrap();
+                        together.wait();
+                        made.push(folders.make(&pod, Ipv4Addr::new(127, 64, 0, number)));
                     }
+                    made.into_iter().for_each(|made| made.unwrap());
                 });
             }
         });
