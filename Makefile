@@ -15,7 +15,7 @@ toolchain:
 
 ##@ Run
 
-.PHONY: build run tune boost
+.PHONY: build run tune boost torch jax paddle mpi
 build: toolchain ## Build the operator: target/debug/training-operator
 	@[ -e $(OPERATOR) ] || echo "make: building the operator, about 200 crates: some minutes the first time" >&2
 	@cargo build --package training-operator
@@ -31,6 +31,22 @@ tune: build ## Tune a kernel with TVM from examples/mxnet/tune.yaml on this mach
 boost: build ## Train with XGBoost from examples/xgboost/train.yaml on this machine
 	@tools/venv.sh xgboost
 	@$(OPERATOR) local run --venv .venv/xgboost examples/xgboost/train.yaml
+
+torch: build ## Train with PyTorch from examples/pytorch/train.yaml on this machine (a download of about 190 MB)
+	@tools/venv.sh pytorch
+	@$(OPERATOR) local run --venv .venv/pytorch examples/pytorch/train.yaml
+
+jax: build ## Train with JAX from examples/jax/train.yaml on this machine (a download of about 140 MB)
+	@tools/venv.sh jax
+	@$(OPERATOR) local run --venv .venv/jax examples/jax/train.yaml
+
+paddle: build ## Train with PaddlePaddle from examples/paddle/train.yaml on this machine (a download of about 220 MB)
+	@tools/venv.sh paddle
+	@$(OPERATOR) local run --venv .venv/paddle examples/paddle/train.yaml
+
+mpi: build ## Train with Open MPI from examples/mpi/train.yaml on this machine
+	@tools/venv.sh mpi
+	@$(OPERATOR) local run --venv .venv/mpi examples/mpi/train.yaml
 
 ##@ Test
 

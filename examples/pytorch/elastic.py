@@ -3,7 +3,8 @@
 Start it with `torchrun elastic.py`; the operator's PET_* variables say where the
 workers meet and how many there may be. When one is lost or added torchrun starts
 this program anew in all of them, with other ranks; it then goes on from the
-checkpoint that rank 0 has left in the folder CHECKPOINTS, which all must share.
+checkpoint that rank 0 has left in the folder CHECKPOINTS, which all must share, and
+which has the model (model.pt) in the end.
 Rank 0 reads it for all, so it does not matter what the others see of the folder.
 
 However often it was started anew, the model ends with the weights that an
@@ -85,6 +86,8 @@ def main():
     digests = [None] * ranks
     dist.all_gather_object(digests, digest)
     dist.barrier()  # rank 0 has the store that the others still ask
+    if rank == 0 and path.exists():
+        os.replace(path, path.with_name("model.pt"))  # the next job begins anew
     dist.destroy_process_group()
     if set(digests) != {digest}:
         return 4

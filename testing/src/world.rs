@@ -14,7 +14,7 @@ use serde_json::Value;
 use training_job::api::{CleanPodPolicy, ConditionStatus, JobStatus, RestartScope};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod};
-use training_job::{JobObject, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
+use training_job::{JobObject, ObjectKind, ReplicaNames, Settings, TrainingJob, plan as plan_for, validate};
 
 use crate::pods::{PodHandle, main_container};
 
@@ -475,7 +475,14 @@ impl<J: TrainingJob> World<J> {
         let mut names = BTreeSet::from(["job-hosts".to_owned()]);
         for (role, spec) in self.job.replica_specs().iter() {
             let replicas = spec.and_then(|s| s.replicas).unwrap_or(1);
-            names.extend((0..replicas).map(|i| format!("job-{}-{i}", role.to_lowercase())));
+            let mut definitions = J::FRAMEWORK.roles.iter();
+            let Some(definition) = definitions.find(|d| d.name.eq_ignore_ascii_case(role)) else {
+                continue;
+            };
+            names.extend((0..replicas).map(|i| match self.job.replica_names(definition) {
+                ReplicaNames::Indexed(prefix) => format!("{prefix}-{i}"),
+                ReplicaNames::Bare(name) => name,
+            }));
         }
         names
     }

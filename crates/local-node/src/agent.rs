@@ -23,6 +23,7 @@ use super::guard::Guard;
 use super::host_names::{Domain, HostNames};
 use super::prepare::{HostVariables, Preparation, PrepareError, prepare};
 use super::resources::Machine;
+use super::volumes::mounted;
 
 /// The parts of a node agent that all its pods share.
 pub(super) struct Agent {
@@ -139,7 +140,9 @@ impl Agent {
         let at = PodRef::from_pod(pod);
         let names = self.names(pod, &at, address).await?;
         let mut contents = BTreeMap::new();
-        for store in config_refs(container) {
+        let spec = pod.spec.as_ref();
+        let mounted = spec.into_iter().flat_map(|spec| mounted(container, spec));
+        for store in config_refs(container).into_iter().chain(mounted) {
             let found = self.api.contents(&at.namespace, &store).await;
             if let Some(entries) = found.map_err(|error| StartError::Api(error.to_string()))? {
                 contents.insert(store, entries);

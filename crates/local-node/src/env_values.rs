@@ -34,7 +34,7 @@ pub(super) struct ValueSources<'a> {
 /// Why a container cannot be configured yet: the message of its `CreateContainerConfigError`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct ConfigError(String);
+pub(super) struct ConfigError(pub(super) String);
 
 /// The ConfigMaps and Secrets that the container's variables refer to.
 pub(super) fn config_refs(container: &Container) -> BTreeSet<ConfigRef> {
@@ -198,7 +198,7 @@ fn field_value(path: &str, sources: &ValueSources<'_>) -> Result<String, ConfigE
     })
 }
 
-fn missing(store: &ConfigRef) -> ConfigError {
+pub(super) fn missing(store: &ConfigRef) -> ConfigError {
     ConfigError(format!("{} not found", describe(store)))
 }
 

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::host_names::HostNames;
 use super::references::Text;
+use super::volumes::{Mount, replace_paths};
 
 /// A variable's value as the pod's container would have it and as the local process gets it.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ struct Variable {
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: Vec<Variable>,
+    /// Why the container has nothing to do, if it has not.
+    skipped: Option<String>,
 }
 
 impl Environment {
@@ -80,6 +83,12 @@ impl Environment {
         let variable = self.entry(name);
         variable.local = None;
         why.clone_into(&mut variable.why);
+    }
+
+    /// Has the container do nothing and succeed: for init containers that bring or await what only a cluster has. `why`
+    /// is shown to the user.
+    pub fn skip_container(&mut self, why: &str) {
+        self.skipped = Some(why.to_owned());
     }
 
     /// The variables of the process, name and value, in order.
@@ -158,6 +167,22 @@ impl Environment {
         }
     }
 
+    /// Leads paths to where the files are.
+    pub(super) fn replace_paths(&mut self, mounts: &[Mount]) {
+        for variable in &mut self.variables {
+            let value = variable.local.as_deref();
+            if let Some(replaced) = value.and_then(|value| replace_paths(value, mounts)) {
+                variable.local = Some(replaced);
+                FILES_ARE_ELSEWHERE.clone_into(&mut variable.why);
+            }
+        }
+    }
+
+    /// Why the container has nothing to do; `None` if it has.
+    pub(super) fn skipped(&self) -> Option<&str> {
+        self.skipped.as_deref()
+    }
+
     fn find(&self, name: &str) -> Option<&Variable> {
         self.variables.iter().find(|variable| variable.name == name)
     }
@@ -189,6 +214,10 @@ fn own_port(address: Ipv4Addr) -> SocketAddrV4 {
 
 /// The reason of a difference where a name was replaced by an address.
 pub(super) const NAMES_ARE_ADDRESSES: &str = "there is no cluster DNS here: names are loopback addresses";
+
+/// The reason of a difference where a path was replaced by another.
+pub(super) const FILES_ARE_ELSEWHERE: &str =
+    "nothing is mounted here: the files of ConfigMaps and Secrets lie in the pod's folder";
 
 /// Which part of a pod a [`Difference`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,8 @@
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::api::PodRef;
@@ -70,13 +71,25 @@ impl Folders {
         self.pod(namespace, pod).join("tmp")
     }
 
+    /// Where the files of a pod's volumes are.
+    pub(super) fn volumes(&self, namespace: &str, pod: &str) -> PathBuf {
+        self.pod(namespace, pod).join("volumes")
+    }
+
     fn pod(&self, namespace: &str, pod: &str) -> PathBuf {
         self.root.join("pods").join(namespace).join(pod)
     }
 
-    /// Makes what the pod's processes may be told of.
-    pub(super) fn make(&self, pod: &PodRef) -> io::Result<()> {
+    /// Makes what the pod's processes may be told of. Callers may know the pod by its address alone, since names in
+    /// their arguments are replaced.
+    pub(super) fn make(&self, pod: &PodRef, address: Ipv4Addr) -> io::Result<()> {
         fs::create_dir_all(self.temporary(&pod.namespace, &pod.name))?;
+        let by_address = self.pod(&pod.namespace, &address.to_string());
+        match symlink(&pod.name, by_address) {
+            // From an earlier start: a name keeps its address.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
         let exec = self.exec(&pod.namespace);
         if exec.exists() {
             return Ok(());
@@ -84,13 +97,16 @@ impl Folders {
         fs::create_dir_all(self.root.join("exec"))?;
         let pods = self.root.join("pods").join(&pod.namespace);
         let pods = format!("pods={}\npod=", quoted(&pods.to_string_lossy()));
-        write_script(&exec, &EXEC.replacen("pod=", &pods, 1))
+        // Several pods may do so at once, each from a file of its own.
+        let part = self.pod(&pod.namespace, &pod.name).join("exec.part");
+        write_script(&part, &exec, &EXEC.replacen("pod=", &pods, 1))
     }
 
     /// Lets commands run in the pod, like the container that was launched, as long as the result lives.
     pub(super) fn open(&self, pod: &PodRef, launch: &Launch) -> io::Result<Opened> {
-        let enter = self.pod(&pod.namespace, &pod.name).join("enter");
-        write_script(&enter, &enter_script(launch))?;
+        let folder = self.pod(&pod.namespace, &pod.name);
+        let enter = folder.join("enter");
+        write_script(&folder.join("enter.part"), &enter, &enter_script(launch))?;
         Ok(Opened(enter))
     }
 
@@ -131,18 +147,17 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Writes a program, whole or not at all: others may be looking for it.
-fn write_script(path: &Path, text: &str) -> io::Result<()> {
-    let part = path.with_extension("part");
+/// Writes a program, whole or not at all: others may be looking for it. It is `part` until it is whole.
+fn write_script(part: &Path, path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(&part)?;
+        .open(part)?;
     file.write_all(text.as_bytes())?;
     drop(file);
-    fs::set_permissions(&part, Permissions::from_mode(0o700))?;
+    fs::set_permissions(part, Permissions::from_mode(0o700))?;
     fs::rename(part, path)
 }
 
@@ -166,7 +181,8 @@ mod tests {
             env: vec![("ODD".into(), odd.into()), (MARKER.into(), "pod".into())],
             directory: folders.root().to_owned(),
         };
-        folders.make(&pod).unwrap();
+        folders.make(&pod, Ipv4Addr::LOCALHOST).unwrap();
+        folders.make(&pod, Ipv4Addr::LOCALHOST).unwrap();
         let opened = folders.open(&pod, &launch).unwrap();
         let output = Command::new(folders.exec("ns"))
             .args([
@@ -183,6 +199,32 @@ mod tests {
         assert_eq!(output.status.code(), Some(7));
         drop(opened);
         assert!(!folders.pod("ns", "job-0").join("enter").exists());
+        fs::remove_dir_all(folders.root()).unwrap();
+    }
+
+    #[test]
+    fn pods_that_start_at_once_are_not_in_each_others_way() {
+        let folders = Folders::create().unwrap();
+        let together = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for number in 0..8_u8 {
+                let (folders, together) = (&folders, &together);
+                scope.spawn(move || {
+                    // None may leave before the last: the others wait for it.
+                    let mut made = Vec::new();
+                    for namespace in 0..50 {
+                        let pod = PodRef {
+                            namespace: format!("ns-{namespace}"),
+                            name: format!("job-{number}"),
+                            uid: String::new(),
+                        };
+                        together.wait();
+                        made.push(folders.make(&pod, Ipv4Addr::new(127, 64, 0, number)));
+                    }
+                    made.into_iter().for_each(|made| made.unwrap());
+                });
+            }
+        });
         fs::remove_dir_all(folders.root()).unwrap();
     }
 

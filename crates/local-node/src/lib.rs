@@ -50,7 +50,8 @@
 //! * Each pod name has a loopback address of its own. The names of services, and of the pods of the same controller,
 //!   are replaced by these addresses in environment values, commands and arguments: [`Environment`]. Values of
 //!   `metadata` fields stay names.
-//! * Volumes, resources, probes and security contexts have no effect.
+//! * Files of ConfigMaps and Secrets that a container mounts lie elsewhere, and paths in environment values, commands and
+//!   arguments lead there. Other volumes, resources, probes and security contexts have no effect.
 //! * What else a program needs on one machine is a function in [`NodeConfig::adjust_env`].
 //!
 //! Whatever differs for a container is reported before it starts: [`NodeEvent::Prepared`].
@@ -94,6 +95,7 @@ mod references;
 mod report;
 mod resources;
 mod status;
+mod volumes;
 
 pub use config::{
     AdjustEnv, Bind, LocalPod, NODE_AGENT, NodeConfig, OPERATOR_NAME_LABEL, RestartBackoff, STOPPED,

@@ -8,12 +8,13 @@ use kube::ResourceExt;
 
 use super::config::{DEFAULT_SCHEDULER, LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
 use super::env_values::{ConfigError, ValueSources, declared_environment};
-use super::environment::{Difference, Environment, NAMES_ARE_ADDRESSES, PodPart};
+use super::environment::{Difference, Environment, FILES_ARE_ELSEWHERE, NAMES_ARE_ADDRESSES, PodPart};
 use super::exec::Folders;
 use super::host_names::HostNames;
 use super::kill::MARKER;
 use super::process::Launch;
 use super::references::Text;
+use super::volumes::{self, Mount, replace_paths};
 
 /// The variables that processes get from this machine: nothing else of the agent's own environment reaches them.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,8 @@ impl HostVariables {
 pub(super) struct Preparation {
     pub(super) launch: Launch,
     pub(super) differences: Vec<Difference>,
+    /// Files that have to be there before.
+    pub(super) mounts: Vec<Mount>,
 }
 
 /// Why a container cannot be started.
@@ -73,41 +76,19 @@ pub(super) fn prepare(
 ) -> Result<Preparation, PrepareError> {
     let mut env = declared_environment(container, sources)?;
     env.replace_names(names);
+    let mounts = mounts(container, sources, &host_variables.folders)?;
+    env.replace_paths(&mounts);
     add_host_variables(&mut env, sources, config, host_variables);
     adjust_env(&mut env, container, sources, config, &host_variables.folders);
 
-    let mut differences = Vec::new();
-    let mut words = Vec::new();
-    for (field, written) in [("command", &container.command), ("args", &container.args)] {
-        for (at, raw) in written.iter().flatten().enumerate() {
-            let pod = Text::expand(raw, |name| env.declared(name));
-            let local = Text::expand(raw, |name| env.reference(name));
-            let local = names
-                .replace_in(&local)
-                .unwrap_or_else(|| local.as_str().to_owned());
-            if local != pod.as_str() {
-                differences.push(Difference {
-                    part: PodPart::Argument,
-                    name: format!("{field}[{at}]"),
-                    pod: Some(pod.as_str().to_owned()),
-                    local: Some(local.clone()),
-                    why: NAMES_ARE_ADDRESSES.to_owned(),
-                });
-            }
-            words.push(local);
-        }
-    }
-    if container.command.as_ref().is_none_or(Vec::is_empty) {
-        let image = container.image.clone().unwrap_or_default();
-        return Err(PrepareError::NoCommand {
-            image,
-            container: container.name.clone(),
-        });
-    }
-    let program = words.remove(0);
+    let (program, args, mut differences) = match env.skipped() {
+        Some(why) => skipped(container, why),
+        None => command(container, &env, names, &mounts)?,
+    };
 
     differences.splice(0..0, env.differences());
-    differences.extend(ignored_fields(container, sources.pod.spec.as_ref()));
+    differences.extend(mounts.iter().map(Mount::difference));
+    differences.extend(ignored_fields(container, sources.pod.spec.as_ref(), &mounts));
     let (directory, replaced) = directory(container, &config.workdir);
     differences.extend(replaced);
 
@@ -120,12 +101,88 @@ pub(super) fn prepare(
     Ok(Preparation {
         launch: Launch {
             program,
-            args: words,
+            args,
             env,
             directory,
         },
         differences,
+        mounts,
     })
+}
+
+/// The program to run, its arguments, and what differs in them.
+type ProcessCommand = (String, Vec<String>, Vec<Difference>);
+
+fn command(
+    container: &Container,
+    env: &Environment,
+    names: &HostNames,
+    mounts: &[Mount],
+) -> Result<ProcessCommand, PrepareError> {
+    if container.command.as_ref().is_none_or(Vec::is_empty) {
+        let image = container.image.clone().unwrap_or_default();
+        return Err(PrepareError::NoCommand {
+            image,
+            container: container.name.clone(),
+        });
+    }
+    let mut differences = Vec::new();
+    let mut words = Vec::new();
+    for (field, written) in [("command", &container.command), ("args", &container.args)] {
+        for (at, raw) in written.iter().flatten().enumerate() {
+            let pod = Text::expand(raw, |name| env.declared(name));
+            let local = Text::expand(raw, |name| env.reference(name));
+            let named = names.replace_in(&local);
+            let mut why = NAMES_ARE_ADDRESSES;
+            let mut local = named.unwrap_or_else(|| local.as_str().to_owned());
+            if let Some(led) = replace_paths(&local, mounts) {
+                (local, why) = (led, FILES_ARE_ELSEWHERE);
+            }
+            if local != pod.as_str() {
+                differences.push(Difference {
+                    part: PodPart::Argument,
+                    name: format!("{field}[{at}]"),
+                    pod: Some(pod.as_str().to_owned()),
+                    local: Some(local.clone()),
+                    why: why.to_owned(),
+                });
+            }
+            words.push(local);
+        }
+    }
+    let program = words.remove(0);
+    Ok((program, words, differences))
+}
+
+/// What runs in the place of a container that has nothing to do here.
+fn skipped(container: &Container, why: &str) -> ProcessCommand {
+    let words = container.command.iter().chain(&container.args).flatten();
+    let words: Vec<&str> = words.map(String::as_str).collect();
+    let difference = Difference {
+        part: PodPart::Setting,
+        name: "command".to_owned(),
+        pod: (!words.is_empty()).then(|| words.join(" ")),
+        local: None,
+        why: why.to_owned(),
+    };
+    (
+        "/bin/sh".to_owned(),
+        vec!["-c".to_owned(), ":".to_owned()],
+        vec![difference],
+    )
+}
+
+fn mounts(
+    container: &Container,
+    sources: &ValueSources<'_>,
+    folders: &Folders,
+) -> Result<Vec<Mount>, ConfigError> {
+    let Some(spec) = &sources.pod.spec else {
+        return Ok(Vec::new());
+    };
+    let namespace = sources.pod.namespace().unwrap_or_default();
+    let folder = folders.volumes(&namespace, &sources.pod.name_any());
+    volumes::mounts(container, spec, &sources.contents, &folder)
 }
 
 fn add_host_variables(
@@ -240,7 +297,7 @@ fn directory(container: &Container, workdir: &Path) -> (PathBuf, Option<Differen
 }
 
 /// The fields that are set but have no effect here.
-fn ignored_fields(container: &Container, pod: Option<&PodSpec>) -> Vec<Difference> {
+fn ignored_fields(container: &Container, pod: Option<&PodSpec>, mounted: &[Mount]) -> Vec<Difference> {
     let setting = |name: &str, value: String, why: &str| Difference {
         part: PodPart::Setting,
         name: name.to_owned(),
@@ -258,7 +315,13 @@ fn ignored_fields(container: &Container, pod: Option<&PodSpec>) -> Vec<Differenc
         ));
     }
     let mounts = container.volume_mounts.iter().flatten();
-    let mounts: Vec<&str> = mounts.map(|mount| mount.mount_path.as_str()).collect();
+    let is_here = |path: &str| {
+        mounted
+            .iter()
+            .any(|mount| mount.pod == path.trim_end_matches('/'))
+    };
+    let mounts = mounts.map(|mount| mount.mount_path.as_str());
+    let mounts: Vec<&str> = mounts.filter(|path| !is_here(path)).collect();
     if !mounts.is_empty() {
         found.push(setting(
             "volumeMounts",

@@ -3,5 +3,9 @@
 
 mod environment;
 mod job;
+#[cfg(feature = "local")]
+mod local;
 
 pub use job::{JAXJob, JAXJobSpec};
+#[cfg(feature = "local")]
+pub use local::adjust_local;

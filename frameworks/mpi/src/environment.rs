@@ -21,6 +21,9 @@ pub(crate) const DELIVERY_IMAGE: SettingDefinition = SettingDefinition::new(
     "The image of the init container that brings an MPIJob's launcher its kubectl",
 );
 
+/// The init container that brings the launcher its `kubectl`.
+pub(crate) const DELIVERY: &str = "kubectl-delivery";
+
 const CONFIG_VOLUME: &str = "mpi-job-config";
 const KUBECTL_VOLUME: &str = "mpi-job-kubectl";
 /// Where the job's ConfigMap is.
@@ -153,7 +156,7 @@ fn delivery(topology: &Topology<'_>, mounts: Vec<VolumeMount>) -> Container {
     let amounts = amounts.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
     let amounts = Some(BTreeMap::from(amounts));
     Container {
-        name: "kubectl-delivery".to_owned(),
+        name: DELIVERY.to_owned(),
         image: Some(topology.settings.get(&DELIVERY_IMAGE).to_owned()),
         image_pull_policy: Some("IfNotPresent".to_owned()),
         env: Some(vec![

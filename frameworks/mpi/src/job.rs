@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
 use training_job::{
-    FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, Replicas, Role,
-    RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
+    FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, ReplicaState,
+    Replicas, Role, RoleDefinition, RoleSpecs, Rule, Topology, TrainingJob,
 };
 
 use crate::{environment, objects};
@@ -179,9 +179,21 @@ impl TrainingJob for MPIJob {
         vec![Rule::new(rule, NO_SUCH_CONTAINER.join("; ")).at("mainContainer")]
     }
 
-    /// The launcher decides: workers sleep until it starts processes in them.
+    /// The launcher decides: workers sleep until it starts processes in them. But Open MPI 5 ends with 0 when a worker is
+    /// killed, so a launcher whose workers are not all there has not done its work.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
-        replicas.decided_by(&[LAUNCHER])
+        let is_lost = |state: &ReplicaState| {
+            matches!(
+                state,
+                ReplicaState::Absent | ReplicaState::Stopping | ReplicaState::Failed
+            )
+        };
+        let workers = replicas.role(WORKER);
+        let lost = workers.is_some_and(|workers| workers.states.iter().any(is_lost));
+        match replicas.decided_by(&[LAUNCHER]) {
+            Outcome::Succeeded if lost => Outcome::Running,
+            outcome => outcome,
+        }
     }
 
     /// `mpirun` ends when one of its processes or daemons does, and takes no new one in. A launcher that its kubelet restarts

@@ -3,6 +3,10 @@
 
 mod environment;
 mod job;
+#[cfg(feature = "local")]
+mod local;
 mod objects;
 
 pub use job::{MPIJob, MPIJobSpec};
+#[cfg(feature = "local")]
+pub use local::adjust_local;

@@ -4,6 +4,10 @@
 mod elastic;
 mod environment;
 mod job;
+#[cfg(feature = "local")]
+mod local;
 
 pub use elastic::ElasticPolicy;
 pub use job::{PaddleJob, PaddleJobSpec};
+#[cfg(feature = "local")]
+pub use local::adjust_local;

@@ -4,8 +4,12 @@
 mod elastic;
 mod environment;
 mod job;
+#[cfg(feature = "local")]
+mod local;
 mod objects;
 mod waiting;
 
 pub use elastic::{ElasticPolicy, RdzvConf};
 pub use job::{PyTorchJob, PyTorchJobSpec};
+#[cfg(feature = "local")]
+pub use local::adjust_local;

@@ -16,7 +16,8 @@ use crate::event::{NodeEvent, Prepared};
 use crate::exec::Opened;
 use crate::logs::RunLog;
 use crate::prepare::{Preparation, PrepareError};
-use crate::process::{self, Launch, Output};
+use crate::process::{self, Exit, Launch, Output};
+use crate::volumes::Mount;
 
 /// When to look again for what a container needs and does not find.
 const CONFIG_RETRY: Duration = Duration::from_secs(2);
@@ -64,8 +65,13 @@ impl PodTask {
             container: shown,
             events: self.agent.events.clone(),
         };
-        if let Err(error) = self.agent.folders.make(&self.at) {
-            tracing::warn!(pod = self.at.name, %error, "the pod has no directory for temporary files");
+        if let Err(error) = self.make_files(&preparation.mounts) {
+            let exit = Exit {
+                code: 128,
+                signal: None,
+                message: Some(format!("the pod's folder cannot be written: {error}")),
+            };
+            return self.on_container_ended(at, exit);
         }
         match process::start(&preparation.launch, output, &self.agent.guard, marker) {
             Ok(mut process) => {
@@ -110,6 +116,11 @@ impl PodTask {
             message: Some(problem.to_string()),
             start,
         };
+    }
+
+    fn make_files(&self, mounts: &[Mount]) -> io::Result<()> {
+        self.agent.folders.make(&self.at, self.address)?;
+        mounts.iter().try_for_each(Mount::write)
     }
 
     /// Lets commands run in the pod, if the container is its first.

@@ -60,9 +60,11 @@ async fn a_command_runs_in_another_pod_with_its_callers_input_and_output() {
 #[tokio::test]
 async fn a_pod_that_comes_later_is_awaited() {
     let mut bench = bench();
+    bench.api.service("host");
     create(
         &bench,
         "caller",
+        // Which is replaced by its address where there is a service of that name.
         r#"echo calling; exec "$EXEC" host echo done in '$HOSTNAME'"#,
     );
     bench.line("calling").await;

@@ -373,3 +373,48 @@ async fn writes_that_fail_are_made_again() {
     bench.api.delete_gracefully("job-0", 0);
     bench.api.gone("job-0").await;
 }
+
+#[tokio::test]
+async fn mounted_files_are_read_where_paths_lead_to() {
+    let mut bench = Bench::new(NodeConfig::default());
+    let mut spec = script(
+        "Never",
+        r#". /etc/settings/run.sh; cat "$HOSTS"; echo; ls /etc/settings"#,
+    );
+    spec["containers"][0]["env"] = json!([{"name": "HOSTS", "value": "/etc/settings/run.sh"}]);
+    spec["containers"][0]["volumeMounts"] = json!([{"name": "all", "mountPath": "/etc/settings"}]);
+    spec["volumes"] = json!([{"name": "all", "configMap": {"name": "settings"}}]);
+    bench.api.create("job-0", "u1", &spec, json!({}));
+    bench
+        .api
+        .config_map("settings", "run.sh", "echo run of $HOSTNAME");
+    bench.api.phase("job-0", "Succeeded").await;
+    assert_eq!(
+        bench.lines(),
+        [
+            "job-0: run of job-0",
+            "job-0: echo run of $HOSTNAME",
+            "job-0: run.sh"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_container_that_only_a_cluster_needs_is_skipped() {
+    let skip: crate::AdjustEnv = |pod, env| {
+        if pod.container == "wait" {
+            env.skip_container("names are there at once");
+        }
+    };
+    let mut bench = Bench::new(NodeConfig {
+        adjust_env: [("toy".to_owned(), skip)].into(),
+        ..NodeConfig::default()
+    });
+    let mut spec = script("Never", "echo main");
+    spec["initContainers"] =
+        json!([{"name": "wait", "image": "none"}, {"name": "other", "command": ["echo", "other"]}]);
+    let labels = json!({"metadata": {"labels": {"training.kubeflow.org/operator-name": "toy"}}});
+    bench.api.create("job-0", "u1", &spec, labels);
+    bench.api.phase("job-0", "Succeeded").await;
+    assert_eq!(bench.lines(), ["job-0/other: other", "job-0/main: main"]);
+}

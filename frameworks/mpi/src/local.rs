@@ -1,0 +1,45 @@
+//! What differs where all replicas run on one machine.
+
+use local_node::{Environment, LocalPod};
+
+use crate::environment::DELIVERY;
+use crate::objects::SHELL;
+
+/// The variables that name the remote shell, by which `mpirun` starts processes in other pods.
+const SHELLS: [&str; 3] = [
+    "OMPI_MCA_plm_rsh_agent",
+    "PRTE_MCA_plm_ssh_agent",
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC",
+];
+
+/// There is no `kubectl`: the node itself runs commands in other pods. What processes leave for their neighbours must not be
+/// found by those of other pods, which have the same machine.
+pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
+    if pod.container == DELIVERY {
+        environment.skip_container("processes are started in other pods without kubectl, and wait for them");
+        return;
+    }
+    let temporary = pod.temporary.display().to_string();
+    environment.set("TMPDIR", temporary, "a directory of the pod's own");
+    for name in SHELLS {
+        let shell = environment.in_pod(name).unwrap_or_default();
+        if shell.ends_with(SHELL) {
+            let exec = pod.exec.display().to_string();
+            environment.set(
+                name,
+                exec,
+                "there is no kubectl exec: the node runs commands in other pods",
+            );
+        }
+    }
+    if environment.in_pod(SHELLS[1]).is_some() && environment.get(COLLECTIVES).is_none() {
+        environment.set(
+            COLLECTIVES,
+            "^han",
+            "it takes pods of one machine for one pod, and hangs",
+        );
+    }
+}
+
+/// What Open MPI does collectives with.
+const COLLECTIVES: &str = "OMPI_MCA_coll";

@@ -1,0 +1,14 @@
+//! What differs where all replicas run on one machine.
+
+use local_node::{Environment, LocalPod};
+
+/// PyTorch's first process listens at all addresses of the machine: two jobs with one port would join one another.
+pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
+    if pod.container == "init-pytorch" {
+        environment.skip_container("names are addresses here, and a worker waits for the port itself");
+        return;
+    }
+    environment.give_own_port("MASTER_PORT", "MASTER_ADDR");
+    environment.give_own_port("PET_MASTER_PORT", "PET_MASTER_ADDR");
+    environment.give_own_ports("PET_RDZV_ENDPOINT");
+}
