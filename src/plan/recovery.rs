@@ -71,13 +71,12 @@ pub(super) fn forget_progress(recovery: &mut Recovery) {
 /// it matters.
 pub(super) fn charge(status: &mut JobStatus, restarts: i32, policy: &FailurePolicy, now: Timestamp) {
     status.restart_count = status.restart_count.max(0).saturating_add(restarts);
-    let most = policy.max_restarts.filter(|_| policy.window_seconds.is_some());
-    let most = usize::try_from(most.unwrap_or(0)).unwrap_or(0).saturating_add(1);
     let times = &mut status.recovery.restarted;
-    if policy.window_seconds.is_none() {
+    let Some((limit, _)) = policy.max_restarts.zip(policy.window_seconds) else {
         times.clear();
         return;
-    }
+    };
+    let most = usize::try_from(limit).unwrap_or(0).saturating_add(1);
     let new = usize::try_from(restarts).unwrap_or(0).min(most);
     times.extend(std::iter::repeat_n(Time(now), new));
     times.drain(..times.len().saturating_sub(most));
