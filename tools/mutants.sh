@@ -36,8 +36,8 @@ mutants() {
 
 both="-p training-job -p training-job-mxnet"
 # What only some kinds ask for, such as replicas that a job can do without.
-kinds="$both -p training-job-jax -p training-job-paddle -p training-job-pytorch\
- -p training-job-tensorflow -p training-job-xgboost"
+kinds="$both -p training-job-jax -p training-job-mlkube -p training-job-mpi -p training-job-paddle\
+ -p training-job-pytorch -p training-job-tensorflow -p training-job-xgboost"
 # Simulated lives, with whatever may go wrong in them.
 lives="-p training-job-simulation"
 for area in ${*:-plan mxnet apply cache watch validate}; do

@@ -6,7 +6,7 @@ mod program;
 
 use std::fs;
 
-use program::{root, run};
+use program::{empty_directory, root, run};
 use serde_json::Value;
 
 /// Client-side `kubectl apply` stores the whole object in an annotation of at most 256 KiB, and a
@@ -36,6 +36,36 @@ fn committed_definitions_are_current() {
         let bytes = fs::metadata(&file).unwrap().len();
         assert!(bytes < MAX_BYTES as u64, "{} has {bytes} bytes", file.display());
     }
+}
+
+/// A cluster may have the separate mpi-operator, whose definition of MPIJobs has the same name.
+#[test]
+fn kustomize_brings_all_definitions_but_that_of_mpijobs() {
+    let kustomization = fs::read_to_string(root().join("crds/Kustomization")).unwrap();
+    let kustomization: Value = serde_saphyr::from_str(&kustomization).unwrap();
+    let mut brought: Vec<String> = serde_json::from_value(kustomization["resources"].clone()).unwrap();
+    brought.push("kubeflow.org_mpijobs.yaml".to_owned());
+    brought.sort();
+    let name = |definition: Value| {
+        let spec = &definition["spec"];
+        let (group, plural) = (spec["group"].as_str(), spec["names"]["plural"].as_str());
+        format!("{}_{}.yaml", group.unwrap(), plural.unwrap())
+    };
+    let mut all: Vec<String> = definitions().into_iter().map(name).collect();
+    all.sort();
+    assert_eq!(brought, all);
+}
+
+#[test]
+fn what_is_written_leaves_other_files_alone() {
+    let folder = empty_directory("definitions");
+    let kustomization = folder.join("Kustomization");
+    fs::write(&kustomization, "resources: []\n").unwrap();
+    let written = run(&["crds", "--dir", folder.to_str().unwrap()]);
+    assert_eq!(written.code, Some(0), "{}", written.stderr);
+    assert_eq!(fs::read_to_string(&kustomization).unwrap(), "resources: []\n");
+    let files = fs::read_dir(&folder).unwrap().count();
+    assert_eq!(files, 1 + definitions().len());
 }
 
 #[test]

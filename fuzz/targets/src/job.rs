@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use training_job::{Settings, TrainingJob, validate};
 use training_job_jax::JAXJob;
+use training_job_mlkube::{MxJob, TfJob};
+use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
@@ -49,6 +51,9 @@ pub fn check(bytes: &[u8]) {
             Some("PyTorchJob") => check_job::<PyTorchJob>(job),
             Some("JAXJob") => check_job::<JAXJob>(job),
             Some("PaddleJob") => check_job::<PaddleJob>(job),
+        Some("MPIJob") => check_job::<MPIJob>(job),
+        Some("MxJob") => check_job::<MxJob>(job),
+        Some("TfJob") => check_job::<TfJob>(job),
             other => panic!("the program takes {other:?} for a job"),
         }
     }

@@ -11,6 +11,8 @@ use training_job::plan::observed::{Observed, PodRecord};
 use training_job::plan::{ChildKind, Plan};
 use training_job::{Settings, TrainingJob, validate};
 use training_job_jax::JAXJob;
+use training_job_mlkube::{MxJob, TfJob};
+use training_job_mpi::MPIJob;
 use training_job_mxnet::MXJob;
 use training_job_paddle::PaddleJob;
 use training_job_pytorch::PyTorchJob;
@@ -56,6 +58,9 @@ pub fn check(bytes: &[u8]) {
         Some("PyTorchJob") => reconcile::<PyTorchJob>(job, &pods),
         Some("JAXJob") => reconcile::<JAXJob>(job, &pods),
         Some("PaddleJob") => reconcile::<PaddleJob>(job, &pods),
+        Some("MPIJob") => reconcile::<MPIJob>(job, &pods),
+        Some("MxJob") => reconcile::<MxJob>(job, &pods),
+        Some("TfJob") => reconcile::<TfJob>(job, &pods),
         _ => reconcile::<MXJob>(job, &pods),
     }
 }

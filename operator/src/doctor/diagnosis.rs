@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::convert::POLICIES;
 use crate::kinds::Kind;
 
-use super::seen::{GROUPS, Runs, Seen, name, runs};
+use super::seen::{APART, GROUPS, Runs, Seen, enabled, name, runs};
 
 /// The oldest Kubernetes that the definitions fit.
 const OLDEST: (u32, u32) = (1, 30);
@@ -19,7 +19,29 @@ const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
 /// Names that one finding lists.
 const NAMES: usize = 5;
 
-const APPLY: &str = "apply crds/ by: kubectl apply --server-side --force-conflicts -k crds";
+/// How the definition of a kind is applied.
+fn apply(kind: &Kind) -> &'static str {
+    match kind.name() == APART {
+        true => {
+            "apply it by: kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml"
+        }
+        false => "apply crds/ by: kubectl apply --server-side --force-conflicts -k crds",
+    }
+}
+
+/// The kinds that are run here: those of this operator's Deployments, or those that it will have.
+fn wanted<'k>(seen: &Seen, kinds: &'k [Kind]) -> Vec<&'k Kind> {
+    let ours = seen.deployments.iter().filter(|d| runs(d) == Some(Runs::This));
+    let ours: Vec<&str> = ours
+        .flat_map(|deployment| enabled(deployment, kinds))
+        .map(Kind::name)
+        .collect();
+    let is_wanted = |kind: &&Kind| match ours.is_empty() {
+        true => kind.name() != APART,
+        false => ours.contains(&kind.name()),
+    };
+    kinds.iter().filter(is_wanted).collect()
+}
 
 /// All that is wrong, the worst first.
 pub(crate) fn findings(seen: &Seen, kinds: &[Kind]) -> Vec<Finding> {
@@ -77,8 +99,8 @@ impl Findings {
     }
 
     fn definitions(&mut self, seen: &Seen, kinds: &[Kind]) {
-        let known: BTreeMap<String, &Kind> = kinds
-            .iter()
+        let known: BTreeMap<String, &Kind> = wanted(seen, kinds)
+            .into_iter()
             .map(|kind| (format!("{}.{}", kind.resource.plural, kind.resource.group), kind))
             .collect();
         for definition in &seen.definitions {
@@ -101,14 +123,14 @@ impl Findings {
             .unread
             .iter()
             .any(|(what, _)| what.starts_with("customresourcedefinitions"));
-        for plural in known.keys().filter(|_| !is_unread) {
+        for (plural, kind) in known.iter().filter(|_| !is_unread) {
             if seen
                 .definitions
                 .iter()
                 .all(|definition| name(definition).1 != *plural)
             {
                 let object = format!("definition {plural}");
-                self.add(Severity::Warning, &object, "it is missing", APPLY);
+                self.add(Severity::Warning, &object, "it is missing", apply(kind));
             }
         }
     }
@@ -118,7 +140,7 @@ impl Findings {
         if spec["preserveUnknownFields"] == true {
             let problem =
                 "it is an older operator's, and keeps unknown fields: nothing checks jobs as they are stored";
-            return self.add(Severity::Error, object, problem, APPLY);
+            return self.add(Severity::Error, object, problem, apply(kind));
         }
         let texts = |list: &Value| -> BTreeSet<String> {
             let list = list.as_array().into_iter().flatten();
@@ -155,7 +177,7 @@ impl Findings {
         let wanted = serde_json::to_value(&kind.definition.spec.versions).unwrap_or_default();
         if there != ours || fields(&spec["versions"]) != fields(&wanted) {
             let problem = "it is not this version's: it has other versions or fields";
-            self.add(Severity::Error, object, problem, APPLY);
+            self.add(Severity::Error, object, problem, apply(kind));
         }
     }
 
@@ -221,7 +243,7 @@ impl Findings {
                 );
             } else if works {
                 let problem = format!("it runs {whose} beside this one");
-                let remedy = "delete it, or give the two other kinds by --enable-scheme";
+                let remedy = "delete it, or give it other kinds by --enable-scheme";
                 self.add(Severity::Warning, &object, problem, remedy);
             } else {
                 let problem = format!("it runs {whose}");
@@ -275,7 +297,7 @@ impl Findings {
                 Severity::Error,
                 &object,
                 problem,
-                "apply the role of manifests/base",
+                "apply the role of manifests/base, for MPIJobs with that of manifests/mpi",
             );
         }
     }

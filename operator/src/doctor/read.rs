@@ -16,7 +16,9 @@ use serde_json::Value;
 use crate::cluster::within;
 use crate::kinds::Kind;
 
-use super::seen::{GROUPS, Missing, RIGHTS, Runs, Seen, name, rights_to_jobs, runs};
+use super::seen::{
+    GROUPS, Missing, RIGHTS, Runs, Seen, enabled, name, rights_to_jobs, rights_to_objects, runs,
+};
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
@@ -120,7 +122,10 @@ async fn rights(client: &Client, kinds: &[Kind], deployment: &Value, seen: &mut 
     for (resource, verbs) in RIGHTS {
         wanted.push((String::new(), resource.to_owned(), verbs));
     }
-    for kind in kinds {
+    for kind in enabled(deployment, kinds) {
+        for (group, resource, verbs) in rights_to_objects(kind) {
+            wanted.push((group.to_owned(), resource.to_owned(), verbs));
+        }
         for (subresource, verbs) in rights_to_jobs(kind) {
             let resource = format!("{}{subresource}", kind.resource.plural);
             wanted.push((kind.resource.group.clone(), resource, verbs));

@@ -1,5 +1,7 @@
 //! What was read of a cluster.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::kinds::Kind;
@@ -50,6 +52,25 @@ pub(crate) const RIGHTS: [(&str, &[&str]); 4] = [
     ),
     ("events", &["create"]),
 ];
+
+/// The kind that no operator runs unless it is told to: its definition and its rights come apart, by `manifests/mpi`.
+pub(crate) const APART: &str = "MPIJob";
+
+/// The verbs that it needs on what jobs of a kind have beside pods and services: the group and resource.
+pub(crate) fn rights_to_objects(kind: &Kind) -> Vec<(&'static str, &'static str, &'static [&'static str])> {
+    let [(_, all), ..] = RIGHTS;
+    let objects = kind.framework.objects.iter().map(|object| object.kind);
+    let is_apart = |resource: &str| RIGHTS.iter().all(|(known, _)| *known != resource);
+    let objects = objects.filter(|object| !object.group.is_empty() || is_apart(object.plural));
+    let mut rights: Vec<_> = objects
+        .map(|object| (object.group, object.plural, all))
+        .collect();
+    if kind.name() == APART {
+        // Its launcher gets this right, which nobody can grant without having it.
+        rights.push(("", "pods/exec", &["create"]));
+    }
+    rights
+}
 
 /// The verbs that it needs for jobs of a kind: with which subresource behind a `/`.
 pub(crate) fn rights_to_jobs(kind: &Kind) -> [(&'static str, &'static [&'static str]); 3] {
@@ -105,6 +126,41 @@ pub(crate) fn runs(deployment: &Value) -> Option<Runs> {
         let older = ["mxnet-operator", "mx-operator", "tf-operator", "tf_operator"];
         older.into_iter().any(names).then_some(Runs::Older)
     }
+}
+
+/// The kinds that a Deployment of this operator runs, as its command line says.
+pub(crate) fn enabled<'k>(deployment: &Value, kinds: &'k [Kind]) -> Vec<&'k Kind> {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+    let texts = |list: &'_ Value| -> Vec<String> {
+        let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect()
+    };
+    let containers = containers.into_iter().flatten();
+    let line: Vec<String> = containers
+        .flat_map(|c| [texts(&c["command"]), texts(&c["args"])])
+        .flatten()
+        .collect();
+    let flag = "--enable-scheme";
+    let values = line.iter().enumerate().filter_map(|(n, word)| match word == flag {
+        true => line.get(n + 1).map(String::as_str),
+        false => word.strip_prefix(flag)?.strip_prefix('='),
+    });
+    let named = values.flat_map(|names| names.split(',')).filter_map(|name| {
+        let spelt_so = kinds.iter().position(|kind| kind.name() == name);
+        spelt_so.or_else(|| {
+            kinds
+                .iter()
+                .position(|kind| kind.name().eq_ignore_ascii_case(name))
+        })
+    });
+    let named: BTreeSet<usize> = named.collect();
+    let wanted = |(n, _): &(usize, &Kind)| named.is_empty() || named.contains(n);
+    kinds
+        .iter()
+        .enumerate()
+        .filter(wanted)
+        .map(|(_, kind)| kind)
+        .collect()
 }
 
 /// An object's namespace, which may be none, and its name.

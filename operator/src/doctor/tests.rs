@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::diagnosis::findings;
-use super::seen::{Missing, RIGHTS, Seen, rights_to_jobs};
+use super::seen::{Missing, RIGHTS, Seen, enabled, rights_to_jobs, rights_to_objects};
 use super::text;
 use crate::kinds::kinds;
 
@@ -65,7 +65,7 @@ fn what_older_operators_left_is_told() {
     seen.definitions[0]["spec"]["preserveUnknownFields"] = json!(true);
     seen.definitions[1]["status"]["storedVersions"] = json!(["v1alpha1", "v1"]);
     seen.definitions.pop();
-    let other = json!({"metadata": {"name": "pytorchjobs.kubeflow.org"}, "spec": {"group": "kubeflow.org"}});
+    let other = json!({"metadata": {"name": "experiments.kubeflow.org"}, "spec": {"group": "kubeflow.org"}});
     seen.definitions.push(other);
     seen.webhooks = vec![
         webhook("ValidatingWebhookConfiguration", "Fail"),
@@ -132,13 +132,48 @@ fn what_does_not_run_is_no_operator() {
     assert_eq!(told(&seen), "errors: 0, warnings: 0\n");
 }
 
-/// The rights that are asked for are those of the role.
+/// The definition of MPIJobs may be another operator's, as long as this one does not run them.
+#[test]
+fn kinds_that_are_not_run_need_nothing() {
+    let args = json!(["run", "--enable-scheme=MXJob,tfjob", "--enable-scheme", "MPIJob"]);
+    let mut seen = well();
+    seen.deployments = vec![deployment("training-operator", "training-operator:1", args)];
+    let of = |seen: &Seen| -> Vec<String> {
+        let kinds = kinds();
+        let enabled = enabled(&seen.deployments[0], &kinds);
+        enabled.iter().map(|kind| kind.name().to_owned()).collect()
+    };
+    assert_eq!(of(&seen), ["MXJob", "TFJob", "MPIJob"]);
+    let is_mpi = |d: &Value| d["metadata"]["name"] == "mpijobs.kubeflow.org";
+    seen.definitions.retain(is_mpi);
+    let missing = told(&seen);
+    assert!(missing.contains("errors: 0, warnings: 2"), "{missing}");
+
+    let of_another = json!([{"name": "v2beta1"}]);
+    seen.definitions[0]["spec"]["versions"] = of_another;
+    let problem = "definition mpijobs.kubeflow.org: it is not this version's: it has other versions or fields; apply it by: \
+                   kubectl apply --server-side --force-conflicts -f crds/kubeflow.org_mpijobs.yaml";
+    assert!(told(&seen).contains(problem), "{}", told(&seen));
+    for without in [json!(["run", "--enable-scheme=MXJob"]), json!(null)] {
+        seen.deployments[0] = deployment("training-operator", "training-operator:1", without);
+        assert!(told(&seen).contains("errors: 0, "), "{}", told(&seen));
+    }
+}
+
+/// The rights that are asked for are those of the role, and of what its component adds.
 #[test]
 fn the_rights_are_those_of_the_role() {
-    let role = concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests/base/role.yaml");
-    let role = kube_manifest::parse(&std::fs::read_to_string(role).unwrap()).unwrap()[0].to_json();
+    let read = |file: &str| {
+        let file = format!("{}/../manifests/{file}", env!("CARGO_MANIFEST_DIR"));
+        kube_manifest::parse(&std::fs::read_to_string(file).unwrap()).unwrap()[0].to_json()
+    };
+    let component = read("mpi/kustomization.yaml");
+    let patch = component["patches"][1]["patch"].as_str().unwrap();
+    let added = kube_manifest::parse(patch).unwrap()[0].to_json();
+    let added = added.as_array().unwrap().iter().map(|one| one["value"].clone());
+    let role = read("base/role.yaml");
     let mut granted = Vec::new();
-    for rule in role["rules"].as_array().unwrap() {
+    for rule in role["rules"].as_array().unwrap().iter().cloned().chain(added) {
         for resource in rule["resources"].as_array().unwrap() {
             granted.extend(
                 rule["verbs"]
@@ -150,16 +185,18 @@ fn the_rights_are_those_of_the_role() {
         }
     }
     let mut asked = Vec::new();
-    for (resource, verbs) in RIGHTS {
+    let mut ask = |resource: &str, verbs: &[&str]| {
         asked.extend(verbs.iter().map(|verb| format!("{verb} {resource}")));
+    };
+    for (resource, verbs) in RIGHTS {
+        ask(resource, verbs);
     }
     for kind in kinds() {
+        for (_, resource, verbs) in rights_to_objects(&kind) {
+            ask(resource, verbs);
+        }
         for (subresource, verbs) in rights_to_jobs(&kind) {
-            asked.extend(
-                verbs
-                    .iter()
-                    .map(|verb| format!("{verb} {}{subresource}", kind.resource.plural)),
-            );
+            ask(&format!("{}{subresource}", kind.resource.plural), verbs);
         }
     }
     granted.sort();

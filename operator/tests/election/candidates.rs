@@ -21,7 +21,8 @@ pub(crate) async fn control_plane() -> &'static ControlPlane {
 /// How long the others wait for a silent leader.
 pub(crate) const LEASE_SECONDS: i32 = 4;
 
-const FLAGS: [&str; 5] = [
+const FLAGS: [&str; 6] = [
+    "--enable-scheme=MXJob,TFJob",
     "--leader-elect",
     "--leader-election-lease-duration=4s",
     "--leader-election-renew-deadline=3s",

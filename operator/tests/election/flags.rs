@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
 use serde_json::json;
 use training_job::api::ConditionType;
@@ -12,6 +13,7 @@ use training_job_testing::cluster::{ControlPlane, On, Program};
 
 use crate::candidates::control_plane;
 use crate::rig::jobs::{is, job};
+use crate::rig::operator::{Operator, command};
 use crate::rig::stage::Stage;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_training-operator");
@@ -165,6 +167,23 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("TRAINING_OPERATOR_ZAP_LOG_LEVEL", "loud", "--zap-log-level"),
     // What is accepted and has no effect cannot show anything but that the operator starts.
     ("TRAINING_OPERATOR_ZAP_STACKTRACE_LEVEL", "error", "running jobs"),
+    // These show in pods, as another test sees.
+    (SETTINGS[0].0, SETTINGS[0].1, "running jobs"),
+    (SETTINGS[1].0, SETTINGS[1].1, "running jobs"),
+    (SETTINGS[2].0, SETTINGS[2].1, "running jobs"),
+];
+
+/// The variables of settings that are single kinds'.
+const SETTINGS: [(&str, &str); 3] = [
+    (
+        "TRAINING_OPERATOR_PYTORCH_INIT_CONTAINER_IMAGE",
+        "example.com/wait:1",
+    ),
+    ("TRAINING_OPERATOR_PYTORCH_INIT_CONTAINER_MAX_TRIES", "4321"),
+    (
+        "TRAINING_OPERATOR_MPI_KUBECTL_DELIVERY_IMAGE",
+        "example.com/kubectl:1",
+    ),
 ];
 
 #[tokio::test]
@@ -205,6 +224,49 @@ async fn each_flag_can_be_given_by_a_variable() {
         .map(|rest| rest.split('=').next().unwrap().trim());
     let told: BTreeSet<_> = told.filter(|name| !name.ends_with("TIME_ENCODING")).collect();
     assert_eq!(told, VARIABLES.iter().map(|(name, ..)| *name).collect());
+}
+
+#[tokio::test]
+async fn settings_of_single_kinds_show_in_their_pods() {
+    let cluster = control_plane().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("settings").await;
+    let flags = ["--enable-scheme=PyTorchJob,MPIJob", "--namespace", &namespace];
+    let program = SETTINGS
+        .iter()
+        .fold(command(&cluster.kubeconfig(), &flags), |program, (name, value)| {
+            program.env(name, value)
+        });
+    let operator = Operator(cluster.spawn(program));
+    let role = |container: &str| {
+        let containers = json!([{"name": container, "image": "i"}]);
+        json!({"replicas": 1, "template": {"spec": {"containers": containers}}})
+    };
+    let jobs = [
+        json!({
+            "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "torch"},
+            "spec": {"pytorchReplicaSpecs": {"Master": role("pytorch"), "Worker": role("pytorch")}},
+        }),
+        json!({
+            "apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "mpi"},
+            "spec": {"launcherCreationPolicy": "AtStartup", "mpiReplicaSpecs": {"Launcher": role("mpi")}},
+        }),
+    ];
+    for job in jobs {
+        let create = ["--namespace", &namespace, "create", "-f", "-"];
+        let created = cluster.kubectl_with_input(&create, &job.to_string()).await;
+        created.success();
+    }
+    let init = async |pod: &str| {
+        let found = cluster.wait::<Pod>(&namespace, pod, |pod| pod.is_some()).await;
+        let spec = found.and_then(|pod| pod.spec).unwrap();
+        serde_json::to_value(spec.init_containers).unwrap()
+    };
+    let (waits, brings) = (init("torch-worker-0").await, init("mpi-launcher").await);
+    assert_eq!(waits[0]["image"], SETTINGS[0].1);
+    assert!(waits[0].to_string().contains(SETTINGS[1].1), "{waits}");
+    assert_eq!(brings[0]["image"], SETTINGS[2].1);
+    operator.expect_well();
 }
 
 /// Those that deployments of older operators set.
@@ -317,7 +379,7 @@ async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
 async fn without_flags_all_namespaces_and_kinds_are_served() {
     let cluster = ControlPlane::start(Default::default()).await;
     let stage = Stage::of(&cluster, "all").await;
-    let operator = crate::rig::operator::Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
+    let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
     stage.create(job("a", 1)).await;
     stage.until_all_run("a", 1).await;
     for kind in [
@@ -327,6 +389,7 @@ async fn without_flags_all_namespaces_and_kinds_are_served() {
         "pytorchjobs",
         "jaxjobs",
         "paddlejobs",
+        "mpijobs",
         "pods",
         "services",
     ] {

@@ -113,7 +113,7 @@ async fn a_leader_that_is_cut_off_gives_up_and_comes_back_to_stand_by() {
     let pods = stage.until_all_run("a", 2).await;
     let hole = leader.proxy.fault(On::any(), Fault::BlackHole);
     let frozen = leader.proxy.freeze_watches("");
-    assert_eq!(frozen.count(), 8, "five kinds, pods, services and ConfigMaps");
+    assert_eq!(frozen.count(), 5, "two kinds, pods, services and ConfigMaps");
     stage.create(job("b", 4)).await;
     leader.operator.0.wait_for_line("this one is a standby").await;
     other.takes_over(&stage).await;

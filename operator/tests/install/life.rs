@@ -6,14 +6,16 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::ApiResource;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
-use training_job::{Settings, render, validate};
+use training_job::{Settings, TrainingJob, render, validate};
 use training_job_mxnet::MXJob;
+use training_job_pytorch::PyTorchJob;
 use training_job_testing::cluster::{Background, ControlPlane, Program};
 
 use crate::manifests::find;
+use crate::mpi;
 
 /// The plural, kind, field of the replica specs, role and container of each kind.
 pub(crate) const KINDS: [(&str, &str, &str, &str, &str); 6] = [
@@ -105,7 +107,7 @@ pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: 
     cluster.spawn(program)
 }
 
-/// Creates a job of each kind that is to vanish with all it has, one whose names are taken, and one that has what another
+/// Creates a job of each kind that is to vanish with all it has, one whose names are taken, and two that have what another
 /// operator made.
 pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
     let mut objects = vec![
@@ -123,30 +125,41 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
     objects.push(compact(COMPACT));
     objects.push(compact(COMPACT_TAKEN));
     create(cluster, namespace, &objects).await;
-    create_adopted(cluster, namespace).await;
+    create_adopted::<MXJob>(cluster, namespace, compact(COMPACT_ADOPTED), |_| {}).await;
+    let (_, kind, field, role, container) = KINDS[3];
+    let autoscaled = job(AUTOSCALED, kind, field, role, container);
+    create_adopted::<PyTorchJob>(cluster, namespace, autoscaled, |_| {}).await;
 }
 
-/// A compact job with all that it needs, of which nothing has the operator's labels. It is suspended until all is there.
-async fn create_adopted(cluster: &ControlPlane, namespace: &str) {
-    let mut job = compact(COMPACT_ADOPTED);
+/// Creates a job with all that it needs, of which nothing has the operator's labels, and what `add` puts there as well. It is
+/// suspended until all is there.
+pub(crate) async fn create_adopted<J: TrainingJob>(
+    cluster: &ControlPlane,
+    namespace: &str,
+    mut job: Value,
+    add: impl FnOnce(&mut Vec<Value>),
+) {
     job["spec"]["runPolicy"]["suspend"] = json!(true);
     create(cluster, namespace, &[job.clone()]).await;
-    let kind = GroupVersionKind::gvk("kubeflow.org", "v1", "MXJob");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "mxjobs");
-    let jobs: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
-    let stored = jobs.get(COMPACT_ADOPTED).await.unwrap();
-    job["metadata"] = json!({"name": COMPACT_ADOPTED, "namespace": namespace, "uid": stored.uid()});
+    let name = job["metadata"]["name"].as_str().unwrap().to_owned();
+    let jobs: Api<DynamicObject> =
+        Api::namespaced_with(cluster.client(), namespace, &ApiResource::erase::<J>(&()));
+    let stored = jobs.get(&name).await.unwrap();
+    job["metadata"] = json!({"name": name, "namespace": namespace, "uid": stored.uid()});
     job["spec"]["runPolicy"]["suspend"] = json!(false);
-    let job: MXJob = serde_json::from_value(job).unwrap();
+    let job: J = serde_json::from_value(job).unwrap();
     let settings = Settings::default();
     let rendered = render::all(&validate(&job, &settings).unwrap());
     let mut objects = rendered.values().unwrap();
+    let mut more = objects.clone();
     for object in &mut objects {
         object["metadata"]["labels"] = Value::Null;
     }
+    add(&mut more);
+    objects.extend(more.split_off(objects.len()));
     create(cluster, namespace, &objects).await;
     let resume = Patch::Merge(json!({"spec": {"runPolicy": {"suspend": false}}}));
-    jobs.patch(COMPACT_ADOPTED, &PatchParams::default(), &resume)
+    jobs.patch(&name, &PatchParams::default(), &resume)
         .await
         .unwrap();
 }
@@ -155,7 +168,10 @@ async fn create_adopted(cluster: &ControlPlane, namespace: &str) {
 /// is worth a ConfigMap.
 pub(crate) const COMPACT: &str = "compact-with-a-name-of-many-letters-that-vanishes";
 const COMPACT_TAKEN: &str = "compact-with-a-name-of-many-letters-that-is-taken";
-const COMPACT_ADOPTED: &str = "compact-with-a-name-of-many-letters-that-is-adopted";
+pub(crate) const COMPACT_ADOPTED: &str = "compact-with-a-name-of-many-letters-that-is-adopted";
+
+/// A job whose pods and autoscaler are another operator's.
+pub(crate) const AUTOSCALED: &str = "autoscaled";
 
 fn compact(name: &str) -> Value {
     let mut job = job(name, "MXJob", "mxReplicaSpecs", "Worker", "mxnet");
@@ -194,10 +210,15 @@ fn job(name: &str, kind: &str, field: &str, role: &str, container: &str) -> Valu
     if kind == "MXJob" {
         job["spec"]["jobMode"] = json!("MXTrain");
     }
+    if kind == "PyTorchJob" {
+        let target = json!({"type": "Utilization", "averageUtilization": 80});
+        let metrics = json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]);
+        job["spec"]["elasticPolicy"] = json!({"minReplicas": 1, "maxReplicas": 2, "metrics": metrics});
+    }
     job
 }
 
-/// Makes every pod of a job succeed, for ever.
+/// Makes every pod of a job succeed, for ever, but those of MPIJobs that wait to be used run.
 pub(crate) async fn play_kubelet(cluster: &ControlPlane, namespace: &str) {
     let kubelet = cluster.kubelet(namespace).await;
     let only = watcher::Config::default().labels("training.kubeflow.org/operator-name");
@@ -206,8 +227,17 @@ pub(crate) async fn play_kubelet(cluster: &ControlPlane, namespace: &str) {
     while let Some(pod) = pods.next().await {
         let Ok(pod) = pod else { continue };
         let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
-        if phase == Some("Pending") && pod.metadata.deletion_timestamp.is_none() {
-            kubelet.succeeds(&pod.name_any()).await;
+        let label = |name: &str| pod.labels().get(name).map(String::as_str).unwrap_or_default();
+        if phase != Some("Pending")
+            || pod.metadata.deletion_timestamp.is_some()
+            || label("training.kubeflow.org/job-name") == mpi::SCALED
+        {
+            continue;
+        }
+        let of_mpi = label("training.kubeflow.org/operator-name") == "mpijob-controller";
+        match of_mpi && label("training.kubeflow.org/replica-type") == "worker" {
+            true => kubelet.runs(&pod.name_any()).await,
+            false => kubelet.succeeds(&pod.name_any()).await,
         }
     }
 }

@@ -9,5 +9,6 @@
 
 mod life;
 mod manifests;
+mod mpi;
 mod overlays;
 mod permissions;

@@ -1,26 +1,47 @@
 //! What kustomize makes of manifests/.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use training_job_testing::cluster::{ControlPlane, repository};
 
-/// The objects of an overlay for this namespace, as its users make it: in a kustomization of their own.
-pub(crate) async fn build(cluster: &ControlPlane, overlay: &str, namespace: &str) -> Vec<Value> {
-    let directory = cluster.directory().join(format!("{overlay}-{namespace}"));
-    std::fs::create_dir_all(&directory).unwrap();
-    let up = "../".repeat(directory.components().count() - 1);
-    let base = format!(
-        "{up}{}",
-        repository().join("manifests/overlays").join(overlay).display()
-    );
-    std::fs::write(
-        directory.join("kustomization.yaml"),
-        format!("namespace: {namespace}\nresources: [{base}]\n").replace("//", "/"),
-    )
-    .unwrap();
+/// The objects of an overlay with these components for this namespace, as its users make it: in a kustomization of their own.
+pub(crate) async fn build(
+    cluster: &ControlPlane,
+    overlay: &str,
+    components: &[&str],
+    namespace: &str,
+) -> Vec<Value> {
+    let directory = kustomization(cluster, overlay, components, namespace);
     let built = cluster.kubectl(&["kustomize", directory.to_str().unwrap()]).await;
     objects(&built.success())
+}
+
+/// Writes that kustomization.
+pub(crate) fn kustomization(
+    cluster: &ControlPlane,
+    overlay: &str,
+    components: &[&str],
+    namespace: &str,
+) -> PathBuf {
+    let name = [&[overlay], components, &[namespace]].concat().join("-");
+    let directory = cluster.directory().join(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    let up = "../".repeat(directory.components().count() - 1);
+    let manifests = repository().join("manifests");
+    let manifests = format!("{up}{}", manifests.display()).replace("//", "/");
+    let components: Vec<_> = components
+        .iter()
+        .map(|name| format!("{manifests}/{name}"))
+        .collect();
+    let text = json!({
+        "namespace": namespace,
+        "resources": [format!("{manifests}/overlays/{overlay}")],
+        "components": components,
+    });
+    std::fs::write(directory.join("kustomization.yaml"), text.to_string()).unwrap();
+    directory
 }
 
 pub(crate) fn objects(yaml: &str) -> Vec<Value> {

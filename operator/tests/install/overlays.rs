@@ -1,12 +1,14 @@
 //! Each overlay applies as it is, and the operator's pods may run where nothing is allowed.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use serde_json::{Value, json};
-use training_job_testing::cluster::{ControlPlane, repository};
+use training_job_testing::cluster::{ControlPlane, Program, repository};
 
-use crate::manifests::{build, find, permissions};
+use crate::manifests::{build, find, kustomization, permissions};
 
-async fn apply(cluster: &ControlPlane, overlay: &str) -> String {
-    let path = repository().join("manifests/overlays").join(overlay);
+async fn apply(cluster: &ControlPlane, path: &Path) -> String {
     cluster
         .kubectl(&["apply", "--kustomize", path.to_str().unwrap()])
         .await
@@ -17,11 +19,15 @@ async fn apply(cluster: &ControlPlane, overlay: &str) -> String {
 #[tokio::test]
 async fn every_overlay_applies_and_applies_again() {
     let cluster = ControlPlane::shared().await;
-    for overlay in ["standalone", "kubeflow", "namespaced"] {
+    let overlays = ["standalone", "kubeflow", "namespaced"];
+    let overlays = overlays.map(|name| repository().join("manifests/overlays").join(name));
+    let with_mpi = kustomization(cluster, "standalone", &["mpi"], "kubeflow");
+    for overlay in overlays.iter().chain([&with_mpi]) {
         let first = apply(cluster, overlay).await;
         assert!(first.contains("deployment.apps/training-operator"), "{first}");
         let written = definitions(cluster).await;
         let again = apply(cluster, overlay).await;
+        let overlay = overlay.display();
         // kubectl sends what a budget selects anew each time, and of a definition the one field that the server stores by
         // leaving it out; and the server aggregates the admin's role.
         let known = [
@@ -46,7 +52,7 @@ async fn definitions(cluster: &ControlPlane) -> String {
 #[tokio::test]
 async fn a_namespace_needs_no_cluster_wide_permission() {
     let cluster = ControlPlane::shared().await;
-    let objects = build(cluster, "namespaced", "team").await;
+    let objects = build(cluster, "namespaced", &[], "team").await;
     for object in &objects {
         let kind = object["kind"].as_str().unwrap();
         assert!(
@@ -61,7 +67,7 @@ async fn a_namespace_needs_no_cluster_wide_permission() {
 async fn roles_are_plain() {
     let cluster = ControlPlane::shared().await;
     for (overlay, kind) in [("standalone", "ClusterRole"), ("namespaced", "Role")] {
-        let objects = build(cluster, overlay, "team").await;
+        let objects = build(cluster, overlay, &[], "team").await;
         let all = permissions(find(&objects, kind, "training-operator"));
         assert!(!all.is_empty());
         for permission in all {
@@ -73,6 +79,63 @@ async fn roles_are_plain() {
     }
 }
 
+/// What MPIJobs need is for those only who ask for it.
+#[tokio::test]
+async fn a_component_adds_what_mpijobs_need_and_nothing_else() {
+    let cluster = ControlPlane::shared().await;
+    for (overlay, kind) in [("standalone", "ClusterRole"), ("namespaced", "Role")] {
+        let [without, with] = [&[][..], &["mpi"]].map(|components| build(cluster, overlay, components, "team"));
+        let (without, with) = (without.await, with.await);
+        let granted = |objects: &[Value]| permissions(find(objects, kind, "training-operator"));
+        let (before, after) = (granted(&without), granted(&with));
+        assert!(before.is_subset(&after));
+        let added: BTreeSet<String> = after.difference(&before).map(|p| p.resource.clone()).collect();
+        let expected = [
+            "mpijobs",
+            "mpijobs/finalizers",
+            "mpijobs/status",
+            "pods/exec",
+            "rolebindings",
+            "roles",
+            "serviceaccounts",
+        ];
+        assert!(added.iter().eq(&expected), "{overlay}: {added:?}");
+        let verbs: BTreeSet<&str> = after.iter().map(|p| &*p.verb).collect();
+        let plain = ["create", "delete", "get", "list", "patch", "update", "watch"];
+        assert!(verbs.iter().eq(&plain), "{overlay}: {verbs:?}");
+        // A definition that is there may be the mpi-operator's.
+        let defines = |object: &Value| object["metadata"]["name"] == "mpijobs.kubeflow.org";
+        assert!(!with.iter().any(defines), "{overlay}");
+    }
+}
+
+/// No kind is forgotten when one is added.
+#[tokio::test]
+async fn all_kinds_run_and_mpijobs_with_their_component() {
+    let cluster = ControlPlane::shared().await;
+    let all = training_operator(cluster, &["--enable-scheme=no-such-kind"]).await;
+    let all = all.split("known are ").nth(1).unwrap();
+    let all: BTreeSet<&str> = all.lines().next().unwrap().trim_end_matches('"').split(", ").collect();
+    for (components, missing) in [(&[][..], &["MPIJob"][..]), (&["mpi"], &[])] {
+        let objects = build(cluster, "standalone", components, "team").await;
+        let pod = &find(&objects, "Deployment", "training-operator")["spec"]["template"]["spec"];
+        let arguments: Vec<String> = serde_json::from_value(pod["containers"][0]["args"].clone()).unwrap();
+        let enabled = arguments.iter().filter_map(|flag| flag.strip_prefix("--enable-scheme="));
+        let enabled: BTreeSet<&str> = enabled.flat_map(|kinds| kinds.split(',')).collect();
+        let off: Vec<_> = all.difference(&enabled).copied().collect();
+        assert_eq!(off, missing);
+        assert!(enabled.is_subset(&all), "{enabled:?}");
+    }
+}
+
+/// What `training-operator run` says when it cannot run.
+async fn training_operator(cluster: &ControlPlane, flags: &[&str]) -> String {
+    let program = Program::new(env!("CARGO_BIN_EXE_training-operator"));
+    let ended = cluster.spawn(program.args(["run"]).args(flags));
+    assert_eq!(ended.exit_code().await, 2, "{}", ended.text());
+    ended.text()
+}
+
 #[tokio::test]
 async fn its_pods_may_run_in_a_restricted_namespace() {
     let cluster = ControlPlane::shared().await;
@@ -82,7 +145,7 @@ async fn its_pods_may_run_in_a_restricted_namespace() {
         .kubectl(&["label", "namespace", &namespace, label])
         .await
         .success();
-    let objects = build(cluster, "standalone", &namespace).await;
+    let objects = build(cluster, "standalone", &[], &namespace).await;
     let template = &find(&objects, "Deployment", "training-operator")["spec"]["template"];
     let mut pod: Value = template.clone();
     pod["apiVersion"] = json!("v1");

@@ -11,8 +11,12 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use training_job_testing::cluster::{Audit, ControlPlane, Options, wait};
 
-use crate::life::{COMPACT, KINDS, OLD_KINDS, OldKind, create, create_jobs, play_kubelet, shared, start};
+use crate::life::{
+    AUTOSCALED, COMPACT, COMPACT_ADOPTED, KINDS, OLD_KINDS, OldKind, create, create_jobs, play_kubelet,
+    shared, start,
+};
 use crate::manifests::{Permission, build, find, permissions, without};
+use crate::mpi;
 
 /// One for both tests: with the CRDs, an audit log, and the admission that asks for permission to
 /// write finalizers.
@@ -34,9 +38,15 @@ async fn cluster() -> &'static ControlPlane {
 
 /// Awaits that all jobs have ended, and are gone where their kind has a time to live.
 async fn all_gone(cluster: &ControlPlane, namespace: &str) {
-    let compact = ("mxjobs", "MXJob", COMPACT);
+    let others = [
+        ("mxjobs", "MXJob", COMPACT),
+        ("mxjobs", "MXJob", COMPACT_ADOPTED),
+        ("pytorchjobs", "PyTorchJob", AUTOSCALED),
+        ("mpijobs", "MPIJob", mpi::PLAIN),
+        ("mpijobs", "MPIJob", mpi::ADOPTED),
+    ];
     let all = KINDS.map(|(plural, kind, ..)| (plural, kind, plural));
-    for (plural, kind, name) in all.into_iter().chain([compact]) {
+    for (plural, kind, name) in all.into_iter().chain(others) {
         let kind = GroupVersionKind::gvk("kubeflow.org", "v1", kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, plural);
         let api: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
@@ -60,7 +70,7 @@ async fn all_gone(cluster: &ControlPlane, namespace: &str) {
 async fn what_is_granted_is_what_is_used() {
     let cluster = cluster().await;
     let namespace = cluster.namespace("install").await;
-    let objects = build(cluster, "standalone", &namespace).await;
+    let objects = build(cluster, "standalone", &["mpi"], &namespace).await;
     // These are there.
     let ours: Vec<Value> = objects
         .iter()
@@ -70,15 +80,28 @@ async fn what_is_granted_is_what_is_used() {
     create(cluster, &namespace, &ours).await;
     let operator = start(cluster, &objects, &namespace).await;
     create_jobs(cluster, &namespace).await;
+    mpi::create_jobs(cluster, &namespace).await;
+    let lives = async {
+        mpi::change(cluster, &namespace).await;
+        all_gone(cluster, &namespace).await;
+    };
     tokio::select! {
         () = play_kubelet(cluster, &namespace) => unreachable!("it plays for ever"),
-        () = all_gone(cluster, &namespace) => {},
+        () = lives => {},
     }
     operator.wait_for_line("the name is taken").await;
     let taken = format!("configmap {}: the name is taken", shared(&namespace));
     operator.wait_for_line(&taken).await;
-    for adopted in ["adopted configmap", "adopted service", "adopted pod"] {
-        operator.wait_for_line(adopted).await;
+    for adopted in [
+        "configmap",
+        "service",
+        "pod",
+        "horizontalpodautoscaler",
+        "serviceaccount",
+        "role",
+        "rolebinding",
+    ] {
+        operator.wait_for_line(&format!("adopted {adopted} ")).await;
     }
     let renewed = |lease: Option<&Lease>| {
         let spec = lease.and_then(|lease| lease.spec.as_ref());
@@ -112,33 +135,68 @@ async fn what_is_granted_is_what_is_used() {
         "Role",
         "training-operator-leader-election",
     )));
-    // Nobody calls it: admission asks for the permission.
-    granted.retain(|p| !p.resource.ends_with("/finalizers"));
+    // Nobody calls these: the server asks for the permissions, of who sets an owner, and of who grants the other to a
+    // launcher.
+    granted.retain(|p| !p.resource.ends_with("/finalizers") && p.resource != "pods/exec");
     assert_eq!(used, granted);
 }
 
 /// Stands for the namespace of each trial.
 const ANY: &str = "namespace-of-the-trial";
 
+/// Which jobs an operator is given.
+#[derive(Clone, Copy)]
+enum Jobs {
+    /// Those of all kinds but MPIJob.
+    All,
+    /// MPIJobs.
+    Mpi,
+}
+
+/// An operator that lacks something.
+struct Trial<'a> {
+    /// What is installed.
+    objects: &'a [Value],
+    /// What it lacks, and of which role.
+    taken: Permission,
+    role: &'static str,
+    jobs: Jobs,
+}
+
 /// Each permission in turn is taken away from an operator of its own, which then says what it misses.
 // Matrix: B12
 #[tokio::test]
 async fn whatever_is_taken_away_is_missed() {
     let cluster = cluster().await;
-    let objects = build(cluster, "namespaced", ANY).await;
+    let base = build(cluster, "namespaced", &[], ANY).await;
+    let with_mpi = build(cluster, "namespaced", &["mpi"], ANY).await;
     let mut trials = Vec::new();
     for role in ["training-operator", "training-operator-leader-election"] {
-        for permission in permissions(find(&objects, "Role", role)) {
-            trials.push((role, permission));
-        }
+        let [plain, all] = [&base, &with_mpi].map(|objects| permissions(find(objects, "Role", role)));
+        let trial = |objects, jobs| {
+            move |taken: &Permission| Trial {
+                objects,
+                taken: taken.clone(),
+                role,
+                jobs,
+            }
+        };
+        trials.extend(plain.iter().map(trial(&base, Jobs::All)));
+        trials.extend(all.difference(&plain).map(trial(&with_mpi, Jobs::Mpi)));
     }
-    assert_eq!(trials.len(), 45, "{trials:?}");
+    assert_eq!(trials.len(), 66 + 24);
     stream::iter(trials)
-        .for_each_concurrent(4, |(role, permission)| miss(cluster, &objects, role, permission))
+        .for_each_concurrent(4, |trial| miss(cluster, trial))
         .await;
 }
 
-async fn miss(cluster: &ControlPlane, objects: &[Value], role: &str, taken: Permission) {
+async fn miss(cluster: &ControlPlane, trial: Trial<'_>) {
+    let Trial {
+        objects,
+        taken,
+        role,
+        jobs,
+    } = trial;
     let Permission {
         group,
         resource,
@@ -161,12 +219,15 @@ async fn miss(cluster: &ControlPlane, objects: &[Value], role: &str, taken: Perm
         .collect();
     create(cluster, &namespace, &objects).await;
     let operator = start(cluster, &objects, &namespace).await;
-    create_jobs(cluster, &namespace).await;
-    let complaint = if resource.ends_with("/finalizers") {
-        "cannot set blockOwnerDeletion".to_owned()
-    } else {
+    match jobs {
+        Jobs::All => create_jobs(cluster, &namespace).await,
+        Jobs::Mpi => mpi::create_jobs(cluster, &namespace).await,
+    }
+    let complaint = match &**resource {
+        "pods/exec" => "attempting to grant RBAC permissions not currently held".to_owned(),
+        resource if resource.ends_with("/finalizers") => "cannot set blockOwnerDeletion".to_owned(),
         // As it is written in JSON.
-        format!("cannot {verb} resource \\\"{resource}\\\" in API group \\\"{group}\\\"")
+        resource => format!("cannot {verb} resource \\\"{resource}\\\" in API group \\\"{group}\\\""),
     };
     tokio::select! {
         () = play_kubelet(cluster, &namespace) => unreachable!("it plays for ever"),

@@ -197,6 +197,7 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
     // Those of kubeflow.org and those of mlkube.io.
     let expected = [
         ("configmaps", 1),
+        ("horizontalpodautoscalers", 1),
         ("jaxjobs", 1),
         ("mpijobs", 1),
         ("mxjobs", 2),
