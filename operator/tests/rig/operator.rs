@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use training_job::{Metrics, Options};
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{Background, ControlPlane, PATIENCE, Program};
+use training_job_testing::cluster::{Background, ControlPlane, PATIENCE, Program, repository};
 
 /// `training-operator run` as a process.
 pub(crate) struct Operator(pub(crate) Background);
@@ -27,8 +27,22 @@ pub(crate) fn command(kubeconfig: &Path, flags: &[&str]) -> Program {
             "--metrics-bind-address=127.0.0.1:0",
             "--health-probe-bind-address=127.0.0.1:0",
         ])
+        .args(kinds(flags))
         .args(flags)
         .env("KUBECONFIG", kubeconfig)
+}
+
+/// The flag for the kinds that the manifests run, whose role is that of most tests; none where a test says itself which.
+fn kinds(flags: &[&str]) -> Option<String> {
+    let is_kinds = |flag: &str| flag.starts_with("--enable-scheme");
+    if flags.iter().any(|flag| is_kinds(flag)) {
+        return None;
+    }
+    let deployment = std::fs::read_to_string(repository().join("manifests/base/deployment.yaml")).unwrap();
+    let mut items = deployment
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "));
+    items.find(|item| is_kinds(item)).map(str::to_owned)
 }
 
 impl Operator {
