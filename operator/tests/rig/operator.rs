@@ -19,16 +19,19 @@ use training_job_testing::cluster::{Background, ControlPlane, PATIENCE, Program,
 /// `training-operator run` as a process.
 pub(crate) struct Operator(pub(crate) Background);
 
-/// The command line of an operator that logs JSON and serves its pages at ports of its own.
+/// The command line of an operator of the manifests' kinds that logs JSON and serves its pages at ports of its own.
 pub(crate) fn command(kubeconfig: &Path, flags: &[&str]) -> Program {
+    of_all_kinds(kubeconfig).args(kinds(flags)).args(flags)
+}
+
+/// The same for all kinds.
+pub(crate) fn of_all_kinds(kubeconfig: &Path) -> Program {
     Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(["run", "--zap-encoder=json"])
         .args([
             "--metrics-bind-address=127.0.0.1:0",
             "--health-probe-bind-address=127.0.0.1:0",
         ])
-        .args(kinds(flags))
-        .args(flags)
         .env("KUBECONFIG", kubeconfig)
 }
 
