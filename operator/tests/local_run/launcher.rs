@@ -30,11 +30,11 @@ fn slow(trial: &Trial) -> std::path::PathBuf {
 fn expect_trained(ended: &Ended) {
     ended.expect_code(0);
     for (rank, worker) in [(0, "moons-worker-0"), (1, "moons-worker-1")] {
-        let place = format!("launcher | rank={rank} of 2 in {worker}");
+        let place = format!("launcher/mpi | rank={rank} of 2 in {worker}");
         assert!(!ended.all(&[&place]).is_empty(), "{}", ended.transcript());
     }
     let models: Vec<_> = (0..2)
-        .map(|rank| ended.only(&[&format!("launcher | RESULT rank={rank} of 2 ")]))
+        .map(|rank| ended.only(&[&format!("launcher/mpi | RESULT rank={rank} of 2 ")]))
         .map(|line| line.split_once("weights=").unwrap().1)
         .collect();
     assert_eq!(models[0], models[1]);
@@ -52,7 +52,7 @@ fn ranks_train_in_the_workers() {
 fn a_killed_worker_restarts_the_job() {
     let trial = Trial::new();
     let mut run = Run::start(train().arg(slow(&trial)));
-    run.line(&["launcher | step=50 "]);
+    run.line(&["launcher/mpi | step=50 "]);
     let sleeper = processes::first_of_pod(run.pid(), "moons-worker-1");
     send(sleeper, Signal::KILL);
     let ended = run.end();
