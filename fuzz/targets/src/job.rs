@@ -51,9 +51,9 @@ pub fn check(bytes: &[u8]) {
             Some("PyTorchJob") => check_job::<PyTorchJob>(job),
             Some("JAXJob") => check_job::<JAXJob>(job),
             Some("PaddleJob") => check_job::<PaddleJob>(job),
-        Some("MPIJob") => check_job::<MPIJob>(job),
-        Some("MxJob") => check_job::<MxJob>(job),
-        Some("TfJob") => check_job::<TfJob>(job),
+            Some("MPIJob") => check_job::<MPIJob>(job),
+            Some("MxJob") => check_job::<MxJob>(job),
+            Some("TfJob") => check_job::<TfJob>(job),
             other => panic!("the program takes {other:?} for a job"),
         }
     }

@@ -62,9 +62,7 @@ pub(crate) fn rights_to_objects(kind: &Kind) -> Vec<(&'static str, &'static str,
     let objects = kind.framework.objects.iter().map(|object| object.kind);
     let is_apart = |resource: &str| RIGHTS.iter().all(|(known, _)| *known != resource);
     let objects = objects.filter(|object| !object.group.is_empty() || is_apart(object.plural));
-    let mut rights: Vec<_> = objects
-        .map(|object| (object.group, object.plural, all))
-        .collect();
+    let mut rights: Vec<_> = objects.map(|object| (object.group, object.plural, all)).collect();
     if kind.name() == APART {
         // Its launcher gets this right, which nobody can grant without having it.
         rights.push(("", "pods/exec", &["create"]));
@@ -141,10 +139,13 @@ pub(crate) fn enabled<'k>(deployment: &Value, kinds: &'k [Kind]) -> Vec<&'k Kind
         .flatten()
         .collect();
     let flag = "--enable-scheme";
-    let values = line.iter().enumerate().filter_map(|(n, word)| match word == flag {
-        true => line.get(n + 1).map(String::as_str),
-        false => word.strip_prefix(flag)?.strip_prefix('='),
-    });
+    let values = line
+        .iter()
+        .enumerate()
+        .filter_map(|(n, word)| match word == flag {
+            true => line.get(n + 1).map(String::as_str),
+            false => word.strip_prefix(flag)?.strip_prefix('='),
+        });
     let named = values.flat_map(|names| names.split(',')).filter_map(|name| {
         let spelt_so = kinds.iter().position(|kind| kind.name() == name);
         spelt_so.or_else(|| {

@@ -232,11 +232,10 @@ async fn settings_of_single_kinds_show_in_their_pods() {
     cluster.install_crds().await;
     let namespace = cluster.namespace("settings").await;
     let flags = ["--enable-scheme=PyTorchJob,MPIJob", "--namespace", &namespace];
-    let program = SETTINGS
-        .iter()
-        .fold(command(&cluster.kubeconfig(), &flags), |program, (name, value)| {
-            program.env(name, value)
-        });
+    let program = SETTINGS.iter().fold(
+        command(&cluster.kubeconfig(), &flags),
+        |program, (name, value)| program.env(name, value),
+    );
     let operator = Operator(cluster.spawn(program));
     let role = |container: &str| {
         let containers = json!([{"name": container, "image": "i"}]);

@@ -159,9 +159,7 @@ pub(crate) async fn create_adopted<J: TrainingJob>(
     objects.extend(more.split_off(objects.len()));
     create(cluster, namespace, &objects).await;
     let resume = Patch::Merge(json!({"spec": {"runPolicy": {"suspend": false}}}));
-    jobs.patch(&name, &PatchParams::default(), &resume)
-        .await
-        .unwrap();
+    jobs.patch(&name, &PatchParams::default(), &resume).await.unwrap();
 }
 
 /// A compact job that is to vanish, one whose ConfigMap's name is taken, and one of another operator: called so that what twelve pods have in common

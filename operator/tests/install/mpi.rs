@@ -71,7 +71,10 @@ impl Scaled<'_> {
     async fn is_granted(&self, worker: &str) {
         let names = |role: &Role| -> Vec<String> {
             let rules = role.rules.iter().flatten();
-            rules.flat_map(|rule| rule.resource_names.clone()).flatten().collect()
+            rules
+                .flat_map(|rule| rule.resource_names.clone())
+                .flatten()
+                .collect()
         };
         let worker = format!("{SCALED}-{worker}");
         let grants = |role: Option<&Role>| role.is_some_and(|role| names(role).contains(&worker));

@@ -84,7 +84,8 @@ async fn roles_are_plain() {
 async fn a_component_adds_what_mpijobs_need_and_nothing_else() {
     let cluster = ControlPlane::shared().await;
     for (overlay, kind) in [("standalone", "ClusterRole"), ("namespaced", "Role")] {
-        let [without, with] = [&[][..], &["mpi"]].map(|components| build(cluster, overlay, components, "team"));
+        let [without, with] =
+            [&[][..], &["mpi"]].map(|components| build(cluster, overlay, components, "team"));
         let (without, with) = (without.await, with.await);
         let granted = |objects: &[Value]| permissions(find(objects, kind, "training-operator"));
         let (before, after) = (granted(&without), granted(&with));
@@ -115,12 +116,20 @@ async fn all_kinds_run_and_mpijobs_with_their_component() {
     let cluster = ControlPlane::shared().await;
     let all = training_operator(cluster, &["--enable-scheme=no-such-kind"]).await;
     let all = all.split("known are ").nth(1).unwrap();
-    let all: BTreeSet<&str> = all.lines().next().unwrap().trim_end_matches('"').split(", ").collect();
+    let all: BTreeSet<&str> = all
+        .lines()
+        .next()
+        .unwrap()
+        .trim_end_matches('"')
+        .split(", ")
+        .collect();
     for (components, missing) in [(&[][..], &["MPIJob"][..]), (&["mpi"], &[])] {
         let objects = build(cluster, "standalone", components, "team").await;
         let pod = &find(&objects, "Deployment", "training-operator")["spec"]["template"]["spec"];
         let arguments: Vec<String> = serde_json::from_value(pod["containers"][0]["args"].clone()).unwrap();
-        let enabled = arguments.iter().filter_map(|flag| flag.strip_prefix("--enable-scheme="));
+        let enabled = arguments
+            .iter()
+            .filter_map(|flag| flag.strip_prefix("--enable-scheme="));
         let enabled: BTreeSet<&str> = enabled.flat_map(|kinds| kinds.split(',')).collect();
         let off: Vec<_> = all.difference(&enabled).copied().collect();
         assert_eq!(off, missing);
