@@ -50,13 +50,14 @@ mpi: build ## Train with Open MPI from examples/mpi/train.yaml on this machine
 
 ##@ Test
 
-.PHONY: test test-example test-large test-oldest test-tensorflow
+.PHONY: test test-example test-large test-oldest test-tensorflow test-frameworks
 test: toolchain ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
 	@tools/venv.sh mxnet
 	@tools/venv.sh xgboost
 	@tools/venv.sh tvm
+	@tools/venv.sh mpi
 	@tools/venv.sh sdk
 	cargo test --workspace --all-features --quiet
 	@$(MAKE) --no-print-directory test-example
@@ -90,6 +91,12 @@ test-tensorflow: build ## Train the examples of TensorFlow, also while a worker 
 	tests/tensorflow/killed.sh $(OPERATOR)
 	@tests/control-plane/build.sh
 	cargo test --workspace --all-features --quiet --test tensorflow_training
+
+test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also while processes are killed (a download of about 550 MB, not part of make test)
+	@tools/venv.sh pytorch
+	@tools/venv.sh jax
+	@tools/venv.sh paddle
+	cargo test --workspace --all-features --quiet --test large_training
 
 ##@ Check
 

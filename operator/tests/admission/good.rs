@@ -16,7 +16,7 @@ async fn what_validate_takes_the_api_server_takes_in_every_version() {
     let as_they_are: Vec<_> = good
         .iter()
         .map(|m| m.text.as_str())
-        .filter(|text| text.contains("kubeflow.org/") && !text.contains("PyTorchJob"))
+        .filter(|text| text.contains("kubeflow.org/") && !text.contains("kind: Experiment"))
         // Their namespaces are not there.
         .filter(|text| !text.contains("namespace:"))
         .collect();

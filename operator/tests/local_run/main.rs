@@ -1,4 +1,5 @@
-//! `training-operator local run` as its user sees it: the binary, real MXNet, TVM and XGBoost, real signals.
+//! `training-operator local run` as its user sees it: the binary, real MXNet, TVM, XGBoost and Open MPI, real
+//! signals.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +12,7 @@ mod clean_up;
 mod collective;
 mod compact;
 mod kill;
+mod launcher;
 mod limits;
 mod manifest;
 mod mlkube;

@@ -28,6 +28,14 @@ pub(crate) fn of_run(operator: u32) -> Vec<Process> {
     pids.filter_map(process).filter(marked).collect()
 }
 
+/// The first process of a pod, which has started the others.
+#[track_caller]
+pub(crate) fn first_of_pod(operator: u32, pod: &str) -> u32 {
+    let name = format!("HOSTNAME={pod}");
+    let of_pod = of_run(operator).into_iter().filter(|process| process.environment.contains(&name));
+    of_pod.map(|process| process.pid).min().expect("a process of the pod")
+}
+
 /// The one process of a run whose host name is that of a pod.
 #[track_caller]
 pub(crate) fn of_pod(operator: u32, pod: &str) -> u32 {

@@ -1,0 +1,212 @@
+//! PyTorch, JAX and Paddle, trained for real by `training-operator local run`, also while their processes are killed. `make
+//! test-frameworks` runs it: they are downloads of 140 to 220 MB each.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+#[path = "../local_run/manifest.rs"]
+#[allow(dead_code, reason = "the examples here are others")]
+mod manifest;
+#[path = "../local_run/processes.rs"]
+#[allow(dead_code, reason = "of some pods the first process is killed")]
+mod processes;
+#[path = "../local_run/run.rs"]
+#[allow(dead_code, reason = "other trainings are looked at more closely")]
+mod run;
+#[path = "../local_run/trial.rs"]
+#[allow(dead_code, reason = "other trainings need other things")]
+mod trial;
+#[path = "../venv/mod.rs"]
+mod venv;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use run::{Ended, Run, send};
+use trial::{Trial, local_run, root};
+
+/// An example and what it needs.
+#[derive(Clone, Copy)]
+struct Example {
+    /// Its folder, and that of its Python.
+    framework: &'static str,
+    name: &'static str,
+    /// A line of its environment.
+    variable: &'static str,
+    /// How many ranks it has.
+    ranks: usize,
+}
+
+const PYTORCH: Example = Example {
+    framework: "pytorch",
+    name: "circles",
+    variable: "- {name: OMP_NUM_THREADS, value: \"1\"}",
+    ranks: 3,
+};
+const JAX: Example = Example {
+    framework: "jax",
+    name: "rings",
+    variable: "- {name: JAX_PLATFORMS, value: cpu}",
+    ranks: 3,
+};
+const PADDLE: Example = Example {
+    framework: "paddle",
+    name: "waves",
+    variable: "- {name: OMP_NUM_THREADS, value: \"1\"}",
+    ranks: 2,
+};
+
+impl Example {
+    fn folder(self) -> PathBuf {
+        root().join("examples").join(self.framework)
+    }
+
+    fn text(self) -> String {
+        fs::read_to_string(self.folder().join("train.yaml")).unwrap()
+    }
+
+    /// The example with a pause of so many seconds in each of its steps.
+    fn slow(self, pause: &str) -> String {
+        let (text, variable) = (self.text(), self.variable);
+        let indent = text.lines().find(|line| line.contains(variable)).unwrap();
+        let indent = &indent[..indent.find('-').unwrap()];
+        let slow = text.replace(
+            variable,
+            &format!("- {{name: PAUSE, value: \"{pause}\"}}\n{indent}{variable}"),
+        );
+        assert_ne!(text, slow);
+        slow
+    }
+
+    fn train(self) -> Command {
+        let mut run = local_run();
+        run.arg("--venv").arg(venv::venv(self.framework));
+        run.arg("--workdir").arg(self.folder());
+        run
+    }
+
+    /// All ranks have the same model.
+    #[track_caller]
+    fn expect_trained(self, ended: &Ended) {
+        ended.expect_code(0);
+        let lines: BTreeSet<_> = (0..self.ranks)
+            .map(|rank| ended.only(&[&format!("RESULT rank={rank} of {} ", self.ranks)]))
+            .map(|line| line.split_once("weights=").unwrap().1)
+            .collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+    }
+
+    fn trains(self) {
+        let _trial = Trial::new();
+        let run = Run::start(self.train().arg(self.folder().join("train.yaml")));
+        self.expect_trained(&run.end());
+    }
+
+    /// Kills the first process of a pod once the training has begun: all restart.
+    fn survives(self, pod: &str, pause: &str, begun: &str) {
+        let trial = Trial::new();
+        let mut run = Run::start(self.train().arg(trial.file("slow.yaml", &self.slow(pause))));
+        run.line(&[begun]);
+        send(processes::first_of_pod(run.pid(), pod), Signal::KILL);
+        let ended = run.end();
+        ended.only(&[&format!("{} * Restarting: ", self.name)]);
+        self.expect_trained(&ended);
+    }
+}
+
+#[test]
+fn pytorch_trains() {
+    PYTORCH.trains();
+}
+
+#[test]
+fn a_killed_worker_of_pytorch_restarts_the_job() {
+    PYTORCH.survives("circles-worker-1", "0.2", " | epoch=10 ");
+}
+
+#[test]
+fn a_killed_master_of_pytorch_restarts_the_job() {
+    PYTORCH.survives("circles-master-0", "0.2", " | epoch=10 ");
+}
+
+/// torch's rank 0 listens at all addresses: with one port their ranks would mix, and both would end well.
+#[test]
+fn two_jobs_of_pytorch_train_side_by_side() {
+    let trial = Trial::of_jobs(2);
+    let one = Run::start(PYTORCH.train().arg(trial.file("one.yaml", &PYTORCH.slow("0.05"))));
+    let other = PYTORCH.slow("0.05").replace("name: circles", "name: others");
+    let other = Run::start(PYTORCH.train().arg(trial.file("other.yaml", &other)));
+    PYTORCH.expect_trained(&one.end());
+    PYTORCH.expect_trained(&other.end());
+}
+
+/// Workers wait for a master that comes late, without an init container.
+#[test]
+fn workers_of_pytorch_wait_for_their_master() {
+    let trial = Trial::new();
+    let text = PYTORCH.text();
+    let master = text.find("    Master:").unwrap();
+    let worker = text.find("    Worker:").unwrap();
+    let late = "command: [sh, -c, \"sleep 30; exec python3 train.py\"]";
+    // The workers' template is the master's by a YAML alias: here each has its own.
+    let own = text[master..worker].replace("Master", "Worker").replace("replicas: 1", "replicas: 2");
+    let late = text[master..worker].replace("command: [python3, train.py]", late);
+    let job = format!("{}{}{}", &text[..master], late, own.replace("&template", ""));
+    let run = Run::start(PYTORCH.train().arg(trial.file("late.yaml", &job.replace("&template", ""))));
+    let ended = run.end();
+    assert!(ended.all(&["Restarting"]).is_empty(), "{}", ended.transcript());
+    PYTORCH.expect_trained(&ended);
+}
+
+/// The others go on from the checkpoint without the worker that is killed, and take it in again when it comes back.
+#[test]
+fn elastic_workers_of_pytorch_come_and_go() {
+    let trial = Trial::new();
+    let text = fs::read_to_string(PYTORCH.folder().join("elastic.yaml")).unwrap();
+    let checkpoints = trial.dir.join("checkpoints");
+    fs::create_dir_all(&checkpoints).unwrap();
+    let variable = "- {name: OMP_NUM_THREADS, value: \"1\"}";
+    let job = text
+        .replace("/tmp/circles-elastic", &checkpoints.display().to_string())
+        .replace("maxReplicas: 4", "maxReplicas: 2")
+        .replace(variable, &format!("- {{name: PAUSE, value: \"1\"}}\n                {variable}"));
+    let mut run = Run::start(PYTORCH.train().arg(trial.file("elastic.yaml", &job)));
+    run.line(&["worker-0 | epoch=5 "]);
+    send(processes::first_of_pod(run.pid(), "circles-elastic-worker-1"), Signal::KILL);
+    let resumed = run.line(&["worker-0 | resume epoch="]);
+    let epoch = resumed.split_once("epoch=").unwrap().1;
+    let epoch: u32 = epoch.split_once(' ').unwrap().0.parse().unwrap();
+    assert!(epoch >= 4, "it goes on from the checkpoint: {resumed}");
+    let ended = run.end();
+    ended.expect_code(0);
+    assert!(!ended.all(&["RESULT rank=0 of 2 "]).is_empty(), "{}", ended.transcript());
+    assert!(ended.all(&["circles-elastic * Restarting: "]).is_empty(), "nobody else restarts");
+}
+
+#[test]
+fn jax_trains() {
+    JAX.trains();
+}
+
+#[test]
+fn a_killed_process_of_jax_restarts_the_job() {
+    JAX.survives("rings-worker-0", "0.2", " | step=50 ");
+}
+
+#[test]
+fn paddle_trains() {
+    PADDLE.trains();
+}
+
+#[test]
+fn a_killed_launcher_of_paddle_restarts_the_job() {
+    PADDLE.survives("waves-worker-1", "0.2", "epoch=10 ");
+}

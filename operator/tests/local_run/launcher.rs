@@ -1,0 +1,62 @@
+//! The MPI example: a launcher whose `mpirun` starts ranks in the workers, trained for real.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::processes;
+use crate::run::{Ended, Run, send};
+use crate::trial::{Trial, local_run, root};
+use crate::venv::venv;
+
+fn train() -> Command {
+    let mut run = local_run();
+    run.arg("--venv").arg(venv("mpi"));
+    run.arg("--workdir").arg(root().join("examples/mpi"));
+    run
+}
+
+/// The example, so slow that there is a middle.
+fn slow(trial: &Trial) -> std::path::PathBuf {
+    let manifest = fs::read_to_string(root().join("examples/mpi/train.yaml")).unwrap();
+    let slow = manifest.replace("\"2\", python3", "\"2\", env, PAUSE=0.2, python3");
+    assert_ne!(manifest, slow);
+    trial.file("slow.yaml", &slow)
+}
+
+/// Both ranks have the same model, and each ran in a worker of its own.
+#[track_caller]
+fn expect_trained(ended: &Ended) {
+    ended.expect_code(0);
+    for (rank, worker) in [(0, "moons-worker-0"), (1, "moons-worker-1")] {
+        let place = format!("launcher | rank={rank} of 2 in {worker}");
+        assert!(!ended.all(&[&place]).is_empty(), "{}", ended.transcript());
+    }
+    let models: Vec<_> = (0..2)
+        .map(|rank| ended.only(&[&format!("launcher | RESULT rank={rank} of 2 ")]))
+        .map(|line| line.split_once("weights=").unwrap().1)
+        .collect();
+    assert_eq!(models[0], models[1]);
+}
+
+#[test]
+fn ranks_train_in_the_workers() {
+    let _trial = Trial::new();
+    let run = Run::start(train().arg(root().join("examples/mpi/train.yaml")));
+    expect_trained(&run.end());
+}
+
+/// Open MPI ends with 0 then, and the job has not succeeded all the same.
+#[test]
+fn a_killed_worker_restarts_the_job() {
+    let trial = Trial::new();
+    let mut run = Run::start(train().arg(slow(&trial)));
+    run.line(&["launcher | step=50 "]);
+    let processes = processes::of_run(run.pid());
+    let worker = processes.iter().find(|process| process.command.starts_with("sleep"));
+    send(worker.expect("a worker sleeps").pid, Signal::KILL);
+    let ended = run.end();
+    ended.only(&["moons * Restarting: "]);
+    expect_trained(&ended);
+}
