@@ -157,10 +157,16 @@ fn workers_of_pytorch_wait_for_their_master() {
     let worker = text.find("    Worker:").unwrap();
     let late = "command: [sh, -c, \"sleep 30; exec python3 train.py\"]";
     // The workers' template is the master's by a YAML alias: here each has its own.
-    let own = text[master..worker].replace("Master", "Worker").replace("replicas: 1", "replicas: 2");
+    let own = text[master..worker]
+        .replace("Master", "Worker")
+        .replace("replicas: 1", "replicas: 2");
     let late = text[master..worker].replace("command: [python3, train.py]", late);
     let job = format!("{}{}{}", &text[..master], late, own.replace("&template", ""));
-    let run = Run::start(PYTORCH.train().arg(trial.file("late.yaml", &job.replace("&template", ""))));
+    let run = Run::start(
+        PYTORCH
+            .train()
+            .arg(trial.file("late.yaml", &job.replace("&template", ""))),
+    );
     let ended = run.end();
     assert!(ended.all(&["Restarting"]).is_empty(), "{}", ended.transcript());
     PYTORCH.expect_trained(&ended);
@@ -177,18 +183,31 @@ fn elastic_workers_of_pytorch_come_and_go() {
     let job = text
         .replace("/tmp/circles-elastic", &checkpoints.display().to_string())
         .replace("maxReplicas: 4", "maxReplicas: 2")
-        .replace(variable, &format!("- {{name: PAUSE, value: \"1\"}}\n                {variable}"));
+        .replace(
+            variable,
+            &format!("- {{name: PAUSE, value: \"1\"}}\n                {variable}"),
+        );
     let mut run = Run::start(PYTORCH.train().arg(trial.file("elastic.yaml", &job)));
     run.line(&["worker-0 | epoch=5 "]);
-    send(processes::first_of_pod(run.pid(), "circles-elastic-worker-1"), Signal::KILL);
+    send(
+        processes::first_of_pod(run.pid(), "circles-elastic-worker-1"),
+        Signal::KILL,
+    );
     let resumed = run.line(&["worker-0 | resume epoch="]);
     let epoch = resumed.split_once("epoch=").unwrap().1;
     let epoch: u32 = epoch.split_once(' ').unwrap().0.parse().unwrap();
     assert!(epoch >= 4, "it goes on from the checkpoint: {resumed}");
     let ended = run.end();
     ended.expect_code(0);
-    assert!(!ended.all(&["RESULT rank=0 of 2 "]).is_empty(), "{}", ended.transcript());
-    assert!(ended.all(&["circles-elastic * Restarting: "]).is_empty(), "nobody else restarts");
+    assert!(
+        !ended.all(&["RESULT rank=0 of 2 "]).is_empty(),
+        "{}",
+        ended.transcript()
+    );
+    assert!(
+        ended.all(&["circles-elastic * Restarting: "]).is_empty(),
+        "nobody else restarts"
+    );
 }
 
 #[test]

@@ -53,9 +53,8 @@ fn a_killed_worker_restarts_the_job() {
     let trial = Trial::new();
     let mut run = Run::start(train().arg(slow(&trial)));
     run.line(&["launcher | step=50 "]);
-    let processes = processes::of_run(run.pid());
-    let worker = processes.iter().find(|process| process.command.starts_with("sleep"));
-    send(worker.expect("a worker sleeps").pid, Signal::KILL);
+    let sleeper = processes::first_of_pod(run.pid(), "moons-worker-1");
+    send(sleeper, Signal::KILL);
     let ended = run.end();
     ended.only(&["moons * Restarting: "]);
     expect_trained(&ended);

@@ -32,8 +32,13 @@ pub(crate) fn of_run(operator: u32) -> Vec<Process> {
 #[track_caller]
 pub(crate) fn first_of_pod(operator: u32, pod: &str) -> u32 {
     let name = format!("HOSTNAME={pod}");
-    let of_pod = of_run(operator).into_iter().filter(|process| process.environment.contains(&name));
-    of_pod.map(|process| process.pid).min().expect("a process of the pod")
+    let of_pod = of_run(operator)
+        .into_iter()
+        .filter(|process| process.environment.contains(&name));
+    of_pod
+        .map(|process| process.pid)
+        .min()
+        .expect("a process of the pod")
 }
 
 /// The one process of a run whose host name is that of a pod.
