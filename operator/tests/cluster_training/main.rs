@@ -19,6 +19,7 @@ mod manifest;
 mod manifests;
 mod node;
 #[path = "../local_run/processes.rs"]
+#[allow(dead_code, reason = "local runs look for more of them")]
 mod processes;
 mod training;
 mod trial;
