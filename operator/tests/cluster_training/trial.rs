@@ -50,7 +50,6 @@ pub(crate) async fn fresh() -> ControlPlane {
 
 /// Whom the operator acts as: the service account of the manifests, with its rights in this namespace and no others.
 async fn operator_kubeconfig(plane: &ControlPlane, namespace: &str) -> PathBuf {
-    // It runs all kinds, so it needs what the component adds, too.
     let mut objects = manifests::build(plane, "namespaced", &["mpi"], namespace).await;
     let rights = ["ServiceAccount", "Role", "RoleBinding"];
     objects.retain(|object| rights.iter().any(|kind| object["kind"] == *kind));
