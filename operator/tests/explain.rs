@@ -160,3 +160,14 @@ fn what_is_beside_the_replicas_is_not_among_those_that_end() {
     assert!(run.stdout.contains(end), "{}", run.stdout);
     assert!(run.stdout.contains("master-0 has ended"), "{}", run.stdout);
 }
+
+#[test]
+fn rules_and_windows_of_a_failure_policy_are_told() {
+    let text = run(&["explain", "examples/pytorch/policies.yaml"]).stdout;
+    assert_eq!(then(&text, "exit code 3 "), "the job fails");
+    assert_eq!(then(&text, "evicted"), "the whole job restarts, without limit");
+    assert_eq!(
+        then(&text, "exit code 137"),
+        "the whole job restarts, 10 times within 3600 s; the next time the job fails"
+    );
+}

@@ -10,6 +10,7 @@ use serde_json::Value;
 use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus};
 use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
+use training_job::validate::Policy;
 use training_job::{FieldErrors, Plan, Settings, TrainingJob, ValidJob, validate};
 
 use super::life::{Consequence, End, Incident, Left, Life, RoleLife};
@@ -62,11 +63,8 @@ pub(crate) fn life<J: TrainingJob>(object: &Value, version: &str) -> Result<Life
         pods.iter().for_each(|pod| ended.end_container(pod, 0));
         ended.run_until_idle()?;
         let mut incidents = Vec::new();
-        for incident in Incident::ALL {
-            incidents.push((
-                incident,
-                run.consequence(incident, &pods[0], valid.policy.backoff_limit)?,
-            ));
+        for incident in Incident::of(&valid.policy.failure, role) {
+            incidents.push((incident, run.consequence(incident, &pods[0], &valid.policy)?));
         }
         roles.push(RoleLife {
             name: role.slug.clone(),
@@ -209,11 +207,13 @@ impl<J: TrainingJob> DryRun<J> {
         &self,
         incident: Incident,
         pod: &str,
-        limit: Option<i32>,
+        policy: &Policy,
     ) -> Result<Consequence, FieldErrors> {
         let fails_at = |used: i32| -> Result<bool, FieldErrors> {
             let mut run = self.clone();
             run.status.restart_count = used;
+            let recent = usize::try_from(used).unwrap_or_default();
+            run.status.recovery.restarted = vec![Time(run.now); recent];
             run.apply_incident(incident, pod);
             run.step()?;
             Ok(run.status.is(ConditionType::Failed))
@@ -241,6 +241,8 @@ impl<J: TrainingJob> DryRun<J> {
             return Ok(Consequence::RunsOn);
         };
         // More restarts never turn a failure into a restart, so bisect for the first that is final.
+        let limits = [policy.backoff_limit, policy.failure.max_restarts];
+        let limit = limits.into_iter().flatten().min();
         let times = match limit {
             Some(limit) if fails_at(limit)? => {
                 let (mut good, mut bad) = (0, limit);
@@ -256,7 +258,11 @@ impl<J: TrainingJob> DryRun<J> {
             }
             _ => None,
         };
-        Ok(Consequence::Restarts { scope, times })
+        let within = policy
+            .failure
+            .window_seconds
+            .filter(|_| limit != policy.backoff_limit);
+        Ok(Consequence::Restarts { scope, times, within })
     }
 
     fn apply_incident(&mut self, incident: Incident, pod: &str) {

@@ -1,5 +1,7 @@
 //! A job's life: what is created, when it succeeds, what follows from each incident, what is left at the end.
 
+use training_job::Role;
+use training_job::api::FailurePolicy;
 use training_job::plan::ChildKind;
 
 /// What the operator does in a job's life, found by a dry run.
@@ -60,6 +62,8 @@ pub(super) enum Consequence {
     Restarts {
         scope: &'static str,
         times: Option<i32>,
+        /// Those of so many seconds, if not all count.
+        within: Option<i32>,
     },
     /// It gets a new pod, which counts as no restart.
     Replaced,
@@ -67,7 +71,7 @@ pub(super) enum Consequence {
 }
 
 impl Incident {
-    pub(super) const ALL: [Self; 6] = [
+    const ALL: [Self; 6] = [
         Self::Exit(1),
         Self::Exit(137),
         Self::Exit(139),
@@ -75,6 +79,19 @@ impl Incident {
         Self::Evicted,
         Self::Deleted,
     ];
+
+    /// What may happen to a replica of a role: what happens to all, and the exit codes that a failure policy names.
+    pub(super) fn of(policy: &FailurePolicy, role: &Role<'_>) -> Vec<Self> {
+        let rules = policy.rules.iter().filter(|rule| rule.concerns(role.name()));
+        let named = rules.filter_map(|rule| Some(&rule.on_exit_codes.as_ref()?.values));
+        let mut codes: Vec<i32> = named.flatten().copied().collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let mut all: Vec<Self> = codes.into_iter().map(Self::Exit).collect();
+        all.retain(|incident| !Self::ALL.contains(incident));
+        all.splice(0..0, Self::ALL);
+        all
+    }
 
     /// For people to read.
     pub(super) fn words(self) -> String {
@@ -125,17 +142,21 @@ impl Consequence {
             Self::Fails => "the job fails".to_owned(),
             Self::Replaced => "it gets a new pod, without limit".to_owned(),
             Self::RunsOn => "nothing: the job runs on".to_owned(),
-            Self::Restarts { scope, times: None } => format!("{scope} restarts, without limit"),
             Self::Restarts {
-                scope,
-                times: Some(1),
-            } => {
-                format!("{scope} restarts once; the next time the job fails")
-            }
+                scope, times: None, ..
+            } => format!("{scope} restarts, without limit"),
             Self::Restarts {
                 scope,
                 times: Some(times),
-            } => format!("{scope} restarts, {times} times; the next time the job fails"),
+                within,
+            } => {
+                let within = within.map(|seconds| format!(" within {seconds} s"));
+                let within = within.unwrap_or_default();
+                match times {
+                    1 => format!("{scope} restarts once{within}; the next time the job fails"),
+                    _ => format!("{scope} restarts, {times} times{within}; the next time the job fails"),
+                }
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ mod manifest;
 mod manifests;
 mod node;
 #[path = "../local_run/processes.rs"]
-#[allow(dead_code, reason = "local runs look for more of them")]
+#[allow(dead_code, reason = "here each pod has one process")]
 mod processes;
 mod training;
 mod trial;

@@ -64,7 +64,7 @@ async fn quick_life(stage: &Stage<'_>, replicas: u32, policy: &str, start: Start
 #[tokio::test]
 async fn a_job_of_n_replicas_costs_2n_calls_and_two_statuses() {
     let stage = stage("lives").await;
-    let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
+    let operator = stage.operator();
     for replicas in [1, 4, 20] {
         let bill = quick_life(&stage, replicas, "None", Start::AtOnce).await;
         let n = usize::try_from(replicas).unwrap();
@@ -80,7 +80,7 @@ async fn a_job_of_n_replicas_costs_2n_calls_and_two_statuses() {
 #[tokio::test]
 async fn a_compact_job_of_n_replicas_costs_n_calls_and_a_few() {
     let stage = stage("compact").await;
-    let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
+    let operator = stage.operator();
     for (replicas, others) in [(4, 1..=1), (60, 2..=3)] {
         let name = format!("compact{replicas}");
         let mut job = cleaned(job(&name, replicas), "None");
@@ -96,7 +96,7 @@ async fn a_compact_job_of_n_replicas_costs_n_calls_and_a_few() {
 #[tokio::test]
 async fn a_job_whose_pods_run_later_costs_one_status_more() {
     let stage = stage("late").await.without_nodes();
-    let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
+    let operator = stage.operator();
     for replicas in [1, 4, 20] {
         let bill = quick_life(&stage, replicas, "None", Start::Late).await;
         let n = usize::try_from(replicas).unwrap();
@@ -111,7 +111,7 @@ async fn a_job_whose_pods_run_later_costs_one_status_more() {
 #[tokio::test]
 async fn to_clean_all_up_costs_as_much_again() {
     let stage = stage("cleaned").await;
-    let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
+    let operator = stage.operator();
     for replicas in [1, 4, 20] {
         let bill = quick_life(&stage, replicas, "All", Start::AtOnce).await;
         let n = usize::try_from(replicas).unwrap();

@@ -13,7 +13,7 @@ use training_job_testing::cluster::{ControlPlane, On, Program};
 
 use crate::candidates::control_plane;
 use crate::rig::jobs::{is, job};
-use crate::rig::operator::{Operator, command};
+use crate::rig::operator::{Operator, command, of_all_kinds};
 use crate::rig::stage::Stage;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_training-operator");
@@ -378,7 +378,7 @@ async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
 async fn without_flags_all_namespaces_and_kinds_are_served() {
     let cluster = ControlPlane::start(Default::default()).await;
     let stage = Stage::of(&cluster, "all").await;
-    let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
+    let operator = Operator(cluster.spawn(of_all_kinds(stage.proxy.kubeconfig())));
     stage.create(job("a", 1)).await;
     stage.until_all_run("a", 1).await;
     for kind in [

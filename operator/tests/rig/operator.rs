@@ -14,21 +14,38 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use training_job::{Metrics, Options};
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{Background, ControlPlane, PATIENCE, Program};
+use training_job_testing::cluster::{Background, ControlPlane, PATIENCE, Program, repository};
 
 /// `training-operator run` as a process.
 pub(crate) struct Operator(pub(crate) Background);
 
-/// The command line of an operator that logs JSON and serves its pages at ports of its own.
+/// The command line of an operator of the manifests' kinds that logs JSON and serves its pages at ports of its own.
 pub(crate) fn command(kubeconfig: &Path, flags: &[&str]) -> Program {
+    of_all_kinds(kubeconfig).args(kinds(flags)).args(flags)
+}
+
+/// The same for all kinds.
+pub(crate) fn of_all_kinds(kubeconfig: &Path) -> Program {
     Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(["run", "--zap-encoder=json"])
         .args([
             "--metrics-bind-address=127.0.0.1:0",
             "--health-probe-bind-address=127.0.0.1:0",
         ])
-        .args(flags)
         .env("KUBECONFIG", kubeconfig)
+}
+
+/// The flag for the kinds that the manifests run, whose role is that of most tests; none where a test says itself which.
+fn kinds(flags: &[&str]) -> Option<String> {
+    let is_kinds = |flag: &str| flag.starts_with("--enable-scheme");
+    if flags.iter().any(|flag| is_kinds(flag)) {
+        return None;
+    }
+    let deployment = std::fs::read_to_string(repository().join("manifests/base/deployment.yaml")).unwrap();
+    let mut items = deployment
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "));
+    items.find(|item| is_kinds(item)).map(str::to_owned)
 }
 
 impl Operator {

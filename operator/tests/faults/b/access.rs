@@ -54,7 +54,7 @@ async fn b11_a_token_that_is_worth_nothing_any_more_is_read_anew() {
         .wait_until_allowed(&client, &namespace, "create", "pods")
         .await;
     let stage = Stage::within(cluster, &namespace, &kubeconfig).await;
-    let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
+    let operator = stage.operator();
     stage.create(job("before", 1)).await;
     let run = stage.until_all_run("before", 1).await;
 
@@ -108,7 +108,7 @@ async fn b12_a_right_that_is_taken_away_is_missed_quietly_until_it_is_back() {
         .wait_until_allowed(&client, &namespace, "create", "pods")
         .await;
     let stage = Stage::within(cluster, &namespace, &kubeconfig).await;
-    let operator = stage.operator_with(&["--enable-scheme=MXJob"]);
+    let operator = stage.operator();
     stage.create(job("before", 1)).await;
     stage.until_all_run("before", 1).await;
 
