@@ -188,12 +188,12 @@ fn elastic_workers_of_pytorch_come_and_go() {
             &format!("- {{name: PAUSE, value: \"1\"}}\n                {variable}"),
         );
     let mut run = Run::start(PYTORCH.train().arg(trial.file("elastic.yaml", &job)));
-    run.line(&["worker-0 | epoch=5 "]);
+    run.line(&["worker-0 | ", "epoch=5 "]);
     send(
         processes::first_of_pod(run.pid(), "circles-elastic-worker-1"),
         Signal::KILL,
     );
-    let resumed = run.line(&["worker-0 | resume epoch="]);
+    let resumed = run.line(&["worker-0 | ", "resume epoch="]);
     let epoch = resumed.split_once("epoch=").unwrap().1;
     let epoch: u32 = epoch.split_once(' ').unwrap().0.parse().unwrap();
     assert!(epoch >= 4, "it goes on from the checkpoint: {resumed}");
