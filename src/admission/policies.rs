@@ -1,14 +1,13 @@
 //! Rules on the policies of a job that go beyond restart policies.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use crate::api::{FailureAction, MAX_RESTARTS_IN_WINDOW};
 use crate::job::rule as cel;
 use crate::job::{Framework, Rule};
 use crate::validate::policies::{ALWAYS, CODES, NO_ACTION, TWO_MATCHERS, WINDOW_OF_NOTHING};
 
+use super::template::items;
 use super::{MAX_ROLE_NAME, add, property};
 
 /// Adds the rules to a spec that has the policies.
@@ -68,13 +67,5 @@ fn on_roles(policy: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
         let known = format!("self.lowerAscii() in {}", cel::lower_list(&names));
         let rule = Rule::saying(known, |e| e.unknown_role("", kind, "%s", &names));
         add(role, rule.with("self"));
-    }
-}
-
-/// The schema of a list's items.
-fn items(list: &mut JSONSchemaProps) -> Option<&mut JSONSchemaProps> {
-    match &mut list.items {
-        Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(schema),
-        _ => None,
     }
 }

@@ -190,7 +190,7 @@ fn at<'a>(schema: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut JSON
 }
 
 /// The schema of a list's items.
-fn items(list: &mut JSONSchemaProps) -> Option<&mut JSONSchemaProps> {
+pub(super) fn items(list: &mut JSONSchemaProps) -> Option<&mut JSONSchemaProps> {
     match &mut list.items {
         Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(schema),
         _ => None,

@@ -73,4 +73,13 @@ impl Milestone<'_> {
             }
         }
     }
+
+    /// The same where it says "running" and "completed" of the job with its namespace, as it does of a job without a master.
+    pub fn describe_with_namespace(&self, kind: &str, namespace: &str, name: &str) -> String {
+        match self {
+            Self::Running => format!("{kind} {namespace}/{name} is running."),
+            Self::Succeeded => format!("{kind} {namespace}/{name} successfully completed."),
+            other => other.describe(kind, name),
+        }
+    }
 }

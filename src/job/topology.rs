@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 
-use crate::api::{ReplicaSpec, RestartPolicy};
+use crate::api::{ReplicaSpec, RestartPolicy, RestartScope};
 
 use super::framework::RoleDefinition;
 use super::settings::Settings;
@@ -91,6 +91,14 @@ impl<'a> Topology<'a> {
     /// The number of replicas of all roles.
     pub fn total(&self) -> u32 {
         self.roles.iter().map(|r| r.replicas).sum()
+    }
+
+    /// What restarts together in a collective, which takes nobody back: the job, unless one replica is all of it.
+    pub fn collective_scope(&self) -> RestartScope {
+        match self.total() {
+            0 | 1 => RestartScope::Replica,
+            _ => RestartScope::Job,
+        }
     }
 
     /// All replicas, role by role.

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
-use training_job::api::{CleanPodPolicy, ConditionStatus, JobStatus, RestartScope};
+use training_job::api::{CleanPodPolicy, ConditionStatus, JobCondition, JobStatus, RestartScope};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod};
 use training_job::{JobObject, ObjectKind, ReplicaNames, Settings, TrainingJob, plan as plan_for, validate};
@@ -367,6 +367,19 @@ impl<J: TrainingJob> World<J> {
             .cloned()
             .unwrap_or_default();
         (role.active, role.succeeded, role.failed)
+    }
+
+    /// The condition of this type, if it holds.
+    pub fn held(&self, type_: &str) -> Option<JobCondition> {
+        let conditions = self.status().conditions.into_iter();
+        conditions
+            .rev()
+            .find(|c| c.type_ == type_ && c.status == ConditionStatus::True)
+    }
+
+    /// Its message; empty if it does not hold.
+    pub fn told(&self, type_: &str) -> String {
+        self.held(type_).map(|c| c.message).unwrap_or_default()
     }
 
     /// Names of the pods without the job's, those that are being deleted in brackets.

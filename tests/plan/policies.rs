@@ -97,31 +97,30 @@ fn replicas_that_restart_together_by_a_rule_are_made_together() {
 
 #[test]
 fn rules_are_about_roles_containers_and_conditions() {
-    let fails = |rule: &str, pod: &str, what: &dyn Fn(&mut World)| {
+    let fails = |rule: &str, what: &dyn Fn(&mut World)| {
         let mut w = ruled("OnFailure", rule).started();
-        let _ = pod;
         what(&mut w);
         w.reconcile();
         w.state().contains(&"Failed".to_owned())
     };
     let exit = |replica: &'static str| move |w: &mut World| w.pod(replica).exits(9);
     let of_worker = "{action: FailJob, roles: [worker]}";
-    assert!(fails(of_worker, "worker", &exit("worker-0")));
-    assert!(!fails(of_worker, "scheduler", &exit("scheduler-0")));
+    assert!(fails(of_worker, &exit("worker-0")));
+    assert!(!fails(of_worker, &exit("scheduler-0")));
     let of_toy = "{action: FailJob, onExitCodes: {containerName: toy, operator: NotIn, values: [8]}}";
-    assert!(fails(of_toy, "worker", &exit("worker-0")));
+    assert!(fails(of_toy, &exit("worker-0")));
     let not_nine = "{action: FailJob, onExitCodes: {operator: NotIn, values: [9]}}";
-    assert!(!fails(not_nine, "worker", &exit("worker-0")));
+    assert!(!fails(not_nine, &exit("worker-0")));
     let disrupted = "{action: FailJob, onPodConditions: [{type: DisruptionTarget}]}";
-    assert!(!fails(disrupted, "worker", &exit("worker-0")));
-    assert!(fails(disrupted, "worker", &|w| w.pod("worker-0").evicted()));
-    assert!(fails(disrupted, "worker", &|w| w.pod("worker-0").disrupted()));
+    assert!(!fails(disrupted, &exit("worker-0")));
+    assert!(fails(disrupted, &|w| w.pod("worker-0").evicted()));
+    assert!(fails(disrupted, &|w| w.pod("worker-0").disrupted()));
     assert!(
-        fails(disrupted, "worker", &|w| w.pod("worker-0").vanishes()),
+        fails(disrupted, &|w| w.pod("worker-0").vanishes()),
         "a drain deletes pods"
     );
     let no_longer = "{action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'False'}]}";
-    assert!(!fails(no_longer, "worker", &|w| w.pod("worker-0").evicted()));
+    assert!(!fails(no_longer, &|w| w.pod("worker-0").evicted()));
 }
 
 #[test]

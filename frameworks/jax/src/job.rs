@@ -70,10 +70,7 @@ impl TrainingJob for JAXJob {
     /// A process that comes back is another incarnation, which the others do not know: they abort, and it waits for
     /// them for ever.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
-        match topology.total() {
-            0 | 1 => RestartScope::Replica,
-            _ => RestartScope::Job,
-        }
+        topology.collective_scope()
     }
 
     /// Worker 0, which coordinates the others.
@@ -84,10 +81,6 @@ impl TrainingJob for JAXJob {
     /// The Go operator's words for a job without a master.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
-        match milestone {
-            Milestone::Running => format!("JAXJob {namespace}/{name} is running."),
-            Milestone::Succeeded => format!("JAXJob {namespace}/{name} successfully completed."),
-            other => other.describe("JAXJob", &name),
-        }
+        milestone.describe_with_namespace("JAXJob", &namespace, &name)
     }
 }

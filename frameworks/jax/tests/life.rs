@@ -1,6 +1,5 @@
 //! Stories of JAXJobs' lives: the recorded ones, and those in which the Go operator leaves a job hanging.
 
-use training_job::api::{ConditionStatus, JobCondition};
 use training_job_jax::JAXJob;
 use training_job_testing::World;
 
@@ -12,27 +11,19 @@ fn started(roles: &str) -> World<JAXJob> {
     World::with(roles, "").started()
 }
 
-/// The message of a condition that holds.
-fn told(world: &World<JAXJob>, kind: &str) -> String {
-    let conditions = world.status().conditions;
-    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
-    let found = conditions.iter().rfind(holds);
-    found.map_or_else(String::new, |c| c.message.clone())
-}
-
 #[test]
 fn all_workers_decide() {
     let mut w = World::<JAXJob>::with("Worker=2", "");
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
-    assert_eq!(told(&w, "Running"), "JAXJob team/job is running.");
+    assert_eq!(w.told("Running"), "JAXJob team/job is running.");
     w.all_running();
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(told(&w, "Succeeded"), "JAXJob team/job successfully completed.");
+    assert_eq!(w.told("Succeeded"), "JAXJob team/job successfully completed.");
 }
 
 #[test]
@@ -41,7 +32,7 @@ fn a_killed_worker_restarts_the_whole_job() {
     w.pod("worker-1").exits(137);
     w.reconcile();
     assert_eq!(
-        told(&w, "Restarting"),
+        w.told("Restarting"),
         "job job is restarting because Worker replica(s) failed."
     );
     w.finish_deletions().reconcile();
@@ -72,7 +63,7 @@ fn an_unset_policy_is_never() {
     w.pod("worker-0").exits(137);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        told(&w, "Failed"),
+        w.told("Failed"),
         "JAXJob job is failed because 1 Worker replica(s) failed."
     );
 }

@@ -199,10 +199,7 @@ impl TrainingJob for MPIJob {
     /// `mpirun` ends when one of its processes or daemons does, and takes no new one in. A launcher that its kubelet restarts
     /// finds the workers as they were.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
-        match topology.total() > 1 {
-            true => RestartScope::Job,
-            false => RestartScope::Replica,
-        }
+        topology.collective_scope()
     }
 
     fn starts_after(&self, _: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {

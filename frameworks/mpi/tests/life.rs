@@ -1,6 +1,5 @@
 //! Stories of MPIJobs' lives: the launcher decides, and comes last.
 
-use training_job::api::{ConditionStatus, JobCondition};
 use training_job_mpi::MPIJob;
 use training_job_testing::World;
 
@@ -8,16 +7,6 @@ const RUNNING: [&str; 2] = ["Created", "Running"];
 
 fn world(launcher: &str, workers: &str) -> World<MPIJob> {
     World::with(&format!("Launcher=1:{launcher} Worker={workers}"), "")
-}
-
-/// The message of a condition that holds, the last of its type.
-fn told(world: &World<MPIJob>, kind: &str) -> String {
-    let conditions = world.status().conditions;
-    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
-    conditions
-        .iter()
-        .rfind(holds)
-        .map_or_else(String::new, |c| c.message.clone())
 }
 
 fn running(launcher: &str, workers: &str) -> World<MPIJob> {
@@ -44,7 +33,7 @@ fn the_launcher_starts_when_all_workers_run_and_decides() {
     w.pod("launcher").succeeds();
     w.reconcile();
     assert_eq!(w.state(), ["Created", "Succeeded"]);
-    assert_eq!(told(&w, "Succeeded"), "MPIJob job is successfully completed.");
+    assert_eq!(w.told("Succeeded"), "MPIJob job is successfully completed.");
     assert_eq!(
         w.finish_deletions().reconcile().pod_names(),
         ["launcher"],
@@ -75,7 +64,7 @@ fn a_lost_worker_restarts_the_whole_job() {
     w.pod("worker-1").evicted();
     assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
     assert_eq!(
-        told(&w, "Restarting"),
+        w.told("Restarting"),
         "job job is restarting because Worker replica(s) failed."
     );
     w.finish_deletions().reconcile();
@@ -143,7 +132,7 @@ fn a_failure_under_never_is_told_of_an_mpijob() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), ["Created", "Failed"]);
     assert_eq!(
-        told(&w, "Failed"),
+        w.told("Failed"),
         "MPIJob job is failed because 1 Worker replica(s) failed."
     );
     assert_eq!(w.status().conditions.last().unwrap().reason, "MPIJobFailed");

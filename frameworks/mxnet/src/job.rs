@@ -119,8 +119,7 @@ impl TrainingJob for MXJob {
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         match self.spec.mode() {
             Some(JobMode::Tune) => RestartScope::Replica,
-            _ if topology.total() > 1 => RestartScope::Job,
-            _ => RestartScope::Replica,
+            _ => topology.collective_scope(),
         }
     }
 

@@ -105,10 +105,7 @@ impl TrainingJob for PaddleJob {
     /// In a collective all launchers end when one process does. With parameter servers, one that comes back has lost its
     /// part of the model, and the launchers, who have met once, let nobody in later.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
-        match topology.total() {
-            0 | 1 => RestartScope::Replica,
-            _ => RestartScope::Job,
-        }
+        topology.collective_scope()
     }
 
     /// Every master; without one, no pod is.
@@ -121,12 +118,9 @@ impl TrainingJob for PaddleJob {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
         let mut roles = self.spec.paddle_replica_specs.keys();
         let has_master = roles.any(|role| role.eq_ignore_ascii_case(MASTER));
-        match milestone {
-            Milestone::Running if !has_master => format!("PaddleJob {namespace}/{name} is running."),
-            Milestone::Succeeded if !has_master => {
-                format!("PaddleJob {namespace}/{name} successfully completed.")
-            }
-            other => other.describe("PaddleJob", &name),
+        match has_master {
+            true => milestone.describe("PaddleJob", &name),
+            false => milestone.describe_with_namespace("PaddleJob", &namespace, &name),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Stories of PaddleJobs' lives: the recorded ones, and those in which the Go operator leaves a job
 //! hanging or fails it for no reason.
 
-use training_job::api::{ConditionStatus, JobCondition};
 use training_job::{Settings, render, validate};
 use training_job_paddle::PaddleJob;
 use training_job_testing::World;
@@ -12,14 +11,6 @@ const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
 
 fn started(roles: &str) -> World<PaddleJob> {
     World::with(roles, "").started()
-}
-
-/// The message of a condition that holds.
-fn told(world: &World<PaddleJob>, kind: &str) -> String {
-    let conditions = world.status().conditions;
-    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
-    let found = conditions.iter().rfind(holds);
-    found.map_or_else(String::new, |c| c.message.clone())
 }
 
 fn warnings(roles: &str, fields: &str) -> String {
@@ -34,16 +25,13 @@ fn without_masters_all_workers_decide() {
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
-    assert_eq!(told(&w, "Running"), "PaddleJob team/job is running.");
+    assert_eq!(w.told("Running"), "PaddleJob team/job is running.");
     w.all_running();
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(
-        told(&w, "Succeeded"),
-        "PaddleJob team/job successfully completed."
-    );
+    assert_eq!(w.told("Succeeded"), "PaddleJob team/job successfully completed.");
 }
 
 #[test]
@@ -54,12 +42,12 @@ fn the_end_of_all_parameter_servers_is_the_end() {
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), CREATED, "no server runs yet");
     w.all_running();
-    assert_eq!(told(&w, "Running"), "PaddleJob job is running.");
+    assert_eq!(w.told("Running"), "PaddleJob job is running.");
     w.pod("master-0").succeeds();
     assert_eq!(w.reconcile().after(10).reconcile().state(), RUNNING);
     w.pod("master-1").succeeds();
     assert_eq!(w.reconcile().after(10).reconcile().state(), SUCCEEDED);
-    assert_eq!(told(&w, "Succeeded"), "PaddleJob job is successfully completed.");
+    assert_eq!(w.told("Succeeded"), "PaddleJob job is successfully completed.");
 }
 
 /// The Go operator waits for the servers for ever.

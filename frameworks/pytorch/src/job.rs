@@ -178,9 +178,9 @@ impl TrainingJob for PyTorchJob {
     /// where they meet, they end with 1 as well, and start again under any other policy.
     fn restart_scope(&self, topology: &Topology<'_>, role: &Role<'_>) -> RestartScope {
         let takes_back = self.spec.elastic_policy.is_some() && role.restart_policy != RestartPolicy::ExitCode;
-        match topology.total() < 2 || takes_back {
+        match takes_back {
             true => RestartScope::Replica,
-            false => RestartScope::Job,
+            false => topology.collective_scope(),
         }
     }
 
@@ -210,12 +210,9 @@ impl TrainingJob for PyTorchJob {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
         let mut roles = self.spec.pytorch_replica_specs.keys();
         let has_master = roles.any(|role| role.eq_ignore_ascii_case(MASTER));
-        match milestone {
-            Milestone::Running if !has_master => format!("PyTorchJob {namespace}/{name} is running."),
-            Milestone::Succeeded if !has_master => {
-                format!("PyTorchJob {namespace}/{name} successfully completed.")
-            }
-            other => other.describe("PyTorchJob", &name),
+        match has_master {
+            true => milestone.describe("PyTorchJob", &name),
+            false => milestone.describe_with_namespace("PyTorchJob", &namespace, &name),
         }
     }
 }

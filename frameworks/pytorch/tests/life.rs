@@ -1,7 +1,6 @@
 //! Stories of PyTorchJobs' lives: the recorded ones, and those in which the Go operator leaves a job
 //! hanging or fails it for no reason.
 
-use training_job::api::{ConditionStatus, JobCondition};
 use training_job_pytorch::PyTorchJob;
 use training_job_testing::World;
 
@@ -15,14 +14,6 @@ fn started(roles: &str, fields: &str) -> World<PyTorchJob> {
     World::with(roles, fields).started()
 }
 
-/// The message of a condition that holds.
-fn told(world: &World<PyTorchJob>, kind: &str) -> String {
-    let conditions = world.status().conditions;
-    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
-    let found = conditions.iter().rfind(holds);
-    found.map_or_else(String::new, |c| c.message.clone())
-}
-
 #[test]
 fn the_master_decides() {
     let mut w = World::<PyTorchJob>::with("Master=1 Worker=2:ExitCode", "");
@@ -31,13 +22,13 @@ fn the_master_decides() {
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), CREATED, "the master does not run yet");
     w.all_running();
-    assert_eq!(told(&w, "Running"), "PyTorchJob job is running.");
+    assert_eq!(w.told("Running"), "PyTorchJob job is running.");
     w.pod("worker-0").succeeds();
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("master-0").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(told(&w, "Succeeded"), "PyTorchJob job is successfully completed.");
+    assert_eq!(w.told("Succeeded"), "PyTorchJob job is successfully completed.");
     assert_eq!(w.counts("Worker"), (0, 2, 0));
 }
 
@@ -48,16 +39,13 @@ fn without_a_master_all_workers_decide() {
     w.reconcile();
     w.pod("worker-1").running();
     assert_eq!(w.reconcile().state(), RUNNING);
-    assert_eq!(told(&w, "Running"), "PyTorchJob team/job is running.");
+    assert_eq!(w.told("Running"), "PyTorchJob team/job is running.");
     w.all_running();
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), RUNNING);
     w.pod("worker-1").succeeds();
     assert_eq!(w.reconcile().state(), SUCCEEDED);
-    assert_eq!(
-        told(&w, "Succeeded"),
-        "PyTorchJob team/job successfully completed."
-    );
+    assert_eq!(w.told("Succeeded"), "PyTorchJob team/job successfully completed.");
 }
 
 #[test]
@@ -82,7 +70,7 @@ fn a_failure_that_is_final_outweighs_an_elastic_success() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        told(&w, "Failed"),
+        w.told("Failed"),
         "PyTorchJob job is failed because 1 Worker replica(s) failed."
     );
 }
@@ -94,7 +82,7 @@ fn a_killed_rank_restarts_the_whole_job() {
         w.pod("worker-0").exits(137);
         w.reconcile();
         assert_eq!(
-            told(&w, "Restarting"),
+            w.told("Restarting"),
             "job job is restarting because Worker replica(s) failed."
         );
         w.finish_deletions().reconcile();
@@ -138,7 +126,7 @@ fn a_wrong_exit_code_is_final() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        told(&w, "Failed"),
+        w.told("Failed"),
         "job \"job\" is failing because \"Worker\" replica(s) failed."
     );
     assert!(w.status().completion_time.is_some());
@@ -240,7 +228,7 @@ fn jobs_that_cannot_be_are_refused() {
         let mut w = World::<PyTorchJob>::with(roles, fields);
         assert_eq!(w.reconcile().state(), ["Failed"], "{roles} {fields}");
         assert!(w.pods.is_empty());
-        let told = told(&w, "Failed");
+        let told = w.told("Failed");
         assert!(told.contains(why), "{told}");
     }
 }

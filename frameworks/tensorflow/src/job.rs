@@ -169,12 +169,10 @@ impl TrainingJob for TFJob {
     fn message(&self, milestone: &Milestone<'_>) -> String {
         let (namespace, name) = (self.namespace().unwrap_or_default(), self.name_any());
         match milestone {
-            Milestone::Running => format!("TFJob {namespace}/{name} is running."),
-            Milestone::Succeeded => format!("TFJob {namespace}/{name} successfully completed."),
             Milestone::Failed { role, count } => {
                 format!("TFJob {namespace}/{name} has failed because {count} {role} replica(s) failed.")
             }
-            other => other.describe("TFJob", &name),
+            other => other.describe_with_namespace("TFJob", &namespace, &name),
         }
     }
 }

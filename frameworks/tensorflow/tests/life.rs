@@ -1,6 +1,5 @@
 //! Stories of TFJobs' lives: the recorded ones, and what the recordings do not show.
 
-use training_job::api::{ConditionStatus, JobCondition};
 use training_job::{Settings, render, validate};
 use training_job_tensorflow::TFJob;
 use training_job_testing::World;
@@ -12,16 +11,6 @@ const FAILED: [&str; 2] = ["Created", "Failed"];
 
 fn started(roles: &str, fields: &str) -> World<TFJob> {
     World::with(roles, fields).started()
-}
-
-/// The message of a condition that holds.
-fn told(world: &World<TFJob>, kind: &str) -> String {
-    let conditions = world.status().conditions;
-    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
-    conditions
-        .iter()
-        .find(holds)
-        .map_or_else(String::new, |c| c.message.clone())
 }
 
 /// `TF_CONFIG` of every container that has one, as `pod/container`.
@@ -48,13 +37,13 @@ fn the_chief_decides() {
         }
         assert_eq!(w.reconcile().state(), CREATED, "the chief does not run yet");
         w.all_running();
-        assert_eq!(told(&w, "Running"), "TFJob team/job is running.");
+        assert_eq!(w.told("Running"), "TFJob team/job is running.");
         w.pod("worker-0").succeeds();
         w.pod("worker-1").succeeds();
         assert_eq!(w.reconcile().state(), RUNNING);
         w.pod(&format!("{}-0", chief.to_lowercase())).succeeds();
         assert_eq!(w.reconcile().state(), SUCCEEDED);
-        assert_eq!(told(&w, "Succeeded"), "TFJob team/job successfully completed.");
+        assert_eq!(w.told("Succeeded"), "TFJob team/job successfully completed.");
     }
 }
 
@@ -83,7 +72,7 @@ fn a_failure_is_told_in_its_own_words() {
     w.pod("worker-2").exits(1);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        told(&w, "Failed"),
+        w.told("Failed"),
         "TFJob team/job has failed because 2 Worker replica(s) failed."
     );
 }
@@ -99,7 +88,7 @@ fn beside_parameter_servers_a_worker_restarts_alone() {
     w.pod("worker-1").exits(1);
     assert_eq!(w.reconcile().state(), FAILED);
     assert_eq!(
-        told(&w, "Failed"),
+        w.told("Failed"),
         "job \"job\" is failing because \"Worker\" replica(s) failed."
     );
 }

@@ -80,11 +80,7 @@ impl TrainingJob for XGBoostJob {
 
     /// A collective takes nobody back: when one rank is killed, the others wait for it without a word.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
-        if topology.total() > 1 {
-            RestartScope::Job
-        } else {
-            RestartScope::Replica
-        }
+        topology.collective_scope()
     }
 
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {

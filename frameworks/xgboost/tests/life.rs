@@ -1,7 +1,6 @@
 //! Stories of XGBoostJobs' lives: the recorded ones, and those in which the Go operator leaves a job
 //! hanging or fails it for no reason.
 
-use training_job::api::{ConditionStatus, JobCondition};
 use training_job_testing::World;
 use training_job_xgboost::XGBoostJob;
 
@@ -13,10 +12,8 @@ fn started(roles: &str) -> World<XGBoostJob> {
 
 /// Type, reason and message of a condition that holds, the last of its type.
 fn told(world: &World<XGBoostJob>, kind: &str) -> (String, String) {
-    let conditions = world.status().conditions;
-    let holds = |c: &&JobCondition| c.type_ == kind && c.status == ConditionStatus::True;
-    let found = conditions.iter().rfind(holds);
-    found.map_or_else(Default::default, |c| (c.reason.clone(), c.message.clone()))
+    let held = world.held(kind);
+    held.map_or_else(Default::default, |c| (c.reason, c.message))
 }
 
 #[test]

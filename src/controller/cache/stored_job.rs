@@ -186,7 +186,7 @@ impl<J: TrainingJob> StoredJob<J> {
         if self.meta().deletion_timestamp.is_some() {
             let status = self.status();
             let change = self.status_change(&status, &status, None);
-            return Validated::Deleting {
+            return Validated::LeftAlone {
                 news: change.is_ok_and(|change| change.as_object().is_some_and(|change| !change.is_empty())),
             };
         }
@@ -211,7 +211,7 @@ impl<J: TrainingJob> StoredJob<J> {
                 valid.get_or_init(|| ());
                 Validated::Valid(Box::new(checked))
             }
-            Err(_) if job.run_policy().is_for_another_controller() => Validated::Deleting { news: false },
+            Err(_) if job.run_policy().is_for_another_controller() => Validated::LeftAlone { news: false },
             Err(errors) => Validated::Invalid {
                 name,
                 ttl: job.run_policy().ttl_seconds_after_finished.map(i64::from),
@@ -247,9 +247,9 @@ fn without_managed_fields(object: &str) -> serde_json::Result<String> {
 
 /// A job as validation found it.
 pub(crate) enum Validated<'a, J> {
-    /// It is being deleted: the garbage collector deletes its children. `news` is whether its kind has another status for
-    /// it then.
-    Deleting { news: bool },
+    /// It is another controller's; or it is being deleted, and the garbage collector deletes its children. `news` is whether
+    /// its kind has another status for it then.
+    LeftAlone { news: bool },
     /// It can be run.
     Valid(Box<ValidJob<'a, J>>),
     /// It cannot be run as it is.
@@ -266,7 +266,7 @@ impl<J: TrainingJob> Validated<'_, J> {
     pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
         match self {
             Self::Valid(job) => Some(&job.topology),
-            Self::Deleting { .. } | Self::Invalid { .. } => None,
+            Self::LeftAlone { .. } | Self::Invalid { .. } => None,
         }
     }
 
@@ -274,14 +274,14 @@ impl<J: TrainingJob> Validated<'_, J> {
     pub(crate) fn render(&self, pod: &PlannedPod) -> Option<Pod> {
         match self {
             Self::Valid(job) => pod.render(job),
-            Self::Deleting { .. } | Self::Invalid { .. } => None,
+            Self::LeftAlone { .. } | Self::Invalid { .. } => None,
         }
     }
 
     /// Plans for it. `status` is the job's stored status.
     pub(crate) fn plan(&self, status: &JobStatus, observed: &Observed, now: Timestamp) -> Plan {
         match self {
-            Self::Deleting { news } => Plan {
+            Self::LeftAlone { news } => Plan {
                 status: news.then(|| StatusChange {
                     status: status.clone(),
                     urgent: true,

@@ -142,10 +142,7 @@ impl TrainingJob for MxJob {
 
     /// A replica that is restarted alone finds no place in a running cluster, and all hang without a word.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
-        match topology.total() > 1 {
-            true => RestartScope::Job,
-            false => RestartScope::Replica,
-        }
+        topology.collective_scope()
     }
 
     fn is_retryable(&self, _: &Role<'_>, exit_code: i32, reason: &str) -> bool {

@@ -120,9 +120,9 @@ impl TrainingJob for TfJob {
     /// With parameter servers each replica finds its place again. Without, all train in a collective, which takes nobody
     /// back.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
-        match topology.role(PS).is_some() || topology.total() < 2 {
-            true => RestartScope::Replica,
-            false => RestartScope::Job,
+        match topology.role(PS) {
+            Some(_) => RestartScope::Replica,
+            None => topology.collective_scope(),
         }
     }
 
