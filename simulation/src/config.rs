@@ -4,11 +4,12 @@ use crate::faults::calls::CallFaultRates;
 use crate::faults::{CallFault, ClusterFaultType, WatchDelay};
 use crate::interventions::InterventionType;
 use crate::invariants::AllowedStaleness;
+use crate::job_type::JobType;
 use crate::random::Random;
 
 /// The version of what seeds mean: it is raised when seeds come to mean other runs than before. Seeds of earlier
 /// versions can still be run.
-pub const SEED_VERSION: u32 = 5;
+pub const SEED_VERSION: u32 = 6;
 
 /// What can go wrong in a run.
 #[derive(Clone, Debug)]
@@ -17,8 +18,10 @@ pub struct RunConfig {
     pub seed: u64,
     /// How many jobs there are.
     pub jobs: u64,
-    /// Whether there are jobs of all kinds, or MXJobs alone.
-    pub all_kinds: bool,
+    /// The types of jobs to draw from.
+    pub job_types: &'static [JobType],
+    /// Whether some of the jobs have failure and success policies.
+    pub policies: bool,
     /// Whether some of them are compact.
     pub compact_jobs: bool,
     /// For how many seconds there are interventions and faults.
@@ -74,7 +77,11 @@ impl RunConfig {
         Self {
             seed,
             jobs: random.between(1, 3),
-            all_kinds: random.chance(250),
+            job_types: match (random.chance(250), version) {
+                (false, _) => JobType::MXJOBS,
+                (true, ..6) => JobType::THREE_KINDS,
+                (true, _) => JobType::ALL_KINDS,
+            },
             seconds: *random.pick(&[30, 60, 120]),
             calls: CallFaultRates {
                 fault_rate: rate(&mut random, &[0, 10, 50, 150, 300]),
@@ -90,6 +97,7 @@ impl RunConfig {
             two_operators: random.chance(100) && !without_faults,
             concurrency: *random.pick(&[1, 2, 16]),
             compact_jobs: random.chance(250) && version >= 5,
+            policies: random.chance(250) && version >= 6,
         }
     }
 
@@ -98,7 +106,8 @@ impl RunConfig {
         Self {
             seed: 0,
             jobs: 0,
-            all_kinds: false,
+            job_types: JobType::MXJOBS,
+            policies: false,
             compact_jobs: false,
             seconds: 0,
             calls: CallFaultRates::default(),

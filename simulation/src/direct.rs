@@ -32,7 +32,9 @@ pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
 /// The path of an object of the namespace `default`; without a name, of all objects of this plural.
 pub fn path(plural: &str, name: &str) -> String {
     let group = match plural {
-        "pods" | "services" | "configmaps" | "resourcequotas" => "/api/v1",
+        "pods" | "services" | "configmaps" | "serviceaccounts" | "resourcequotas" => "/api/v1",
+        "roles" | "rolebindings" => "/apis/rbac.authorization.k8s.io/v1",
+        "horizontalpodautoscalers" => "/apis/autoscaling/v2",
         _ => "/apis/kubeflow.org/v1",
     };
     let path = format!("{group}/namespaces/default/{plural}/{name}");

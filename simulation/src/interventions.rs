@@ -59,7 +59,7 @@ pub enum InterventionType {
 
 impl InterventionType {
     /// All of them. A version of what seeds mean has the first so many: new ones go to the end.
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 22] = [
         Self::User(UserActionType::Scale),
         Self::User(UserActionType::Suspend),
         Self::User(UserActionType::Policy),
@@ -81,6 +81,7 @@ impl InterventionType {
         Self::User(UserActionType::Quota),
         Self::Fault(ClusterFaultType::EndWatches),
         Self::User(UserActionType::DeleteOthers),
+        Self::User(UserActionType::SpoilObject),
     ];
 
     /// Those that seeds of this version draw from.
@@ -90,6 +91,7 @@ impl InterventionType {
             2 => &Self::ALL[..18],
             3 => &Self::ALL[..19],
             4 => &Self::ALL[..20],
+            5 => &Self::ALL[..21],
             _ => &Self::ALL,
         }
     }

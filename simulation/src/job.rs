@@ -4,14 +4,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube_memory::Object;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use training_job::api::labels;
-use training_job::{Settings, TrainingJob, validate};
-use training_job_mxnet::MXJob;
-use training_job_tensorflow::TFJob;
-use training_job_testing::ToyJob;
-use training_job_xgboost::XGBoostJob;
+
+pub use crate::job_type::{JobType, PLURALS};
 
 /// An object as JSON, stored in the cluster or sent to it.
 pub trait Json {
@@ -65,66 +61,6 @@ impl<T: Json> Json for &T {
     }
 }
 
-/// A type of job: its kind, and the mode of an MXJob.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JobType {
-    /// An MXJob that trains.
-    Train,
-    /// An MXJob that tunes with TVM.
-    Tune,
-    /// An XGBoostJob.
-    XgBoost,
-    /// A TFJob.
-    TensorFlow,
-    /// A job of no framework, for tests of the controller.
-    Toy,
-}
-
-impl JobType {
-    /// Its kind.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Self::Train | Self::Tune => "MXJob",
-            Self::XgBoost => "XGBoostJob",
-            Self::TensorFlow => "TFJob",
-            Self::Toy => "ToyJob",
-        }
-    }
-
-    /// The plural of its kind.
-    pub fn plural(self) -> &'static str {
-        match self {
-            Self::Train | Self::Tune => "mxjobs",
-            Self::XgBoost => "xgboostjobs",
-            Self::TensorFlow => "tfjobs",
-            Self::Toy => "toyjobs",
-        }
-    }
-
-    /// The field of its replica specs.
-    pub fn replica_specs_field(self) -> &'static str {
-        match self {
-            Self::Train | Self::Tune => "mxReplicaSpecs",
-            Self::XgBoost => "xgbReplicaSpecs",
-            Self::TensorFlow => "tfReplicaSpecs",
-            Self::Toy => "replicaSpecs",
-        }
-    }
-
-    /// The name of its container.
-    pub fn container(self) -> &'static str {
-        match self {
-            Self::Train | Self::Tune => "mxnet",
-            Self::XgBoost => "xgboost",
-            Self::TensorFlow => "tensorflow",
-            Self::Toy => "toy",
-        }
-    }
-}
-
-/// The plurals of all kinds.
-pub const PLURALS: [&str; 4] = ["mxjobs", "xgboostjobs", "tfjobs", "toyjobs"];
-
 /// A job with so many replicas of each role, all of this restart policy.
 pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) -> Value {
     let replica = |n: &i32| {
@@ -142,7 +78,12 @@ pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) 
     match job_type {
         JobType::Train => spec["jobMode"] = json!("MXTrain"),
         JobType::Tune => spec["jobMode"] = json!("MXTune"),
-        JobType::XgBoost | JobType::TensorFlow | JobType::Toy => {}
+        JobType::Elastic => {
+            let metric = json!({"type": "Resource", "resource": {
+                "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}});
+            spec["elasticPolicy"] = json!({"minReplicas": 1, "maxReplicas": 4, "metrics": [metric]});
+        }
+        _ => {}
     }
     json!({
         "apiVersion": "kubeflow.org/v1", "kind": job_type.kind(),
@@ -153,15 +94,8 @@ pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) 
 
 /// The replica specs of a stored job.
 fn specs(job: &impl Json) -> Option<&serde_json::Map<String, Value>> {
-    let fields = [
-        "mxReplicaSpecs",
-        "xgbReplicaSpecs",
-        "tfReplicaSpecs",
-        "replicaSpecs",
-    ];
-    fields
-        .iter()
-        .find_map(|field| job.member("spec")[field].as_object())
+    let field = JobType::of(job)?.replica_specs_field();
+    job.member("spec")[field].as_object()
 }
 
 /// The roles of a job and their replicas.
@@ -173,12 +107,36 @@ pub fn roles(job: &impl Json) -> BTreeMap<String, i64> {
 
 /// The names of the pods that the spec of a job asks for.
 pub fn names(job: &impl Json) -> BTreeSet<String> {
+    let all = roles(job).into_keys();
+    all.flat_map(|role| names_of_role(job, &role)).collect()
+}
+
+/// The names of the pods of a role.
+pub fn names_of_role(job: &impl Json, role: &str) -> BTreeSet<String> {
     let name = job.meta("name").as_str().unwrap_or_default();
-    let of_role = |(role, n): (String, i64)| {
-        let role = role.to_lowercase();
-        (0..n.clamp(0, 4_000)).map(move |index| format!("{name}-{role}-{index}"))
+    let (replicas, slug) = (roles(job).get(role).copied().unwrap_or(0), role.to_lowercase());
+    let of_index = |index| match is_bare(role) {
+        true => format!("{name}-{slug}"),
+        false => format!("{name}-{slug}-{index}"),
     };
-    roles(job).into_iter().flat_map(of_role).collect()
+    (0..replicas.clamp(0, 4_000)).map(of_index).collect()
+}
+
+/// Whether the name of a role's only pod has no index.
+fn is_bare(role: &str) -> bool {
+    role == "Launcher"
+}
+
+/// The role, in lower case, and the index of the replica that a pod of this name is of; an empty role if it is of none.
+fn replica<'n>(job: &impl Json, pod: &'n str) -> (&'n str, &'n str) {
+    let name = job.meta("name").as_str().unwrap_or_default();
+    let key = pod
+        .strip_prefix(name)
+        .map_or("", |rest| rest.trim_start_matches('-'));
+    match key {
+        "launcher" => (key, "0"),
+        _ => key.rsplit_once('-').unwrap_or_default(),
+    }
 }
 
 /// Whether the pods of a job have one service, and share what is long in their environments.
@@ -188,11 +146,27 @@ pub fn is_compact(job: &impl Json) -> bool {
 
 /// The names of the services that the spec of a job asks for.
 pub fn service_names(job: &impl Json) -> BTreeSet<String> {
-    if is_compact(job) {
+    if JobType::of(job) == Some(JobType::Mpi) {
+        BTreeSet::new()
+    } else if is_compact(job) {
         let name = job.meta("name").as_str().unwrap_or_default();
         BTreeSet::from([format!("{name}-hosts")])
     } else {
         names(job)
+    }
+}
+
+/// The name of the object of this plural, neither pod nor service nor what is shared, that an active job has.
+pub fn object_name(job: &impl Json, plural: &str) -> Option<String> {
+    let name = job.meta("name").as_str().unwrap_or_default();
+    match (JobType::of(job)?, plural) {
+        (JobType::Mpi, "configmaps") => Some(format!("{name}-config")),
+        (JobType::Mpi, "serviceaccounts" | "roles" | "rolebindings") => Some(format!("{name}-launcher")),
+        (_, AUTOSCALERS) => {
+            let metrics = &job.member("spec")["elasticPolicy"]["metrics"];
+            metrics.is_array().then(|| name.to_owned())
+        }
+        _ => None,
     }
 }
 
@@ -208,6 +182,13 @@ pub fn shared_environments(pod: &impl Json) -> impl Iterator<Item = &str> {
     let containers = pod.member("spec")["containers"].as_array().into_iter().flatten();
     let sources = containers.flat_map(|container| container["envFrom"].as_array().into_iter().flatten());
     sources.filter_map(|source| source["configMapRef"]["name"].as_str())
+}
+
+/// The ConfigMaps without which a pod does not start.
+pub fn needed_maps(pod: &impl Json) -> impl Iterator<Item = &str> {
+    let volumes = pod.member("spec")["volumes"].as_array().into_iter().flatten();
+    let mounted = volumes.filter_map(|volume| volume["configMap"]["name"].as_str());
+    shared_environments(pod).chain(mounted)
 }
 
 /// Whether a condition of a job is True.
@@ -259,23 +240,16 @@ pub fn is_invalid(job: &impl Json) -> bool {
         if known.len() > 10 {
             known.clear();
         }
-        let invalid = fails_validation(job.whole());
+        let invalid = JobType::of(job).is_some_and(|of| of.fails_validation(job.whole()));
         known.push((kind.clone(), spec.clone(), invalid));
         invalid
     })
 }
 
-fn fails_validation(job: &Value) -> bool {
-    fn check<J: TrainingJob + DeserializeOwned>(job: &Value) -> bool {
-        let read = J::deserialize(job);
-        read.is_ok_and(|job| validate(&job, &Settings::default()).is_err())
-    }
-    match job.member("kind").as_str() {
-        Some("MXJob") => check::<MXJob>(job),
-        Some("XGBoostJob") => check::<XGBoostJob>(job),
-        Some("ToyJob") => check::<ToyJob>(job),
-        _ => check::<TFJob>(job),
-    }
+/// Whether a job is left to another controller.
+pub fn is_left_alone(job: &impl Json) -> bool {
+    let managed_by = job.member("spec")["runPolicy"]["managedBy"].as_str();
+    managed_by.is_some_and(|by| by != "kubeflow.org/training-operator")
 }
 
 /// Whether a job is to have no pods for now.
@@ -287,29 +261,22 @@ pub fn is_suspended(job: &impl Json) -> bool {
 pub fn attempt(job: &impl Json, child: &str) -> i64 {
     let recovery = &job.member("status")["recovery"];
     let number = |value: &Value| value.as_i64().unwrap_or(0).max(0);
-    let name = job.meta("name").as_str().unwrap_or_default();
-    let key = child
-        .strip_prefix(name)
-        .map_or("", |rest| rest.trim_start_matches('-'));
-    let role = key.rsplit_once('-').map_or("", |(role, _)| role);
+    let (role, index) = replica(job, child);
     let of_role = recovery["roles"].as_object().into_iter().flatten();
     let of_role: i64 = of_role
         .filter(|(name, _)| name.to_lowercase() == role)
         .map(|(_, n)| number(n))
         .sum();
-    number(&recovery["job"]) + of_role + number(&recovery["replicas"][key])
+    let of_replica = &recovery["replicas"][format!("{role}-{index}")];
+    number(&recovery["job"]) + of_role + number(of_replica)
 }
 
 /// Whether the status says that the replica of this name has succeeded.
 pub fn is_complete(job: &impl Json, child: &str) -> bool {
-    let name = job.meta("name").as_str().unwrap_or_default();
-    let key = child
-        .strip_prefix(name)
-        .map_or("", |rest| rest.trim_start_matches('-'));
-    let Some((role, index)) = key.rsplit_once('-') else {
+    let (role, index) = replica(job, child);
+    let Ok(index) = index.parse::<i64>() else {
         return false;
     };
-    let index: i64 = index.parse().unwrap_or(-1);
     let completed = job.member("status")["recovery"]["completed"].as_object();
     let within = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -323,8 +290,19 @@ pub fn is_complete(job: &impl Json, child: &str) -> bool {
         .any(|(_, text)| text.as_str().is_some_and(|t| t.split(',').any(within)))
 }
 
+/// The plural of autoscalers, without which jobs do.
+pub const AUTOSCALERS: &str = "horizontalpodautoscalers";
+
 /// The plurals of the children that operators make for the jobs here.
-pub const CHILDREN: [&str; 3] = ["pods", "services", "configmaps"];
+pub const CHILDREN: [&str; 7] = [
+    "pods",
+    "services",
+    "configmaps",
+    "serviceaccounts",
+    "roles",
+    "rolebindings",
+    AUTOSCALERS,
+];
 
 /// A pod or service with this metadata, which no operator made.
 pub fn foreign(plural: &str, metadata: &Value) -> Value {

@@ -21,7 +21,7 @@
 //! invariants > network
 //! interventions > users > planned_job   kubelet
 //! faults  history
-//! call  direct  job  random
+//! call  direct  job > job_type  random
 //! ```
 
 // A tool for tests: a state that cannot be is a bug in it, and a panic.
@@ -38,6 +38,7 @@ pub mod history;
 pub mod interventions;
 pub mod invariants;
 pub mod job;
+pub mod job_type;
 pub mod kubelet;
 pub mod lives;
 pub mod network;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::config::RunConfig;
 use crate::job::{self, JobType};
 use crate::random::Random;
 
@@ -17,23 +18,15 @@ pub struct PlannedJob {
 }
 
 impl PlannedJob {
-    /// The `number`-th job of a run, of any type or of MXJobs alone, and perhaps compact.
-    pub fn draw(random: &mut Random, number: u64, all_kinds: bool, compact_jobs: bool) -> Self {
-        let types = [
-            JobType::Train,
-            JobType::Train,
-            JobType::Tune,
-            JobType::XgBoost,
-            JobType::TensorFlow,
-        ];
-        let types = if all_kinds { &types[..] } else { &types[..3] };
-        let job_type = *random.pick(types);
+    /// The `number`-th job of a run.
+    pub fn draw(random: &mut Random, number: u64, config: &RunConfig) -> Self {
+        let job_type = *random.pick(config.job_types);
         let mut roles = draw_roles(random, job_type);
         let restart = *random.pick(&["ExitCode", "ExitCode", "OnFailure", "Never", "Always"]);
         // Now and then two jobs of different kinds have one name.
-        let shares_name = all_kinds && random.chance(200);
+        let shares_name = config.job_types != JobType::MXJOBS && random.chance(200);
         let mut name = format!("job-{}", if shares_name { 0 } else { number });
-        let is_compact = compact_jobs && random.chance(600);
+        let is_compact = config.compact_jobs && random.chance(600);
         if is_compact && random.chance(500) {
             make_large(&mut name, &mut roles);
         }
@@ -41,6 +34,10 @@ impl PlannedJob {
         object["spec"]["runPolicy"] = draw_run_policy(random);
         if is_compact {
             object["spec"]["runPolicy"]["layout"] = json!("Compact");
+        }
+        if config.policies {
+            let names: Vec<_> = roles.iter().map(|(role, _)| *role).collect();
+            draw_policies(random, &names, &mut object["spec"]["runPolicy"]);
         }
         Self {
             job_type,
@@ -57,13 +54,21 @@ fn draw_roles(random: &mut Random, job_type: JobType) -> Vec<(&'static str, i32)
         JobType::Tune => vec![("TunerTracker", 1), ("TunerServer", up_to(2)), ("Tuner", 1)],
         JobType::XgBoost => vec![("Master", 1), ("Worker", up_to(3))],
         JobType::TensorFlow => vec![("Chief", 1), ("PS", up_to(2)), ("Worker", up_to(2))],
+        JobType::PyTorch => vec![("Master", 1), ("Worker", up_to(3))],
+        JobType::Paddle => vec![("Master", up_to(2)), ("Worker", up_to(3))],
+        JobType::Mpi => vec![("Launcher", 1), ("Worker", up_to(3))],
+        JobType::Elastic | JobType::Jax => vec![("Worker", up_to(3))],
     };
     let workers_alone = random.between(1, 4) == 1;
-    if job_type == JobType::Train && workers_alone {
-        roles.into_iter().skip(2).collect()
-    } else {
-        roles
-    }
+    let without = match job_type {
+        JobType::Train => 2,
+        JobType::PyTorch | JobType::Paddle => 1,
+        _ => 0,
+    };
+    roles
+        .into_iter()
+        .skip(if workers_alone { without } else { 0 })
+        .collect()
 }
 
 /// So many replicas, of so long names, that their environments have more in common than is worth a ConfigMap.
@@ -74,6 +79,50 @@ fn make_large(name: &mut String, roles: &mut [(&'static str, i32)]) {
             *replicas = 14;
         }
     }
+}
+
+/// Now and then a failure policy, a success policy, and a job that is left to another controller.
+fn draw_policies(random: &mut Random, roles: &[&str], policy: &mut Value) {
+    if random.chance(600) {
+        let mut failure = json!({});
+        if random.chance(400) {
+            failure["maxRestarts"] = json!(random.between(0, 3));
+        }
+        if random.chance(200) {
+            failure["maxRestarts"] = json!(random.between(0, 3));
+            failure["windowSeconds"] = json!(random.between(5, 60));
+        }
+        let rules = (0..random.between(0, 2)).map(|_| draw_rule(random, roles));
+        failure["rules"] = rules.collect();
+        policy["failurePolicy"] = failure;
+    }
+    if random.chance(300) {
+        let mut success = json!({"operator": random.pick(&["All", "Any"])});
+        if random.chance(600) {
+            success["roles"] = json!([random.pick(roles)]);
+        }
+        policy["successPolicy"] = success;
+    }
+    if random.chance(100) {
+        policy["managedBy"] = json!("kueue.x-k8s.io/multikueue");
+    }
+}
+
+fn draw_rule(random: &mut Random, roles: &[&str]) -> Value {
+    let actions = ["FailJob", "RestartJob", "RestartRole", "RestartReplica", "Ignore"];
+    let mut rule = json!({"action": random.pick(&actions)});
+    if random.chance(300) {
+        rule["roles"] = json!([random.pick(roles)]);
+    }
+    match random.below(3) {
+        0 => {
+            let operator = *random.pick(&["In", "NotIn"]);
+            rule["onExitCodes"] = json!({"operator": operator, "values": [1, 137, 143]});
+        }
+        1 => rule["onPodConditions"] = json!([{"type": "DisruptionTarget"}]),
+        _ => {}
+    }
+    rule
 }
 
 fn draw_run_policy(random: &mut Random) -> Value {

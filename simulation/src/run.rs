@@ -13,7 +13,7 @@ use crate::faults::{CallFault, CallSite, PodFate};
 use crate::interventions::Intervention;
 use crate::invariants::Violation;
 use crate::invariants::at_rest::SettledCluster;
-use crate::job::{self, JobType};
+use crate::job;
 use crate::kubelet::PodFates;
 use crate::scenario::Scenario;
 use crate::settle::{Blockers, check_idle, wait_until_settled};
@@ -99,8 +99,7 @@ async fn play(scenario: &Scenario) -> RunSummary {
     let config = &scenario.config;
     let mut sim = Simulation::with_setup(Setup {
         pod_fates: pod_fates(scenario),
-        job_type: JobType::Train,
-        all_kinds: config.all_kinds,
+        job_types: config.job_types,
         concurrency: config.concurrency,
         staleness: config.staleness(),
     });
@@ -136,7 +135,7 @@ async fn play(scenario: &Scenario) -> RunSummary {
         }
     }
     let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
-    summarize(&sim, log, violations)
+    summarize(&sim, config.two_operators, log, violations)
 }
 
 /// Draws the fate of each pod, unless the scenario says it.
@@ -185,7 +184,7 @@ async fn intervene(sim: &mut Simulation, scenario: &Scenario, intervention: &Int
     }
 }
 
-fn summarize(sim: &Simulation, log: CallLog, at_the_end: Vec<Violation>) -> RunSummary {
+fn summarize(sim: &Simulation, two_operators: bool, log: CallLog, at_the_end: Vec<Violation>) -> RunSummary {
     let mut violations = sim.monitor.violations();
     let at = sim.history.now();
     let mut violated = |id: &'static str, what: String| violations.push(Violation { id, at, what });
@@ -193,6 +192,11 @@ fn summarize(sim: &Simulation, log: CallLog, at_the_end: Vec<Violation>) -> RunS
         violated("I6", format!("a delete without a UID: {what}"));
     }
     for what in sim.network.writes_without_change() {
+        // Two operators mend what somebody spoilt.
+        let is_object = job::CHILDREN[2..].iter().any(|plural| what.contains(plural));
+        if is_object && two_operators {
+            continue;
+        }
         violated("I8", format!("a write that changed nothing: {what}"));
     }
     let calls = sim.network.most_in_ten_seconds();

@@ -47,7 +47,7 @@ impl Scenario {
 fn draw_jobs(config: &RunConfig) -> Vec<PlannedJob> {
     let mut random = Random::about(config.seed, "jobs", 0);
     (0..config.jobs)
-        .map(|number| PlannedJob::draw(&mut random, number, config.all_kinds, config.compact_jobs))
+        .map(|number| PlannedJob::draw(&mut random, number, config))
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::interventions::{Intervention, ScheduledIntervention};
+use crate::job_type::JobType;
 use crate::run::run;
 use crate::scenario::Scenario;
 
@@ -98,7 +99,7 @@ impl Search<'_> {
             |s| s.config.pod_fault_rate = 0,
             |s| s.config.two_operators = false,
             |s| s.config.concurrency = 1,
-            |s| s.config.all_kinds = false,
+            |s| s.config.job_types = JobType::MXJOBS,
         ];
         for calm in calmer {
             let mut other = best.clone();

@@ -16,10 +16,6 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use training_job::controller::Clock;
 use training_job::{Operator, Options};
-use training_job_mxnet::MXJob;
-use training_job_tensorflow::TFJob;
-use training_job_testing::ToyJob;
-use training_job_xgboost::XGBoostJob;
 
 use crate::faults::{ClusterFault, PodFate};
 use crate::history::History;
@@ -50,10 +46,8 @@ impl Clock for SimulatedClock {
 pub struct Setup {
     /// The fates of pods.
     pub pod_fates: PodFates,
-    /// The jobs that [`Simulation::jobs`] and its like are about.
-    pub job_type: JobType,
-    /// Whether operators manage all kinds of frameworks' jobs, or those of `job_type` alone.
-    pub all_kinds: bool,
+    /// The types whose kinds operators manage. [`Simulation::jobs`] and its like are about the first.
+    pub job_types: &'static [JobType],
     /// How many jobs an operator reconciles at once.
     pub concurrency: usize,
     /// How old the state may be that operators act on.
@@ -66,8 +60,7 @@ impl Setup {
     pub fn mxjobs(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
         Self {
             pod_fates: Box::new(pod_fates),
-            job_type: JobType::Train,
-            all_kinds: false,
+            job_types: JobType::MXJOBS,
             concurrency: 16,
             staleness: AllowedStaleness {
                 of_others: 600_000,
@@ -79,7 +72,7 @@ impl Setup {
     /// The same with ToyJobs.
     pub fn toyjobs(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
         Self {
-            job_type: JobType::Toy,
+            job_types: &[JobType::Toy],
             ..Self::mxjobs(pod_fates)
         }
     }
@@ -89,6 +82,15 @@ impl Setup {
 struct RunningOperator {
     task: JoinHandle<()>,
     dead: Arc<AtomicBool>,
+}
+
+/// The first type of each kind.
+fn of_different_kinds(types: &'static [JobType]) -> impl Iterator<Item = JobType> {
+    let is_first = |at: usize, job_type: &JobType| types[..at].iter().all(|t| t.kind() != job_type.kind());
+    let kinds = types.iter().enumerate();
+    kinds
+        .filter(move |(at, job_type)| is_first(*at, job_type))
+        .map(|(_, job_type)| *job_type)
 }
 
 /// Runs a future on a clock that advances only when every task waits.
@@ -118,8 +120,7 @@ pub struct Simulation {
     pub monitor: Monitor,
     /// The operators' clock.
     clock: SimulatedClock,
-    job_type: JobType,
-    all_kinds: bool,
+    job_types: &'static [JobType],
     concurrency: usize,
     running: BTreeMap<usize, RunningOperator>,
     operator_ended: bool,
@@ -154,10 +155,13 @@ impl Simulation {
             .clock(move || cluster_clock.now())
             .bookmark_interval(Some(Duration::from_secs(60)))
             .build();
-        let types = [setup.job_type, JobType::XgBoost, JobType::TensorFlow];
-        for job_type in &types[..if setup.all_kinds { 3 } else { 1 }] {
+        for job_type in of_different_kinds(setup.job_types) {
             let (kind, plural) = (job_type.kind(), job_type.plural());
             cluster.install(Description::new("kubeflow.org", "v1", kind, plural).with_status());
+            for object in job_type.objects() {
+                let kind = object.kind;
+                cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));
+            }
         }
         let network = Network::new(&cluster, history.clone());
         let monitor = Monitor::attach(&cluster, &network, &history, setup.staleness);
@@ -170,8 +174,7 @@ impl Simulation {
             history,
             monitor,
             clock,
-            job_type: setup.job_type,
-            all_kinds: setup.all_kinds,
+            job_types: setup.job_types,
             concurrency: setup.concurrency,
             running: BTreeMap::new(),
             operator_ended: false,
@@ -183,17 +186,13 @@ impl Simulation {
 
     /// Starts an operator with empty caches, and returns its number.
     pub fn start(&mut self) -> usize {
-        let (job_type, all_kinds) = (self.job_type, self.all_kinds);
+        let job_types = self.job_types;
         self.start_as(move |client, options| {
-            let mut operator = Operator::new(client, options);
-            operator = match job_type {
-                JobType::Toy => operator.manage::<ToyJob>(),
-                _ => operator.manage::<MXJob>(),
-            };
-            if all_kinds {
-                operator = operator.manage::<XGBoostJob>().manage::<TFJob>();
-            }
-            operator.run()
+            let operator = Operator::new(client, options);
+            let kinds = of_different_kinds(job_types);
+            kinds
+                .fold(operator, |operator, kind| kind.managed_by(operator))
+                .run()
         })
     }
 
@@ -362,8 +361,8 @@ impl Simulation {
     /// The users' jobs.
     pub fn jobs(&self) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk_with_plural(
-            &GroupVersionKind::gvk("kubeflow.org", "v1", self.job_type.kind()),
-            self.job_type.plural(),
+            &GroupVersionKind::gvk("kubeflow.org", "v1", self.job_types[0].kind()),
+            self.job_types[0].plural(),
         );
         Api::default_namespaced_with(self.user.clone(), &kind)
     }
@@ -390,12 +389,12 @@ impl Simulation {
 
     /// The status of a job.
     pub fn status(&self, job: &str) -> Value {
-        self.stored(self.job_type.plural(), job)["status"].clone()
+        self.stored(self.job_types[0].plural(), job)["status"].clone()
     }
 
     /// The job's conditions in order, as `Created Running=False Succeeded`.
     pub fn conditions(&self, job: &str) -> String {
-        let Some(job) = self.cluster.get(self.job_type.plural(), "default", job) else {
+        let Some(job) = self.cluster.get(self.job_types[0].plural(), "default", job) else {
             return String::new();
         };
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();

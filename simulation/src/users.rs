@@ -75,6 +75,8 @@ pub enum UserActionType {
     Quota,
     /// Deletes a service, or the ConfigMaps of a job.
     DeleteOthers,
+    /// Deletes or empties an object that a job has beside pods and services.
+    SpoilObject,
 }
 
 /// What an action is about.
@@ -191,6 +193,20 @@ impl UserActionType {
                 true => UserAction::DeleteOthers("services", target.service),
                 false => UserAction::DeleteOthers("configmaps", format!("{}-env-", target.job.name)),
             }),
+            Self::SpoilObject => {
+                let plural = *random.pick(&job::CHILDREN[2..]);
+                let name = job::object_name(&target.job.object, plural).unwrap_or_default();
+                let emptied = match plural {
+                    "configmaps" => json!({"data": null}),
+                    "rolebindings" => json!({"subjects": null}),
+                    job::AUTOSCALERS => json!({"spec": {"maxReplicas": 99}}),
+                    _ => json!({"rules": null}),
+                };
+                once(match random.chance(500) {
+                    true => UserAction::DeleteOthers(plural, name),
+                    false => UserAction::EditChild(plural, name, emptied),
+                })
+            }
             Self::Touch => {
                 let patch = json!({"metadata": {"annotations": {"touched": at.to_string()}}});
                 once(UserAction::Edit(number, patch))

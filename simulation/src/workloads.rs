@@ -75,7 +75,9 @@ fn workload(
     actions: Vec<UserAction>,
 ) -> Workload {
     let mut config = RunConfig::without_faults();
-    config.all_kinds = jobs.iter().any(|job| job.job_type.kind() != "MXJob");
+    if jobs.iter().any(|job| job.job_type.kind() != "MXJob") {
+        config.job_types = JobType::ALL_KINDS;
+    }
     config.seconds = (actions.len() as u64) * BETWEEN_ACTIONS;
     let scheduled = |(n, action)| ScheduledIntervention::user(n * BETWEEN_ACTIONS * 1_000, action);
     Workload {
@@ -208,6 +210,49 @@ pub fn all() -> Vec<Workload> {
         let name = format!("restart-{}", scope.to_lowercase());
         all.push(workload(&name, is_killed_once, train(policy), one()));
     }
+    let mpi = || {
+        vec![planned(
+            JobType::Mpi,
+            "job",
+            &[("Launcher", 1), ("Worker", 2)],
+            json!({}),
+        )]
+    };
+    let resume = || vec![UserAction::Create(0), suspend(true), suspend(false)];
+    all.push(workload("launcher", is_killed_once, mpi(), one()));
+    all.push(workload("launcher-suspend-resume", succeeds, mpi(), resume()));
+    for plural in ["configmaps", "serviceaccounts", "roles", "rolebindings"] {
+        let name = format!("launcher-{plural}-deleted");
+        let delete = UserAction::DeleteOthers(plural, "job-".to_owned());
+        all.push(workload(
+            &name,
+            is_killed_once,
+            mpi(),
+            vec![UserAction::Create(0), delete],
+        ));
+    }
+    let elastic = || vec![planned(JobType::Elastic, "job", &[("Worker", 2)], json!({}))];
+    all.push(workload("elastic", is_killed_once, elastic(), one()));
+    all.push(workload("elastic-suspend-resume", succeeds, elastic(), resume()));
+    let of_roles = [
+        ("pytorch", JobType::PyTorch, &[("Master", 1), ("Worker", 2)][..]),
+        ("paddle", JobType::Paddle, &[("Master", 1), ("Worker", 2)]),
+        ("jax", JobType::Jax, &[("Worker", 2)]),
+    ];
+    for (name, job_type, roles) in of_roles {
+        let jobs = vec![planned(job_type, "job", roles, json!({}))];
+        all.push(workload(name, is_killed_once, jobs, one()));
+    }
+    for action in ["FailJob", "RestartJob", "RestartRole", "RestartReplica", "Ignore"] {
+        let rule = json!({"action": action, "onExitCodes": {"operator": "In", "values": [137]}});
+        let policy = json!({"failurePolicy": {"maxRestarts": 1, "rules": [rule]}});
+        let name = format!("rule-{}", action.to_lowercase());
+        all.push(workload(&name, is_killed_once, train(policy), one()));
+    }
+    let any = json!({"successPolicy": {"operator": "Any", "roles": ["Worker"]}});
+    all.push(workload("success-policy", succeeds, train(any), one()));
+    let others = json!({"managedBy": "kueue.x-k8s.io/multikueue"});
+    all.push(workload("left-alone", succeeds, train(others), one()));
     let compact = |policy: Value| {
         let mut policy = policy;
         policy["layout"] = json!("Compact");

@@ -332,13 +332,14 @@ fn exceeded_limit<J: TrainingJob>(
 ) -> Option<String> {
     let counted = failed.iter().filter(|f| f.counts);
     let needed = i32::try_from(restart_scopes(counted).len()).unwrap_or(i32::MAX);
-    let exceeds = |limit: i32, used: i32| {
-        let in_place = survey.in_place.fresh > 0 && used >= limit.max(1);
-        in_place || (needed > 0 && used.saturating_add(needed) > limit)
-    };
+    let exceeds = |limit: i32, used: i32| used.saturating_add(needed) > limit;
+    let is_new = needed > 0 || survey.in_place.fresh > 0;
     let policy = &draft.job.policy;
     let all = restarts_used(draft, survey);
-    if let Some(limit) = policy.backoff_limit.filter(|limit| exceeds(*limit, all)) {
+    // The Go operator does not wait for a failure after the last restart if it was the kubelet's.
+    let is_last = |limit: i32| survey.in_place.fresh > 0 && all >= limit.max(1);
+    let is_over = |limit: &i32| is_last(*limit) || needed > 0 && exceeds(*limit, all);
+    if let Some(limit) = policy.backoff_limit.filter(is_over) {
         return Some(format!("backoffLimit {limit} is used up"));
     }
     let (limit, window) = (policy.failure.max_restarts?, policy.failure.window_seconds);
@@ -352,7 +353,7 @@ fn exceeded_limit<J: TrainingJob>(
     let within = window
         .map(|seconds| format!(" of {seconds} s"))
         .unwrap_or_default();
-    exceeds(limit, used).then(|| format!("maxRestarts {limit}{within} is used up"))
+    (is_new && exceeds(limit, used)).then(|| format!("maxRestarts {limit}{within} is used up"))
 }
 
 /// Until when a success is held, if there is reason to: the replicas that decided have just ended, and

@@ -177,6 +177,22 @@ fn restarts_are_limited_in_all_or_within_some_time() {
 }
 
 #[test]
+fn restarts_in_place_have_happened_when_they_are_counted() {
+    for limit in [0, 1, 3] {
+        for window in ["", ", windowSeconds: 9"] {
+            let policy = format!("failurePolicy: {{maxRestarts: {limit}{window}}}");
+            let mut w = World::train("Worker=1:OnFailure", &policy).started();
+            for restarts in 1..=limit + 1 {
+                assert_eq!(w.state(), ["Created", "Running"], "{policy}");
+                w.pod("worker-0").restarts_in_place(1);
+                assert_eq!(w.reconcile().status().restart_count, restarts, "{policy}");
+            }
+            assert_eq!(w.state(), ["Created", "Failed"], "{policy}");
+        }
+    }
+}
+
+#[test]
 fn the_times_of_restarts_that_are_remembered_are_bounded() {
     let policy = "failurePolicy: {maxRestarts: 3, windowSeconds: 1}";
     let mut w = World::train("Scheduler=1:OnFailure Worker=2:OnFailure", policy).started();

@@ -35,7 +35,7 @@ impl PodFate {
     /// fourth pod of a name on, none has.
     pub fn draw(seed: u64, name: &str, number: u64, fault_rate: u64) -> Self {
         let mut random = Random::about(seed, name, number);
-        let decides_outcome = ["scheduler", "master", "chief", "tuner-"]
+        let decides_outcome = ["scheduler", "master", "chief", "tuner-", "launcher"]
             .iter()
             .any(|role| name.contains(role));
         let seconds = if random.chance(100) {

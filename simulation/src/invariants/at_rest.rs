@@ -11,12 +11,11 @@ use crate::kubelet;
 /// The jobs and children of a cluster that has settled.
 pub struct SettledCluster {
     jobs: Vec<Value>,
-    pods: Objects,
-    services: Objects,
-    maps: Objects,
+    /// Their children, by plural.
+    children: BTreeMap<&'static str, Objects>,
 }
 
-/// All pods, services, or ConfigMaps, indexed by owners and names, since there may be very many.
+/// All pods, services, or other children, indexed by owners and names, since there may be very many.
 #[derive(Default)]
 struct Objects {
     all: Vec<Value>,
@@ -66,30 +65,36 @@ impl SettledCluster {
             objects.iter().map(|o| o.value().clone()).collect()
         };
         let jobs = job::PLURALS.iter().flat_map(|p| all(p)).collect();
-        Self::new(jobs, all("pods"), all("services"), all("configmaps"))
+        Self::new(jobs, job::CHILDREN.map(|plural| (plural, all(plural))))
     }
 
-    /// A cluster with these objects.
-    pub fn new(jobs: Vec<Value>, pods: Vec<Value>, services: Vec<Value>, maps: Vec<Value>) -> Self {
+    /// A cluster with these jobs, and these children by plural.
+    pub fn new(jobs: Vec<Value>, children: impl IntoIterator<Item = (&'static str, Vec<Value>)>) -> Self {
+        let children = children.into_iter();
+        let children = children.map(|(plural, all)| (plural, Objects::new(all)));
         Self {
             jobs,
-            pods: Objects::new(pods),
-            services: Objects::new(services),
-            maps: Objects::new(maps),
+            children: children.collect(),
         }
+    }
+
+    /// The children of a job that have this plural, by name.
+    fn children_of(&self, job: &Value, plural: &str) -> Children<'_> {
+        let of_plural = self.children.get(plural);
+        of_plural.map(|objects| objects.children(job)).unwrap_or_default()
+    }
+
+    /// All objects of this plural and name.
+    fn named(&self, plural: &str, name: &str) -> impl Iterator<Item = &Value> {
+        let of_plural = self.children.get(plural);
+        of_plural.into_iter().flat_map(move |objects| objects.named(name))
     }
 
     /// All violations: the number of the invariant, and what is wrong.
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let uids: BTreeSet<&str> = self.jobs.iter().filter_map(uid).collect();
-        for child in self
-            .pods
-            .all
-            .iter()
-            .chain(&self.services.all)
-            .chain(&self.maps.all)
-        {
+        for child in self.children.values().flat_map(|objects| &objects.all) {
             if job::controller(child).is_some_and(|owner| !uids.contains(owner)) {
                 problems.push(("I5", format!("{} is left of a job that was deleted", name(child))));
             }
@@ -123,23 +128,30 @@ impl SettledCluster {
 
     fn is_job_blocked(&self, job: &Value) -> bool {
         let (pods, services) = (job::names(job), job::service_names(job));
-        let pods = pods.iter().flat_map(|name| self.pods.named(name));
-        let services = services.iter().flat_map(|name| self.services.named(name));
-        let maps = self
-            .maps
-            .all
-            .iter()
+        let pods = pods.iter().flat_map(|name| self.named("pods", name));
+        let services = services.iter().flat_map(|name| self.named("services", name));
+        let maps = self.children.get("configmaps").into_iter();
+        let maps = maps
+            .flat_map(|maps| &maps.all)
             .filter(|map| job::is_shared_environment(job, name(map)));
+        // A job does without its autoscaler.
+        let needed = job::CHILDREN.iter().filter(|plural| **plural != job::AUTOSCALERS);
+        let objects = needed.flat_map(|plural| {
+            let name = job::object_name(job, plural);
+            let named = name.map(|name| self.named(plural, &name).collect::<Vec<_>>());
+            named.into_iter().flatten()
+        });
         pods.chain(services)
             .chain(maps)
+            .chain(objects)
             .any(|holder| job::controller(holder) != uid(job))
     }
 
     /// I7: a job has the children that its spec and status ask for, and no others.
     fn check_children(&self, job: &Value) -> Option<String> {
-        let mut pods = self.pods.children(job);
-        let mut services = self.services.children(job);
-        let maps = self.maps.children(job);
+        let [mut pods, mut services, mut maps] =
+            ["pods", "services", "configmaps"].map(|plural| self.children_of(job, plural));
+        maps.retain(|name, _| job::is_shared_environment(job, name));
         if job::end(job).is_some() || job::is_suspended(job) {
             // The operator's watches do not show a child whose label was edited, and it needs no child's name here.
             pods.retain(|_, pod| job::is_labelled(pod));
@@ -154,6 +166,10 @@ impl SettledCluster {
         if self.is_job_blocked(job) {
             return None;
         }
+        if job::is_left_alone(job) {
+            let left = pods.keys().chain(services.keys()).chain(maps.keys()).next()?;
+            return Some(format!("it is another controller's and has {left}"));
+        }
         if job::is_invalid(job) {
             let end = job::end(job);
             // A job that has started runs on, and has an event.
@@ -166,16 +182,47 @@ impl SettledCluster {
             };
         }
         if let Some(end) = job::end(job) {
-            return check_cleanup(job, end, &pods, &services, &maps);
+            let cleaned = check_cleanup(job, end, &pods, &services, &maps);
+            return cleaned.or_else(|| self.check_no_autoscaler(job));
         }
         if job::is_suspended(job) {
             if !job::is(job, "Suspended") {
                 return Some("it is not suspended".to_owned());
             }
-            let left = pods.keys().chain(services.keys()).chain(maps.keys()).next()?;
-            return Some(format!("it is suspended and has {left}"));
+            let mut left = pods.keys().chain(services.keys()).chain(maps.keys());
+            return match left.next() {
+                Some(left) => Some(format!("it is suspended and has {left}")),
+                None => self.check_no_autoscaler(job),
+            };
         }
-        check_active(job, &pods, &services, &maps)
+        let needed = self.children_of(job, "configmaps");
+        check_active(job, &pods, &services, &needed).or_else(|| self.check_objects(job))
+    }
+
+    /// An active job has what its kind has beside pods and services.
+    fn check_objects(&self, job: &Value) -> Option<String> {
+        job::CHILDREN.iter().find_map(|plural| {
+            let wanted = job::object_name(job, plural);
+            let there = self.children_of(job, plural);
+            let of_kind = there.keys().filter(|name| !job::is_shared_environment(job, name));
+            let is_more = |name: &&str| wanted.as_deref() != Some(*name);
+            let is_object = !matches!(*plural, "pods" | "services");
+            let surplus = of_kind.copied().find(is_more).filter(|_| is_object);
+            // Somebody else's may have the name of an autoscaler.
+            let missing = wanted.as_deref().filter(|name| {
+                let is_taken = self.named(plural, name).next().is_some();
+                !there.contains_key(name) && !is_taken
+            });
+            let missing = missing.map(|name| format!("{plural} {name} is missing"));
+            missing.or_else(|| surplus.map(|name| format!("{plural} {name} is more than its kind has")))
+        })
+    }
+
+    /// Nothing scales a job that does not run.
+    fn check_no_autoscaler(&self, job: &Value) -> Option<String> {
+        let left = self.children_of(job, job::AUTOSCALERS);
+        let left = left.into_iter().find(|(_, object)| job::is_labelled(object))?;
+        Some(format!("autoscaler {} is left", left.0))
     }
 
     /// I10: the counts of an unfinished job are those of its pods.
@@ -184,18 +231,19 @@ impl SettledCluster {
             || job::is_invalid(job)
             || job::is_suspended(job)
             || job::is_deleting(job)
+            || job::is_left_alone(job)
             || self.is_job_blocked(job)
         {
             return None;
         }
-        let mut pods = self.pods.children(job);
+        let mut pods = self.children_of(job, "pods");
         let names = job::names(job);
         // The operator's watches do not show a pod whose label was edited. It is found only when its name is needed.
         pods.retain(|name, pod| job::is_labelled(pod) || names.contains(*name));
         for role in job::roles(job).keys() {
-            let prefix = format!("{}-{}-", name(job), role.to_lowercase());
+            let of_role = job::names_of_role(job, role);
             let running = pods.values().filter(|pod| {
-                name(pod).starts_with(&prefix)
+                of_role.contains(name(pod))
                     && job::phase(pod) == "Running"
                     && !job::is_complete(job, name(pod))
             });
@@ -214,7 +262,7 @@ impl SettledCluster {
         if job["metadata"]["generation"].as_i64().unwrap_or(1) > 1 {
             return None;
         }
-        let (pods, maps) = (self.pods.children(job), self.maps.children(job));
+        let (pods, maps) = (self.children_of(job, "pods"), self.children_of(job, "configmaps"));
         let mut clusters = BTreeSet::new();
         let mut ranks = BTreeSet::new();
         for pod in pods.values().filter(|p| !job::has_ended(p)) {
@@ -315,6 +363,7 @@ fn check_active(
     for name in &names {
         match pods.get(name.as_str()) {
             None if job::is_complete(job, name) => {}
+            None if waits_for_others(job, name, pods) => {}
             None => return Some(format!("pod {name} is missing")),
             // The operator believes the status, whoever wrote it.
             Some(_) if job::is_complete(job, name) => {}
@@ -337,7 +386,7 @@ fn check_active(
     }
     // A map that pods have from before an edit of the spec is not made again.
     if job["metadata"]["generation"].as_i64().unwrap_or(1) == 1 {
-        let mut referred = pods.values().flat_map(job::shared_environments);
+        let mut referred = pods.values().flat_map(job::needed_maps);
         if let Some(map) = referred.find(|map| !maps.contains_key(map)) {
             return Some(format!("ConfigMap {map} is missing"));
         }
@@ -352,6 +401,16 @@ fn check_active(
     let running = pods.values().any(|p| job::phase(p) == "Running");
     (running && pods.values().all(|p| job::phase(p) != "Pending") && !job::is(job, "Running"))
         .then(|| "all its pods run, and it has no condition Running".to_owned())
+}
+
+/// Whether a replica has no pod because others have not started: a launcher's workers.
+fn waits_for_others(job: &Value, pod: &str, pods: &Children<'_>) -> bool {
+    let is_launcher = job::names_of_role(job, "Launcher").contains(pod);
+    let has_started = |worker: &String| {
+        let is_pending = pods.get(&**worker).is_none_or(|pod| job::phase(pod) == "Pending");
+        job::is_complete(job, worker) || !is_pending
+    };
+    is_launcher && !job::names_of_role(job, "Worker").iter().all(has_started)
 }
 
 fn name(object: &Value) -> &str {

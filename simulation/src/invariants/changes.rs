@@ -6,7 +6,7 @@ use kube_memory::{Action, Object};
 use serde_json::Value;
 
 use super::timeline::{JobTimeline, JobVersion};
-use super::{Check, CheckedChange};
+use super::{Check, CheckedChange, policies};
 use crate::call::CurrentCall;
 use crate::job::{self, Json};
 use crate::kubelet;
@@ -26,19 +26,21 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I10", honest_successes),
     ("I11", justified_deletion),
     ("I13", environment_is_there),
+    ("I19", others_started_first),
+    ("I20", policies::are_kept),
 ];
 
 impl CheckedChange<'_> {
-    fn object(&self) -> &Object {
+    pub(super) fn object(&self) -> &Object {
         self.change.object()
     }
 
     /// The object as it was before the change, or as it is if it is new.
-    fn before(&self) -> &Object {
+    pub(super) fn before(&self) -> &Object {
         self.change.previous().unwrap_or(self.change.object())
     }
 
-    fn is_job(&self) -> bool {
+    pub(super) fn is_job(&self) -> bool {
         job::PLURALS.contains(&self.change.plural())
     }
 
@@ -84,7 +86,7 @@ impl CheckedChange<'_> {
         self.timeline.jobs.get(child.owner.as_ref().filter(|_| recently)?)
     }
 
-    fn violation(&self, what: &str) -> Option<String> {
+    pub(super) fn violation(&self, what: &str) -> Option<String> {
         Some(format!("{} {}: {what}", self.change.kind(), self.change.name()))
     }
 }
@@ -227,7 +229,7 @@ fn foreign_untouched(m: &CheckedChange<'_>) -> Option<String> {
             if current.uid.as_deref() != m.object().meta("uid").and_then(Value::as_str) {
                 return m.violation("deleted or patched without its UID");
             }
-            if call.verb == "patch" && !only_adopted(m) {
+            if call.verb == "patch" && matches!(child, "pods" | "services") && !only_adopted(m) {
                 return m.violation("a patch changed more than labels and the selector");
             }
             let since = m.earliest(m.staleness.of_others);
@@ -406,6 +408,7 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
     let reason = |version: &JobVersion| {
         let job = version.job();
         job::end(job).is_some()
+            || job::is_left_alone(job)
             || job::is_suspended(job)
             || job::is(job, "Suspended")
             || !version.names(m.change.plural(), name)
@@ -418,7 +421,7 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
     m.violation("deleted for no reason")
 }
 
-/// I13: a pod of a compact job is made when what its environment refers to is there, as far as the operator may know.
+/// I13: a pod is made when what it refers to is there, as far as the operator may know.
 fn environment_is_there(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
@@ -430,8 +433,29 @@ fn environment_is_there(m: &CheckedChange<'_>) -> Option<String> {
             child.plural == "configmaps" && child.name == name && child.deleted.is_none_or(|at| at >= since)
         })
     };
-    let missing = job::shared_environments(m.object()).find(|name| !is_there(name))?;
-    m.violation(&format!(
-        "its environment refers to {missing}, which is not there"
-    ))
+    let missing = job::needed_maps(m.object()).find(|name| !is_there(name))?;
+    m.violation(&format!("it refers to {missing}, which is not there"))
+}
+
+/// I19: a launcher is made once each of its workers has started.
+fn others_started_first(m: &CheckedChange<'_>) -> Option<String> {
+    if !m.creates() || m.change.plural() != "pods" {
+        return None;
+    }
+    let life = m.owner()?;
+    let mut versions = life.objects_since(m.earliest(m.staleness.of_others));
+    let is_due = |job: &Object| {
+        let is_launcher = job::names_of_role(job, "Launcher").contains(m.change.name());
+        let has_started = |worker: &String| {
+            let mut pods = m.timeline.children_of(job::controller(m.object()));
+            pods.any(|(_, pod)| pod.plural == "pods" && pod.name == *worker && pod.started)
+                // The operator believes the status, whoever wrote it.
+                || job::is_complete(job, worker)
+        };
+        !is_launcher || job::names_of_role(job, "Worker").iter().all(has_started)
+    };
+    if versions.any(is_due) {
+        return None;
+    }
+    m.violation("made before all its workers had started")
 }

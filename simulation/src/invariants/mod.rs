@@ -1,16 +1,18 @@
 //! The invariants: what must hold in every cluster with this operator, whatever goes wrong.
 //!
 //! * `changes`: those that [`Monitor`] checks at each change, as it is stored.
+//! * `policies`: one of these, about failure and success policies.
 //! * `news`: what is stored reaches operators in time, checked at each watch that begins.
 //! * [`at_rest`]: those of a cluster that has settled.
 //! * Those about calls are in `run.rs` and `settle.rs`, and those about what a fault may cost in `exhaustive.rs`.
 //!
 //! To add one: write a function and add it to `changes::ALL`, or to `SettledCluster::problems`; add a line to
-//! docs/reliability.md, and a test in which it is violated to `tests/invariants.rs`.
+//! docs/reliability.md, and a test in which it is violated to `tests/invariants/`.
 
 pub mod at_rest;
 mod changes;
 mod news;
+mod policies;
 mod timeline;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -44,7 +44,7 @@ struct Requested {
     runs: bool,
 }
 
-/// A pod, service or ConfigMap, by its UID.
+/// A child of a job, by its UID.
 pub(crate) struct ChildTimeline {
     pub(crate) plural: String,
     pub(crate) name: String,
@@ -55,6 +55,8 @@ pub(crate) struct ChildTimeline {
     pub(crate) attempt: u32,
     pub(crate) created: u64,
     pub(crate) succeeded: Option<u64>,
+    /// Whether it is a pod that ever ran or ended.
+    pub(crate) started: bool,
     /// Whether it ever succeeded, also in a time that a restore has undone.
     pub(crate) ever_succeeded: bool,
     pub(crate) deleted: Option<u64>,
@@ -107,8 +109,12 @@ impl JobVersion {
         match plural {
             "pods" => self.requested().pods.contains(child),
             "services" => self.requested().services.contains(child),
-            // Their names follow from what they hold, which is the operator's to say.
-            _ => job::is_shared_environment(self.job(), child),
+            // The names of what is shared follow from what it holds, which is the operator's to say.
+            _ => {
+                let own = job::object_name(self.job(), plural);
+                own.as_deref() == Some(child)
+                    || plural == "configmaps" && job::is_shared_environment(self.job(), child)
+            }
         }
     }
 
@@ -122,7 +128,9 @@ impl JobVersion {
             roles: job::roles(self.job()),
             pods: job::names(self.job()),
             services: job::service_names(self.job()),
-            runs: !job::is_suspended(self.job()) && !job::is_invalid(self.job()),
+            runs: !job::is_suspended(self.job())
+                && !job::is_left_alone(self.job())
+                && !job::is_invalid(self.job()),
         })
     }
 }
@@ -216,6 +224,7 @@ impl Timeline {
                 attempt: kubelet::attempt(object),
                 created: now,
                 succeeded: None,
+                started: false,
                 ever_succeeded: false,
                 deleted: None,
             });
@@ -225,6 +234,7 @@ impl Timeline {
             } else {
                 timeline.orphaned.get_or_insert(now);
             }
+            timeline.started |= plural == "pods" && job::phase(object) != "Pending";
             if plural == "pods" && job::phase(object) == "Succeeded" {
                 timeline.succeeded.get_or_insert(now);
                 timeline.ever_succeeded = true;

@@ -14,7 +14,7 @@ use crate::harness::{
 
 fn sim(script: fn(&str, u32) -> PodFate) -> Simulation {
     let mut sim = Simulation::with_setup(Setup {
-        all_kinds: true,
+        job_types: JobType::THREE_KINDS,
         ..Setup::mxjobs(script)
     });
     sim.start();

@@ -267,7 +267,7 @@ async fn b13_what_it_writes_to_is_gone() {
 
     for kind in [JobType::Train, JobType::TensorFlow] {
         let mut sim = Simulation::with_setup(Setup {
-            all_kinds: true,
+            job_types: JobType::THREE_KINDS,
             staleness: AllowedStaleness {
                 of_others: 60_000,
                 of_own: 0,

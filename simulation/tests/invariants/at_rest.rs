@@ -1,0 +1,129 @@
+//! The invariants of a cluster that has settled.
+
+use serde_json::json;
+use training_job_simulation::invariants::at_rest::SettledCluster;
+use training_job_simulation::job::{self, JobType};
+
+use crate::bench::{Bench, MAPS, PODS, SERVICES, SHARED, condition};
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_a_job_has_what_it_asks_for() {
+    let bench = Bench::new().await;
+    let ids = || -> Vec<&str> {
+        let problems = SettledCluster::read(&bench.cluster).problems();
+        problems.into_iter().map(|(id, _)| id).collect()
+    };
+    assert_eq!(ids(), ["I7"], "it has no pods");
+    for name in ["job-worker-0", "job-worker-1"] {
+        bench.create(name).await;
+        bench
+            .operator("POST", SERVICES, bench.child("Service", name))
+            .await;
+        let path = format!("{PODS}/{name}/status");
+        bench
+            .user("PATCH", &path, json!({"status": {"phase": "Running"}}))
+            .await;
+    }
+    let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
+    bench.status(running).await;
+    assert!(
+        ids().is_empty(),
+        "{:?}",
+        SettledCluster::read(&bench.cluster).problems()
+    );
+    bench
+        .status(json!({"replicaStatuses": {"Worker": {"active": 1}}}))
+        .await;
+    assert_eq!(ids(), ["I10"], "the counts are wrong");
+    let ended = json!({"conditions": [condition("Succeeded")]});
+    bench.status(ended).await;
+    assert_eq!(ids(), ["I7"], "its pods run on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_a_compact_job_has_what_it_asks_for() {
+    let bench = Bench::compact().await;
+    let problem = || -> String {
+        let mut problems = SettledCluster::read(&bench.cluster).problems();
+        problems
+            .pop()
+            .map_or_else(String::new, |(id, what)| format!("{id} {what}"))
+    };
+    for name in ["job-worker-0", "job-worker-1"] {
+        bench.operator("POST", PODS, bench.sharing_pod(name)).await;
+        let running = json!({"status": {"phase": "Running"}});
+        bench
+            .user("PATCH", &format!("{PODS}/{name}/status"), running)
+            .await;
+    }
+    let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
+    bench.status(running).await;
+    assert_eq!(problem(), "I7 MXJob job: service job-hosts is missing");
+    bench
+        .operator("POST", SERVICES, bench.child("Service", "job-hosts"))
+        .await;
+    assert_eq!(problem(), format!("I7 MXJob job: ConfigMap {SHARED} is missing"));
+    bench
+        .operator("POST", MAPS, bench.child("ConfigMap", SHARED))
+        .await;
+    assert_eq!(problem(), "");
+    let data = json!({"data": {"MX_CONFIG": "{\"cluster\":{},\"task\":{\"index\":"}});
+    bench.user("PATCH", &format!("{MAPS}/{SHARED}"), data).await;
+    assert_eq!(problem(), "I13 MXJob job: two pods are {\"index\":0}");
+    for name in ["job-worker-0", "job-worker-1"] {
+        bench.succeed(name).await;
+    }
+    bench
+        .status(json!({"conditions": [condition("Succeeded")]}))
+        .await;
+    assert_eq!(
+        problem(),
+        format!("I7 MXJob job: {SHARED} is left, though no pod runs")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_nothing_is_left_of_a_deleted_job_and_ranks_differ() {
+    let bench = Bench::new().await;
+    let mut orphan = bench.pod("orphan");
+    for n in 0..2 {
+        let mut pod = bench.pod(&format!("job-worker-{n}"));
+        let config = json!({"cluster": {"worker": n}, "task": {"type": "worker", "index": n}});
+        pod["spec"]["containers"][0]["env"] = json!([{"name": "MX_CONFIG", "value": config.to_string()}]);
+        bench.operator("POST", PODS, pod).await;
+    }
+    let problems = SettledCluster::read(&bench.cluster).problems();
+    assert!(problems.iter().any(|(id, _)| *id == "I13"), "{problems:?}");
+    orphan["metadata"]["ownerReferences"][0]["uid"] = json!("gone");
+    let settled = SettledCluster::new(Vec::new(), [("pods", vec![orphan])]);
+    assert_eq!(settled.problems()[0].0, "I5");
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_a_job_has_the_objects_of_its_kind() {
+    let job = job::new(JobType::Mpi, "job", &[("Launcher", 1), ("Worker", 1)], "Never");
+    let bench = Bench::with(job).await;
+    let problem = || -> String {
+        let problems = SettledCluster::read(&bench.cluster).problems();
+        let first = problems.into_iter().next();
+        first.map_or_else(String::new, |(_, what)| what)
+    };
+    assert_eq!(problem(), "MPIJob job: pod job-worker-0 is missing");
+    bench.create("job-worker-0").await;
+    // Its launcher waits for the worker, as is right.
+    assert_eq!(problem(), "MPIJob job: configmaps job-config is missing");
+    bench
+        .operator("POST", MAPS, bench.child("ConfigMap", "job-config"))
+        .await;
+    let account = bench.child("ServiceAccount", "job-launcher");
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    bench.operator("POST", accounts, account).await;
+    assert_eq!(problem(), "MPIJob job: roles job-launcher is missing");
+    bench
+        .operator("POST", accounts, bench.child("ServiceAccount", "other"))
+        .await;
+    assert_eq!(
+        problem(),
+        "MPIJob job: serviceaccounts other is more than its kind has"
+    );
+}

@@ -1,0 +1,8 @@
+//! Each invariant can be violated: here is how.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod at_rest;
+mod bench;
+mod changes;
+mod policies;
