@@ -10,6 +10,7 @@
 mod jobs;
 mod migrate;
 mod operators;
+mod others;
 mod stages;
 mod standalone;
 
