@@ -12,16 +12,31 @@ use crate::work::{Contender, Course, Jobs, Work};
 
 /// One contender does the work once: the figures, and its calls by verb and resource.
 pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> (Figures, Figures) {
-    let mut stage = Stage::start(contender, in_flight).await;
-    let mut driver = Driver::start(&stage).await;
+    let kind = work.jobs.kind;
+    let mut stage = Stage::start(contender, kind, in_flight).await;
+    let mut driver = Driver::start(&stage, kind).await;
     match work.course {
         Course::Burst => burst(&stage, &mut driver, work.jobs).await,
         Course::Restart => restart(&mut stage, &mut driver, work.jobs).await,
         Course::Foreign(pods) => foreign(&stage, &mut driver, pods).await,
         Course::Idle(time) => idle(&stage, &mut driver, work.jobs, time).await,
         Course::Beside => beside(&stage, &mut driver, work.jobs).await,
+        Course::Kinds => kinds(&mut stage).await,
     }
 }
+
+/// All kinds.
+const KINDS: [&str; 9] = [
+    "MXJob",
+    "MxJob",
+    "TFJob",
+    "TfJob",
+    "XGBoostJob",
+    "PyTorchJob",
+    "PaddleJob",
+    "JAXJob",
+    "MPIJob",
+];
 
 fn names(jobs: Jobs) -> impl Iterator<Item = String> {
     (0..jobs.count).map(|n| format!("j{n}"))
@@ -118,5 +133,23 @@ async fn beside(stage: &Stage, driver: &mut Driver, large: Jobs) -> (Figures, Fi
         figures.insert(format!("making_{name}"), making(name));
     }
     figures.insert("large_had".to_owned(), large_had as f64);
+    (figures, calls)
+}
+
+/// What a kind costs of which there are no jobs.
+async fn kinds(stage: &mut Stage) -> (Figures, Figures) {
+    sleep(SETTLING).await;
+    let one = stage.memory();
+    stage.kill_operator();
+    stage.schemes = KINDS.map(|kind| format!("--enable-scheme={kind}")).to_vec();
+    let mark = stage.mark();
+    stage.start_operator().await;
+    sleep(SETTLING).await;
+    let all = stage.memory();
+    let (mut figures, calls) = stage.since(&mark, 1);
+    figures.insert("memory_one".to_owned(), one);
+    figures.insert("memory_all".to_owned(), all);
+    let more = KINDS.len() - 1;
+    figures.insert("memory_kind".to_owned(), (all - one) / more as f64);
     (figures, calls)
 }

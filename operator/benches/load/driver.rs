@@ -6,19 +6,18 @@ use std::time::Duration;
 use futures::future::join_all;
 use http::header::ACCEPT;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ApiResource, Patch, PatchParams, PostParams};
-use kube::core::PartialObjectMeta;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::core::{DynamicObject, PartialObjectMeta};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use training_job::api::labels;
-use training_job_mxnet::MXJob;
 
 use crate::follow::{Is, Told, follow};
 use crate::seen::{Life, Seen};
 use crate::stage::Stage;
-use crate::work::Jobs;
+use crate::work::{Jobs, Kind};
 
 /// Longer than any operator should need.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -73,6 +72,7 @@ struct Hands {
     users: kube::Client,
     kubelets: kube::Client,
     namespace: String,
+    kind: Kind,
     limit: Arc<Semaphore>,
     send: mpsc::UnboundedSender<(Instant, News)>,
     /// To the plain writer, if it is the one who works.
@@ -80,19 +80,20 @@ struct Hands {
 }
 
 impl Driver {
-    pub(crate) async fn start(stage: &Stage) -> Self {
+    pub(crate) async fn start(stage: &Stage, kind: Kind) -> Self {
         let (send, news) = mpsc::unbounded_channel();
         let users = stage.plane.client();
         let hands = Hands {
             users: users.clone(),
             kubelets: stage.plane.kubelet(&stage.namespace).await.client(),
             namespace: stage.namespace.clone(),
+            kind,
             limit: Arc::new(Semaphore::new(CALLS)),
             send: send.clone(),
             tell: stage.tell.clone(),
         };
         let pods = Api::<PartialObjectMeta<Pod>>::namespaced(users.clone(), &stage.namespace);
-        let jobs = Api::<Told>::namespaced_with(users, &stage.namespace, &ApiResource::erase::<MXJob>(&()));
+        let jobs = Api::<Told>::namespaced_with(users, &stage.namespace, &kind.resource());
         let (of_pods, of_jobs) = (send.clone(), send);
         let watches = [
             tokio::spawn(follow(pods, move |pod, is| tell_pod(&pod, is, &of_pods))),
@@ -112,7 +113,9 @@ impl Driver {
             self.seen.lives.insert(name.clone(), Life::new(jobs));
             let hands = self.hands.clone();
             tokio::spawn(async move {
-                let api = Api::<MXJob>::namespaced(hands.users.clone(), &hands.namespace);
+                let resource = jobs.kind.resource();
+                let api =
+                    Api::<DynamicObject>::namespaced_with(hands.users.clone(), &hands.namespace, &resource);
                 let made = {
                     let _permit = hands.limit.acquire().await.unwrap();
                     hands.news(News::Created { job: name.clone() });
@@ -194,7 +197,7 @@ impl Hands {
             "Running" => json!({"running": {}}),
             _ => json!({"terminated": {"exitCode": code}}),
         };
-        let container = json!({"name": "mxnet", "image": "", "imageID": "", "ready": phase == "Running",
+        let container = json!({"name": self.kind.container(), "image": "", "imageID": "", "ready": phase == "Running",
                                "restartCount": 0, "state": state});
         let status = json!({"phase": phase, "containerStatuses": [container]});
         let pods = kube::core::Request::new(format!("/api/v1/namespaces/{}/pods", self.namespace));
@@ -273,12 +276,10 @@ fn all_run(life: &mut Life, job: &str, at: Instant, hands: Hands) {
         });
     } else if let Some(train) = life.jobs.train {
         life.is_ending = true;
-        // The scheduler's end is the job's, and comes when all others have ended.
-        let (last, first): (Vec<String>, Vec<String>) = life
-            .pods
-            .keys()
-            .cloned()
-            .partition(|pod| pod.contains("-scheduler-"));
+        // The end that is the job's comes when all others have ended.
+        let kind = life.jobs.kind;
+        let (last, first): (Vec<String>, Vec<String>) =
+            life.pods.keys().cloned().partition(|pod| kind.is_decided_by(pod));
         tokio::spawn(async move {
             sleep(train).await;
             join_all(first.iter().map(|pod| hands.set(pod, "Succeeded", 0))).await;

@@ -36,7 +36,7 @@ use tokio::time::Instant;
 
 use seen::Figures;
 use table::{Results, Run, Worked};
-use work::{Contender, Jobs, Work};
+use work::{Contender, Jobs, Kind, Work};
 
 #[derive(Parser)]
 struct Arguments {
@@ -49,7 +49,10 @@ struct Arguments {
     /// Another burst instead: how many jobs are created at once.
     #[arg(long)]
     jobs: Option<usize>,
-    /// How many workers each of these has, beside a scheduler and a server.
+    /// Of which kind these are.
+    #[arg(long, default_value = "mxnet")]
+    kind: Kind,
+    /// How many workers each of these has, beside a scheduler and a server, a master, or a launcher.
     #[arg(long, default_value_t = 3)]
     workers: usize,
     /// For how many seconds the pods of one run.
@@ -116,7 +119,8 @@ fn chosen(arguments: &Arguments) -> Vec<Work> {
     if let Some(jobs) = arguments.jobs {
         let jobs = Jobs {
             churn: arguments.churn,
-            ..Jobs::new(jobs, arguments.workers + 2, arguments.train)
+            workers: arguments.workers,
+            ..Jobs::of(arguments.kind, jobs, arguments.workers + 2, arguments.train)
         };
         let usual = [Contender::Ours, Contender::GoUnlimited, Contender::Floor];
         let by = match &arguments.only[..] {
@@ -224,6 +228,8 @@ fn brief(figures: &Figures) -> String {
         "end_p50",
         "end_p99",
         "done",
+        "memory_one",
+        "memory_kind",
         "ready",
         "making_alone",
         "making_beside",

@@ -13,7 +13,7 @@ use training_job_testing::cluster::{Audit, Background, ControlPlane, Options, Pr
 use crate::process::{Usage, find};
 use crate::relay::{Relay, Traffic};
 use crate::seen::Figures;
-use crate::work::Contender;
+use crate::work::{Contender, Kind};
 use crate::{floor, operators};
 
 /// How long what is still written after the last news has time.
@@ -28,6 +28,8 @@ pub(crate) struct Stage {
     pub(crate) namespace: String,
     /// To the plain writer, if it is the one who works.
     pub(crate) tell: Option<mpsc::UnboundedSender<Value>>,
+    /// The flags that say which kinds of jobs the operator runs.
+    pub(crate) schemes: Vec<String>,
     relay: Relay,
     contender: Contender,
     in_flight: usize,
@@ -46,7 +48,7 @@ pub(crate) struct Mark {
 }
 
 impl Stage {
-    pub(crate) async fn start(contender: Contender, in_flight: usize) -> Self {
+    pub(crate) async fn start(contender: Contender, kind: Kind, in_flight: usize) -> Self {
         let options = Options {
             audit: Some(Audit::Heads),
             ..Options::default()
@@ -60,6 +62,7 @@ impl Stage {
             contender,
             in_flight,
             tell: None,
+            schemes: vec![format!("--enable-scheme={}", kind.name().to_lowercase())],
             operator: None,
             before: 0,
         };
@@ -91,14 +94,19 @@ impl Stage {
     pub(crate) async fn start_operator(&mut self) {
         self.before = self.relay.traffic().connections;
         let (plane, kubeconfig, namespace) = (&self.plane, self.relay.kubeconfig(), &self.namespace);
+        let mut flags: Vec<&str> = self.schemes.iter().map(String::as_str).collect();
         let operator = match self.contender {
             // A lost worker alone is made anew, as the Go operator does it.
             Contender::Ours => {
-                let flags = &["--default-restart-scope=Replica"];
-                operators::ours(plane, kubeconfig, namespace, flags).await
+                flags.push("--default-restart-scope=Replica");
+                operators::ours(plane, kubeconfig, namespace, &flags).await
             }
-            Contender::GoUnlimited => operators::theirs(plane, kubeconfig, namespace, "unlimited").await,
-            Contender::Go => operators::theirs(plane, kubeconfig, namespace, "training-operator.v1").await,
+            Contender::GoUnlimited => {
+                operators::theirs(plane, kubeconfig, namespace, "unlimited", &flags).await
+            }
+            Contender::Go => {
+                operators::theirs(plane, kubeconfig, namespace, "training-operator.v1", &flags).await
+            }
             Contender::Floor => {
                 let (address, tell) = floor::listen().await;
                 self.tell = Some(tell);
@@ -125,6 +133,11 @@ impl Stage {
 
     pub(crate) fn operator_pid(&self) -> i32 {
         self.operator().pid().as_raw_nonzero().get()
+    }
+
+    /// The memory that the contender has, in MiB.
+    pub(crate) fn memory(&self) -> f64 {
+        Usage::of(self.operator_pid()).rss
     }
 
     /// The operator's, the API server's, etcd's and the driver's CPU so far.
@@ -168,7 +181,7 @@ impl Stage {
                 .fold(0.0, |sum, n| sum + n)
         };
         let events = of(|what| what.ends_with(" events"));
-        let statuses = of(|what| what.ends_with(" mxjobs/status"));
+        let statuses = of(|what| what.ends_with("jobs/status"));
         let figures = [
             ("cpu", operator),
             ("rss", usage.peak_rss),

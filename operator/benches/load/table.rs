@@ -48,10 +48,13 @@ const CONTENDERS: [(&str, &str); 4] = [
 ];
 
 /// Figures in the order in which they are shown.
-const FIGURES: [(&str, &str); 37] = [
+const FIGURES: [(&str, &str); 40] = [
     ("cpu", "operator CPU, s"),
     ("rss", "peak RSS, MiB"),
     ("rss_after", "RSS at the end, MiB"),
+    ("memory_one", "RSS with one kind, MiB"),
+    ("memory_all", "RSS with all kinds, MiB"),
+    ("memory_kind", "of these, for each kind, MiB"),
     ("ready", "from start to ready, s"),
     ("pods_p50", "job to pod, p50, s"),
     ("pods_p99", "job to pod, p99, s"),

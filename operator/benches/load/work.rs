@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde_json::json;
-use training_job_mxnet::MXJob;
+use kube::api::ApiResource;
+use kube::core::{DynamicObject, GroupVersionKind};
+use serde_json::{Map, json};
 
 /// Who does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,9 +42,57 @@ impl Contender {
     }
 }
 
+/// Of which kind jobs are. Beside its workers one has whom its success depends on, and others perhaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// With a scheduler and a server.
+    Mxnet,
+    /// With a master.
+    Pytorch,
+    /// With a launcher.
+    Mpi,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Mxnet => "MXJob",
+            Self::Pytorch => "PyTorchJob",
+            Self::Mpi => "MPIJob",
+        }
+    }
+
+    pub(crate) fn resource(self) -> ApiResource {
+        ApiResource::from_gvk(&GroupVersionKind::gvk("kubeflow.org", "v1", self.name()))
+    }
+
+    pub(crate) fn container(self) -> &'static str {
+        match self {
+            Self::Mxnet => "mxnet",
+            Self::Pytorch => "pytorch",
+            Self::Mpi => "mpi",
+        }
+    }
+
+    /// The roles with one replica each; the end of the first's is the job's.
+    fn others(self) -> &'static [&'static str] {
+        match self {
+            Self::Mxnet => &["Scheduler", "Server"],
+            Self::Pytorch => &["Master"],
+            Self::Mpi => &["Launcher"],
+        }
+    }
+
+    /// Whether a pod's end is the job's.
+    pub(crate) fn is_decided_by(self, pod: &str) -> bool {
+        pod.contains(&format!("-{}", self.others()[0].to_lowercase()))
+    }
+}
+
 /// Jobs that are alike.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jobs {
+    pub(crate) kind: Kind,
     pub(crate) count: usize,
     pub(crate) workers: usize,
     /// How long the pods of a job run; for ever, if none.
@@ -56,9 +105,14 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     pub(crate) fn new(count: usize, pods: usize, train: u64) -> Self {
+        Self::of(Kind::Mxnet, count, pods, train)
+    }
+
+    pub(crate) fn of(kind: Kind, count: usize, pods: usize, train: u64) -> Self {
         Self {
+            kind,
             count,
-            workers: pods - 2,
+            workers: pods - kind.others().len(),
             train: Some(Duration::from_secs(train)),
             churn: false,
             compact: false,
@@ -67,22 +121,32 @@ impl Jobs {
 
     /// The pods of one job.
     pub(crate) fn pods(&self) -> usize {
-        self.workers + 2
+        self.workers + self.kind.others().len()
     }
 
-    pub(crate) fn job(&self, name: &str) -> MXJob {
+    pub(crate) fn job(&self, name: &str) -> DynamicObject {
         let policy = if self.churn { "ExitCode" } else { "Never" };
-        let layout = self.compact.then_some("Compact");
         let role = |replicas: usize| {
             json!({"replicas": replicas, "restartPolicy": policy,
-                   "template": {"spec": {"containers": [{"name": "mxnet", "image": "example.com/i"}]}}})
+                   "template": {"spec": {"containers": [{"name": self.kind.container(), "image": "example.com/i"}]}}})
         };
-        let job = json!({
-            "apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": name},
-            "spec": {"jobMode": "MXTrain", "runPolicy": {"cleanPodPolicy": "None", "layout": layout},
-                     "mxReplicaSpecs": {"Scheduler": role(1), "Server": role(1), "Worker": role(self.workers)}},
-        });
-        serde_json::from_value(job).unwrap()
+        let others = self.kind.others().iter();
+        let mut roles: Map<_, _> = others.map(|name| ((*name).to_owned(), role(1))).collect();
+        roles.insert("Worker".to_owned(), role(self.workers));
+        let mut spec = json!({"runPolicy": {"cleanPodPolicy": "None"}});
+        if self.compact {
+            spec["runPolicy"]["layout"] = json!("Compact");
+        }
+        let field = match self.kind {
+            Kind::Mxnet => {
+                spec["jobMode"] = json!("MXTrain");
+                "mxReplicaSpecs"
+            }
+            Kind::Pytorch => "pytorchReplicaSpecs",
+            Kind::Mpi => "mpiReplicaSpecs",
+        };
+        spec[field] = roles.into();
+        DynamicObject::new(name, &self.kind.resource()).data(json!({ "spec": spec }))
     }
 }
 
@@ -99,6 +163,8 @@ pub(crate) enum Course {
     Idle(Duration),
     /// A small job is created while the pods of a large one are being made.
     Beside,
+    /// No job is there, and the operator is started again for all kinds of jobs in the place of one.
+    Kinds,
 }
 
 /// One line of work.
@@ -113,10 +179,14 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn burst(name: &str, jobs: Jobs, by: &[Contender], rounds: usize) -> Self {
+        let kind = match jobs.kind {
+            Kind::Mxnet => " job".to_owned(),
+            kind => format!(" {}", kind.name()),
+        };
         let count = if jobs.count == 1 {
-            "1 job".to_owned()
+            format!("1{kind}")
         } else {
-            format!("{} jobs", jobs.count)
+            format!("{}{kind}s", jobs.count)
         };
         let train = jobs.train.unwrap_or_default().as_secs();
         let particular = match jobs {
@@ -180,6 +250,15 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
         Work::burst("large", Jobs::new(1, replicas, 1), three, rounds),
         // The Go operator has no such layout.
         Work::burst("compact", compact, &[Ours], rounds),
+        Work::burst("pytorch", Jobs::of(Kind::Pytorch, size(1_000, 30), 3, 1), two, 1),
+        Work::burst(
+            "pytorch-large",
+            Jobs::of(Kind::Pytorch, 1, size(1_001, 101), 1),
+            two,
+            1,
+        ),
+        Work::burst("mpi", Jobs::of(Kind::Mpi, size(200, 20), 3, 1), two, 1),
+        Work::burst("mpi-large", Jobs::of(Kind::Mpi, 1, size(1_001, 101), 1), two, 1),
         Work::burst("churn", churn, if quick { two } else { three }, rounds),
         other(
             "restart",
@@ -218,6 +297,13 @@ pub(crate) fn all(quick: bool) -> Vec<Work> {
             two,
         ),
     ];
+    all.push(other(
+        "kinds",
+        "No job: one kind of jobs, and then all".to_owned(),
+        Course::Kinds,
+        Jobs::new(0, 5, 1),
+        &[Ours],
+    ));
     if quick {
         all.retain(|work| !["long", "many"].contains(&&*work.name));
     }

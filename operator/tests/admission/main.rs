@@ -17,6 +17,7 @@ mod left;
 mod operator;
 #[path = "../program/mod.rs"]
 mod program;
+mod released;
 mod standalone;
 mod status;
 mod stored;

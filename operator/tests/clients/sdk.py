@@ -1,41 +1,42 @@
-"""A life of an MXJob through the Python SDK of the Go operator, which does not know who runs it.
+"""Lives of jobs of each kind through the Python SDK of the Go operator, which does not know who runs them.
 
-    sdk.py NAMESPACE    with KUBECONFIG set; this script is the kubelet, too
+    sdk.py NAMESPACE CERTIFICATE KEY    with KUBECONFIG set; this script is the kubelet, too, and serves logs with these
 """
 
 import sys
 import time
+import types
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 from kubernetes import client
+from kubernetes.client.rest import ApiException
 from kubeflow.training import (
-    KubeflowOrgV1MXJob,
-    KubeflowOrgV1MXJobSpec,
     KubeflowOrgV1ReplicaSpec,
     KubeflowOrgV1RunPolicy,
     TrainingClient,
+    models,
 )
 
+import node
+
 PATIENCE = 60
-NAME = "from-python"
-WORKERS = [f"{NAME}-worker-0", f"{NAME}-worker-1"]
-ALL = {f"{NAME}-scheduler-0", f"{NAME}-server-0", *WORKERS}
+WAIT = {"wait_timeout": PATIENCE, "polling_interval": 0.2}
 
-
-def role(replicas):
-    container = client.V1Container(name="mxnet", image="example.com/mxnet:1", command=["python3", "train.py"])
-    template = client.V1PodTemplateSpec(spec=client.V1PodSpec(containers=[container]))
-    return KubeflowOrgV1ReplicaSpec(replicas=replicas, restart_policy="Never", template=template)
-
-
-def job():
-    spec = KubeflowOrgV1MXJobSpec(
-        job_mode="MXTrain",
-        run_policy=KubeflowOrgV1RunPolicy(clean_pod_policy="None"),
-        mx_replica_specs={"Scheduler": role(1), "Server": role(1), "Worker": role(2)},
-    )
-    meta = client.V1ObjectMeta(name=NAME)
-    return KubeflowOrgV1MXJob(api_version="kubeflow.org/v1", kind="MXJob", metadata=meta, spec=spec)
+# A kind of job: the container that the SDK reads logs of, how many of each role, the pods that its master label is at,
+# those that come when all others run, and those whose success is the job's.
+Kind = namedtuple("Kind", "name container roles masters late deciding")
+KINDS = [
+    Kind("MXJob", "mxnet", {"Scheduler": 1, "Server": 1, "Worker": 2}, ["server-0"], [],
+         ["worker-0", "worker-1", "scheduler-0"]),
+    Kind("TFJob", "tensorflow", {"Chief": 1, "PS": 1, "Worker": 1}, ["chief-0"], [], ["chief-0"]),
+    Kind("XGBoostJob", "xgboost", {"Master": 1, "Worker": 1}, ["master-0"], [], ["master-0"]),
+    Kind("PyTorchJob", "pytorch", {"Master": 1, "Worker": 2}, ["master-0"], [], ["master-0"]),
+    Kind("PaddleJob", "paddle", {"Worker": 2}, [], [], ["worker-0", "worker-1"]),
+    Kind("MPIJob", "mpi", {"Launcher": 1, "Worker": 2}, ["launcher"], ["launcher"], ["launcher"]),
+]
+PYTORCH = KINDS[3]
 
 
 def until(what, look):
@@ -55,90 +56,277 @@ def equal(what, found, expected):
         sys.exit(f"{what}: {found!r}, expected {expected!r}")
 
 
-class Kubelet:
-    def __init__(self, api, namespace):
-        self.api, self.namespace = api, namespace
-
-    def set(self, pod, phase, state):
-        status = {
-            "name": "mxnet", "image": "i", "imageID": "i", "restartCount": 0,
-            "ready": phase == "Running", "started": phase == "Running", "state": state,
-        }
-        body = {"status": {"phase": phase, "containerStatuses": [status]}}
-        self.api.patch_namespaced_pod_status(pod, self.namespace, body)
-
-    def runs(self, pod):
-        self.set(pod, "Running", {"running": {"startedAt": now()}})
-
-    def succeeds(self, pod):
-        ended = {"exitCode": 0, "reason": "Completed", "startedAt": now(), "finishedAt": now()}
-        self.set(pod, "Succeeded", {"terminated": ended})
-
-
 def now():
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def told(sdk):
-    """Whether the events, which come with the logs, name all pods. Nothing has run, so there are no logs."""
-    logs, events = sdk.get_job_logs(NAME, is_master=False, verbose=True)
-    equal("logs", logs, {})
-    texts = " ".join(events.get(f"mxjob/{NAME}", []))
-    return all(pod in texts for pod in ALL)
+class Kubelet:
+    """Does what a kubelet does to the pods of its node, when it is told to."""
+
+    def __init__(self, api, namespace, certificate, key):
+        self.api, self.namespace = api, namespace
+        self.node = node.start(api, namespace, certificate, key)
+
+    def set(self, pod, phase, state):
+        names = [c.name for c in self.api.read_namespaced_pod(pod, self.namespace).spec.containers]
+        runs = phase == "Running"
+        status = {"image": "i", "imageID": "i", "restartCount": 0, "ready": runs, "started": runs, "state": state}
+        body = {"status": {"phase": phase, "containerStatuses": [{"name": name, **status} for name in names]}}
+        self.api.patch_namespaced_pod_status(pod, self.namespace, body)
+
+    def runs(self, pod):
+        target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
+        # The answer is none that the client could read.
+        self.api.create_namespaced_pod_binding(pod, self.namespace, body, _preload_content=False)
+        self.set(pod, "Running", {"running": {"startedAt": now()}})
+
+    def exits(self, pod, code):
+        ended = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": now(), "finishedAt": now()}
+        self.set(pod, "Failed" if code else "Succeeded", {"terminated": ended})
+
+    def lets_go(self, pods):
+        """Ends what is being deleted. Whatever has gone meanwhile has."""
+        for pod in pods:
+            if pod.metadata.deletion_timestamp:
+                try:
+                    self.api.delete_namespaced_pod(pod.metadata.name, self.namespace, grace_period_seconds=0)
+                except ApiException as error:
+                    if error.status != 404:
+                        raise
 
 
-def main(namespace):
-    sdk = TrainingClient(namespace=namespace, job_kind="MXJob")
-    kubelet = Kubelet(sdk.core_api, namespace)
-    wait = {"wait_timeout": PATIENCE, "polling_interval": 1}
+class Life:
+    """A job under a name, what it has, and what is done to it."""
 
-    sdk.create_job(job())
-    sdk.wait_for_job_conditions(NAME, expected_conditions={"Created"}, **wait)
-    until("pods", lambda: set(sdk.get_job_pod_names(NAME)) == ALL)
-    equal("workers", sorted(sdk.get_job_pod_names(NAME, replica_type="worker")), WORKERS)
-    equal("worker 1", sdk.get_job_pod_names(NAME, replica_type="worker", replica_index=1), WORKERS[1:])
-    equal("masters", sdk.get_job_pod_names(NAME, is_master=True), [f"{NAME}-server-0"])
-    until("events", lambda: told(sdk))
-    print("created", flush=True)
+    def __init__(self, kind, name, kubelet):
+        self.kind, self.name, self.kubelet = kind, name, kubelet
+        self.sdk = TrainingClient(namespace=kubelet.namespace, job_kind=kind.name)
+        of = lambda role, n: role.lower() if role == "Launcher" else f"{role.lower()}-{n}"
+        self.all = sorted(self.pod(of(role, n)) for role, count in kind.roles.items() for n in range(count))
+        self.workers = [pod for pod in self.all if "-worker-" in pod]
+        self.first = [pod for pod in self.all if pod not in map(self.pod, kind.late)]
 
-    for pod in ALL:
-        kubelet.runs(pod)
-    running = sdk.wait_for_job_conditions(NAME, expected_conditions={"Running"}, **wait)
-    equal("active workers", running.status.replica_statuses["Worker"].active, 2)
-    equal("is_job_running", sdk.is_job_running(NAME), True)
-    equal("is_job_succeeded", sdk.is_job_succeeded(NAME), False)
-    equal("list_jobs", [item.metadata.name for item in sdk.list_jobs()], [NAME])
+    def pod(self, replica):
+        return f"{self.name}-{replica}"
 
-    print("running", flush=True)
+    def job(self):
+        container = client.V1Container(name=self.kind.container, image="example.com/train:1", command=["train"])
+        template = client.V1PodTemplateSpec(spec=client.V1PodSpec(containers=[container]))
+        # What the policy says of 137 is a restart, of 1 the end.
+        role = lambda count: KubeflowOrgV1ReplicaSpec(replicas=count, restart_policy="ExitCode", template=template)
+        specs = {role_name: role(count) for role_name, count in self.kind.roles.items()}
+        Spec = getattr(models, f"KubeflowOrgV1{self.kind.name}Spec")
+        field = next(field for field in Spec.openapi_types if field.endswith("_replica_specs"))
+        more = {"job_mode": "MXTrain"} if "job_mode" in Spec.openapi_types else {}
+        spec = Spec(run_policy=KubeflowOrgV1RunPolicy(clean_pod_policy="None"), **{field: specs}, **more)
+        Job = getattr(models, f"KubeflowOrgV1{self.kind.name}")
+        meta = client.V1ObjectMeta(name=self.name)
+        return Job(api_version="kubeflow.org/v1", kind=self.kind.name, metadata=meta, spec=spec)
 
-    # A change of the job: it sleeps, and wakes up.
-    changed = sdk.get_job(NAME)
-    changed.spec.run_policy.suspend = True
-    sdk.update_job(changed, NAME)
-    until("no pods", lambda: not sdk.get_job_pod_names(NAME))
-    changed = sdk.get_job(NAME)
-    equal("suspended", [c.type for c in changed.status.conditions if c.status == "True"], ["Created", "Suspended"])
-    changed.spec.run_policy.suspend = False
-    sdk.update_job(changed, NAME)
-    until("pods again", lambda: set(sdk.get_job_pod_names(NAME)) == ALL)
-    for pod in ALL:
-        kubelet.runs(pod)
-    sdk.wait_for_job_conditions(NAME, expected_conditions={"Running"}, **wait)
+    def names(self, **which):
+        return sorted(self.sdk.get_job_pod_names(self.name, **which))
 
-    print("resumed", flush=True)
+    def awaits(self, *conditions):
+        return self.sdk.wait_for_job_conditions(self.name, expected_conditions=set(conditions), **WAIT)
 
-    for pod in [*WORKERS, f"{NAME}-scheduler-0"]:
-        kubelet.succeeds(pod)
-    done = sdk.wait_for_job_conditions(NAME, **wait)
-    equal("succeeded workers", done.status.replica_statuses["Worker"].succeeded, 2)
-    equal("is_job_succeeded", sdk.is_job_succeeded(NAME), True)
-    equal("is_job_failed", sdk.is_job_failed(NAME), False)
+    def true(self):
+        """The conditions that the SDK's questions say yes to, but for Created, which always holds."""
+        equal("is_job_created", self.sdk.is_job_created(self.name), True)
+        asked = ["running", "restarting", "succeeded", "failed"]
+        return [word for word in asked if getattr(self.sdk, f"is_job_{word}")(self.name)]
 
-    sdk.delete_job(NAME)
-    until("no job", lambda: not sdk.list_jobs())
-    until("no pods", lambda: not sdk.get_job_pod_names(NAME))
-    print("deleted", flush=True)
+    def run(self):
+        """Has all pods run that do not, until there are all, and awaits that the job says so."""
+
+        def all_run():
+            pods = self.sdk.get_job_pods(self.name)
+            self.kubelet.lets_go(pods)
+            for pod in pods:
+                if pod.status.phase == "Pending" and not pod.metadata.deletion_timestamp:
+                    self.kubelet.runs(pod.metadata.name)
+            run = sorted(pod.metadata.name for pod in pods if pod.status.phase == "Running")
+            return run == self.all
+
+        until(f"{self.name} with all pods", all_run)
+        return self.awaits("Running")
+
+    def gone(self):
+        def none():
+            pods = self.sdk.get_job_pods(self.name)
+            self.kubelet.lets_go(pods)
+            return not pods
+
+        until(f"{self.name} without pods", none)
+
+    def told(self):
+        """Whether the events, which come with the logs, name all pods that there are. Nothing has run, so no logs."""
+        logs, events = self.sdk.get_job_logs(self.name, is_master=False, verbose=True)
+        equal("logs", logs, {})
+        texts = " ".join(events.get(f"{self.kind.name.lower()}/{self.name}", []))
+        return all(pod in texts for pod in self.first)
+
+    def expect_logs(self):
+        log = lambda pod: f"{pod} {self.kind.container}: a line\nand one more\n"
+        masters = [self.pod(master) for master in self.kind.masters]
+        logs, _ = self.sdk.get_job_logs(self.name)
+        equal("logs of the master", logs, {pod: log(pod) for pod in masters})
+        logs, _ = self.sdk.get_job_logs(self.name, is_master=False)
+        equal("logs of all", logs, {pod: log(pod) for pod in self.all})
+        logs, _ = self.sdk.get_job_logs(self.name, is_master=False, replica_type="worker", follow=True)
+        equal("logs that are followed", logs, {pod: log(pod).replace("\n", "") for pod in self.workers})
+
+    def begin(self):
+        """From the job that was just created to one that runs."""
+        self.awaits("Created")
+        until("the first pods", lambda: self.names() == self.first)
+        equal("workers", self.names(replica_type="worker"), self.workers)
+        equal("worker 0", self.names(replica_type="worker", replica_index=0), self.workers[:1])
+        until("events", self.told)
+        running = self.run()
+        equal("masters", self.names(is_master=True), [self.pod(master) for master in self.kind.masters])
+        equal("active", {role: s.active for role, s in running.status.replica_statuses.items()}, self.kind.roles)
+        equal("true", self.true(), ["running"])
+        equal("list_jobs", [item.metadata.name for item in self.sdk.list_jobs()], [self.name])
+        self.expect_logs()
+
+    def sleep_and_wake(self):
+        """A change of the job: it sleeps, and wakes up."""
+        changed = self.sdk.get_job(self.name)
+        changed.spec.run_policy.suspend = True
+        self.sdk.update_job(changed, self.name)
+        self.gone()
+        changed = self.sdk.get_job(self.name)
+        holds = [c.type for c in changed.status.conditions if c.status == "True"]
+        equal("suspended", holds, ["Created", "Suspended"])
+        changed.spec.run_policy.suspend = False
+        self.sdk.update_job(changed, self.name)
+        self.run()
+
+    def restart(self):
+        self.kubelet.exits(self.workers[0], 137)
+        self.awaits("Restarting")
+        equal("true", self.true(), ["restarting"])
+        self.run()
+
+    def succeed(self):
+        for replica in self.kind.deciding:
+            self.kubelet.exits(self.pod(replica), 0)
+        done = self.sdk.wait_for_job_conditions(self.name, **WAIT)
+        equal("true", self.true(), ["succeeded"])
+        role = "Launcher" if self.kind.late else self.kind.deciding[0].split("-")[0].capitalize()
+        count = self.kind.roles[role]
+        equal(f"succeeded of {role}", done.status.replica_statuses[role].succeeded, count)
+
+    def fail(self):
+        self.kubelet.exits(self.workers[0], 1)
+        try:
+            self.sdk.wait_for_job_conditions(self.name, **WAIT)
+        except RuntimeError as error:
+            if "is Failed" not in str(error):
+                raise
+        else:
+            sys.exit("who waits for success is not told of a failure")
+        equal("true", self.true(), ["failed"])
+
+    def delete(self):
+        self.sdk.delete_job(self.name)
+        until("no job", lambda: not self.sdk.list_jobs())
+        self.gone()
+
+
+def step(rate=0.1):
+    """What a user trains with; it is read, never called."""
+    print("a step of", rate)
+
+
+def optional_modules():
+    """Stands for packages of some gigabytes, of which `train` reads names and settings."""
+    kinds = ["SequenceClassification", "TokenClassification", "QuestionAnswering", "CausalLM", "MaskedLM",
+             "ImageClassification"]
+    transformers = types.ModuleType("transformers")
+    for kind in kinds:
+        setattr(transformers, f"AutoModelFor{kind}", type(f"AutoModelFor{kind}", (), {}))
+    settings = lambda self: {"output_dir": "out"}
+    transformers.TrainingArguments = type("TrainingArguments", (), {"to_dict": settings})
+    peft = types.ModuleType("peft")
+    peft.LoraConfig = type("LoraConfig", (), {"__init__": lambda self: setattr(self, "target_modules", {"q"})})
+    sys.modules.update(transformers=transformers, peft=peft)
+    return transformers
+
+
+def variables(life, replica):
+    container = life.kubelet.api.read_namespaced_pod(life.pod(replica), life.kubelet.namespace).spec.containers[0]
+    return {v.name: v.value for v in container.env}
+
+
+def from_function(kubelet):
+    """`create_job` with a function: a PyTorchJob of which the user writes nothing but the number of workers."""
+    life = Life(PYTORCH, "function", kubelet)
+    life.sdk.create_job(name=life.name, train_func=step, parameters={"rate": 0.2}, num_workers=3,
+                        packages_to_install=["six"], resources_per_worker={"cpu": "1", "gpu": 1})
+    life.begin()
+    master = variables(life, "master-0")
+    equal("size and rank", [master["WORLD_SIZE"], master["RANK"]], ["3", "0"])
+    equal("rank of the last", variables(life, "worker-1")["RANK"], "2")
+    life.succeed()
+    life.delete()
+
+
+def fine_tuned(kubelet):
+    """`train`, whose master has an init container that fills the volume of all."""
+    transformers = optional_modules()
+    from kubeflow.storage_initializer.hugging_face import (
+        HuggingFaceDatasetParams,
+        HuggingFaceModelParams,
+        HuggingFaceTrainerParams,
+    )
+
+    life = Life(PYTORCH, "fine-tuned", kubelet)
+    model = HuggingFaceModelParams("hf://example/model", transformers.AutoModelForSequenceClassification, num_labels=2)
+    life.sdk.train(
+        name=life.name, num_workers=3, num_procs_per_worker=2, resources_per_worker={"memory": "1Gi"},
+        model_provider_parameters=model, dataset_provider_parameters=HuggingFaceDatasetParams("example/data"),
+        trainer_parameters=HuggingFaceTrainerParams(),
+    )
+    life.begin()
+    inits = {pod.metadata.name: [c.name for c in pod.spec.init_containers or []]
+             for pod in life.sdk.get_job_pods(life.name)}
+    own = {life.pod("master-0"): ["storage-initializer"], **{worker: [] for worker in life.workers}}
+    equal("init containers", inits, own)
+    master = variables(life, "master-0")
+    equal("size", [master["WORLD_SIZE"], master["PET_NPROC_PER_NODE"], master["PET_NNODES"]], ["6", "2", "3"])
+    life.succeed()
+    life.delete()
+
+
+def live(kind, kubelet):
+    life = Life(kind, f"from-python-{kind.container}", kubelet)
+    life.sdk.create_job(life.job())
+    life.begin()
+    life.sleep_and_wake()
+    life.restart()
+    life.succeed()
+    life.delete()
+    life.sdk.create_job(life.job())
+    life.run()
+    life.fail()
+    life.delete()
+
+
+def main(namespace, certificate, key):
+    api = TrainingClient(namespace=namespace).core_api
+    kubelet = Kubelet(api, namespace, certificate, key)
+    # One job of each kind at a time: it is listed alone.
+    with ThreadPoolExecutor(len(KINDS)) as pool:
+        for kind, _ in zip(KINDS, pool.map(lambda kind: live(kind, kubelet), KINDS)):
+            print(f"lived: {kind.name}", flush=True)
+    from_function(kubelet)
+    print("lived: create_job", flush=True)
+    fine_tuned(kubelet)
+    print("lived: train", flush=True)
+    api.delete_node(kubelet.node)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

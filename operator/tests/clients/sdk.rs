@@ -19,14 +19,34 @@ fn python() -> Program {
 }
 
 #[tokio::test]
-async fn a_job_lives_through_the_python_sdk() {
+async fn jobs_of_each_kind_live_through_the_python_sdk() {
     let stage = Stage::new("sdk").await;
+    let certificates = stage.cluster.directory().join("certificates");
+    let file = |name: &str| certificates.join(name).display().to_string();
+    // With `-I` it would not find the module beside it.
     let script = python()
-        .args(["-I", "operator/tests/clients/sdk.py", &stage.namespace])
+        .args([
+            "-B",
+            "-E",
+            "-s",
+            "operator/tests/clients/sdk.py",
+            &stage.namespace,
+        ])
+        .args([file("apiserver.crt"), file("apiserver.key")])
         .env("KUBECONFIG", stage.cluster.kubeconfig_in(&stage.namespace));
     let script = stage.cluster.spawn(script);
-    for stage in ["created", "running", "resumed", "deleted"] {
-        script.wait_for_line(stage).await;
+    let lives = [
+        "MXJob",
+        "TFJob",
+        "XGBoostJob",
+        "PyTorchJob",
+        "PaddleJob",
+        "MPIJob",
+        "create_job",
+        "train",
+    ];
+    for life in lives {
+        script.wait_for_line(&format!("lived: {life}")).await;
     }
     assert_eq!(script.exit_code().await, 0);
     assert_eq!(stage.operator.ended(), None);

@@ -10,6 +10,7 @@
 mod jobs;
 mod migrate;
 mod operators;
+mod others;
 mod stages;
 mod standalone;
 
@@ -52,7 +53,7 @@ async fn hand_over(namespace: &str, flags: &[&str]) {
     let name = |(stage, end): &(Stage, &str)| format!("{}-{end}", stage.name());
     let of = |end: &'static str| all.iter().filter(move |(_, e)| *e == end);
 
-    let theirs = operators::theirs(cluster, &admin, &namespace, GO).await;
+    let theirs = operators::theirs(cluster, &admin, &namespace, GO, &[]).await;
     join_all(all.iter().map(async |one| one.0.begin(&jobs, &name(one)).await)).await;
     let before = jobs.identities().await;
     stop(theirs).await;
@@ -83,7 +84,7 @@ async fn hand_over(namespace: &str, flags: &[&str]) {
     }
     stop(ours).await;
 
-    let theirs = operators::theirs(cluster, &admin, &namespace, GO).await;
+    let theirs = operators::theirs(cluster, &admin, &namespace, GO, &[]).await;
     jobs.seen_by_all("third").await;
     for one in &all {
         jobs.expect_same(&name(one), &before, one.0.may_lose()).await;

@@ -10,15 +10,17 @@ use training_job_testing::cluster::{Background, ControlPlane, Program, repositor
 
 const PAGES: [&str; 2] = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
 
-/// Ours, for one namespace.
+/// Ours, for one namespace, with MXJobs unless other kinds are given.
 pub(crate) async fn ours(
     cluster: &ControlPlane,
     kubeconfig: &Path,
     namespace: &str,
     flags: &[&str],
 ) -> Background {
+    let given = flags.iter().any(|flag| flag.starts_with("--enable-scheme"));
     let program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
-        .args(["run", "--enable-scheme=MXJob", "--namespace", namespace])
+        .args(["run", "--namespace", namespace])
+        .args((!given).then_some("--enable-scheme=MXJob"))
         .args(PAGES)
         .args(flags)
         .env("KUBECONFIG", kubeconfig);
@@ -27,7 +29,7 @@ pub(crate) async fn ours(
     operator
 }
 
-/// The Go operator v1.8.1, for one namespace: the program of this name in `target/go-operator`. It works when its webhooks could be asked, which are none
+/// The Go operator v1.8.1, for one namespace, with MXJobs unless other kinds are given: the program of this name in `target/go-operator`. It works when its webhooks could be asked, which are none
 /// here: it needs a configuration of webhooks and a Secret to fill, and two places with certificates, of
 /// which nobody asks for more than that they are there.
 pub(crate) async fn theirs(
@@ -35,7 +37,9 @@ pub(crate) async fn theirs(
     kubeconfig: &Path,
     namespace: &str,
     program: &str,
+    flags: &[&str],
 ) -> Background {
+    let given = flags.iter().any(|flag| flag.starts_with("--enable-scheme"));
     let home = cluster.directory().join(format!("go-operator-{namespace}"));
     let certificates = home.join("k8s-webhook-server/serving-certs");
     fs::create_dir_all(&certificates).unwrap();
@@ -67,8 +71,10 @@ pub(crate) async fn theirs(
         .unwrap()
         .port();
     let program = Program::new(built(program))
-        .args(["--enable-scheme=mxjob", "--namespace", namespace])
+        .args(["--namespace", namespace])
+        .args((!given).then_some("--enable-scheme=mxjob"))
         .args(PAGES)
+        .args(flags)
         .args([format!("--webhook-server-port={port}")])
         .env("KUBECONFIG", kubeconfig)
         .env("MY_POD_NAMESPACE", namespace)

@@ -17,7 +17,7 @@ pub(crate) enum Stage {
     Running,
     /// A worker has ended well.
     PartlyDone,
-    /// The scheduler was killed, and its successor does not run yet.
+    /// The leader was killed, and its successor does not run yet.
     Restarting,
     /// A worker was killed, and its pod is still on its way out.
     AboutToRestart,
@@ -66,11 +66,12 @@ impl Stage {
         };
         jobs.create(job, clean, policy).await;
         jobs.complete(job).await;
+        let kind = jobs.kind;
         let pod = |replica: &str| format!("{job}-{replica}");
         match self {
             Self::Created => drop(jobs.is(job, ConditionType::Created).await),
             Self::PartlyRunning => {
-                jobs.kubelet.runs(&pod("scheduler-0")).await;
+                jobs.kubelet.runs(&pod(kind.leader)).await;
                 jobs.kubelet.runs(&pod("worker-0")).await;
                 jobs.is(job, ConditionType::Running).await;
             }
@@ -83,19 +84,25 @@ impl Stage {
             Self::Created | Self::PartlyRunning | Self::Running => {}
             Self::PartlyDone => jobs.kubelet.succeeds(&pod("worker-0")).await,
             Self::Restarting => {
-                jobs.kubelet.exits(&pod("scheduler-0"), "mxnet", 137).await;
-                jobs.is(job, ConditionType::Restarting).await;
+                jobs.kubelet.exits(&pod(kind.leader), kind.container, 137).await;
+                // Where others decide as well, Running is shown again at once.
+                if !kind.all_decide {
+                    jobs.is(job, ConditionType::Restarting).await;
+                }
+                if !kind.is_restarted {
+                    return;
+                }
                 let is_new = |pod: &Pod| {
                     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
                     phase == Some("Pending")
                 };
-                jobs.pods(job, |pods| pods.len() == 4 && pods.iter().any(is_new))
-                    .await;
+                jobs.complete_and(job, is_new).await;
             }
             Self::AboutToRestart => {
                 jobs.hold(job).await;
-                jobs.kubelet.exits(&pod("worker-1"), "mxnet", 137).await;
-                jobs.pods(job, |pods| pods.len() == 3).await;
+                jobs.kubelet.exits(&pod("worker-1"), kind.container, 137).await;
+                jobs.pods(job, |pods| pods.iter().all(|p| p.name_any() != pod("worker-1")))
+                    .await;
             }
             Self::Suspended => {
                 jobs.suspend(job, true).await;
@@ -109,16 +116,20 @@ impl Stage {
                 jobs.is(job, ConditionType::Suspended).await;
             }
             Self::Succeeded => {
-                jobs.kubelet.succeeds(&pod("scheduler-0")).await;
+                for replica in kind.deciding() {
+                    jobs.kubelet.succeeds(&pod(replica)).await;
+                }
                 jobs.is(job, ConditionType::Succeeded).await;
             }
             Self::Failed => {
-                jobs.kubelet.exits(&pod("worker-0"), "mxnet", 1).await;
+                jobs.kubelet.exits(&pod("worker-0"), kind.container, 1).await;
                 jobs.is(job, ConditionType::Failed).await;
             }
             Self::CleaningUp => {
                 jobs.hold(job).await;
-                jobs.kubelet.succeeds(&pod("scheduler-0")).await;
+                for replica in kind.deciding() {
+                    jobs.kubelet.succeeds(&pod(replica)).await;
+                }
                 jobs.is(job, ConditionType::Succeeded).await;
                 jobs.stopped(job).await;
             }
@@ -136,7 +147,8 @@ impl Stage {
                 jobs.run(job).await;
                 jobs.is(job, ConditionType::Running).await;
                 // It restarts once more, so that the Go operator gets pods that tell of it.
-                jobs.kubelet.exits(&format!("{job}-worker-1"), "mxnet", 137).await;
+                let pod = format!("{job}-worker-1");
+                jobs.kubelet.exits(&pod, jobs.kind.container, 137).await;
                 let is_new = |pod: &Pod| pod.annotations().contains_key(RESTART_ATTEMPT);
                 jobs.pods(job, |pods| pods.iter().any(is_new)).await;
                 jobs.run(job).await;
@@ -174,7 +186,7 @@ impl Stage {
         }
         jobs.run(job).await;
         jobs.is(job, ConditionType::Running).await;
-        for replica in ["worker-0", "worker-1", "scheduler-0"] {
+        for replica in ["worker-0", "worker-1", jobs.kind.leader] {
             jobs.kubelet.succeeds(&format!("{job}-{replica}")).await;
         }
         jobs.is(job, ConditionType::Succeeded).await;
