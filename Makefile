@@ -97,7 +97,8 @@ test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also wh
 	@tools/venv.sh pytorch
 	@tools/venv.sh jax
 	@tools/venv.sh paddle
-	cargo test --workspace --all-features --quiet --test large_training
+	@tests/control-plane/build.sh
+	cargo test --workspace --all-features --quiet --test large_training --test large_cluster_training
 
 ##@ Check
 
