@@ -77,10 +77,11 @@ test-large: simulator ## Run 10,000 jobs of 4 pods, and one of 2,000, to their e
 # What rules cost is estimated as the newest API server does it, and 1.30 stores no status of a job that breaks a rule.
 OLDEST = TEST_CONTROL_PLANE=target/control-plane-oldest cargo test --workspace --all-features --quiet
 
-test-oldest: toolchain ## Run the tests about definitions, clients, permissions and take-over on the oldest Kubernetes, 1.30 (builds it for minutes, not part of make test)
+test-oldest: toolchain ## Run the tests about definitions, clients, permissions, exec and take-over on the oldest Kubernetes, 1.30 (builds it for minutes, not part of make test)
 	@tests/control-plane/build.sh oldest
 	@tools/venv.sh sdk
-	$(OLDEST) --test clients --test cluster --test handover --test install --test kinds
+	@tools/venv.sh mpi
+	$(OLDEST) --test clients --test cluster --test handover --test install --test kinds --test remote_shell
 	$(OLDEST) --test admission -- --skip costs:: --skip stored::
 
 test-tensorflow: build ## Train the examples of TensorFlow, also while a worker is killed (a download of about 400 MB, not part of make test)
@@ -96,7 +97,8 @@ test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also wh
 	@tools/venv.sh pytorch
 	@tools/venv.sh jax
 	@tools/venv.sh paddle
-	cargo test --workspace --all-features --quiet --test large_training
+	@tests/control-plane/build.sh
+	cargo test --workspace --all-features --quiet --test large_training --test large_cluster_training
 
 ##@ Check
 

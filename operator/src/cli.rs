@@ -7,7 +7,9 @@ use training_job::TrainingJob;
 use training_job::process::Program;
 
 use crate::kinds::{ForKind, kinds};
-use crate::{convert, crds, diff, doctor, exit, explain, local, manual, render, run, snapshot, validate};
+use crate::{
+    convert, crds, diff, doctor, exit, explain, local, manual, remote_shell, render, run, snapshot, validate,
+};
 
 const HELP: &str = "\
 Examples:
@@ -61,6 +63,9 @@ pub(crate) enum Command {
     /// Run pods as processes of this machine: jobs without a cluster, or a cluster's pods.
     #[command(subcommand)]
     Local(local::Command),
+    /// Run commands in other pods: what mpirun calls in an MPIJob's launcher.
+    #[command(subcommand)]
+    RemoteShell(remote_shell::Command),
 }
 
 /// Names a kind that the program runs.
@@ -100,6 +105,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),
         Command::Man(arguments) => manual::man(&arguments, Cli::command()),
         Command::Local(command) => local::run(&command),
+        Command::RemoteShell(command) => remote_shell::run(&command),
     };
     done.unwrap_or_else(|failure| {
         anstream::eprintln!("training-operator: {failure}");

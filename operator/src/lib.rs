@@ -27,6 +27,7 @@ mod kinds;
 mod line_diff;
 mod local;
 mod manual;
+mod remote_shell;
 mod render;
 mod report;
 mod run;

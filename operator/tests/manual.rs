@@ -6,7 +6,7 @@ mod program;
 
 use program::{empty_directory, run};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "render",
     "validate",
     "snapshot",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 11] = [
     "completions",
     "man",
     "local",
+    "remote-shell",
 ];
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod program;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use program::{root, run, run_with_input};
 
@@ -34,6 +34,45 @@ fn a_job_becomes_its_service_and_its_pod() {
         [("Service", "single-worker-0"), ("Pod", "single-worker-0")]
     );
     assert!(run.stdout.starts_with("---\n# Service single-worker-0\n"));
+}
+
+/// Who brings a launcher its remote shell changes nothing but that, so that launchers which run are let be.
+#[test]
+fn the_operators_own_program_is_the_remote_shell_if_its_image_is_named() {
+    let render = |flags: &[&str]| -> Vec<Value> {
+        let run = run(&[&["render", "examples/mpi/train.yaml"], flags].concat());
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+        serde_saphyr::from_multiple(&run.stdout).unwrap()
+    };
+    let plain = render(&["--mpi-kubectl-delivery-image=example.com/kubectl:2"]);
+    let mut own = render(&["--mpi-remote-shell-image=example.com/training-operator:1"]);
+    let find = |objects: &[Value], kind: &str, name: &str| {
+        let is = |object: &Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        objects.iter().position(is).unwrap()
+    };
+
+    let launcher = find(&plain, "Pod", "moons-launcher");
+    let init = |objects: &[Value]| objects[launcher]["spec"]["initContainers"].clone();
+    assert_eq!(init(&plain)[0]["image"], "example.com/kubectl:2");
+    assert_eq!(init(&own)[0]["image"], "example.com/training-operator:1");
+    assert_eq!(
+        init(&own)[0]["args"],
+        json!(["remote-shell", "install", "/opt/kube"])
+    );
+    assert_eq!(init(&own).as_array().unwrap().len(), 1);
+
+    let role = find(&plain, "Role", "moons-launcher");
+    let exec = |objects: &[Value]| objects[role]["rules"][1].clone();
+    assert_eq!(exec(&plain)["verbs"], json!(["create"]));
+    assert_eq!(exec(&own)["verbs"], json!(["create", "get"]));
+    assert_eq!(
+        exec(&own)["resourceNames"],
+        json!(["moons-worker-0", "moons-worker-1"])
+    );
+
+    own[launcher]["spec"]["initContainers"] = init(&plain);
+    own[role]["rules"][1] = exec(&plain);
+    assert_eq!(own, plain);
 }
 
 #[test]

@@ -16,14 +16,14 @@ use tokio::time::Instant;
 use super::addresses::Addresses;
 use super::api::{PodApi, PodRef};
 use super::config::NodeConfig;
-use super::env_values::{ConfigData, HOST_IP, ValueSources, config_refs};
+use super::env_values::{ConfigData, ConfigRef, HOST_IP, ValueSources, config_refs};
 use super::event::NodeEvent;
 use super::exec::Folders;
 use super::guard::Guard;
 use super::host_names::{Domain, HostNames};
-use super::prepare::{HostVariables, Preparation, PrepareError, prepare};
+use super::prepare::{HostVariables, Preparation, PrepareError, mounts, prepare};
 use super::resources::Machine;
-use super::volumes::mounted;
+use super::volumes::{Mount, mounted};
 
 /// The parts of a node agent that all its pods share.
 pub(super) struct Agent {
@@ -139,15 +139,10 @@ impl Agent {
     ) -> Result<Preparation, StartError> {
         let at = PodRef::from_pod(pod);
         let names = self.names(pod, &at, address).await?;
-        let mut contents = BTreeMap::new();
         let spec = pod.spec.as_ref();
         let mounted = spec.into_iter().flat_map(|spec| mounted(container, spec));
-        for store in config_refs(container).into_iter().chain(mounted) {
-            let found = self.api.contents(&at.namespace, &store).await;
-            if let Some(entries) = found.map_err(|error| StartError::Api(error.to_string()))? {
-                contents.insert(store, entries);
-            }
-        }
+        let stores = config_refs(container).into_iter().chain(mounted);
+        let contents = self.contents(&at.namespace, stores).await?;
         if let Some(name) = missing(container, &contents, &names)
             && self.is_young(&at)
         {
@@ -168,6 +163,31 @@ impl Agent {
             &self.host_variables,
             marker,
         )?)
+    }
+
+    async fn contents(
+        &self,
+        namespace: &str,
+        stores: impl Iterator<Item = ConfigRef>,
+    ) -> Result<ConfigData, StartError> {
+        let mut contents = BTreeMap::new();
+        for store in stores {
+            let found = self.api.contents(namespace, &store).await;
+            if let Some(entries) = found.map_err(|error| StartError::Api(error.to_string()))? {
+                contents.insert(store, entries);
+            }
+        }
+        Ok(contents)
+    }
+
+    /// What a container mounts by now.
+    pub(super) async fn mounts(&self, pod: &Pod, container: &Container) -> Result<Vec<Mount>, StartError> {
+        let namespace = pod.namespace().unwrap_or_default();
+        let spec = pod.spec.as_ref();
+        let mounted = spec.into_iter().flat_map(|spec| mounted(container, spec));
+        let contents = self.contents(&namespace, mounted).await?;
+        mounts(container, pod, &contents, &self.folders)
+            .map_err(|error| StartError::Prepare(PrepareError::Config(error)))
     }
 
     /// The names that resolve for the pod: the services of its namespace, the pods of its controller, its own.

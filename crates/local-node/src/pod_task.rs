@@ -1,5 +1,6 @@
 //! The life of one pod: one task, from its first start to its deletion.
 
+mod files;
 mod removal;
 mod start;
 mod stop;
@@ -26,6 +27,7 @@ use super::recovery::{self, FoundPod};
 use super::report::StatusReporter;
 use super::status::{Observed, StopCause, status};
 
+use files::Files;
 use stop::Stop;
 
 /// What the task of a pod has to react to.
@@ -54,6 +56,7 @@ pub(super) struct PodTask {
     groups: BTreeMap<usize, u32>,
     /// How runs end, with the place of their container.
     ends: JoinSet<(usize, Exit)>,
+    files: Files,
     stop: Option<Stop>,
     /// When sidecars that do not end with the others are killed.
     sidecars_end: Option<Instant>,
@@ -87,6 +90,7 @@ impl PodTask {
                 .unwrap_or_default(),
             groups: BTreeMap::new(),
             ends: JoinSet::new(),
+            files: Files::default(),
             stop: None,
             sidecars_end: None,
             deleted: pod.metadata.deletion_timestamp.is_some(),
@@ -161,6 +165,7 @@ impl PodTask {
             .flatten()
             .min();
         tokio::select! {
+            Some(()) = self.files.next(|at| self.groups.contains_key(&at)) => {}
             Some(end) = self.ends.join_next() => match end {
                 Ok((at, exit)) => self.on_container_ended(at, exit),
                 // The run's task died: its group has been killed with it, but which it was is not known.

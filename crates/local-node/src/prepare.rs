@@ -3,11 +3,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use kube::ResourceExt;
 
 use super::config::{DEFAULT_SCHEDULER, LocalPod, NodeConfig, OPERATOR_NAME_LABEL};
-use super::env_values::{ConfigError, ValueSources, declared_environment};
+use super::env_values::{ConfigData, ConfigError, ValueSources, declared_environment};
 use super::environment::{Difference, Environment, FILES_ARE_ELSEWHERE, NAMES_ARE_ADDRESSES, PodPart};
 use super::exec::Folders;
 use super::host_names::HostNames;
@@ -76,7 +76,7 @@ pub(super) fn prepare(
 ) -> Result<Preparation, PrepareError> {
     let mut env = declared_environment(container, sources)?;
     env.replace_names(names);
-    let mounts = mounts(container, sources, &host_variables.folders)?;
+    let mounts = mounts(container, sources.pod, &sources.contents, &host_variables.folders)?;
     env.replace_paths(&mounts);
     add_host_variables(&mut env, sources, config, host_variables);
     adjust_env(&mut env, container, sources, config, &host_variables.folders);
@@ -172,17 +172,22 @@ fn skipped(container: &Container, why: &str) -> ProcessCommand {
     )
 }
 
-fn mounts(
+/// What the container mounts.
+///
+/// # Errors
+/// A ConfigMap, Secret or key is missing and not optional.
+pub(super) fn mounts(
     container: &Container,
-    sources: &ValueSources<'_>,
+    pod: &Pod,
+    contents: &ConfigData,
     folders: &Folders,
 ) -> Result<Vec<Mount>, ConfigError> {
-    let Some(spec) = &sources.pod.spec else {
+    let Some(spec) = &pod.spec else {
         return Ok(Vec::new());
     };
-    let namespace = sources.pod.namespace().unwrap_or_default();
-    let folder = folders.volumes(&namespace, &sources.pod.name_any());
-    volumes::mounts(container, spec, &sources.contents, &folder)
+    let namespace = pod.namespace().unwrap_or_default();
+    let folder = folders.volumes(&namespace, &pod.name_any());
+    volumes::mounts(container, spec, contents, &folder)
 }
 
 fn add_host_variables(

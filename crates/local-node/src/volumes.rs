@@ -130,6 +130,23 @@ impl Mount {
     }
 }
 
+/// Writes what has changed in the files of a container that runs, and removes those that have gone, as a kubelet does. A
+/// mount of a single file stays as it is.
+///
+/// # Errors
+/// The pod's folder cannot be written.
+pub(super) fn rewrite(before: &[Mount], now: &[Mount]) -> io::Result<()> {
+    let pairs = before.iter().zip(now);
+    for (before, now) in pairs.filter(|(before, now)| before != now && now.local == now.directory) {
+        now.write()?;
+        let is_gone = |file: &&File| now.files.iter().all(|other| other.path != file.path);
+        for file in before.files.iter().filter(is_gone) {
+            fs::remove_file(now.directory.join(&file.path))?;
+        }
+    }
+    Ok(())
+}
+
 /// Which ConfigMaps and Secrets the container mounts.
 pub(super) fn mounted<'a>(container: &'a Container, pod: &'a PodSpec) -> impl Iterator<Item = ConfigRef> {
     sources(container, pod).map(|(_, source)| source.store)

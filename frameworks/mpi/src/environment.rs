@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath, PodSpec, ResourceRequirements,
-    Volume, VolumeMount,
+    Capabilities, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath, PodSpec,
+    ResourceRequirements, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use training_job::api::variable;
-use training_job::{Replica, Role, SettingDefinition, Topology};
+use training_job::{Replica, Role, SettingDefinition, Settings, Topology};
 
 use crate::job::LAUNCHER;
 use crate::objects;
@@ -21,8 +21,22 @@ pub(crate) const DELIVERY_IMAGE: SettingDefinition = SettingDefinition::new(
     "The image of the init container that brings an MPIJob's launcher its kubectl",
 );
 
-/// The init container that brings the launcher its `kubectl`.
+/// The operator's own image, if that is to bring the launcher its remote shell.
+pub(crate) const SHELL_IMAGE: SettingDefinition = SettingDefinition::new(
+    "mpi-remote-shell-image",
+    "",
+    "The operator's own image, if it is to bring an MPIJob's launcher its remote shell in the place of kubectl; empty: \
+     --mpi-kubectl-delivery-image does. The operator must be allowed to get pods/exec",
+);
+
+/// The init container that brings the launcher its `kubectl`, or the operator's own program.
 pub(crate) const DELIVERY: &str = "kubectl-delivery";
+pub(crate) const OWN_DELIVERY: &str = "remote-shell";
+
+/// Whether the operator's own program is the launcher's remote shell.
+pub(crate) fn is_own_shell(settings: &Settings) -> bool {
+    !settings.get(&SHELL_IMAGE).is_empty()
+}
 
 const CONFIG_VOLUME: &str = "mpi-job-config";
 const KUBECTL_VOLUME: &str = "mpi-job-kubectl";
@@ -109,7 +123,10 @@ pub(crate) fn mount(topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut Po
     if is_launcher {
         let account = pod.service_account_name.take().filter(|name| !name.is_empty());
         pod.service_account_name = account.or_else(|| Some(objects::launcher(topology.job)));
-        let delivery = delivery(topology, mounts.clone());
+        let delivery = match is_own_shell(&topology.settings) {
+            true => own_delivery(topology),
+            false => delivery(topology, mounts.clone()),
+        };
         pod.init_containers.get_or_insert_default().push(delivery);
     }
     pod.volumes.get_or_insert_default().extend(volumes);
@@ -152,9 +169,6 @@ fn mount_of(volume: &str, path: &str) -> VolumeMount {
 
 /// Brings the launcher a `kubectl`, and waits until the hosts of the hostfile run.
 fn delivery(topology: &Topology<'_>, mounts: Vec<VolumeMount>) -> Container {
-    let amounts = [("cpu", "100m"), ("memory", "512Mi"), ("ephemeral-storage", "5Gi")];
-    let amounts = amounts.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
-    let amounts = Some(BTreeMap::from(amounts));
     Container {
         name: DELIVERY.to_owned(),
         image: Some(topology.settings.get(&DELIVERY_IMAGE).to_owned()),
@@ -163,12 +177,52 @@ fn delivery(topology: &Topology<'_>, mounts: Vec<VolumeMount>) -> Container {
             variable("TARGET_DIR", KUBECTL),
             variable("NAMESPACE", topology.namespace),
         ]),
-        resources: Some(ResourceRequirements {
-            limits: amounts.clone(),
-            requests: amounts,
-            ..ResourceRequirements::default()
-        }),
+        resources: Some(amounts([
+            ("cpu", "100m"),
+            ("memory", "512Mi"),
+            ("ephemeral-storage", "5Gi"),
+        ])),
         volume_mounts: Some(mounts),
         ..Container::default()
+    }
+}
+
+/// Copies the operator's program to where `kubectl` would be, beside a `kubectl` that calls it: so the script of the
+/// ConfigMap is the same, and launchers that run stay as they are when the setting changes. It does not wait: the program
+/// waits for a pod that does not run yet.
+fn own_delivery(topology: &Topology<'_>) -> Container {
+    let arguments = ["remote-shell", "install", KUBECTL];
+    Container {
+        name: OWN_DELIVERY.to_owned(),
+        image: Some(topology.settings.get(&SHELL_IMAGE).to_owned()),
+        image_pull_policy: Some("IfNotPresent".to_owned()),
+        args: Some(arguments.map(str::to_owned).into()),
+        resources: Some(amounts([
+            ("cpu", "100m"),
+            ("memory", "128Mi"),
+            ("ephemeral-storage", "256Mi"),
+        ])),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(Capabilities {
+                drop: Some(vec!["ALL".to_owned()]),
+                ..Capabilities::default()
+            }),
+            read_only_root_filesystem: Some(true),
+            ..SecurityContext::default()
+        }),
+        volume_mounts: Some(vec![mount_of(KUBECTL_VOLUME, KUBECTL)]),
+        ..Container::default()
+    }
+}
+
+/// As much as is asked for, and no more.
+fn amounts<const N: usize>(amounts: [(&str, &str); N]) -> ResourceRequirements {
+    let amounts = amounts.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
+    let amounts = Some(BTreeMap::from(amounts));
+    ResourceRequirements {
+        limits: amounts.clone(),
+        requests: amounts,
+        ..ResourceRequirements::default()
     }
 }

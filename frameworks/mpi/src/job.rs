@@ -114,7 +114,7 @@ impl TrainingJob for MPIJob {
             ObjectDefinition::new(objects::BINDING),
         ])
         .names_replicas()
-        .settings(&[environment::DELIVERY_IMAGE]);
+        .settings(&[environment::DELIVERY_IMAGE, environment::SHELL_IMAGE]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
         RoleSpecs::map(&self.spec.mpi_replica_specs).filled_in(|role, spec| {

@@ -2,7 +2,7 @@
 
 use local_node::{Environment, LocalPod};
 
-use crate::environment::DELIVERY;
+use crate::environment::{DELIVERY, OWN_DELIVERY};
 use crate::objects::SHELL;
 
 /// The variables that name the remote shell, by which `mpirun` starts processes in other pods.
@@ -15,7 +15,7 @@ const SHELLS: [&str; 3] = [
 /// There is no `kubectl`: the node itself runs commands in other pods. What processes leave for their neighbours must not be
 /// found by those of other pods, which have the same machine.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
-    if pod.container == DELIVERY {
+    if [DELIVERY, OWN_DELIVERY].contains(&&*pod.container) {
         environment.skip_container("processes are started in other pods without kubectl, and wait for them");
         return;
     }

@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use serde_json::{Value, json};
 use training_job::{JobObject, ObjectKind, ReplicaState, Replicas, Topology};
 
-use crate::environment::asks_for_gpu;
+use crate::environment::{asks_for_gpu, is_own_shell};
 use crate::job::{LAUNCHER, WORKER};
 
 pub(crate) const ACCOUNT: ObjectKind = ObjectKind::of::<ServiceAccount>();
@@ -80,8 +80,13 @@ fn rules(topology: &Topology<'_>) -> Value {
         .map(|w| w.host())
         .collect();
     if !workers.is_empty() {
+        // By WebSocket, as our own program does it, a command is started by a GET.
+        let verbs: &[&str] = match is_own_shell(&topology.settings) {
+            true => &["create", "get"],
+            false => &["create"],
+        };
         rules.push(json!({
-            "apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": workers,
+            "apiGroups": [""], "resources": ["pods/exec"], "verbs": verbs, "resourceNames": workers,
         }));
     }
     json!({ "rules": rules })

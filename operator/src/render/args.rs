@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use training_job::process::SettingFlags;
+
 use crate::controller_config::ControllerConfigArgs;
 
 use super::selection::ReplicaName;
@@ -16,6 +18,7 @@ Examples:
   training-operator render examples/ --output json
   training-operator render job.yaml --replica worker-3 --only env
   training-operator render jobs/ --summary
+  training-operator render mpi.yaml --mpi-remote-shell-image example.com/training-operator:1
   kustomize build overlays/prod | training-operator render -
   diff <(training-operator render old.yaml) <(training-operator render new.yaml)
 
@@ -42,6 +45,9 @@ pub(crate) struct Args {
     /// What containers get that ask for a device.
     #[command(flatten)]
     pub(crate) controller_config: ControllerConfigArgs,
+    /// The operator's settings of single kinds.
+    #[command(flatten)]
+    pub(crate) settings: SettingFlags,
     /// How to print: YAML documents (the default), or one JSON List; a summary is a table by default.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,

@@ -25,6 +25,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     report::print_all(&config.warnings);
     let settings = Settings {
         accelerators: Arc::new(config.accelerators),
+        values: Arc::new(arguments.settings.0.clone()),
         ..Settings::default()
     };
     let checked = check(&arguments.files);

@@ -1,5 +1,5 @@
 //! Real training on a real API server: `training-operator run` and `training-operator local node` as
-//! processes of their own, and MXNet, TVM and XGBoost in the pods.
+//! processes of their own, and MXNet, TVM, XGBoost and Open MPI in the pods.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
 
 mod changes;
 mod jobs;
+mod launcher;
 mod losses;
 #[path = "../local_run/manifest.rs"]
 #[allow(dead_code, reason = "local runs change more in their manifests")]

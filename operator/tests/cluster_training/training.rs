@@ -19,7 +19,7 @@ pub(crate) const SPIRALS: [&str; 5] = [
     "spirals-worker-1",
 ];
 
-fn example(path: &str) -> String {
+pub(crate) fn example(path: &str) -> String {
     fs::read_to_string(repository().join("examples").join(path)).unwrap()
 }
 

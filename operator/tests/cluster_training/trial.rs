@@ -123,9 +123,12 @@ impl<'a> Trial<'a> {
 
     /// Sends a signal to the process of a pod.
     pub(crate) fn signal_pod(&self, pod: &str, signal: Signal) {
-        let pid = processes::of_pod(self.agent(), pod);
-        let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
+        send(processes::of_pod(self.agent(), pod), signal);
+    }
+
+    /// Sends a signal to the process of a pod that has started its others.
+    pub(crate) fn signal_first_of_pod(&self, pod: &str, signal: Signal) {
+        send(processes::first_of_pod(self.agent(), pod), signal);
     }
 
     /// Waits until a worker has taken its first step.
@@ -160,6 +163,11 @@ impl<'a> Trial<'a> {
         let nodes: Api<Node> = Api::all(self.plane.client());
         assert_eq!(nodes.get_opt(&node_name(&self.namespace)).await.unwrap(), None);
     }
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 fn start_operator(plane: &ControlPlane, namespace: &str, kubeconfig: &Path) -> Background {

@@ -171,6 +171,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     (SETTINGS[0].0, SETTINGS[0].1, "running jobs"),
     (SETTINGS[1].0, SETTINGS[1].1, "running jobs"),
     (SETTINGS[2].0, SETTINGS[2].1, "running jobs"),
+    (
+        "TRAINING_OPERATOR_MPI_REMOTE_SHELL_IMAGE",
+        "example.com/operator:1",
+        "running jobs",
+    ),
 ];
 
 /// The variables of settings that are single kinds'.

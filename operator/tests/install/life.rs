@@ -98,6 +98,11 @@ pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: 
     let mut program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(arguments)
         .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
+        // What the component mpi permits is for this, too.
+        .env(
+            "TRAINING_OPERATOR_MPI_REMOTE_SHELL_IMAGE",
+            "example.com/training-operator:1",
+        )
         .env("KUBECONFIG", kubeconfig);
     for variable in container["env"].as_array().into_iter().flatten() {
         let of_namespace = variable["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace";

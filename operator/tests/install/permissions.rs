@@ -184,7 +184,7 @@ async fn whatever_is_taken_away_is_missed() {
         trials.extend(plain.iter().map(trial(&base, Jobs::All)));
         trials.extend(all.difference(&plain).map(trial(&with_mpi, Jobs::Mpi)));
     }
-    assert_eq!(trials.len(), 66 + 24);
+    assert_eq!(trials.len(), 66 + 25);
     stream::iter(trials)
         .for_each_concurrent(4, |trial| miss(cluster, trial))
         .await;

@@ -8,6 +8,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod example;
 #[path = "../local_run/manifest.rs"]
 #[allow(dead_code, reason = "the examples here are others")]
 mod manifest;
@@ -25,67 +26,15 @@ mod venv;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::process::Signal;
 
+use example::{Example, JAX, PADDLE, PYTORCH};
 use run::{Ended, Run, send};
-use trial::{Trial, local_run, root};
-
-/// An example and what it needs.
-#[derive(Clone, Copy)]
-struct Example {
-    /// Its folder, and that of its Python.
-    framework: &'static str,
-    name: &'static str,
-    /// A line of its environment.
-    variable: &'static str,
-    /// How many ranks it has.
-    ranks: usize,
-}
-
-const PYTORCH: Example = Example {
-    framework: "pytorch",
-    name: "circles",
-    variable: "- {name: OMP_NUM_THREADS, value: \"1\"}",
-    ranks: 3,
-};
-const JAX: Example = Example {
-    framework: "jax",
-    name: "rings",
-    variable: "- {name: JAX_PLATFORMS, value: cpu}",
-    ranks: 3,
-};
-const PADDLE: Example = Example {
-    framework: "paddle",
-    name: "waves",
-    variable: "- {name: OMP_NUM_THREADS, value: \"1\"}",
-    ranks: 2,
-};
+use trial::{Trial, local_run};
 
 impl Example {
-    fn folder(self) -> PathBuf {
-        root().join("examples").join(self.framework)
-    }
-
-    fn text(self) -> String {
-        fs::read_to_string(self.folder().join("train.yaml")).unwrap()
-    }
-
-    /// The example with a pause of so many seconds in each of its steps.
-    fn slow(self, pause: &str) -> String {
-        let (text, variable) = (self.text(), self.variable);
-        let indent = text.lines().find(|line| line.contains(variable)).unwrap();
-        let indent = &indent[..indent.find('-').unwrap()];
-        let slow = text.replace(
-            variable,
-            &format!("- {{name: PAUSE, value: \"{pause}\"}}\n{indent}{variable}"),
-        );
-        assert_ne!(text, slow);
-        slow
-    }
-
     fn train(self) -> Command {
         let mut run = local_run();
         run.arg("--venv").arg(venv::venv(self.framework));

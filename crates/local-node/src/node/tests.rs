@@ -2,6 +2,7 @@
 
 mod exec;
 mod fake_api;
+mod files;
 mod running;
 mod stopping;
 

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Container;
 use tokio::time::Instant;
 
+use super::files::Watched;
 use super::{Command, PodTask};
 use crate::agent::StartError;
 use crate::container::{ContainerRecord, ContainerType, RunState, Start};
@@ -54,7 +55,7 @@ impl PodTask {
             }));
         }
         let several = self.containers.len() > 1;
-        let shown = several.then_some(container.name);
+        let shown = several.then(|| container.name.clone());
         let output = Output {
             namespace: self.at.namespace.clone(),
             pod: self.at.name.clone(),
@@ -77,6 +78,13 @@ impl PodTask {
             Ok(mut process) => {
                 process.opened = self.open(at, &preparation.launch);
                 self.containers[at].started(process.pid, Timestamp::now());
+                self.files.watch(Watched {
+                    agent: Arc::clone(&self.agent),
+                    pod: self.pod.clone(),
+                    at,
+                    container,
+                    mounts: preparation.mounts,
+                });
                 self.groups.insert(at, process.pid);
                 self.ends.spawn(async move { (at, process.run().await) });
             }

@@ -1,0 +1,171 @@
+//! `training-operator remote-shell exec`: the API's exec, by WebSocket.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use futures::try_join;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use kube::Api;
+use kube::api::{AttachParams, AttachedProcess};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, stderr, stdin, stdout};
+use tracing_subscriber::EnvFilter;
+
+use super::wait::until_it_runs;
+use crate::cluster;
+use crate::exit::Failure;
+
+const HELP: &str = "\
+A pod that is not there is awaited for a minute, one whose container does not run yet for as long
+as that may be. In a launcher's pod the cluster, the namespace and the rights are those of the
+pod's service account, which may get, list and watch pods, and get and create pods/exec.
+
+Examples:
+  training-operator remote-shell exec moons-worker-0 -- hostname
+  tar c . | training-operator remote-shell exec --stdin moons-worker-0 --container mpi -- tar x -C /work
+
+Exit codes:
+  that of the command; 2 also if it could not be run, and for bad usage";
+
+/// Run a command in a pod; its output and its exit code are the command's.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The pod.
+    #[arg(value_name = "POD")]
+    pod: String,
+    /// The container [default: that of the annotation kubectl.kubernetes.io/default-container, or the first]
+    #[arg(short, long, value_name = "NAME")]
+    container: Option<String>,
+    /// Give the command this program's standard input; it has none otherwise
+    #[arg(short = 'i', long)]
+    stdin: bool,
+    /// The pod's namespace [default: that of the context, or of this pod]
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of this pod]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The command and its arguments. No shell reads them unless the command is one
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_env_filter(filter)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let ended = runtime.block_on(exec(arguments));
+    // A read of standard input that nobody waits for any more would hold it.
+    runtime.shutdown_background();
+    let code = ended.map_err(|error| Failure::new(&arguments.pod, format!("{error:#}")))?;
+    Ok(ExitCode::from(code))
+}
+
+async fn exec(arguments: &Args) -> anyhow::Result<u8> {
+    let Args {
+        kubeconfig, context, ..
+    } = arguments;
+    let (client, _) = cluster::client(kubeconfig.as_deref(), context.as_deref()).await?;
+    let namespace = arguments.namespace.as_deref();
+    let namespace = namespace.unwrap_or(client.default_namespace()).to_owned();
+    let pods: Api<Pod> = Api::namespaced(client, &namespace);
+    let container = until_it_runs(&pods, &arguments.pod, arguments.container.as_deref()).await?;
+    let parameters = AttachParams::default()
+        .container(container)
+        .stdin(arguments.stdin);
+    let process = pods.exec(&arguments.pod, &arguments.command, &parameters).await?;
+    attend(process).await
+}
+
+/// Passes on what the command is given and what it writes, to its end.
+async fn attend(mut process: AttachedProcess) -> anyhow::Result<u8> {
+    let status = process.take_status().context("it has no status")?;
+    if let Some(mut input) = process.stdin() {
+        tokio::spawn(async move {
+            // A command that does not read to the end is no failure. Its end of input is told in any case.
+            let _ = tokio::io::copy(&mut stdin(), &mut input).await;
+            let _ = input.shutdown().await;
+        });
+    }
+    let (output, errors) = (process.stdout(), process.stderr());
+    try_join!(pass_on(output, stdout()), pass_on(errors, stderr()))?;
+    match status.await {
+        Some(status) => code_of(status),
+        None => {
+            process.join().await.context("the connection broke")?;
+            bail!("the connection ended before the command did")
+        }
+    }
+}
+
+async fn pass_on(
+    from: Option<impl AsyncRead + Unpin>,
+    mut to: impl AsyncWrite + Unpin,
+) -> anyhow::Result<()> {
+    let Some(mut from) = from else {
+        return Ok(());
+    };
+    tokio::io::copy(&mut from, &mut to).await.context("output")?;
+    to.flush().await.context("output")
+}
+
+/// The exit code that a command's last status tells.
+///
+/// # Errors
+/// It did not run, or nobody knows how it ended.
+fn code_of(status: Status) -> anyhow::Result<u8> {
+    if status.status.as_deref() == Some("Success") {
+        return Ok(0);
+    }
+    let causes = status
+        .details
+        .and_then(|details| details.causes)
+        .unwrap_or_default();
+    let code = causes
+        .into_iter()
+        .find(|cause| cause.reason.as_deref() == Some("ExitCode"))
+        .and_then(|cause| cause.message);
+    match code.and_then(|code| code.parse().ok()) {
+        Some(code) => Ok(code),
+        None => bail!(
+            "{}",
+            status
+                .message
+                .unwrap_or_else(|| "the command failed, and nobody says why".to_owned())
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::code_of;
+
+    #[test]
+    fn the_last_status_tells_the_exit_code() {
+        let code = |status| code_of(serde_json::from_value(status).unwrap()).map_err(|e| e.to_string());
+        assert_eq!(code(json!({"status": "Success"})), Ok(0));
+        let causes = json!({"causes": [{"reason": "Other"}, {"reason": "ExitCode", "message": "137"}]});
+        let failure = json!({"status": "Failure", "reason": "NonZeroExitCode", "details": causes});
+        assert_eq!(code(failure), Ok(137));
+        let lost = json!({"status": "Failure", "reason": "InternalError", "message": "no such container"});
+        assert_eq!(code(lost), Err("no such container".to_owned()));
+        let silent = code(json!({"status": "Failure"})).unwrap_err();
+        assert!(silent.contains("nobody says why"), "{silent}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Waits for a container in which a command can be run.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::wait::{Error, await_condition};
+use kube::{Api, ResourceExt};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::cluster::within;
+
+/// How long a pod is awaited that is not there, and a server that does not answer.
+const ABSENCE: Duration = Duration::from_secs(60);
+
+/// How long to wait before a server that cannot be reached is asked again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Which container a command is for where the caller does not say.
+const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+
+/// What a pod is good for.
+#[derive(Debug, PartialEq, Eq)]
+enum Stand {
+    Absent,
+    /// Not yet, or not at the moment.
+    Waits,
+    Runs,
+    Ended,
+}
+
+/// Awaits that the container runs: its name.
+///
+/// # Errors
+/// The pod is not there in a minute, it has ended, it has no such container, or the server refuses.
+pub(super) async fn until_it_runs(
+    pods: &Api<Pod>,
+    name: &str,
+    container: Option<&str>,
+) -> anyhow::Result<String> {
+    let mut deadline = Instant::now() + ABSENCE;
+    loop {
+        match within(pods.get_opt(name)).await {
+            Ok(Ok(pod)) => match stand(pod.as_ref(), container) {
+                Stand::Runs => return container_of(pod.as_ref(), container),
+                Stand::Ended => bail!("the pod has ended"),
+                Stand::Waits => {
+                    container_of(pod.as_ref(), container)?;
+                    note(name, "its container does not run yet");
+                    let changed = |pod: Option<&Pod>| stand(pod, container) != Stand::Waits;
+                    let seen = await_condition(pods.clone(), name, changed).await;
+                    deadline = Instant::now() + ABSENCE;
+                    again(deadline, seen)?;
+                }
+                Stand::Absent => {
+                    note(name, "it is not there");
+                    let is_there = await_condition(pods.clone(), name, |pod: Option<&Pod>| pod.is_some());
+                    let Ok(ended) = timeout_at(deadline, is_there).await else {
+                        bail!("there is no such pod");
+                    };
+                    again(deadline, ended)?;
+                }
+            },
+            Ok(Err(kube::Error::Api(status))) if status.code < 500 => bail!("{}", status.message),
+            Ok(Err(error)) if Instant::now() >= deadline => return Err(error.into()),
+            Err(error) if Instant::now() >= deadline => return Err(error),
+            _ => sleep(RETRY).await,
+        }
+    }
+}
+
+/// Says why nothing happens.
+fn note(name: &str, why: &str) {
+    anstream::eprintln!("training-operator: waiting for {name}: {why}");
+}
+
+/// Whether it is worth another look: the watch of a pod ends with the server, which may come back.
+fn again(deadline: Instant, ended: Result<Option<Pod>, Error>) -> anyhow::Result<()> {
+    match ended {
+        Err(error) if Instant::now() >= deadline => Err(error).context("the pod is not seen"),
+        _ => Ok(()),
+    }
+}
+
+/// What the pod is good for. A container that was restarted in it runs again.
+fn stand(pod: Option<&Pod>, container: Option<&str>) -> Stand {
+    let Some(pod) = pod else {
+        return Stand::Absent;
+    };
+    let Some(status) = &pod.status else {
+        return Stand::Waits;
+    };
+    if ["Succeeded", "Failed"].contains(&status.phase.as_deref().unwrap_or_default()) {
+        return Stand::Ended;
+    }
+    let name = container_of(Some(pod), container).unwrap_or_default();
+    let mut statuses = status.container_statuses.iter().flatten();
+    let state = statuses
+        .find(|status| status.name == name)
+        .and_then(|status| status.state.as_ref());
+    match state.is_some_and(|state| state.running.is_some()) {
+        true => Stand::Runs,
+        false => Stand::Waits,
+    }
+}
+
+/// The container that is meant.
+///
+/// # Errors
+/// The pod has none of this name.
+fn container_of(pod: Option<&Pod>, container: Option<&str>) -> anyhow::Result<String> {
+    let annotation = pod.and_then(|pod| pod.annotations().get(DEFAULT_CONTAINER));
+    let wanted = container.or(annotation.map(String::as_str));
+    let mut all = pod
+        .and_then(|pod| pod.spec.as_ref())
+        .into_iter()
+        .flat_map(|spec| &spec.containers);
+    let found = all.find(|one| wanted.is_none_or(|wanted| one.name == wanted));
+    match found {
+        Some(found) => Ok(found.name.clone()),
+        None => bail!("it has no container {}", wanted.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(annotations: Value, status: Value) -> Option<Pod> {
+        let containers = json!([{"name": "mpi"}, {"name": "proxy"}]);
+        let pod = json!({
+            "metadata": {"annotations": annotations}, "spec": {"containers": containers}, "status": status,
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    #[test]
+    fn the_container_that_is_meant_must_run() {
+        let running = |name: &str| json!({"name": name, "state": {"running": {}}});
+        let statuses = |list: Value| json!({"phase": "Running", "containerStatuses": list});
+        let proxy = pod(json!({}), statuses(json!([running("proxy")])));
+        assert_eq!(stand(proxy.as_ref(), None), Stand::Waits);
+        assert_eq!(stand(proxy.as_ref(), Some("proxy")), Stand::Runs);
+        let annotated = pod(
+            json!({DEFAULT_CONTAINER: "proxy"}),
+            statuses(json!([running("proxy")])),
+        );
+        assert_eq!(stand(annotated.as_ref(), None), Stand::Runs);
+        assert_eq!(stand(annotated.as_ref(), Some("mpi")), Stand::Waits);
+        let restarts = json!({"name": "mpi", "state": {"waiting": {"reason": "CrashLoopBackOff"}}});
+        assert_eq!(
+            stand(pod(json!({}), statuses(json!([restarts]))).as_ref(), None),
+            Stand::Waits
+        );
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_is_not_awaited() {
+        for phase in ["Succeeded", "Failed"] {
+            assert_eq!(
+                stand(pod(json!({}), json!({"phase": phase})).as_ref(), None),
+                Stand::Ended
+            );
+        }
+        assert_eq!(stand(None, None), Stand::Absent);
+        assert_eq!(stand(pod(json!({}), Value::Null).as_ref(), None), Stand::Waits);
+    }
+
+    #[test]
+    fn a_container_that_the_pod_has_not_is_named() {
+        let pod = pod(json!({}), json!({}));
+        let wrong = container_of(pod.as_ref(), Some("mpirun"))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(wrong, "it has no container mpirun");
+        assert_eq!(container_of(pod.as_ref(), None).unwrap(), "mpi");
+    }
+}
