@@ -191,10 +191,13 @@ fn summarize(sim: &Simulation, two_operators: bool, log: CallLog, at_the_end: Ve
     for what in sim.network.deletes_without_uid() {
         violated("I6", format!("a delete without a UID: {what}"));
     }
+    let is_late = |fault: &CallFault| matches!(fault, CallFault::Late(_));
+    let has_late_calls = log.faults.values().any(is_late);
     for what in sim.network.writes_without_change() {
-        // Two operators mend what somebody spoilt.
+        // Two operators mend what somebody spoilt, one what a restore has mended until it lists, and a late call what the
+        // one after it has mended.
         let is_object = job::CHILDREN[2..].iter().any(|plural| what.contains(plural));
-        if is_object && two_operators {
+        if is_object && (two_operators || sim.was_restored() || has_late_calls) {
             continue;
         }
         violated("I8", format!("a write that changed nothing: {what}"));

@@ -30,6 +30,15 @@ fn succeeds(name: &str, _: u32) -> PodFate {
     Succeeds(if name.contains("scheduler") { 1_200 } else { 1_000 })
 }
 
+/// Worker 0 succeeds, and the others run on.
+fn worker_0_succeeds(name: &str, _: u32) -> PodFate {
+    if name.ends_with("worker-0") {
+        Succeeds(1_000)
+    } else {
+        Runs
+    }
+}
+
 /// One worker is killed once.
 fn is_killed_once(name: &str, attempt: u32) -> PodFate {
     match attempt {
@@ -233,7 +242,12 @@ pub fn all() -> Vec<Workload> {
     }
     let elastic = || vec![planned(JobType::Elastic, "job", &[("Worker", 2)], json!({}))];
     all.push(workload("elastic", is_killed_once, elastic(), one()));
-    all.push(workload("elastic-suspend-resume", succeeds, elastic(), resume()));
+    all.push(workload(
+        "elastic-suspend-resume",
+        worker_0_succeeds,
+        elastic(),
+        resume(),
+    ));
     let of_roles = [
         ("pytorch", JobType::PyTorch, &[("Master", 1), ("Worker", 2)][..]),
         ("paddle", JobType::Paddle, &[("Master", 1), ("Worker", 2)]),
@@ -250,7 +264,7 @@ pub fn all() -> Vec<Workload> {
         all.push(workload(&name, is_killed_once, train(policy), one()));
     }
     let any = json!({"successPolicy": {"operator": "Any", "roles": ["Worker"]}});
-    all.push(workload("success-policy", succeeds, train(any), one()));
+    all.push(workload("success-policy", worker_0_succeeds, train(any), one()));
     let others = json!({"managedBy": "kueue.x-k8s.io/multikueue"});
     all.push(workload("left-alone", succeeds, train(others), one()));
     let compact = |policy: Value| {
