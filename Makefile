@@ -59,7 +59,7 @@ test: toolchain ## Run all tests; needs Go, for a Kubernetes control plane (the 
 	@tools/venv.sh tvm
 	@tools/venv.sh mpi
 	@tools/venv.sh sdk
-	cargo test --workspace --all-features --quiet
+	cargo test --workspace --all-features --no-fail-fast --quiet
 	@$(MAKE) --no-print-directory test-example
 
 # A workspace of its own, which uses what this one has compiled.

@@ -191,13 +191,12 @@ fn summarize(sim: &Simulation, two_operators: bool, log: CallLog, at_the_end: Ve
     for what in sim.network.deletes_without_uid() {
         violated("I6", format!("a delete without a UID: {what}"));
     }
-    let is_late = |fault: &CallFault| matches!(fault, CallFault::Late(_));
-    let has_late_calls = log.faults.values().any(is_late);
+    let has_unnoticed_writes = log.faults.values().any(CallFault::takes_effect_unnoticed);
     for what in sim.network.writes_without_change() {
-        // Two operators mend what somebody spoilt, one what a restore has mended until it lists, and a late call what the
-        // one after it has mended.
+        // Two operators mend what somebody spoilt, one what a restore has mended until it lists, and what a call has mended
+        // whose answer does not come is mended again.
         let is_object = job::CHILDREN[2..].iter().any(|plural| what.contains(plural));
-        if is_object && (two_operators || sim.was_restored() || has_late_calls) {
+        if is_object && (two_operators || sim.was_restored() || has_unnoticed_writes) {
             continue;
         }
         violated("I8", format!("a write that changed nothing: {what}"));

@@ -64,8 +64,9 @@ pub(crate) fn rights_to_objects(kind: &Kind) -> Vec<(&'static str, &'static str,
     let objects = objects.filter(|object| !object.group.is_empty() || is_apart(object.plural));
     let mut rights: Vec<_> = objects.map(|object| (object.group, object.plural, all)).collect();
     if kind.name() == APART {
-        // Its launcher gets this right, which nobody can grant without having it.
-        rights.push(("", "pods/exec", &["create"]));
+        // Its launcher gets these rights, which nobody can grant without having them: kubectl creates, and a client that
+        // opens a WebSocket gets.
+        rights.push(("", "pods/exec", &["create", "get"]));
     }
     rights
 }

@@ -101,6 +101,25 @@ impl CallFault {
         }
     }
 
+    /// Whether a write takes effect, and the operator does not learn it in time.
+    pub fn takes_effect_unnoticed(&self) -> bool {
+        use CallFault::{
+            DiesAfter, Garbled, Late, Nonsense, ResetAfter, Slow, Status, Truncated, Unanswered,
+        };
+        matches!(
+            self,
+            Garbled(..)
+                | ResetAfter
+                | Unanswered
+                | Late(_)
+                | Truncated
+                | Nonsense
+                | Status
+                | Slow(..)
+                | DiesAfter
+        )
+    }
+
     /// Whether it can be injected into a call such as `create pods`.
     pub fn applies_to(&self, calls: &str) -> bool {
         let verb = calls.split(' ').next().unwrap_or_default();
