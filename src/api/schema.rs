@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
     JSONSchemaPropsOrBool,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -39,6 +39,11 @@ pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
         if let Some(fields) = metadata.and_then(Value::as_object_mut) {
             // The others are not the author's to set.
             fields.retain(|field, _| TEMPLATE_METADATA.contains(&field.as_str()));
+            // Go writes null, and so do webhooks that are written in it, behind which the API server drops none.
+            fields.insert(
+                TEMPLATE_METADATA[1].to_owned(),
+                serde_json::json!({"x-kubernetes-preserve-unknown-fields": true}),
+            );
         }
     }
     if let Some(containers) = value.pointer_mut("/properties/spec/properties/containers") {
@@ -167,6 +172,15 @@ fn tidy(schema: &mut JSONSchemaProps) {
             words.retain(|word| !word.0.is_null());
         }
         schema.default = schema.default.take().filter(|default| !is_empty(&default.0));
+        let probe = schema
+            .properties
+            .as_mut()
+            .and_then(|fields| fields.get_mut("grpc"));
+        let grpc = probe.and_then(|grpc| grpc.properties.as_mut()?.get_mut("service"));
+        if let Some(service) = grpc {
+            // As in pods, where Go's clients send null for it.
+            service.default = Some(JSON(Value::String(String::new())));
+        }
     });
 }
 

@@ -196,18 +196,27 @@ impl Role<'_> {
     }
 
     fn replica_named(&self, name: &str) -> Option<Replica<'_>> {
-        let index = match &self.names {
+        let index = self.index_in(name).filter(|index| *index < self.replicas)?;
+        Some(Replica { role: self, index })
+    }
+
+    /// Whether a replica's pod would have this name, if the role had as many as that.
+    pub(crate) fn may_have(&self, name: &str) -> bool {
+        self.index_in(name).is_some()
+    }
+
+    fn index_in(&self, name: &str) -> Option<u32> {
+        match &self.names {
             ReplicaNames::Indexed(prefix) => {
                 let index = name.strip_prefix(&**prefix)?.strip_prefix('-')?;
                 // Neither `01` nor `+1` is 1.
                 index
                     .parse()
                     .ok()
-                    .filter(|number: &u32| number.to_string() == index)?
+                    .filter(|number: &u32| number.to_string() == index)
             }
-            ReplicaNames::Bare(own) => (own == name).then_some(0)?,
-        };
-        (index < self.replicas).then_some(Replica { role: self, index })
+            ReplicaNames::Bare(own) => (own == name).then_some(0),
+        }
     }
 }
 

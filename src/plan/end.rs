@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::observed::{MAX_MESSAGE, PodRecord, last_words};
+use super::observed::{MAX_MESSAGE, Phase, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::{Milestone, TrainingJob};
 
@@ -139,17 +139,14 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     if !stop_running {
         // What may run on is counted as long as it does.
         for (name, role) in &mut draft.status.replica_statuses {
-            let lower = name.to_lowercase();
-            let prefix = format!("{}-{lower}-", draft.job.topology.job);
+            let mut roles = draft.job.topology.roles.iter();
+            let of_status = roles.find(|r| r.name() == name.as_str());
             let runs = |p: &&Arc<PodRecord>| {
-                p.phase == crate::plan::observed::Phase::Running && !p.deleting && p.name.starts_with(&prefix)
+                p.phase == Phase::Running && !p.deleting && of_status.is_some_and(|r| r.may_have(&p.name))
             };
             let active = observed.pods.values().filter(runs).count();
             // A pod in which a container was restarted runs, and its replica may be counted as failed.
-            let mut roles = draft.job.topology.roles.iter();
-            let replicas = roles
-                .find(|r| r.name() == name.as_str())
-                .map_or(0, |r| r.replicas);
+            let replicas = of_status.map_or(0, |r| r.replicas);
             let ended = role.succeeded.saturating_add(role.failed);
             let most = i32::try_from(replicas).unwrap_or(i32::MAX).saturating_sub(ended);
             role.active = i32::try_from(active).unwrap_or(i32::MAX).min(most.max(0));

@@ -116,6 +116,8 @@ fn waits(pod: &PodRecord) -> Option<(&str, String)> {
             return Some((reason, message));
         }
     }
-    let (reason, why) = pod.unscheduled.as_ref()?;
+    // A pod that is gated waits for its turn, as it is meant to.
+    let unscheduled = pod.unscheduled.as_ref();
+    let (reason, why) = unscheduled.filter(|(reason, _)| reason != "SchedulingGated")?;
     Some((reason, format!("Error pod {} condition message: {why}", pod.name)))
 }

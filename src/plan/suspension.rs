@@ -13,12 +13,7 @@ use super::types::ChildKind;
 pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.mark_created();
     recovery::forget_progress(&mut draft.status.recovery);
-    for counts in draft.status.replica_statuses.values_mut() {
-        *counts = ReplicaStatus {
-            selector: counts.selector.take(),
-            ..ReplicaStatus::default()
-        };
-    }
+    count_what_is_left(draft);
     if draft.status.is(ConditionType::Running) {
         draft.set(
             ConditionType::Running,
@@ -49,6 +44,29 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         .delete
         .extend(services.map(|s| deletion(ChildKind::Service, &s.name, &s.uid)));
     objects::end(draft);
+}
+
+/// Counts the pods that have not ended as active until they are gone: a queue gives their room to another job when none is
+/// left.
+fn count_what_is_left<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let counts = &mut draft.status.replica_statuses;
+    for count in counts.values_mut() {
+        *count = ReplicaStatus {
+            selector: count.selector.take(),
+            ..ReplicaStatus::default()
+        };
+    }
+    let roles = &draft.job.topology.roles;
+    for pod in draft.observed.pods.values().filter(|pod| !pod.is_terminal()) {
+        // One of a role that the spec has lost counts all the same.
+        let role = roles
+            .iter()
+            .find(|role| role.may_have(&pod.name))
+            .or(roles.first());
+        if let Some(role) = role {
+            counts.entry(role.name().to_owned()).or_default().active += 1;
+        }
+    }
 }
 
 /// Ends a suspension, and returns whether there was one to end: the job starts anew, with a new start

@@ -146,6 +146,21 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         });
     }
 
+    /// No node takes it, for this reason.
+    pub fn is_not_scheduled(self, reason: &str, message: &str) {
+        self.status().replace(PodStatus {
+            phase: Some("Pending".to_owned()),
+            conditions: Some(vec![PodCondition {
+                type_: "PodScheduled".to_owned(),
+                status: "False".to_owned(),
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()),
+                ..PodCondition::default()
+            }]),
+            ..PodStatus::default()
+        });
+    }
+
     /// Somebody deletes it: a running pod lingers until it is reaped.
     pub fn deleted_by_user(self) {
         self.world.delete_pod(&self.name);

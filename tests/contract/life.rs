@@ -24,15 +24,27 @@ fn a_job_in_another_shape_lives_and_a_role_whose_failures_never_matter_does_not_
         "job-worker-x1-0",
         "job-worker-x1-1",
     ];
+    let first = ["job-boss", "job-worker-x1-0", "job-worker-x1-1"];
+    assert_eq!(story.pods(), first, "a notebook waits for the workers");
+    story.runs("job-boss").runs("job-worker-x1-0");
+    assert_eq!(story.pods(), first, "for all of them");
+    story.runs("job-worker-x1-1");
     assert_eq!(
         story.pods(),
         all,
         "each is found again under its name, and none is surplus"
     );
     assert_eq!(phase(&story), "Creating");
+    for name in first {
+        assert!(story.object("services", name).is_some(), "{name}");
+    }
+    assert!(
+        story.object("services", all[1]).is_none(),
+        "nobody connects to it"
+    );
     let client = story.job().unwrap().status.unwrap().client;
     assert_eq!(client, None, "there is none in this job");
-    assert_eq!(story.conditions(), ["Created"]);
+    assert_eq!(story.conditions(), ["Created", "Running"]);
 
     // No restart is allowed, and a notebook's failure is none.
     story.exits("job-notebook-x1-0", 1);

@@ -105,7 +105,7 @@ impl TrainingJob for ListJob {
                 RoleDefinition::new("HEAD").at_most(1),
                 RoleDefinition::new("CLIENT").at_most(1),
                 RoleDefinition::new("WORKER").at_least(2),
-                RoleDefinition::new("NOTEBOOK"),
+                RoleDefinition::new("NOTEBOOK").without_services(),
             ],
         )
         .objects(&[
@@ -239,6 +239,14 @@ impl TrainingJob for ListJob {
         match role.name() {
             "NOTEBOOK" => FailureTolerance::Always,
             _ => FailureTolerance::None,
+        }
+    }
+
+    /// A notebook looks at workers, so there is none before they run.
+    fn starts_after(&self, _: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
+        match role.name() {
+            "NOTEBOOK" => &["WORKER"],
+            _ => &[],
         }
     }
 

@@ -239,6 +239,21 @@ fn a_notice_names_what_keeps_pods_waiting() {
 }
 
 #[test]
+fn a_pod_that_no_node_takes_is_told_and_one_that_is_gated_waits_for_its_turn() {
+    let mut w = World::train("Scheduler=1 Worker=1", "");
+    w.reconcile();
+    let gated = "Scheduling is blocked due to non-empty scheduling gates";
+    w.pod("worker-0").is_not_scheduled("SchedulingGated", gated);
+    assert!(notices(&w).is_empty());
+    w.pod("worker-0")
+        .is_not_scheduled("Unschedulable", "0/1 nodes are available");
+    assert_eq!(
+        notices(&w),
+        ["Unschedulable: Error pod job-worker-0 condition message: 0/1 nodes are available"]
+    );
+}
+
+#[test]
 fn a_templates_own_restart_policy_is_told_until_the_pods_run() {
     let mut w = World::train("Scheduler=1 Worker=2", "");
     assert!(notices(&w).is_empty());

@@ -49,8 +49,14 @@ fn a_running_job_is_stopped_and_begins_anew() {
             "Suspended=True(ToyJobSuspended)"
         ]
     );
-    assert_eq!((w.counts("Worker"), w.status().start_time), ((0, 0, 0), start));
+    let still_there = (1, 0, 0);
+    assert_eq!(
+        (w.counts("Worker"), w.status().start_time),
+        (still_there, start),
+        "no other job may have its room yet"
+    );
     w.after(50).finish_deletions().reconcile();
+    assert_eq!(w.counts("Worker"), (0, 0, 0));
     assert_eq!((w.pod_names().len(), w.service_names().len()), (0, 0));
     assert_eq!(w.state(), ["Created", "Suspended"], "the deadline does not run");
     w.after(500).suspend(false).reconcile();
