@@ -1,0 +1,87 @@
+#!/bin/sh
+# Builds what decides when and where pods run into target/schedulers, unless it is there and current: kube-scheduler,
+# the coscheduling scheduler of scheduler-plugins, Volcano's scheduler and Kueue, with their definitions. Takes ten to
+# fifteen minutes on two cores the first time.
+#
+#   tests/schedulers/build.sh            all of them
+#   tests/schedulers/build.sh kueue      this one
+set -eu
+cd "$(dirname "$0")"
+out=$(cd ../.. && pwd)/target/schedulers
+command -v go >/dev/null || { echo "schedulers: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
+mkdir -p "$out"
+# One at a time, where the system has flock; a second caller finds the work done.
+if command -v flock >/dev/null; then
+    exec 9>"$out/lock"
+    flock 9
+fi
+
+# module NAME PATH@VERSION PACKAGE LDFLAGS FILE...: builds the package of a module as the module itself asks for, and
+# copies these of its files to NAME.d.
+module() {
+    name=$1 module=$2 package=$3 flags=$4
+    shift 4
+    # What the program is made from, to notice a change.
+    recipe="$(go env GOVERSION) $module $package $flags $*"
+    [ "$(cat "$out/$name.recipe" 2>/dev/null)" != "$recipe" ] || return 0
+    echo "schedulers: building $name of $module (once)" >&2
+    source=$(cd / && go mod download -json "$module" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
+    (cd "$source" && GOWORK=off go build -mod=readonly -o "$out/$name" -ldflags "-s -w $flags" "$package")
+    rm -rf "$out/$name.d"
+    mkdir "$out/$name.d"
+    for file in "$@"; do
+        # Files of the module cache are read-only.
+        cp "$source/$file" "$out/$name.d/"
+        chmod u+w "$out/$name.d/$(basename "$file")"
+    done
+    echo "$recipe" >"$out/$name.recipe"
+}
+
+# That of the test control plane's Kubernetes.
+kube_scheduler() (
+    cd ../control-plane
+    [ ! -x "$out/kube-scheduler" ] || [ -n "$(find kube-scheduler go.mod -newer "$out/kube-scheduler" -type f)" ] || exit 0
+    echo "schedulers: building kube-scheduler (once)" >&2
+    version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+    pkg=k8s.io/component-base/version
+    minor=${version#v1.}
+    go build -o "$out/kube-scheduler" \
+        -ldflags "-s -w -X $pkg.gitVersion=$version -X $pkg.gitMajor=1 -X $pkg.gitMinor=${minor%%.*}" ./kube-scheduler
+)
+
+# It ends at once unless it says that it is of the Kubernetes that it is built from.
+coscheduling() {
+    pkg=k8s.io/component-base/version
+    module coscheduling sigs.k8s.io/scheduler-plugins@v0.33.5 ./cmd/scheduler \
+        "-X $pkg.gitVersion=v1.33.5 -X $pkg.gitMajor=1 -X $pkg.gitMinor=33" \
+        manifests/coscheduling/crd.yaml
+}
+
+volcano() {
+    crds=installer/helm/chart/volcano/crd/bases
+    module volcano volcano.sh/volcano@v1.10.0 ./cmd/scheduler "" \
+        $crds/scheduling.volcano.sh_podgroups.yaml $crds/scheduling.volcano.sh_queues.yaml \
+        $crds/nodeinfo.volcano.sh_numatopologies.yaml
+}
+
+kueue() {
+    crds=config/components/crd/bases
+    files=config/components/webhook/manifests.yaml
+    for kind in admissionchecks clusterqueues cohorts localqueues multikueueclusters multikueueconfigs \
+        provisioningrequestconfigs resourceflavors topologies workloadpriorityclasses workloads; do
+        files="$files $crds/kueue.x-k8s.io_$kind.yaml"
+    done
+    # shellcheck disable=SC2086 # They are words.
+    module kueue sigs.k8s.io/kueue@v0.10.1 ./cmd/kueue "" $files
+}
+
+for name in "${@:-all}"; do
+    case $name in
+    kube-scheduler) kube_scheduler ;;
+    coscheduling) coscheduling ;;
+    volcano) volcano ;;
+    kueue) kueue ;;
+    all) kube_scheduler; kueue; volcano; coscheduling ;;
+    *) echo "schedulers: $name is none of kube-scheduler, coscheduling, volcano, kueue" >&2; exit 1 ;;
+    esac
+done
