@@ -50,7 +50,7 @@ mpi: build ## Train with Open MPI from examples/mpi/train.yaml on this machine
 
 ##@ Test
 
-.PHONY: test test-example test-large test-oldest test-tensorflow test-frameworks
+.PHONY: test test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers
 test: toolchain ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
@@ -99,6 +99,11 @@ test-frameworks: build ## Train the examples of PyTorch, JAX and Paddle, also wh
 	@tools/venv.sh paddle
 	@tests/control-plane/build.sh
 	cargo test --workspace --all-features --quiet --test large_training --test large_cluster_training
+
+test-schedulers: build ## Run jobs under the real kube-scheduler, coscheduling, Volcano and Kueue (builds them for minutes, not part of make test)
+	@tests/control-plane/build.sh
+	@tests/schedulers/build.sh
+	cargo test --workspace --all-features --quiet --test schedulers
 
 ##@ Check
 

@@ -45,9 +45,11 @@ pub(crate) static ALL: LazyLock<Vec<Manifest>> = LazyLock::new(|| {
 fn read() -> Vec<Manifest> {
     let manifests = [
         "examples/jax",
+        "examples/mpi",
         "examples/mxnet",
         "examples/paddle",
         "examples/pytorch",
+        "examples/tensorflow",
         "examples/xgboost",
         "frameworks/mxnet/tests/invalid",
         "frameworks/pytorch/tests/invalid",

@@ -134,10 +134,20 @@ impl Kubelet {
     /// The containers of a pod as it was last seen run. Outages are sat out; a pod that has gone or changed
     /// since is let be.
     pub(super) async fn starts(&self, pod: Pod) {
+        self.turn(pod, "Running", running).await;
+    }
+
+    /// All containers of a pod as it was last seen are killed, likewise.
+    pub(super) async fn kills(&self, pod: Pod) {
+        self.turn(pod, "Failed", |_, now| terminated(137, "Error", now))
+            .await;
+    }
+
+    async fn turn(&self, pod: Pod, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) {
         let Some(name) = pod.metadata.name.clone() else {
             return;
         };
-        let status = next(pod.clone(), "Running", running);
+        let status = next(pod.clone(), phase, state);
         let only = json!({"uid": pod.metadata.uid});
         let patch = Patch::Merge(json!({ "metadata": only, "status": status }));
         let parameters = PatchParams::default();

@@ -26,6 +26,7 @@ pub use control_plane::{ControlPlane, Options};
 pub use kubectl::Output;
 pub use kubelet::Kubelet;
 pub use nodes::Nodes;
+pub use ports::free as free_port;
 pub use process::{Background, Program};
 pub use proxy::{Asked, Fault, Frozen, On, Planned, Proxy, Reply};
 pub use rustix::process::Signal;

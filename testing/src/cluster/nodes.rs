@@ -1,38 +1,70 @@
-//! Nodes that start every pod at once.
+//! Nodes that start pods, at once or when a scheduler has bound them.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
+use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
 
 use super::control_plane::ControlPlane;
 use super::kubelet::Kubelet;
 
-/// Nodes for one namespace: each pod runs as soon as it is there, and goes as soon as it is deleted.
-/// How it ends is up to the test, by [`Kubelet`]. They stop when this is dropped.
-pub struct Nodes(JoinHandle<()>);
+/// Nodes for one namespace. How a pod ends is up to the test, by [`Kubelet`]. They stop when this is dropped.
+pub struct Nodes {
+    attendant: JoinHandle<()>,
+    starts: watch::Sender<bool>,
+}
+
+/// Which pods run, and how they go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Manner {
+    /// Each pod runs as soon as it is there, and goes as soon as it is deleted.
+    AtOnce,
+    /// A pod runs once it is bound. One that runs when it is deleted takes all of its grace period, and is killed then.
+    Bound,
+}
 
 impl ControlPlane {
-    /// Nodes for the pods of this namespace.
+    /// Nodes for the pods of this namespace: each runs as soon as it is there, and goes as soon as it is deleted.
     pub async fn nodes(&self, namespace: &str) -> Nodes {
-        let kubelet = self.kubelet(namespace).await;
-        Nodes(tokio::spawn(attend(kubelet)))
+        Nodes::start(self.kubelet(namespace).await, Manner::AtOnce)
+    }
+
+    /// Nodes for those pods of this namespace that somebody binds: each runs then. One that runs when it is deleted takes
+    /// all of its grace period, and is killed then.
+    pub async fn nodes_behind_scheduler(&self, namespace: &str) -> Nodes {
+        Nodes::start(self.kubelet(namespace).await, Manner::Bound)
+    }
+}
+
+impl Nodes {
+    fn start(kubelet: Kubelet, manner: Manner) -> Self {
+        let starts = watch::Sender::new(true);
+        let attendant = tokio::spawn(attend(kubelet, manner, starts.subscribe()));
+        Self { attendant, starts }
+    }
+
+    /// Whether pods are started from now on; those that could not are, as soon as they may.
+    pub fn start_pods(&self, may: bool) {
+        self.starts.send_replace(may);
     }
 }
 
 impl Drop for Nodes {
     fn drop(&mut self) {
-        self.0.abort();
+        self.attendant.abort();
     }
 }
 
-async fn attend(kubelet: Kubelet) {
-    let mut started = BTreeSet::new();
+async fn attend(kubelet: Kubelet, manner: Manner, starts: watch::Receiver<bool>) {
+    let (mut started, mut leaving) = (BTreeSet::new(), BTreeSet::new());
     let mut work = JoinSet::new();
     let mut events = pin!(watcher(kubelet.api.clone(), watcher::Config::default()).default_backoff());
     while let Some(event) = events.next().await {
@@ -42,14 +74,41 @@ async fn attend(kubelet: Kubelet) {
         while work.try_join_next().is_some() {}
         let kubelet = kubelet.clone();
         if pod.metadata.deletion_timestamp.is_some() {
-            work.spawn(async move { kubelet.lets_go(&pod).await });
-        } else if is_new(&pod) && started.insert(pod.uid()) {
-            work.spawn(async move { kubelet.starts(pod).await });
+            if manner == Manner::AtOnce {
+                work.spawn(async move { kubelet.lets_go(&pod).await });
+            } else if leaving.insert(pod.uid()) {
+                work.spawn(leave(kubelet, pod));
+            }
+        } else if is_new(&pod) && (manner == Manner::AtOnce || is_bound(&pod)) && started.insert(pod.uid()) {
+            let mut starts = starts.clone();
+            work.spawn(async move {
+                // An error means that there is nobody left for whom to start it.
+                if starts.wait_for(|may| *may).await.is_ok() {
+                    kubelet.starts(pod).await;
+                }
+            });
         }
     }
 }
 
+/// What a kubelet does with a pod that is deleted and does not end by itself.
+async fn leave(kubelet: Kubelet, pod: Pod) {
+    if phase(&pod) == Some("Running") {
+        let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or_default();
+        sleep(Duration::from_secs(grace.try_into().unwrap_or_default())).await;
+        kubelet.kills(pod.clone()).await;
+    }
+    kubelet.lets_go(&pod).await;
+}
+
 fn is_new(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, None | Some("Pending"))
+    matches!(phase(pod), None | Some("Pending"))
+}
+
+fn is_bound(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+}
+
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
 }

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 /// A free port below those that the kernel gives to outgoing connections: one of these could take the
 /// port while the API server is down, or even connect to itself there.
-pub(super) fn free() -> u16 {
+pub fn free() -> u16 {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let end = range.split_whitespace().next().and_then(|low| low.parse().ok());
     let end: u64 = end.unwrap_or(32768).max(12_000);

@@ -1,0 +1,95 @@
+//! Jobs of every kind, of four pods with a CPU each.
+
+use serde_json::{Map, Value, json};
+
+/// What jobs of a kind look like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) specs: &'static str,
+    pub(crate) container: &'static str,
+    /// Each role, and its replicas. The last is `Worker`.
+    pub(crate) roles: &'static [(&'static str, u32)],
+}
+
+pub(crate) const MX: Kind = Kind {
+    name: "MXJob",
+    specs: "mxReplicaSpecs",
+    container: "mxnet",
+    roles: &[("Scheduler", 1), ("Server", 1), ("Worker", 2)],
+};
+pub(crate) const TF: Kind = Kind {
+    name: "TFJob",
+    specs: "tfReplicaSpecs",
+    container: "tensorflow",
+    roles: &[("PS", 1), ("Worker", 3)],
+};
+pub(crate) const PYTORCH: Kind = Kind {
+    name: "PyTorchJob",
+    specs: "pytorchReplicaSpecs",
+    container: "pytorch",
+    roles: &[("Master", 1), ("Worker", 3)],
+};
+pub(crate) const XGBOOST: Kind = Kind {
+    name: "XGBoostJob",
+    specs: "xgbReplicaSpecs",
+    container: "xgboost",
+    roles: &[("Master", 1), ("Worker", 3)],
+};
+pub(crate) const PADDLE: Kind = Kind {
+    name: "PaddleJob",
+    specs: "paddleReplicaSpecs",
+    container: "paddle",
+    roles: &[("Master", 1), ("Worker", 3)],
+};
+
+/// The pods of a job as it is made here.
+pub(crate) const PODS: usize = 4;
+
+impl Kind {
+    /// A job that may not restart, whose pods stay when it has ended.
+    pub(crate) fn job(&self, name: &str) -> Value {
+        let requests = json!({"requests": {"cpu": "1"}});
+        let containers = json!([{"name": self.container, "image": "example.com/i", "resources": requests}]);
+        let template = json!({"spec": {"terminationGracePeriodSeconds": 1, "containers": containers}});
+        let role = |(role, replicas): &(&str, u32)| {
+            let spec = json!({"replicas": replicas, "restartPolicy": "ExitCode", "template": template});
+            ((*role).to_owned(), spec)
+        };
+        let roles: Map<String, Value> = self.roles.iter().map(role).collect();
+        let mut spec = json!({"runPolicy": {"cleanPodPolicy": "None", "backoffLimit": 0}});
+        spec[self.specs] = roles.into();
+        if self.name == "MXJob" {
+            spec["jobMode"] = "MXTrain".into();
+        }
+        json!({
+            "apiVersion": "kubeflow.org/v1", "kind": self.name,
+            "metadata": {"name": name}, "spec": spec,
+        })
+    }
+
+    /// A patch that gives a job so many workers.
+    pub(crate) fn workers(&self, replicas: u32) -> Value {
+        json!({"spec": {self.specs: {"Worker": {"replicas": replicas}}}})
+    }
+
+    /// The replicas that are no workers.
+    pub(crate) fn others(&self) -> u32 {
+        let others = self.roles.iter().filter(|(role, _)| *role != "Worker");
+        others.map(|(_, replicas)| replicas).sum()
+    }
+}
+
+/// The same job with this grace period, in seconds, for all of its pods.
+pub(crate) fn with_grace(mut job: Value, kind: &Kind, seconds: u32) -> Value {
+    for (role, _) in kind.roles {
+        job["spec"][kind.specs][role]["template"]["spec"]["terminationGracePeriodSeconds"] = seconds.into();
+    }
+    job
+}
+
+/// The same job with this label.
+pub(crate) fn labelled(mut job: Value, label: &str, value: &str) -> Value {
+    job["metadata"]["labels"][label] = value.into();
+    job
+}

@@ -1,0 +1,7 @@
+//! Kueue: jobs that wait for their turn.
+
+mod process;
+mod queue;
+mod ready;
+mod stories;
+mod webhook;

@@ -1,0 +1,122 @@
+//! Kueue as a process of the test, with its webhooks on this machine.
+
+use std::fs;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use training_job_testing::cluster::{Background, ControlPlane, Options, free_port};
+
+use crate::built;
+
+/// A control plane with kube-scheduler and Kueue. The quota of each test is its own.
+pub(crate) struct Queues {
+    pub(crate) plane: ControlPlane,
+    _kueue: Background,
+    _scheduler: Background,
+}
+
+/// The kinds that this Kueue knows.
+const FRAMEWORKS: [&str; 5] = ["mxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob"];
+
+impl Queues {
+    /// The one that most tests share.
+    pub(crate) async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Queues> = OnceCell::const_new();
+        SHARED.get_or_init(|| Self::start(Value::Null)).await
+    }
+
+    /// One of its own, with this in its configuration as `waitForPodsReady`.
+    pub(crate) async fn start(wait_for_pods_ready: Value) -> Self {
+        let plane = ControlPlane::start(Options::default()).await;
+        // It makes webhooks only for kinds that are there when it starts.
+        plane.install_crds().await;
+        built::install_definitions(&plane, "kueue").await;
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}});
+        built::apply(&plane, &[namespace]).await;
+        let scheduler = built::kube_scheduler(&plane);
+        let port = free_port();
+        let kueue = launch(&plane, port, wait_for_pods_ready);
+        let webhooks = webhooks(&plane, port);
+        for path in paths(&webhooks) {
+            let line = format!(r#""Registering webhook","path":"{path}""#);
+            kueue.wait_for_line(&line).await;
+        }
+        kueue.wait_for_line("Serving webhook server").await;
+        built::apply(&plane, &webhooks).await;
+        Self {
+            plane,
+            _kueue: kueue,
+            _scheduler: scheduler,
+        }
+    }
+}
+
+/// The API server's own certificate is one for this address, and its file holds the authority too.
+fn certificate(plane: &ControlPlane) -> std::path::PathBuf {
+    plane.directory().join("certificates/apiserver.crt")
+}
+
+fn launch(plane: &ControlPlane, port: u16, wait_for_pods_ready: Value) -> Background {
+    let folder = plane.directory().join("kueue");
+    fs::create_dir(&folder).unwrap();
+    fs::copy(certificate(plane), folder.join("tls.crt")).unwrap();
+    fs::copy(certificate(plane).with_extension("key"), folder.join("tls.key")).unwrap();
+    let frameworks = FRAMEWORKS.map(|kind| format!("kubeflow.org/{kind}"));
+    let mut configuration = json!({
+        "apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration",
+        "namespace": "kueue-system",
+        "health": {"healthProbeBindAddress": "127.0.0.1:0"},
+        "metrics": {"bindAddress": "127.0.0.1:0"},
+        "webhook": {"host": "127.0.0.1", "port": port, "certDir": folder},
+        "leaderElection": {"leaderElect": false},
+        "internalCertManagement": {"enable": false},
+        "clientConnection": {"qps": 200, "burst": 400},
+        "integrations": {"frameworks": frameworks},
+    });
+    if wait_for_pods_ready.is_object() {
+        configuration["waitForPodsReady"] = wait_for_pods_ready;
+    }
+    let file = folder.join("configuration.yaml");
+    fs::write(&file, configuration.to_string()).unwrap();
+    // Visibility is an API server of its own, which wants a service account.
+    let flags = [
+        format!("--config={}", file.display()),
+        "--feature-gates=VisibilityOnDemand=false".to_owned(),
+    ];
+    plane.spawn(built::program("kueue").args(flags))
+}
+
+/// Its webhook configurations for its own kinds and those of jobs, at this port of this machine.
+fn webhooks(plane: &ControlPlane, port: u16) -> Vec<Value> {
+    let authority = STANDARD.encode(fs::read(certificate(plane)).unwrap());
+    let mut configurations = built::manifest("kueue", "manifests.yaml");
+    for configuration in &mut configurations {
+        let all = configuration["webhooks"].as_array_mut().unwrap();
+        all.retain(is_wanted);
+        for webhook in all {
+            let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
+            let url = format!("https://127.0.0.1:{port}{path}");
+            webhook["clientConfig"] = json!({"url": url, "caBundle": authority});
+        }
+    }
+    configurations
+}
+
+/// Another operator has a kind that is called MPIJob, too.
+fn is_wanted(webhook: &Value) -> bool {
+    let rule = &webhook["rules"][0];
+    let group = rule["apiGroups"][0].as_str().unwrap();
+    group == "kueue.x-k8s.io" || (group == "kubeflow.org" && rule["apiVersions"] == json!(["v1"]))
+}
+
+fn paths(configurations: &[Value]) -> Vec<String> {
+    let webhooks = configurations
+        .iter()
+        .flat_map(|configuration| configuration["webhooks"].as_array().unwrap());
+    let urls = webhooks.map(|webhook| webhook["clientConfig"]["url"].as_str().unwrap());
+    let path = |url: &str| url.splitn(4, '/').last().map(|path| format!("/{path}"));
+    urls.filter_map(path).collect()
+}

@@ -1,0 +1,60 @@
+//! Jobs that must have their pods running in time.
+
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use super::process::Queues;
+use super::queue::{Operators, Stage, is};
+use crate::jobs::{Kind, MX, PODS, PYTORCH};
+
+/// A Kueue that evicts a job whose pods are not all running after some seconds, and tries again a second later.
+async fn impatient() -> &'static Queues {
+    static SHARED: OnceCell<Queues> = OnceCell::const_new();
+    let wait = json!({
+        "enable": true, "timeout": "8s", "blockAdmission": false,
+        "requeuingStrategy": {"backoffBaseSeconds": 1, "timestamp": "Eviction"},
+    });
+    SHARED.get_or_init(|| Queues::start(wait)).await
+}
+
+/// The job's condition Running is what tells that its pods are ready.
+async fn a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again(kind: Kind, operators: Operators) {
+    let mut stage = Stage::new(impatient().await, "ready", kind, operators).await;
+    stage.nodes.start_pods(false);
+    stage.create(&stage.job("job")).await;
+    stage.has("job", PODS).await;
+    stage.turn();
+    stage
+        .workload("job", |workload| is(workload, "Evicted", "True"))
+        .await;
+    stage.condition("job", "Suspended").await;
+    stage.turn();
+    stage.has("job", 0).await;
+    stage.nodes.start_pods(true);
+    stage.runs("job", PODS).await;
+    stage
+        .workload("job", |workload| is(workload, "PodsReady", "True"))
+        .await;
+    stage.finishes("job", PODS).await;
+    stage.history.expect_at_most(PODS).await;
+    stage.end();
+}
+
+mod undisturbed {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again() {
+        super::a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again(MX, Operators::Stay).await;
+    }
+}
+
+mod while_operators_are_killed {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again() {
+        let killed = Operators::AreKilled;
+        super::a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again(PYTORCH, killed).await;
+    }
+}

@@ -1,0 +1,23 @@
+//! Jobs under the real kube-scheduler and the real Kueue, on nodes that are played. `make test-schedulers` builds them
+//! and runs this: it is minutes of work.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+mod built;
+#[path = "../admission/corpus.rs"]
+#[allow(dead_code, reason = "all manifests here are good")]
+mod corpus;
+mod history;
+mod jobs;
+mod kueue;
+mod node;
+#[path = "../program/mod.rs"]
+#[allow(dead_code, reason = "the command line is other tests'")]
+mod program;
+#[path = "../rig/mod.rs"]
+mod rig;
