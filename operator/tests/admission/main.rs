@@ -12,12 +12,14 @@ mod bad;
 mod corpus;
 mod costs;
 mod edits;
+mod go_types;
 mod good;
 mod left;
 mod operator;
 #[path = "../program/mod.rs"]
 mod program;
 mod released;
+mod same;
 mod standalone;
 mod status;
 mod stored;

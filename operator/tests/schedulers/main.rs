@@ -21,3 +21,5 @@ mod node;
 mod program;
 #[path = "../rig/mod.rs"]
 mod rig;
+#[path = "../admission/same.rs"]
+mod same;

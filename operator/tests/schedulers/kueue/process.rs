@@ -1,14 +1,20 @@
 //! Kueue as a process of the test, with its webhooks on this machine.
 
 use std::fs;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use training_job_testing::cluster::{Background, ControlPlane, Options, free_port};
+use tokio::time::{Instant, sleep};
+use training_job_testing::cluster::{Background, ControlPlane, Options, PATIENCE, free_port};
 
+use super::queue::{QUEUE, is_suspended};
 use crate::built;
+use crate::jobs::{MX, labelled};
 
 /// A control plane with kube-scheduler and Kueue. The quota of each test is its own.
 pub(crate) struct Queues {
@@ -46,11 +52,30 @@ impl Queues {
         }
         kueue.wait_for_line("Serving webhook server").await;
         built::apply(&plane, &webhooks).await;
+        in_effect(&plane).await;
         Self {
             plane,
             _kueue: kueue,
             _scheduler: scheduler,
         }
+    }
+}
+
+/// Awaits that the API server asks the webhooks. It has nothing that could tell.
+async fn in_effect(plane: &ControlPlane) {
+    let namespace = plane.namespace("in-effect").await;
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeflow.org", "v1", MX.name));
+    let jobs: Api<DynamicObject> = Api::namespaced_with(plane.client(), &namespace, &resource);
+    let job = labelled(MX.job("job"), QUEUE, "queue");
+    let job: DynamicObject = serde_json::from_value(job).unwrap();
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while !is_suspended(&jobs.create(&dry, &job).await.unwrap()) {
+        assert!(Instant::now() < deadline, "the webhooks are not asked");
+        sleep(Duration::from_millis(20)).await;
     }
 }
 

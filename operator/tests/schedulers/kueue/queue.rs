@@ -1,6 +1,7 @@
 //! A namespace with a queue for one job at a time, nodes that only its jobs may use, and an operator.
 
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -172,6 +173,12 @@ impl<'a> Stage<'a> {
         }
         self.condition(job, "Running").await;
         found
+    }
+
+    /// Awaits that another pod has the name of this one.
+    pub(crate) async fn replaced(&self, before: &[Pod], name: &str) {
+        let old = before.iter().find(|pod| pod.name_any() == name).unwrap().uid();
+        wait(self.pods(), name, |pod| pod.is_some_and(|pod| pod.uid() != old)).await;
     }
 
     /// Awaits that a job has just so many pods, in whatever state.

@@ -1,5 +1,8 @@
 //! What happens to jobs on a quota for one: each story by itself, and with the operator killed at each turn.
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
 use serde_json::json;
 
 use super::process::Queues;
@@ -28,6 +31,7 @@ tests! {
     a_job_that_its_user_resumes_out_of_turn_is_suspended_and_waits_on: PADDLE, MX;
     a_job_that_fails_gives_its_quota_to_the_next: XGBOOST, PADDLE;
     a_job_whose_workload_is_deleted_queues_anew_and_finishes: MX, PYTORCH;
+    a_job_that_restarts_keeps_its_quota: MX, PYTORCH;
 }
 
 async fn tell(name: &str, kind: Kind, operators: Operators, story: impl AsyncFnOnce(&mut Stage<'_>)) {
@@ -127,7 +131,7 @@ async fn a_job_that_its_user_resumes_out_of_turn_is_suspended_and_waits_on(stage
         .edit("second", json!({"spec": {"runPolicy": {"suspend": false}}}))
         .await;
     stage.turn();
-    let again = |job: &kube::api::DynamicObject| job.metadata.generation > Some(resumed) && is_suspended(job);
+    let again = |job: &DynamicObject| job.metadata.generation > Some(resumed) && is_suspended(job);
     stage.until("second", again).await;
     stage.waits("second").await;
     stage.has("second", 0).await;
@@ -154,12 +158,36 @@ async fn a_job_that_fails_gives_its_quota_to_the_next(stage: &mut Stage<'_>) {
     stage.runs_and_finishes("second").await;
 }
 
+/// All pods of an MXJob are made anew then, the one pod of a PyTorchJob.
+async fn a_job_that_restarts_keeps_its_quota(stage: &mut Stage<'_>) {
+    let mut job = stage.job("first");
+    job["spec"]["runPolicy"]["backoffLimit"] = 3.into();
+    stage.create(&job).await;
+    let before = stage.runs("first", PODS).await;
+    stage.create(&stage.job("second")).await;
+    stage.waits("second").await;
+    let worker = name_of_worker(&before);
+    stage.kubelet.exits(&worker, stage.kind.container, 137).await;
+    stage.turn();
+    stage.replaced(&before, &worker).await;
+    stage.runs("first", PODS).await;
+    stage.history.expect_none_of("second").await;
+    stage.finishes("first", PODS).await;
+    stage.runs_and_finishes("second").await;
+    stage.history.expect_apart(["first", "second"]).await;
+}
+
+fn name_of_worker(pods: &[Pod]) -> String {
+    let mut names = pods.iter().map(ResourceExt::name_any);
+    names.find(|name| name.contains("-worker-")).unwrap()
+}
+
 async fn a_job_whose_workload_is_deleted_queues_anew_and_finishes(stage: &mut Stage<'_>) {
     stage.create(&stage.job("job")).await;
     let before = stage.runs("job", PODS).await;
     let old = stage.delete_workload("job").await;
     stage.turn();
-    let admitted = |workload: &kube::api::DynamicObject| {
+    let admitted = |workload: &DynamicObject| {
         workload.metadata.uid.as_ref() != Some(&old) && is(workload, "Admitted", "True")
     };
     stage.workload("job", admitted).await;
