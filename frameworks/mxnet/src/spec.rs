@@ -27,7 +27,7 @@ use crate::{Compatibility, MXJobStatus};
 #[serde(rename_all = "camelCase")]
 pub struct MXJobSpec {
     /// What the job does: it trains a model, or it tunes kernels. Empty means `MXTrain`.
-    #[serde(default)]
+    #[serde(default = "training")]
     #[schemars(schema_with = "job_modes")]
     pub job_mode: String,
 
@@ -117,7 +117,11 @@ impl JobMode {
 /// Clients in Go send "" for what is unset.
 fn job_modes(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let [train, tune] = JobMode::WORDS;
-    schemars::json_schema!({ "type": "string", "enum": [train, tune, ""], "default": train })
+    schemars::json_schema!({ "type": "string", "enum": [train, tune, ""] })
+}
+
+fn training() -> String {
+    JobMode::WORDS[0].to_owned()
 }
 
 fn compatibilities(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
