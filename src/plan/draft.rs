@@ -122,6 +122,11 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         } == self.old
     }
 
+    /// Whether the job has had its turn: it was started, or has pods of an operator before this one.
+    pub(super) fn has_begun(&self) -> bool {
+        self.status.start_time.is_some() || !self.observed.pods.is_empty()
+    }
+
     /// Marks an active job as created and started.
     pub(super) fn begin(&mut self) {
         self.mark_created();

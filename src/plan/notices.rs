@@ -6,6 +6,7 @@ use crate::job::TrainingJob;
 use crate::render::accelerators::additions;
 
 use super::draft::Draft;
+use super::gang;
 use super::types::PlannedEvent;
 
 /// Adds one notice for each reason why pods wait, in the Go operator's words
@@ -42,6 +43,7 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             notice
         })
         .collect();
+    gang::notices(draft);
     let kept = kept_from_accelerators(draft);
     if !kept.is_empty() && starts(draft) {
         draft.plan.notices.push(PlannedEvent {
@@ -91,7 +93,7 @@ fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
 }
 
 /// Whether any pod is still to run.
-fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
+pub(super) fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     let topology = &draft.job.topology;
     let mut names = topology.all().map(|r| r.host());
     names.any(|name| {

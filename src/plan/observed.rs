@@ -118,6 +118,8 @@ pub struct PodRecord {
     pub reason: Option<String>,
     /// The pod's own message.
     pub message: Option<String>,
+    /// Whether a scheduler has found a node for it.
+    pub scheduled: bool,
     /// Why no node takes it: reason and message.
     pub unscheduled: Option<(String, String)>,
     /// When the controller saw it end; unset if it had ended when the controller first saw it.
@@ -198,6 +200,8 @@ pub struct ObjectRecord {
     pub labels: BTreeMap<String, String>,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
+    /// When it was made, if the API server has said so.
+    pub created: Option<Timestamp>,
     /// What it has beside `apiVersion`, `kind` and `metadata`.
     pub content: Value,
 }
@@ -236,11 +240,11 @@ impl PodRecord {
         let status = status.unwrap_or(&none);
         let annotations = meta.annotations.as_ref();
         let attempt = annotations.and_then(|a| a.get(labels::RESTART_ATTEMPT));
-        let disruption_target = status
-            .conditions
-            .iter()
-            .flatten()
-            .any(|c| c.type_ == "DisruptionTarget" && c.status == "True");
+        let is = |condition: &str| {
+            let mut conditions = status.conditions.iter().flatten();
+            conditions.any(|c| c.type_ == condition && c.status == "True")
+        };
+        let disruption_target = is("DisruptionTarget");
         let conditions = status.conditions.iter().flatten();
         let conditions = conditions.filter(|c| !COMMON_CONDITIONS.contains(&&*c.type_));
         let conditions = conditions.map(|c| (c.type_.clone(), c.status.clone())).collect();
@@ -292,6 +296,7 @@ impl PodRecord {
             conditions,
             reason,
             message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
+            scheduled: is("PodScheduled"),
             unscheduled,
             seen_to_end: None,
             containers,
@@ -360,6 +365,7 @@ impl ObjectRecord {
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: meta.annotations.clone().unwrap_or_default(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
             content: content.clone(),
         }
     }
