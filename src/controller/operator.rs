@@ -26,6 +26,7 @@ use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::Queue;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
+use super::room::Room;
 
 /// How long what is under way may take when the operator is to stop.
 const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -97,6 +98,7 @@ impl Operator {
             queue: Queue::new(options.concurrency),
             calls,
             metrics: options.metrics,
+            room: Room::default(),
         };
         Self {
             context,

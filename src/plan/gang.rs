@@ -13,6 +13,13 @@ use super::draft::Draft;
 use super::observed::{ObjectRecord, Phase, PodRecord};
 use super::types::PlannedEvent;
 
+/// How long a scheduler is left alone between two notes that there may be room.
+const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(300);
+
+/// How long a part of a job's pods may hold room while the others have none until the job says so.
+const PARTLY: SignedDuration = SignedDuration::from_secs(300);
+
 /// How long a scheduler may take to look at a new group until the job says that none has.
 const LOOKED_AT: SignedDuration = SignedDuration::from_secs(10);
 
@@ -77,10 +84,41 @@ pub(super) fn waits<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     !is_let_in
 }
 
+/// Has the scheduler look at pods again that have found no node, by a note on their group: when room was left since it
+/// was last told, and else after twice the time that they had waited then, or five minutes. Volcano looks by itself.
+pub(super) fn tell_of_room<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Option<&mut JobObject>) {
+    let Some(scheduler @ GangScheduler::Coscheduling(_)) = &draft.job.topology.settings.gang_scheduler else {
+        return;
+    };
+    let (Some(group), Some(there)) = (group, record(draft, scheduler)) else {
+        return;
+    };
+    let pods = draft.observed.pods.values().filter(|pod| !pod.deleting);
+    let Some(since) = pods.filter_map(|pod| pod.has_no_node_since()).min() else {
+        return;
+    };
+    draft.plan.waits_for_room = true;
+    let told = there.annotations.get(labels::TOLD_OF_ROOM);
+    let told = told.and_then(|at| at.parse().ok()).unwrap_or(since).max(since);
+    let pause = told.duration_since(since).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+    let left_at = draft.observed.room_left_at.filter(|left| *left > told);
+    let due = match left_at {
+        Some(left) => told.checked_add(SHORTEST_PAUSE).map(|due| due.max(left)),
+        None => told.checked_add(pause),
+    };
+    match due {
+        Ok(due) if due > draft.exact_now => draft.plan.requeue_at(due, "pods of a gang wait for room"),
+        _ => {
+            let note = (labels::TOLD_OF_ROOM.to_owned(), draft.exact_now.to_string());
+            group.metadata.annotations.get_or_insert_default().extend([note]);
+        }
+    }
+}
+
 /// What the job's author is to know of a group that waits.
 pub(super) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let Some(scheduler) = &draft.job.topology.settings.gang_scheduler else {
-        return;
+        return without_gangs(draft);
     };
     let mut roles = draft.job.topology.roles.iter().filter(|role| role.replicas > 0);
     if roles.any(|role| !scheduler.binds(role.template().spec.as_ref())) && super::notices::starts(draft) {
@@ -122,6 +160,32 @@ pub(super) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.plan.notices.push(PlannedEvent {
         warning: true,
         reason: "PodGroupWaits".to_owned(),
+        message,
+    });
+}
+
+/// Without a gang scheduler two jobs may each hold a part of the room that one of them needs.
+fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let pods = || draft.observed.pods.values().filter(|pod| !pod.deleting);
+    let holding = pods().filter(|pod| is_bound(pod)).count();
+    let without: Vec<_> = pods().filter_map(|pod| pod.has_no_node_since()).collect();
+    let Some(since) = without.iter().min().filter(|_| holding > 0) else {
+        return;
+    };
+    let due = since.checked_add(PARTLY).ok();
+    if let Some(due) = due.filter(|due| *due > draft.now) {
+        draft.plan.requeue_at(due, "a part of the pods has no node");
+        return;
+    }
+    let (all, minutes) = (without.len() + holding, PARTLY.as_mins());
+    let message = format!(
+        "{} of {all} pods have had no node for {minutes} minutes, while the others hold theirs; a gang scheduler or a queue \
+         starts all of a job's pods or none",
+        without.len()
+    );
+    draft.plan.notices.push(PlannedEvent {
+        warning: true,
+        reason: "PartlyScheduled".to_owned(),
         message,
     });
 }

@@ -1,6 +1,6 @@
 //! What the job's author is to know as long as replicas do not run.
 
-use super::observed::{Phase, PodRecord};
+use super::observed::{GATED, Phase, PodRecord};
 use crate::job::Role;
 use crate::job::TrainingJob;
 use crate::render::accelerators::additions;
@@ -120,6 +120,6 @@ fn waits(pod: &PodRecord) -> Option<(&str, String)> {
     }
     // A pod that is gated waits for its turn, as it is meant to.
     let unscheduled = pod.unscheduled.as_ref();
-    let (reason, why) = unscheduled.filter(|(reason, _)| reason != "SchedulingGated")?;
+    let (reason, why) = unscheduled.filter(|(reason, _)| reason != GATED)?;
     Some((reason, format!("Error pod {} condition message: {why}", pod.name)))
 }

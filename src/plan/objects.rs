@@ -55,7 +55,9 @@ pub(super) fn set_apart<'o, J: TrainingJob>(
 ///
 /// Of a job that waits for its turn nothing is made but the group that waits.
 pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Replicas<'_>, waits: bool) {
-    let mut wanted: Vec<_> = gang::group(draft, replicas).into_iter().collect();
+    let mut group = gang::group(draft, replicas);
+    gang::tell_of_room(draft, group.as_mut());
+    let mut wanted: Vec<_> = group.into_iter().collect();
     let before_its_turn = wanted.len();
     wanted.extend(render::objects(draft.job, replicas));
     for object in &wanted[..if waits { before_its_turn } else { wanted.len() }] {

@@ -18,6 +18,9 @@ use super::types::{ChildKind, Deletion, Plan};
 /// The most bytes of a message that are kept.
 pub const MAX_MESSAGE: usize = 2_048;
 
+/// Why a pod is not scheduled that is held back on purpose.
+pub(crate) const GATED: &str = "SchedulingGated";
+
 /// The conditions that each pod has; what they say its phase says as well.
 const COMMON_CONDITIONS: [&str; 5] = [
     "PodReadyToStartContainers",
@@ -38,6 +41,8 @@ pub struct Observed {
     pub objects: BTreeMap<ObjectKind, BTreeMap<String, Arc<ObjectRecord>>>,
     /// Pods that ended well and were then deleted by somebody else: name and attempt.
     pub completed: BTreeMap<String, u32>,
+    /// When a pod of any job last left room, if gangs have to be told of it.
+    pub room_left_at: Option<Timestamp>,
 }
 
 impl Observed {
@@ -122,6 +127,8 @@ pub struct PodRecord {
     pub scheduled: bool,
     /// Why no node takes it: reason and message.
     pub unscheduled: Option<(String, String)>,
+    /// Since when.
+    pub unscheduled_since: Option<Timestamp>,
     /// When the controller saw it end; unset if it had ended when the controller first saw it.
     pub seen_to_end: Option<Timestamp>,
     /// Its init containers, then its containers.
@@ -221,6 +228,12 @@ impl PodRecord {
         self.unscheduled.as_ref().or(waiting)
     }
 
+    /// Since when no node takes the pod, unless it is gated: then it waits for its turn, as it is meant to.
+    pub(crate) fn has_no_node_since(&self) -> Option<Timestamp> {
+        let (reason, _) = self.unscheduled.as_ref()?;
+        self.unscheduled_since.filter(|_| reason != GATED)
+    }
+
     /// Whether the pod has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
@@ -262,11 +275,10 @@ impl PodRecord {
                     | "Terminated"
             )
         );
-        let unscheduled = status.conditions.iter().flatten().find_map(|c| {
-            let waits = c.type_ == "PodScheduled" && c.status == "False";
-            let reason = c.reason.clone().filter(|_| waits)?;
-            Some((reason, cut(c.message.clone().unwrap_or_default())))
-        });
+        let mut all = status.conditions.iter().flatten();
+        let waits = all.find(|c| c.type_ == "PodScheduled" && c.status == "False");
+        let unscheduled =
+            waits.and_then(|c| Some((c.reason.clone()?, cut(c.message.clone().unwrap_or_default()))));
         let init = status.init_container_statuses.iter().flatten();
         let init = init.map(|c| ContainerRecord {
             init: true,
@@ -297,6 +309,9 @@ impl PodRecord {
             reason,
             message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
             scheduled: is("PodScheduled"),
+            unscheduled_since: waits
+                .and_then(|c| c.last_transition_time.as_ref())
+                .map(|time| time.0),
             unscheduled,
             seen_to_end: None,
             containers,

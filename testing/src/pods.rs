@@ -161,6 +161,7 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
 
     /// No node takes it, for this reason.
     pub fn is_not_scheduled(self, reason: &str, message: &str) {
+        let now = Time(self.world.now);
         self.status().replace(PodStatus {
             phase: Some("Pending".to_owned()),
             conditions: Some(vec![PodCondition {
@@ -168,6 +169,7 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
                 status: "False".to_owned(),
                 reason: Some(reason.to_owned()),
                 message: Some(message.to_owned()),
+                last_transition_time: Some(now),
                 ..PodCondition::default()
             }]),
             ..PodStatus::default()

@@ -42,6 +42,8 @@ pub struct World<J> {
     pub events: Vec<PlannedEvent>,
     /// Names of created pods, in order.
     pub created: Vec<String>,
+    /// When another job's pod last left room.
+    pub room_left_at: Option<Timestamp>,
     /// The job was deleted by the controller.
     pub job_deleted: bool,
     /// When the controller saw each of these pods end.
@@ -66,6 +68,7 @@ impl<J: TrainingJob> World<J> {
             completed: BTreeMap::new(),
             events: Vec::new(),
             created: Vec::new(),
+            room_left_at: None,
             job_deleted: false,
             seen_to_end: BTreeMap::new(),
             settings: Settings::default(),
@@ -372,6 +375,7 @@ impl<J: TrainingJob> World<J> {
                 .collect(),
             objects: self.objects.clone(),
             completed: self.completed.clone(),
+            room_left_at: self.room_left_at,
         }
     }
 

@@ -294,3 +294,79 @@ fn a_job_says_why_it_waits() {
     w.reconcile();
     assert!(notices(&w).is_empty(), "the condition stays, and tells nothing");
 }
+
+/// Its scheduler does not look again when other pods end.
+#[test]
+fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
+    let mut w = under_coscheduling("Scheduler=1 Worker=1", "");
+    w.reconcile();
+    let told = |w: &World| {
+        let group = &w.objects.values().next().unwrap()["job"];
+        group
+            .annotations
+            .get("training.kubeflow.org/told-of-room")
+            .cloned()
+    };
+    assert!(!w.plan().waits_for_room, "its scheduler has not looked yet");
+    w.pod("worker-0").is_not_scheduled("SchedulingGated", "gated");
+    assert!(!w.plan().waits_for_room, "it waits for something else");
+    w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
+    w.pod("scheduler-0").is_not_scheduled("Unschedulable", "no node");
+    assert!(w.plan().waits_for_room);
+    // Told after 1, 2, 4, 8 … seconds, and then every five minutes.
+    let begin = w.now;
+    let mut seconds = Vec::new();
+    for second in 1..1_000 {
+        let before = told(&w);
+        w.after(1).reconcile();
+        if told(&w) != before {
+            seconds.push(second);
+        }
+    }
+    assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812]);
+    assert_eq!(w.now, begin + jiff::SignedDuration::from_secs(999));
+
+    w.room_left_at = Some(w.now);
+    w.reconcile();
+    assert_eq!(told(&w), Some(w.now.to_string()));
+    // One pod after another: told once a second.
+    w.room_left_at = Some(w.now + jiff::SignedDuration::from_millis(10));
+    w.reconcile();
+    assert_ne!(told(&w), Some("2026-01-01T00:16:40Z".to_owned()));
+    assert_eq!(
+        w.plan().requeue.unwrap().at,
+        w.now + jiff::SignedDuration::from_secs(1)
+    );
+    w.after(1).reconcile();
+    assert_eq!(told(&w), Some(w.now.to_string()));
+    w.all_running();
+    assert!(!w.plan().waits_for_room);
+}
+
+#[test]
+fn a_job_without_a_gang_scheduler_says_that_a_part_of_it_has_waited_for_long() {
+    let mut w = World::train("Scheduler=1 Worker=2", "");
+    w.reconcile();
+    for worker in ["worker-0", "worker-1"] {
+        w.pod(worker).is_not_scheduled("Unschedulable", "no node");
+    }
+    let partly = |w: &World| notices(w).into_iter().find(|n| n.starts_with("PartlyScheduled"));
+    w.reconcile().after(400);
+    assert_eq!(partly(&w), None, "nothing is held");
+    w.pod("scheduler-0").running();
+    w.reconcile();
+    let text = "PartlyScheduled: 2 of 3 pods have had no node for 5 minutes, while the others hold theirs; a gang scheduler or a \
+                queue starts all of a job's pods or none";
+    assert_eq!(partly(&w).as_deref(), Some(text));
+
+    let mut w = World::train("Scheduler=1 Worker=1", "");
+    w.reconcile();
+    w.pod("scheduler-0").running();
+    w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
+    w.reconcile();
+    assert_eq!(partly(&w), None);
+    assert_eq!(
+        w.plan().requeue.unwrap().at,
+        w.now + jiff::SignedDuration::from_secs(300)
+    );
+}
