@@ -11,8 +11,8 @@ use super::{children, end, gang, notices, objects, progress, recovery};
 /// Plans for an active job.
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let job = draft.job;
-    let waits = gang::waits(draft);
-    if waits && !draft.has_begun() {
+    draft.waits = gang::waits(draft);
+    if draft.waits && !draft.has_begun() {
         draft.mark_created();
     } else {
         draft.begin();
@@ -49,8 +49,8 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                     &Milestone::Running,
                 );
             }
-            objects::reconcile(draft, &states, waits);
-            children::reconcile(draft, &survey.roles, waits);
+            objects::reconcile(draft, &states);
+            children::reconcile(draft, &survey.roles);
         }
     }
 }

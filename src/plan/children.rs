@@ -11,10 +11,10 @@ use super::types::{ChildKind, Deletion, PlannedPod};
 
 /// Plans the creates and deletes that bring the job's children in line with its spec.
 /// Nothing is made as long as the job waits for its turn.
-pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>], waits: bool) {
+pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
     delete_surplus(draft);
     delete_outdated(draft, survey);
-    if !waits {
+    if !draft.waits {
         create_services(draft);
         create_pods(draft, survey);
     }

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use crate::api::labels;
-use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, TrainingJob};
+use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, Role, TrainingJob};
 use crate::render::gang::{Members, pod_group};
 
 use super::draft::Draft;
@@ -35,6 +35,11 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
         return None;
     }
     let mut members = Members::all(job, scheduler);
+    let is_due = |role: &Role<'_>| {
+        let first = job.job.starts_after(&job.topology, role).iter();
+        let first = first.filter_map(|name| replicas.role(name));
+        first.flat_map(|role| &role.states).all(has_started)
+    };
     let pod_of = |host: &str| draft.observed.pods.get(host).map(|pod| &**pod);
     for of_role in &mut members {
         let states = replicas
@@ -43,15 +48,19 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
             .flat_map(|r| &r.states);
         let has_ended =
             |state: &ReplicaState| matches!(state, ReplicaState::Succeeded | ReplicaState::Failed);
-        let present = of_role
+        let left = of_role
             .role
             .all()
             .zip(states)
             .filter(|(_, state)| !has_ended(state));
-        (of_role.present, of_role.asking) = (0, 0);
-        for (replica, _) in present {
-            of_role.present += 1;
-            of_role.asking += u32::from(!pod_of(&replica.host()).is_some_and(is_bound));
+        (of_role.present, of_role.asking, of_role.later) = (0, 0, 0);
+        for (replica, state) in left {
+            if *state == ReplicaState::Absent && !is_due(of_role.role) {
+                of_role.later += 1;
+            } else {
+                of_role.present += 1;
+                of_role.asking += u32::from(!pod_of(&replica.host()).is_some_and(is_bound));
+            }
         }
     }
     // A group that waits again although some of its pods have their places is let in if there is room for the others; at any
@@ -132,7 +141,7 @@ pub(super) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let (GangScheduler::Volcano, Some(group)) = (scheduler, record(draft, scheduler)) else {
         return;
     };
-    if group.deleting || !waits(draft) {
+    if group.deleting || !draft.waits {
         return;
     }
     let name = &group.name;
@@ -206,6 +215,11 @@ fn unschedulable(group: &ObjectRecord) -> Option<&str> {
     let conditions = group.content["status"]["conditions"].as_array()?;
     let is_so = |c: &&Value| c["type"] == "Unschedulable" && c["status"] == "True";
     conditions.iter().rev().find(is_so)?["message"].as_str()
+}
+
+fn has_started(state: &ReplicaState) -> bool {
+    use ReplicaState::{Failed, Running, Succeeded};
+    matches!(state, Running | Succeeded | Failed)
 }
 
 /// Whether the scheduler has a place for the pod.

@@ -113,9 +113,12 @@ impl ChildKind {
         }
     }
 
-    /// The word for it in events and logs.
+    /// The word for it in events and logs, as the Go operator has it.
     pub(crate) fn noun(self) -> String {
-        self.object_kind().kind.to_lowercase()
+        match self {
+            Self::Pod | Self::Service => self.object_kind().kind.to_lowercase(),
+            Self::Object(kind) => kind.kind.to_owned(),
+        }
     }
 }
 

@@ -19,22 +19,32 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub(crate) struct Members<'a> {
     /// The role.
     pub(crate) role: &'a Role<'a>,
-    /// Those that have not ended.
+    /// Those that have not ended, and are there or are to be made.
     pub(crate) present: u32,
     /// Those of them for which room is asked.
     pub(crate) asking: u32,
+    /// Those that are made when others run. A group that counted them would never be complete, but there must be room for
+    /// them.
+    pub(crate) later: u32,
 }
 
 impl<'a> Members<'a> {
     /// All replicas of each role whose pods the scheduler binds.
-    pub(crate) fn all<J>(job: &'a ValidJob<'_, J>, scheduler: &GangScheduler) -> Vec<Self> {
+    pub(crate) fn all<J: TrainingJob>(job: &'a ValidJob<'_, J>, scheduler: &GangScheduler) -> Vec<Self> {
         let roles = job.topology.roles.iter();
         let bound_by_it = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
         bound_by_it
-            .map(|role| Self {
-                role,
-                present: role.replicas,
-                asking: role.replicas,
+            .map(|role| {
+                let later = match job.job.starts_after(&job.topology, role) {
+                    [] => 0,
+                    _ => role.replicas,
+                };
+                Self {
+                    role,
+                    present: role.replicas - later,
+                    asking: role.replicas - later,
+                    later,
+                }
             })
             .collect()
     }
@@ -129,13 +139,14 @@ pub(crate) fn pod_group<J: TrainingJob>(
     group
 }
 
-/// What the first `count` members ask for, in the order of the roles.
+/// What the first `count` members ask for, in the order of the roles, and those that come later.
 fn sum<J: TrainingJob>(job: &ValidJob<'_, J>, members: &[Members<'_>], count: u32) -> Amounts {
     let mut left = count;
     let mut all = Amounts::new();
     for member in members {
         let of_role = member.asking.min(left);
         left -= of_role;
+        let of_role = of_role + member.later;
         let mut spec = member.role.template().spec.clone().unwrap_or_default();
         let replica = Replica {
             role: member.role,
