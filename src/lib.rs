@@ -141,10 +141,10 @@ pub mod testing;
 pub use controller::{Metrics, Operator, Options};
 #[doc(inline)]
 pub use job::{
-    Accelerator, Accelerators, FailureTolerance, FieldError, FieldErrors, Framework, HostVolume, JobObject,
-    Milestone, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaNames, ReplicaState, Replicas,
-    Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule, SettingDefinition, Settings, Topology,
-    TrainingJob, any_replica, roles_named,
+    Accelerator, Accelerators, FailureTolerance, FieldError, FieldErrors, Framework, GangScheduler,
+    HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaNames,
+    ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
+    SettingDefinition, Settings, Topology, TrainingJob, any_replica, roles_named,
 };
 pub use plan::{Plan, plan};
 pub use validate::{ValidJob, validate};

@@ -11,6 +11,9 @@ pub const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
 /// `master` on the pods whose logs stand for the job's.
 pub const JOB_ROLE: &str = "training.kubeflow.org/job-role";
 
+/// Annotation of a gang's PodGroup: when its scheduler was last told that there may be room.
+pub const TOLD_OF_ROOM: &str = "training.kubeflow.org/told-of-room";
+
 /// Annotation of a pod that replaces an earlier one: how many times its replica had been restarted
 /// when it was made. Absent means 0, so a job that never failed has the same pods as under the
 /// Go operator.

@@ -16,6 +16,7 @@ use super::clock::Clock;
 use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::Queue;
+use super::room::Room;
 
 /// What all kinds share.
 pub(super) struct Context {
@@ -30,6 +31,7 @@ pub(super) struct Context {
     pub(super) calls: Calls,
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
+    pub(super) room: Room,
 }
 
 impl Context {
@@ -75,10 +77,14 @@ impl Context {
     /// The children of a job, from the cache.
     pub(super) fn observe(&self, job: &impl Resource) -> Arc<Observed> {
         let (namespace, uid) = (&job.meta().namespace, &job.meta().uid);
-        self.children().observe(
+        let mut observed = self.children().observe(
             namespace.as_deref().unwrap_or_default(),
             uid.as_deref().unwrap_or_default(),
-        )
+        );
+        if let Some(left_at) = self.room.left_at() {
+            Arc::make_mut(&mut observed).room_left_at = Some(left_at);
+        }
+        observed
     }
 
     pub(super) fn children(&self) -> MutexGuard<'_, Children> {

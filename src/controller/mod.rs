@@ -48,6 +48,7 @@ mod reconcile;
 mod reconciler;
 mod report;
 mod requeue;
+mod room;
 mod steps;
 mod watch;
 

@@ -12,7 +12,7 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::job::{ObjectKind, Settings, TrainingJob};
+use crate::job::{GangScheduler, ObjectKind, Settings, TrainingJob};
 use crate::plan::ChildKind;
 use crate::plan::observed::{ObjectRecord, PodRecord, ServiceRecord};
 use kube_follow::CallTimeout;
@@ -26,6 +26,7 @@ use super::events::Recorder;
 use super::metrics::Metrics;
 use super::queue::Queue;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
+use super::room::Room;
 
 /// How long what is under way may take when the operator is to stop.
 const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -97,6 +98,7 @@ impl Operator {
             queue: Queue::new(options.concurrency),
             calls,
             metrics: options.metrics,
+            room: Room::default(),
         };
         Self {
             context,
@@ -174,7 +176,9 @@ impl Operator {
 
     /// What the jobs of all kinds have, each kind of child once.
     fn child_kinds(&self) -> Vec<ChildKind> {
-        let objects: BTreeSet<ObjectKind> = self.kinds.iter().flat_map(|kind| kind.objects()).collect();
+        let mut objects: BTreeSet<ObjectKind> = self.kinds.iter().flat_map(|kind| kind.objects()).collect();
+        let gangs = self.context.settings.gang_scheduler.as_ref();
+        objects.extend(gangs.map(GangScheduler::pod_group));
         let objects = objects.into_iter().map(ChildKind::from);
         let objects = objects.filter(|kind| matches!(kind, ChildKind::Object(_)));
         [ChildKind::Pod, ChildKind::Service]

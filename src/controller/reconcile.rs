@@ -27,6 +27,7 @@ impl<J: TrainingJob> JobReconciler<J> {
     async fn reconcile_key(&self, context: &Context, key: &Key, waited: Duration) {
         let name = (key.namespace.clone(), key.name.clone());
         let Some(cached) = self.jobs().get(&name) else {
+            context.room.set(key, false);
             return;
         };
         let uid = jobs::uid(&*cached);
@@ -37,7 +38,7 @@ impl<J: TrainingJob> JobReconciler<J> {
             return;
         }
         // One job's bug must not stop the others.
-        let next = AssertUnwindSafe(self.five_steps(context, &cached, &mut state))
+        let next = AssertUnwindSafe(self.five_steps(context, key, &cached, &mut state))
             .catch_unwind()
             .await;
         let next = next.unwrap_or_else(|_| Next::Failed("it panicked".into(), None));
@@ -53,7 +54,13 @@ impl<J: TrainingJob> JobReconciler<J> {
         }
     }
 
-    async fn five_steps(&self, context: &Context, cached: &Arc<StoredJob<J>>, state: &mut JobState) -> Next {
+    async fn five_steps(
+        &self,
+        context: &Context,
+        key: &Key,
+        cached: &Arc<StoredJob<J>>,
+        state: &mut JobState,
+    ) -> Next {
         // Observe.
         let observation = match self.observe(context, cached, state).await {
             Ok(Some(observation)) => observation,
@@ -68,6 +75,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         // Plan.
         let status = job.status();
         let mut plan = validated.plan(&status, &observation.children, context.clock.now());
+        context.room.set(key, plan.waits_for_room);
         if plan.delete_job {
             return delete_job(context, job, state).await;
         }

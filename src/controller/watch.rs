@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::api::labels;
-use crate::job::TrainingJob;
+use crate::job::{GangScheduler, TrainingJob};
 use crate::plan::ChildKind;
 
 use super::cache::child::Child;
@@ -91,7 +91,16 @@ impl Operator {
     pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<bool>) {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
+        let tells_of_room = child == ChildKind::Pod
+            && matches!(
+                self.context.settings.gang_scheduler,
+                Some(GangScheduler::Coscheduling(_))
+            );
         let handle = |event: Event<PartialChild<C>>| {
+            if tells_of_room && leaves_room(&event) {
+                let due = self.context.room.leave(self.context.clock.now());
+                due.into_iter().for_each(|key| self.context.queue.add(key));
+            }
             let owners = self.on_child_event(child, event, &listed);
             for owner in owners {
                 let kind = self.kinds.iter().position(|k| k.kind() == owner.kind);
@@ -140,5 +149,13 @@ impl Operator {
             Event::Failed => {}
         }
         Vec::new()
+    }
+}
+
+fn leaves_room<C: Child>(event: &Event<PartialChild<C>>) -> bool {
+    match event {
+        Event::Deleted(_) => true,
+        Event::Applied(child) => child.record().has_ended(),
+        _ => false,
     }
 }

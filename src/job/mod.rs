@@ -13,11 +13,12 @@
 //! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: what a job has beside pods and services |
 //! | `shared_environment.rs` | what is the same in the environment of all replicas, told once |
 //! | `milestone.rs` | [`Milestone`]: the sentences of conditions and events |
-//! | `settings.rs`, `accelerators.rs` | [`Settings`]: what the operator was started with |
+//! | `settings.rs`, `accelerators.rs`, `gang_scheduler.rs` | [`Settings`]: what the operator was started with |
 
 mod accelerators;
 pub(crate) mod errors;
 mod framework;
+mod gang_scheduler;
 mod milestone;
 mod nearest;
 mod objects;
@@ -32,6 +33,7 @@ mod topology;
 pub use accelerators::{Accelerator, Accelerators, HostVolume};
 pub use errors::{FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, SettingDefinition};
+pub use gang_scheduler::GangScheduler;
 pub use milestone::Milestone;
 pub(crate) use nearest::nearest;
 pub use objects::{JobObject, ObjectDefinition, ObjectKind};

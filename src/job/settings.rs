@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::api::{CleanPodPolicy, RestartScope};
 
-use super::{Accelerators, SettingDefinition};
+use super::{Accelerators, GangScheduler, SettingDefinition};
 
 /// The operator's own settings that bear on every job. Hooks read them from
 /// [`Topology::settings`](super::Topology::settings).
@@ -28,6 +28,8 @@ pub struct Settings {
     pub cluster_domain: String,
     /// What the framework's containers get that ask for a device. Default: nothing.
     pub accelerators: Arc<Accelerators>,
+    /// What binds the pods of each job together or not at all. Default: nothing does.
+    pub gang_scheduler: Option<GangScheduler>,
     /// Settings of single kinds, by name: those that their [`Framework::settings`](super::Framework::settings) declare.
     pub values: Arc<BTreeMap<String, String>>,
 }
@@ -41,6 +43,7 @@ impl Default for Settings {
             failure_hold: Duration::from_secs(3),
             cluster_domain: "cluster.local".to_owned(),
             accelerators: Arc::default(),
+            gang_scheduler: None,
             values: Arc::default(),
         }
     }

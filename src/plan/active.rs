@@ -6,15 +6,22 @@ use crate::job::{Milestone, Replica, TrainingJob};
 use super::draft::Draft;
 use super::survey::{self, survey};
 use super::verdict::{self, FailedReplica, JobVerdict, Restarts};
-use super::{children, end, notices, objects, progress, recovery};
+use super::{children, end, gang, notices, objects, progress, recovery};
 
 /// Plans for an active job.
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    draft.begin();
     let job = draft.job;
+    draft.waits = gang::waits(draft);
+    if draft.waits && !draft.has_begun() {
+        draft.mark_created();
+    } else {
+        draft.begin();
+    }
     let survey = survey(job, &draft.status, draft.observed);
     let mut states = survey::states(&job.topology, &survey);
-    draft.count(&states);
+    if draft.has_begun() {
+        draft.count(&states);
+    }
     let verdict = verdict::judge(draft, &survey, &mut states);
     progress::record(draft, &survey);
     match verdict {

@@ -10,11 +10,14 @@ use super::survey::{RoleStanding, Standing};
 use super::types::{ChildKind, Deletion, PlannedPod};
 
 /// Plans the creates and deletes that bring the job's children in line with its spec.
+/// Nothing is made as long as the job waits for its turn.
 pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
     delete_surplus(draft);
     delete_outdated(draft, survey);
-    create_services(draft);
-    create_pods(draft, survey);
+    if !draft.waits {
+        create_services(draft);
+        create_pods(draft, survey);
+    }
 }
 
 /// Children of ours that no replica has: after scaling down, or made by hand. Names decide, not

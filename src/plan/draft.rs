@@ -23,6 +23,8 @@ pub(super) struct Draft<'a, J> {
     pub(super) exact_now: Timestamp,
     pub(super) old: JobStatus,
     pub(super) status: JobStatus,
+    /// Whether the job waits for its turn in a gang scheduler's queue.
+    pub(super) waits: bool,
     pub(super) plan: Plan,
 }
 
@@ -38,6 +40,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             exact_now,
             status: old.clone(),
             old,
+            waits: false,
             plan: Plan::default(),
         }
     }
@@ -93,7 +96,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
     pub(super) fn finish(mut self) -> Plan {
         if self.status != self.old {
             let news = self.status.with_counts_of(&self.old);
-            let urgent = news != self.old && !self.is_partial_start(&news);
+            let urgent = news != self.old && (self.waits || !self.is_partial_start(&news));
             self.plan.status = Some(StatusChange {
                 status: self.status,
                 urgent,
@@ -120,6 +123,11 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             conditions: self.old.conditions.clone(),
             ..next.clone()
         } == self.old
+    }
+
+    /// Whether the job has had its turn: it was started, or has pods of an operator before this one.
+    pub(super) fn has_begun(&self) -> bool {
+        self.status.start_time.is_some() || !self.observed.pods.is_empty()
     }
 
     /// Marks an active job as created and started.

@@ -17,6 +17,7 @@ mod conditions;
 mod draft;
 mod end;
 mod failure;
+mod gang;
 mod invalid;
 mod notices;
 mod objects;

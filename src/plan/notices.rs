@@ -1,11 +1,12 @@
 //! What the job's author is to know as long as replicas do not run.
 
-use super::observed::{Phase, PodRecord};
+use super::observed::{GATED, Phase, PodRecord};
 use crate::job::Role;
 use crate::job::TrainingJob;
 use crate::render::accelerators::additions;
 
 use super::draft::Draft;
+use super::gang;
 use super::types::PlannedEvent;
 
 /// Adds one notice for each reason why pods wait, in the Go operator's words
@@ -42,6 +43,7 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             notice
         })
         .collect();
+    gang::notices(draft);
     let kept = kept_from_accelerators(draft);
     if !kept.is_empty() && starts(draft) {
         draft.plan.notices.push(PlannedEvent {
@@ -91,7 +93,7 @@ fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
 }
 
 /// Whether any pod is still to run.
-fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
+pub(super) fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     let topology = &draft.job.topology;
     let mut names = topology.all().map(|r| r.host());
     names.any(|name| {
@@ -118,6 +120,6 @@ fn waits(pod: &PodRecord) -> Option<(&str, String)> {
     }
     // A pod that is gated waits for its turn, as it is meant to.
     let unscheduled = pod.unscheduled.as_ref();
-    let (reason, why) = unscheduled.filter(|(reason, _)| reason != "SchedulingGated")?;
+    let (reason, why) = unscheduled.filter(|(reason, _)| reason != GATED)?;
     Some((reason, format!("Error pod {} condition message: {why}", pod.name)))
 }

@@ -11,6 +11,7 @@ use crate::validate::ValidJob;
 
 use super::children::deletion;
 use super::draft::Draft;
+use super::gang;
 use super::observed::{ObjectRecord, Observed};
 use super::survey::{states, survey};
 use super::types::{ChildKind, ObjectPatch};
@@ -51,9 +52,19 @@ pub(super) fn set_apart<'o, J: TrainingJob>(
 }
 
 /// Plans the creates, patches and deletes that bring the objects of an active job in line with what its kind says.
+///
+/// Of a job that waits for its turn nothing is made but the group that waits.
 pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Replicas<'_>) {
-    let wanted = render::objects(draft.job, replicas);
-    for object in &wanted {
+    let mut group = gang::group(draft, replicas);
+    gang::tell_of_room(draft, group.as_mut());
+    let mut wanted: Vec<_> = group.into_iter().collect();
+    let before_its_turn = wanted.len();
+    wanted.extend(render::objects(draft.job, replicas));
+    for object in &wanted[..if draft.waits {
+        before_its_turn
+    } else {
+        wanted.len()
+    }] {
         let records = draft.observed.objects.get(&object.kind);
         if records.is_none_or(|records| !records.contains_key(object.name())) {
             draft.plan.create_objects.push(object.clone());

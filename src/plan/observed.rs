@@ -18,6 +18,9 @@ use super::types::{ChildKind, Deletion, Plan};
 /// The most bytes of a message that are kept.
 pub const MAX_MESSAGE: usize = 2_048;
 
+/// Why a pod is not scheduled that is held back on purpose.
+pub(crate) const GATED: &str = "SchedulingGated";
+
 /// The conditions that each pod has; what they say its phase says as well.
 const COMMON_CONDITIONS: [&str; 5] = [
     "PodReadyToStartContainers",
@@ -38,6 +41,8 @@ pub struct Observed {
     pub objects: BTreeMap<ObjectKind, BTreeMap<String, Arc<ObjectRecord>>>,
     /// Pods that ended well and were then deleted by somebody else: name and attempt.
     pub completed: BTreeMap<String, u32>,
+    /// When a pod of any job last left room, if gangs have to be told of it.
+    pub room_left_at: Option<Timestamp>,
 }
 
 impl Observed {
@@ -118,8 +123,12 @@ pub struct PodRecord {
     pub reason: Option<String>,
     /// The pod's own message.
     pub message: Option<String>,
+    /// Whether a scheduler has found a node for it.
+    pub scheduled: bool,
     /// Why no node takes it: reason and message.
     pub unscheduled: Option<(String, String)>,
+    /// Since when.
+    pub unscheduled_since: Option<Timestamp>,
     /// When the controller saw it end; unset if it had ended when the controller first saw it.
     pub seen_to_end: Option<Timestamp>,
     /// Its init containers, then its containers.
@@ -198,6 +207,8 @@ pub struct ObjectRecord {
     pub labels: BTreeMap<String, String>,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
+    /// When it was made, if the API server has said so.
+    pub created: Option<Timestamp>,
     /// What it has beside `apiVersion`, `kind` and `metadata`.
     pub content: Value,
 }
@@ -215,6 +226,12 @@ impl PodRecord {
     pub fn waits_for(&self) -> Option<&(String, String)> {
         let waiting = self.containers.iter().find_map(|c| c.waiting.as_ref());
         self.unscheduled.as_ref().or(waiting)
+    }
+
+    /// Since when no node takes the pod, unless it is gated: then it waits for its turn, as it is meant to.
+    pub(crate) fn has_no_node_since(&self) -> Option<Timestamp> {
+        let (reason, _) = self.unscheduled.as_ref()?;
+        self.unscheduled_since.filter(|_| reason != GATED)
     }
 
     /// Whether the pod has ended.
@@ -236,11 +253,11 @@ impl PodRecord {
         let status = status.unwrap_or(&none);
         let annotations = meta.annotations.as_ref();
         let attempt = annotations.and_then(|a| a.get(labels::RESTART_ATTEMPT));
-        let disruption_target = status
-            .conditions
-            .iter()
-            .flatten()
-            .any(|c| c.type_ == "DisruptionTarget" && c.status == "True");
+        let is = |condition: &str| {
+            let mut conditions = status.conditions.iter().flatten();
+            conditions.any(|c| c.type_ == condition && c.status == "True")
+        };
+        let disruption_target = is("DisruptionTarget");
         let conditions = status.conditions.iter().flatten();
         let conditions = conditions.filter(|c| !COMMON_CONDITIONS.contains(&&*c.type_));
         let conditions = conditions.map(|c| (c.type_.clone(), c.status.clone())).collect();
@@ -258,11 +275,10 @@ impl PodRecord {
                     | "Terminated"
             )
         );
-        let unscheduled = status.conditions.iter().flatten().find_map(|c| {
-            let waits = c.type_ == "PodScheduled" && c.status == "False";
-            let reason = c.reason.clone().filter(|_| waits)?;
-            Some((reason, cut(c.message.clone().unwrap_or_default())))
-        });
+        let mut all = status.conditions.iter().flatten();
+        let waits = all.find(|c| c.type_ == "PodScheduled" && c.status == "False");
+        let unscheduled =
+            waits.and_then(|c| Some((c.reason.clone()?, cut(c.message.clone().unwrap_or_default()))));
         let init = status.init_container_statuses.iter().flatten();
         let init = init.map(|c| ContainerRecord {
             init: true,
@@ -292,6 +308,10 @@ impl PodRecord {
             conditions,
             reason,
             message: status.message.clone().filter(|m| !m.is_empty()).map(cut),
+            scheduled: is("PodScheduled"),
+            unscheduled_since: waits
+                .and_then(|c| c.last_transition_time.as_ref())
+                .map(|time| time.0),
             unscheduled,
             seen_to_end: None,
             containers,
@@ -360,6 +380,7 @@ impl ObjectRecord {
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: meta.annotations.clone().unwrap_or_default(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
             content: content.clone(),
         }
     }

@@ -33,6 +33,8 @@ pub struct Plan {
     pub notices: Vec<PlannedEvent>,
     /// When to look again even if nothing happens.
     pub requeue: Option<Requeue>,
+    /// Whether pods of a gang wait for room, of which its scheduler has to be told when there is some.
+    pub waits_for_room: bool,
     /// Whether the job cannot be run as it is.
     pub refused: bool,
 }
@@ -111,9 +113,12 @@ impl ChildKind {
         }
     }
 
-    /// The word for it in events and logs.
+    /// The word for it in events and logs, as the Go operator has it.
     pub(crate) fn noun(self) -> String {
-        self.object_kind().kind.to_lowercase()
+        match self {
+            Self::Pod | Self::Service => self.object_kind().kind.to_lowercase(),
+            Self::Object(kind) => kind.kind.to_owned(),
+        }
     }
 }
 
@@ -166,6 +171,8 @@ impl Plan {
 
     /// There is one reason at most: a verdict waits for one thing.
     pub(super) fn requeue_at(&mut self, at: Timestamp, why: &'static str) {
-        self.requeue = Some(Requeue { at, why });
+        if self.requeue.as_ref().is_none_or(|requeue| at < requeue.at) {
+            self.requeue = Some(Requeue { at, why });
+        }
     }
 }

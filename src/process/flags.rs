@@ -128,7 +128,8 @@ pub struct Flags {
     )]
     pub health_probe_bind_address: String,
 
-    /// Accepted; pods are not scheduled in gangs yet, and a warning says so.
+    /// The scheduler that binds each job's pods together or not at all, told by a PodGroup: volcano, or the name of one with
+    /// the coscheduling plugin [default: none].
     #[arg(
         long,
         env = variable("GANG_SCHEDULER_NAME"),

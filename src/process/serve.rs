@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
 use crate::controller::{Metrics, Operator, Options};
-use crate::job::Settings;
+use crate::job::{GangScheduler, Settings};
 
 use super::cluster::{cluster_config, fallback};
 use super::fence::Fence;
@@ -25,7 +25,6 @@ pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError
     let kinds = kinds.enabled(&flags.enable_scheme)?;
     kinds.iter().try_for_each(Kind::check)?;
     check_election(flags)?;
-    warn(flags);
     let stop = Stop::on_signals()?;
     let config = config(flags).await?;
     let state = State::default();
@@ -136,6 +135,7 @@ impl Work<'_> {
                 clean_pods: self.flags.default_clean_pod_policy.into(),
                 cluster_domain: self.flags.cluster_domain.clone(),
                 accelerators: Arc::new(self.flags.accelerators.clone()),
+                gang_scheduler: GangScheduler::named(&self.flags.gang_scheduler_name),
                 values: Arc::new(self.flags.settings.0.clone()),
                 ..Settings::default()
             },
@@ -239,14 +239,5 @@ fn check_election(flags: &Flags) -> Result<(), ProcessError> {
         wrong("--leader-election-id must not be empty")
     } else {
         Ok(())
-    }
-}
-
-fn warn(flags: &Flags) {
-    if !flags.gang_scheduler_name.is_empty() {
-        tracing::warn!(
-            scheduler = flags.gang_scheduler_name,
-            "--gang-scheduler-name: pods are not scheduled in gangs yet; they are created without a PodGroup"
-        );
     }
 }

@@ -4,7 +4,9 @@
 //! `render`, which calls them for all.
 
 pub(crate) mod accelerators;
+pub(crate) mod gang;
 mod pod;
+mod requests;
 mod service;
 pub mod text;
 mod warnings;
@@ -16,6 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::Serialize;
 use serde_json::Value;
 
+use gang::Members;
 pub use pod::pod;
 use service::common;
 pub use service::service;
@@ -58,8 +61,13 @@ impl Rendered {
 /// Everything that a job gets at its start.
 pub fn all<J: TrainingJob>(job: &ValidJob<'_, J>) -> Rendered {
     let nobody_yet = Replicas::new(&job.topology, |_, _| ReplicaState::Absent);
+    let mut objects = objects(job, &nobody_yet);
+    if let Some(scheduler) = &job.topology.settings.gang_scheduler {
+        let members = Members::all(job, scheduler);
+        objects.insert(0, gang::pod_group(job, scheduler, &members, 0, None));
+    }
     Rendered {
-        objects: objects(job, &nobody_yet),
+        objects,
         services: services(job, |_| true),
         pods: job.topology.all().map(|replica| pod(job, &replica, 0)).collect(),
     }
@@ -82,13 +90,16 @@ pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&s
 pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -> Vec<JobObject> {
     let mut objects = job.job.objects(&job.topology, replicas);
     objects.extend(job.shared.as_ref().map(SharedEnvironment::object));
-    for object in &mut objects {
-        let meta = &mut object.metadata;
-        meta.namespace = Some(job.topology.namespace.to_owned());
-        meta.owner_references = Some(vec![owner(job)]);
-        meta.labels.get_or_insert_default().extend(job_labels(job));
-    }
+    objects.iter_mut().for_each(|object| belong_to(job, object));
     objects
+}
+
+/// Gives an object the job's namespace, the job as its owner, and the labels by which it is watched.
+fn belong_to<J: TrainingJob>(job: &ValidJob<'_, J>, object: &mut JobObject) {
+    let meta = &mut object.metadata;
+    meta.namespace = Some(job.topology.namespace.to_owned());
+    meta.owner_references = Some(vec![owner(job)]);
+    meta.labels.get_or_insert_default().extend(job_labels(job));
 }
 
 /// The labels of everything that belongs to a job.

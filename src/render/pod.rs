@@ -8,6 +8,7 @@ use crate::job::{Replica, Topology, TrainingJob};
 use crate::validate::{ValidJob, framework_port};
 
 use super::accelerators::additions;
+use super::gang;
 
 /// The pod of `replica` in its given attempt (0 for the first).
 ///
@@ -56,6 +57,11 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     if let Some(shared) = &job.shared {
         let containers = spec.containers.iter_mut();
         containers.for_each(|container| shared.take_from(container));
+    }
+
+    if let Some(scheduler) = &job.topology.settings.gang_scheduler {
+        let marks = [&mut all_labels, &mut annotations];
+        gang::join(scheduler, job.topology.job, replica.role, &mut spec, marks);
     }
 
     Pod {

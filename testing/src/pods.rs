@@ -146,8 +146,22 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
         });
     }
 
+    /// A scheduler has found a node for it, which has not started it yet.
+    pub fn is_scheduled(self) {
+        self.status().replace(PodStatus {
+            phase: Some("Pending".to_owned()),
+            conditions: Some(vec![PodCondition {
+                type_: "PodScheduled".to_owned(),
+                status: "True".to_owned(),
+                ..PodCondition::default()
+            }]),
+            ..PodStatus::default()
+        });
+    }
+
     /// No node takes it, for this reason.
     pub fn is_not_scheduled(self, reason: &str, message: &str) {
+        let now = Time(self.world.now);
         self.status().replace(PodStatus {
             phase: Some("Pending".to_owned()),
             conditions: Some(vec![PodCondition {
@@ -155,6 +169,7 @@ impl<'w, J: TrainingJob> PodHandle<'w, J> {
                 status: "False".to_owned(),
                 reason: Some(reason.to_owned()),
                 message: Some(message.to_owned()),
+                last_transition_time: Some(now),
                 ..PodCondition::default()
             }]),
             ..PodStatus::default()

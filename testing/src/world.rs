@@ -10,11 +10,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::Value;
+use serde_json::{Value, json};
 use training_job::api::{CleanPodPolicy, ConditionStatus, JobCondition, JobStatus, RestartScope};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
 use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod};
-use training_job::{JobObject, ObjectKind, ReplicaNames, Settings, TrainingJob, plan as plan_for, validate};
+use training_job::{
+    GangScheduler, JobObject, ObjectKind, ReplicaNames, Settings, TrainingJob, plan as plan_for, validate,
+};
 
 use crate::pods::{PodHandle, main_container};
 
@@ -40,6 +42,8 @@ pub struct World<J> {
     pub events: Vec<PlannedEvent>,
     /// Names of created pods, in order.
     pub created: Vec<String>,
+    /// When another job's pod last left room.
+    pub room_left_at: Option<Timestamp>,
     /// The job was deleted by the controller.
     pub job_deleted: bool,
     /// When the controller saw each of these pods end.
@@ -64,6 +68,7 @@ impl<J: TrainingJob> World<J> {
             completed: BTreeMap::new(),
             events: Vec::new(),
             created: Vec::new(),
+            room_left_at: None,
             job_deleted: false,
             seen_to_end: BTreeMap::new(),
             settings: Settings::default(),
@@ -87,6 +92,25 @@ impl<J: TrainingJob> World<J> {
     pub fn with_clean_up(mut self, pods: CleanPodPolicy) -> Self {
         self.settings.clean_pods = pods;
         self
+    }
+
+    /// Lets this gang scheduler bind the pods.
+    pub fn with_gangs(mut self, scheduler: &str) -> Self {
+        self.settings.gang_scheduler = GangScheduler::named(scheduler);
+        self
+    }
+
+    /// What the job's PodGroup has beside its metadata.
+    pub fn group(&mut self) -> Option<&mut Value> {
+        let scheduler = self.settings.gang_scheduler.as_ref()?;
+        let groups = self.objects.get_mut(&scheduler.pod_group())?;
+        Some(&mut Arc::make_mut(groups.get_mut("job")?).content)
+    }
+
+    /// The gang scheduler lets the group in, or has it wait again.
+    pub fn phase(&mut self, phase: &str) -> &mut Self {
+        self.group().expect("there is a PodGroup")["status"] = json!({ "phase": phase });
+        self.reconcile()
     }
 
     /// The pod of a replica, such as `worker-0`.
@@ -215,7 +239,7 @@ impl<J: TrainingJob> World<J> {
                 let uid = self.uid();
                 self.put(object, uid);
             }
-            Step::PatchObject(patch) => self.put(&patch.object, patch.uid.clone()),
+            Step::PatchObject(patch) => self.patch(patch),
             Step::CreateService(service) => {
                 let mut service = (**service).clone();
                 service.metadata.uid = Some(self.uid());
@@ -269,11 +293,31 @@ impl<J: TrainingJob> World<J> {
                 self.services.insert(name, service);
             }
             ChildKind::Object(kind) => {
-                let record = ObjectRecord { uid, ..object.into() };
+                let record = ObjectRecord {
+                    uid,
+                    created: Some(self.now),
+                    ..object.into()
+                };
                 let of_kind = self.objects.entry(kind).or_default();
                 of_kind.insert(name, Arc::new(record));
             }
         }
+    }
+
+    fn patch(&mut self, patch: &ObjectPatch) {
+        let object = &patch.object;
+        let name = object.metadata.name.clone().unwrap();
+        let records = self.objects.get_mut(&object.kind);
+        let Some(record) = records.and_then(|records| records.get_mut(&name)) else {
+            self.put(object, patch.uid.clone());
+            return;
+        };
+        let record = Arc::make_mut(record);
+        merge(&mut record.content, &object.content);
+        let labels = object.metadata.labels.clone().unwrap_or_default();
+        record.labels.extend(labels);
+        let annotations = object.metadata.annotations.clone().unwrap_or_default();
+        record.annotations.extend(annotations);
     }
 
     /// The API server stores the plan's status.
@@ -331,6 +375,7 @@ impl<J: TrainingJob> World<J> {
                 .collect(),
             objects: self.objects.clone(),
             completed: self.completed.clone(),
+            room_left_at: self.room_left_at,
         }
     }
 
@@ -537,6 +582,22 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
         .chain(pods)
         .chain(plan.delete.iter().cloned().map(Step::Delete))
         .collect()
+}
+
+/// What a merge patch does.
+fn merge(value: &mut Value, patch: &Value) {
+    match (value, patch) {
+        (Value::Object(members), Value::Object(patch)) => {
+            for (name, change) in patch {
+                if change.is_null() {
+                    members.remove(name);
+                } else {
+                    merge(members.entry(name.clone()).or_insert(json!({})), change);
+                }
+            }
+        }
+        (value, patch) => *value = patch.clone(),
+    }
 }
 
 fn name(pod: &Pod) -> String {

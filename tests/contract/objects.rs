@@ -142,7 +142,7 @@ fn an_object_of_somebody_else_is_never_touched_and_the_job_waits_for_its_name() 
     story.patch(&json!({"spec": {"suspend": false}}));
     assert_eq!(running(&story), "theirs");
     assert_eq!(story.pods(), [""; 0], "they may need what the job does not have");
-    let taken = "FailedCreateConfigMap: Error creating: configmap job-hosts: \
+    let taken = "FailedCreateConfigMap: Error creating: ConfigMap job-hosts: \
                  the name is taken by an object that this job does not control";
     assert_eq!(events(&story, "Failed"), [taken]);
 
@@ -194,7 +194,7 @@ fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
         jobs.patch("job", &params, &Patch::Merge(colour)).await.unwrap();
     });
     story.all_run();
-    let told = "FailedPatchConfigMap: Error patching: configmap job-hosts: \
+    let told = "FailedPatchConfigMap: Error patching: ConfigMap job-hosts: \
                 the API server took the change and keeps something else";
     assert_eq!(events(&story, "FailedPatch"), [told]);
     assert_eq!(

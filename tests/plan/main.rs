@@ -14,6 +14,7 @@ mod disruption;
 mod edits;
 mod endings;
 mod followers;
+mod gang;
 mod policies;
 mod ports;
 mod properties;

@@ -39,6 +39,128 @@ pub fn amount(text: &str) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * factor)
 }
 
+/// An amount that can be added to others without loss, and is written as Go's `resource.Quantity` writes it.
+///
+/// ```
+/// use kube_syntax::quantity::Quantity;
+///
+/// let [a, b] = ["500m", "1.7"].map(|text| Quantity::parse(text).unwrap());
+/// assert_eq!((a + b).to_string(), "2200m");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quantity {
+    /// In billionths; what is less is rounded up.
+    nano: i128,
+    /// Whether it was written with a suffix such as `Gi`.
+    is_binary: bool,
+}
+
+const NANO: i128 = 1_000_000_000;
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// The largest amount, as in Go; what is more is cut to it.
+const LARGEST: i128 = i64::MAX as i128 * NANO;
+
+impl Quantity {
+    /// The amount that `text` stands for; none if the API server would not take it.
+    pub fn parse(text: &str) -> Option<Self> {
+        if !is_quantity(text) {
+            return None;
+        }
+        let negative = text.starts_with('-');
+        let unsigned = text.trim_start_matches(['+', '-']);
+        let after_number = unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let number = &unsigned[..unsigned.len() - after_number.len()];
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        // Beyond 40 digits nothing counts any more; those after the ninth are rounded up.
+        let mut numerator = 0i128;
+        let mut scale = 0i32;
+        for (n, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
+            if numerator < i128::MAX / 1_000 {
+                numerator = numerator * 10 + i128::from(digit - b'0');
+                scale -= i32::from(n >= whole.len());
+            } else {
+                scale += i32::from(n < whole.len());
+            }
+        }
+        let binary = BINARY.iter().skip(1).position(|suffix| *suffix == after_number);
+        let nano = match binary {
+            Some(power) => {
+                let unit = 1i128 << (10 * (power + 1));
+                scaled(numerator.saturating_mul(unit), scale.saturating_add(9))
+            }
+            None => {
+                let power = match DECIMAL.iter().position(|suffix| *suffix == after_number) {
+                    Some(place) => 3 * i32::try_from(place).ok()? - 9,
+                    None => after_number[1..].parse().ok()?,
+                };
+                scaled(numerator, scale.saturating_add(power).saturating_add(9))
+            }
+        };
+        let nano = nano.min(LARGEST);
+        Some(Self {
+            nano: if negative { -nano } else { nano },
+            is_binary: binary.is_some(),
+        })
+    }
+
+    /// The larger of two, in its own notation.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        if other.nano > self.nano { other } else { self }
+    }
+}
+
+/// `number` times ten to the power of `exponent`, rounded up.
+fn scaled(number: i128, exponent: i32) -> i128 {
+    let factor = 10i128.checked_pow(exponent.unsigned_abs());
+    match (exponent < 0, factor) {
+        (false, Some(factor)) => number.saturating_mul(factor),
+        (false, None) => number.signum() * LARGEST,
+        (true, Some(factor)) => number / factor + i128::from(number % factor != 0),
+        (true, None) => number.signum(),
+    }
+}
+
+/// The sum has the notation of the first one that is not nothing.
+impl std::ops::Add for Quantity {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            nano: (self.nano + other.nano).clamp(-LARGEST, LARGEST),
+            is_binary: if self.nano == 0 {
+                other.is_binary
+            } else {
+                self.is_binary
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let written = |mut number: i128, base: i128, suffixes: &[&str]| {
+            let mut place = 0;
+            while number != 0 && number % base == 0 && place + 1 < suffixes.len() {
+                number /= base;
+                place += 1;
+            }
+            format!("{number}{}", suffixes[place])
+        };
+        let text = if self.nano == 0 {
+            "0".to_owned()
+        } else if self.is_binary && self.nano.abs() >= 1024 * NANO {
+            let whole = self.nano / NANO + i128::from(self.nano % NANO > 0);
+            written(whole, 1024, &BINARY)
+        } else {
+            written(self.nano, 1000, &DECIMAL)
+        };
+        f.write_str(&text)
+    }
+}
+
 fn is_suffix(text: &str) -> bool {
     matches!(
         text,
@@ -88,6 +210,67 @@ mod tests {
         for nonsense in ["", "Gi", "1.2.3", "many", "1 Gi"] {
             assert_eq!(amount(nonsense), None, "{nonsense:?}");
         }
+    }
+
+    fn parsed(text: &str) -> Quantity {
+        Quantity::parse(text).unwrap_or_else(|| panic!("{text} is a quantity"))
+    }
+
+    #[test]
+    fn quantities_are_written_as_go_writes_them() {
+        for (text, written) in [
+            ("0", "0"),
+            ("0Gi", "0"),
+            ("1", "1"),
+            ("+1.50", "1500m"),
+            ("0.1", "100m"),
+            ("2000", "2k"),
+            ("1500", "1500"),
+            ("1e3", "1k"),
+            ("12E-1", "1200m"),
+            (".5", "500m"),
+            ("1.", "1"),
+            ("1024", "1024"),
+            ("1Ki", "1Ki"),
+            ("0.5Ki", "512"),
+            ("1.5Gi", "1536Mi"),
+            ("2048Mi", "2Gi"),
+            ("0.0001Ki", "102400u"),
+            ("1.00001Ki", "1025"),
+            ("-1.5", "-1500m"),
+            ("-2Gi", "-2Gi"),
+            ("0.0000000001", "1n"),
+            ("1e-40", "1n"),
+            ("8Ei", "9223372036854775807"),
+            ("1e400", "9223372036854775807"),
+            (
+                "123456789012345678901234567890123456789012345",
+                "9223372036854775807",
+            ),
+        ] {
+            assert_eq!(parsed(text).to_string(), written, "{text}");
+        }
+        for nonsense in ["", "m", "1.2.3", "1gb", "١"] {
+            assert!(Quantity::parse(nonsense).is_none(), "{nonsense:?}");
+        }
+    }
+
+    #[test]
+    fn a_sum_is_exact_and_has_the_notation_of_its_first_part() {
+        for (parts, sum) in [
+            (&["500m", "100m", "1", "600m"][..], "2200m"),
+            (&["1Gi", "512Mi"], "1536Mi"),
+            (&["1G", "1Gi"], "2073741824"),
+            (&["0", "1Gi"], "1Gi"),
+            (&["0.1", "0.2"], "300m"),
+            (&["9E", "9E"], "9223372036854775807"),
+        ] {
+            let all = parts.iter().map(|part| parsed(part));
+            let found = all.fold(Quantity::default(), |a, b| a + b);
+            assert_eq!(found.to_string(), sum, "{parts:?}");
+        }
+        assert_eq!(parsed("1Gi").max(parsed("1G")).to_string(), "1Gi");
+        assert_eq!(parsed("1500m").max(parsed("1")).to_string(), "1500m");
     }
 
     #[test]

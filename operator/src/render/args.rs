@@ -18,6 +18,7 @@ Examples:
   training-operator render examples/ --output json
   training-operator render job.yaml --replica worker-3 --only env
   training-operator render jobs/ --summary
+  training-operator render job.yaml --gang-scheduler-name volcano
   training-operator render mpi.yaml --mpi-remote-shell-image example.com/training-operator:1
   kustomize build overlays/prod | training-operator render -
   diff <(training-operator render old.yaml) <(training-operator render new.yaml)
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// The operator's settings of single kinds.
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
+    /// The gang scheduler, as the operator is given it: volcano, or the name of one with the coscheduling plugin.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub(crate) gang_scheduler_name: String,
     /// How to print: YAML documents (the default), or one JSON List; a summary is a table by default.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,

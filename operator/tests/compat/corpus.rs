@@ -15,6 +15,9 @@ use super::compare::covers;
 #[derive(Clone, Deserialize)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
+    /// With which flags the Go operator ran, if not with none.
+    #[serde(default)]
+    pub(crate) profile: String,
     /// What is there before the job.
     #[serde(default)]
     pub(crate) objects: Vec<Value>,

@@ -19,16 +19,35 @@ pub(crate) enum Scope {
     Replica,
     /// What suits the kind of job.
     Default,
+    /// As under the Go operator, with `--gang-scheduler-name=volcano`.
+    Volcano,
+    /// The same with `--gang-scheduler-name=scheduler-plugins`.
+    Coscheduling,
 }
 
 impl Scope {
-    pub(crate) const ALL: [Self; 2] = [Self::Replica, Self::Default];
+    pub(crate) const ALL: [Self; 4] = [Self::Replica, Self::Default, Self::Volcano, Self::Coscheduling];
 
     fn folder(self) -> PathBuf {
         folder().join(match self {
             Self::Replica => "replica",
             Self::Default => "default",
+            Self::Volcano => "volcano",
+            Self::Coscheduling => "coscheduling",
         })
+    }
+
+    /// The operator's flags, beside those of all.
+    pub(crate) fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Replica => &["--default-restart-scope=Replica"],
+            Self::Default => &[],
+            Self::Volcano => &["--default-restart-scope=Replica", "--gang-scheduler-name=volcano"],
+            Self::Coscheduling => &[
+                "--default-restart-scope=Replica",
+                "--gang-scheduler-name=scheduler-plugins",
+            ],
+        }
     }
 
     /// The names of the scenarios that are played with it.

@@ -44,27 +44,38 @@ fn recorded() -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_scope_replica_all_is_as_recorded_but_what_has_a_reason() {
-    play_all(Scope::Replica, &["--default-restart-scope=Replica"]).await;
+    play_all(Scope::Replica).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_the_default_scope_only_restarts_differ_more() {
-    play_all(Scope::Default, &[]).await;
+    play_all(Scope::Default).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_volcano_groups_are_as_recorded_but_what_has_a_reason() {
+    play_all(Scope::Volcano).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_coscheduling_groups_are_as_recorded_but_what_has_a_reason() {
+    play_all(Scope::Coscheduling).await;
 }
 
 /// One after the other: an operator sees all jobs of its control plane.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-async fn play_all(scope: Scope, flags: &[&str]) {
+async fn play_all(scope: Scope) {
     let _turn = TURN.lock().await;
     let cluster = ControlPlane::start(Options::default()).await;
     cluster.install_crds().await;
+    install_groups(&cluster, scope).await;
     let operator = cluster.spawn(
         Program::new(env!("CARGO_BIN_EXE_training-operator"))
             .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"])
             // As under the Go operator, whose jobs all have it.
             .args(["--pytorch-init-container-image=alpine:3.10"])
-            .args(flags),
+            .args(scope.flags().iter().copied()),
     );
     operator.wait_for_line("running jobs").await;
     let names = scope.scenarios();
@@ -97,6 +108,19 @@ async fn play_all(scope: Scope, flags: &[&str]) {
         runs.len(),
         failed.join("\n")
     );
+}
+
+/// Installs the definition of the gang scheduler's PodGroups.
+async fn install_groups(cluster: &ControlPlane, scope: Scope) {
+    let group = match scope {
+        Scope::Volcano => "scheduling.volcano.sh",
+        Scope::Coscheduling => "scheduling.x-k8s.io",
+        Scope::Replica | Scope::Default => return,
+    };
+    let file = corpus::folder().join(format!("podgroups.{group}.yaml"));
+    let apply = ["apply", "--filename", file.to_str().unwrap()];
+    cluster.kubectl(&apply).await.success();
+    cluster.served(&format!("podgroups.{group}")).await;
 }
 
 async fn run(

@@ -26,8 +26,8 @@ pub(crate) struct Held {
     pub(crate) others: BTreeMap<&'static str, Objects>,
 }
 
-/// What operators make beside pods and services: section of the recordings, which is the plural, group, version, and kind.
-pub(crate) const OTHERS: [(&str, &str, &str, &str); 6] = [
+/// What operators make beside pods and services: section of the recordings, group, version, and kind.
+pub(crate) const OTHERS: [(&str, &str, &str, &str); 8] = [
     ("configmaps", "", "v1", "ConfigMap"),
     ("secrets", "", "v1", "Secret"),
     ("serviceaccounts", "", "v1", "ServiceAccount"),
@@ -39,7 +39,17 @@ pub(crate) const OTHERS: [(&str, &str, &str, &str); 6] = [
         "v2",
         "HorizontalPodAutoscaler",
     ),
+    (VOLCANO, "scheduling.volcano.sh", "v1beta1", "PodGroup"),
+    ("podgroups", "scheduling.x-k8s.io", "v1alpha1", "PodGroup"),
 ];
+
+/// The section of Volcano's groups, whose plural is that of the others.
+pub(crate) const VOLCANO: &str = "volcanopodgroups";
+
+/// The plural that a section stands for.
+pub(crate) fn plural(section: &str) -> &str {
+    if section == VOLCANO { "podgroups" } else { section }
+}
 
 /// Which objects of those held.
 type Part = Box<dyn Fn(&mut Held) -> &mut Objects + Send + Sync>;
@@ -51,7 +61,8 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    pub(crate) fn of(client: &Client, namespace: &str, jobs: ApiResource) -> Self {
+    /// Groups are followed if this is the API group that has them: a server has one definition of them at most.
+    pub(crate) fn of(client: &Client, namespace: &str, jobs: ApiResource, gangs: &str) -> Self {
         let (sender, held) = watch::channel(Held::default());
         let mut tasks = JoinSet::new();
         let of = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {
@@ -68,9 +79,12 @@ impl Mirror {
             (core("Service", "services"), Box::new(|held| &mut held.services)),
             (core("Event", "events"), Box::new(|held| &mut held.events)),
         ];
-        let others = OTHERS.map(|(section, group, version, kind)| {
+        let others = OTHERS
+            .into_iter()
+            .filter(|(_, group, _, kind)| *kind != "PodGroup" || *group == gangs);
+        let others = others.map(|(section, group, version, kind)| {
             let part: Part = Box::new(|held| held.others.entry(section).or_default());
-            (of(group, version, kind, section), part)
+            (of(group, version, kind, plural(section)), part)
         });
         for (resource, part) in kinds.into_iter().chain(others) {
             let api = Api::namespaced_with(client.clone(), namespace, &resource);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use training_job_testing::cluster::ControlPlane;
 
 use super::corpus::Scenario;
-use super::mirror::{Held, Mirror, OTHERS};
+use super::mirror::{Held, Mirror, OTHERS, VOLCANO, plural};
 use super::normal::HOLD;
 use super::pods::Life;
 use super::requests::{Answer, Requests};
@@ -50,8 +50,12 @@ fn zero() -> Option<u32> {
 }
 
 /// The section of an object.
-fn plural(object: &Value) -> String {
-    object["kind"].as_str().unwrap_or_default().to_lowercase() + "s"
+fn section(object: &Value) -> String {
+    let is_volcano = |version: &str| version.starts_with("scheduling.volcano.sh/");
+    match object["apiVersion"].as_str().is_some_and(is_volcano) {
+        true => VOLCANO.to_owned(),
+        false => object["kind"].as_str().unwrap_or_default().to_lowercase() + "s",
+    }
 }
 
 fn parse<T: serde::de::DeserializeOwned>(step: &Value) -> Result<T, String> {
@@ -75,6 +79,11 @@ impl Play {
             api_version: version,
             kind,
         };
+        let gangs = match &*scenario.profile {
+            "gang-volcano" => "scheduling.volcano.sh",
+            "gang-scheduler-plugins" => "scheduling.x-k8s.io",
+            _ => "",
+        };
         let mut play = Self {
             name: text(&scenario.job["metadata"]["name"]),
             uid: String::new(),
@@ -85,13 +94,13 @@ impl Play {
                 resource.api_version, resource.plural
             ),
             core: format!("/api/v1/namespaces/{namespace}"),
-            mirror: Mirror::of(client, &namespace, resource),
+            mirror: Mirror::of(client, &namespace, resource, gangs),
             requests: Requests::new(client.clone()),
             namespace,
             scenario,
         };
         for object in play.scenario.objects.clone() {
-            let path = play.at(&plural(&object), "");
+            let path = play.at(&section(&object), "");
             let answer = play.requests.create(&path, &object).await?;
             play.note(&answer, false);
         }
@@ -181,19 +190,28 @@ impl Play {
             }
             "createJob" => self.create_job().await,
             "scale" => self.scale(step).await,
+            // Volcano's groups have no status of their own path, and of the others nobody asks for the phase.
+            "podGroup" => {
+                let status = json!({"status": {"phase": step["phase"]}});
+                self.requests
+                    .patch(&self.at(VOLCANO, &self.name), &status)
+                    .await?;
+                self.did.push(json!({}));
+                Ok(())
+            }
             "create" => {
-                let path = self.at(&plural(step), "");
+                let path = self.at(&section(step), "");
                 let answer = self.requests.create(&path, step).await?;
                 self.note(&answer, false);
                 Ok(())
             }
             "delete" => {
                 let text = |field: &str| step[field].as_str().unwrap_or_default();
-                let (section, name) = (text("kind"), text("name"));
+                let (kind, name) = (text("kind"), text("name"));
                 // What comes back under this name is the operator's.
-                let goes = |o: &Value| plural(o) == section && o["metadata"]["name"] == name;
+                let goes = |o: &Value| section(o) == kind && o["metadata"]["name"] == name;
                 self.scenario.objects.retain(|object| !goes(object));
-                self.delete(&self.at(section, name)).await
+                self.delete(&self.at(kind, name)).await
             }
             // What happens in this time is awaited by the next look.
             "wait" => {
@@ -315,17 +333,18 @@ impl Play {
     pub(crate) fn is_given(&self, section: &str, name: &str) -> bool {
         let mut given = self.scenario.objects.iter();
         matches!(name, "default" | "kube-root-ca.crt")
-            || given.any(|o| plural(o) == section && o["metadata"]["name"] == name)
+            || given.any(|o| self::section(o) == section && o["metadata"]["name"] == name)
     }
 
     /// The path of an object of a section, or of all of them.
     fn at(&self, section: &str, name: &str) -> String {
-        let other = OTHERS.iter().find(|(plural, ..)| *plural == section);
+        let other = OTHERS.iter().find(|(known, ..)| *known == section);
         let root = match other {
             Some((_, group, version, _)) if !group.is_empty() => format!("/apis/{group}/{version}"),
             _ => "/api/v1".to_owned(),
         };
-        let path = format!("{root}/namespaces/{}/{section}/{name}", self.namespace);
+        let plural = plural(section);
+        let path = format!("{root}/namespaces/{}/{plural}/{name}", self.namespace);
         path.trim_end_matches('/').to_owned()
     }
 

@@ -46,9 +46,17 @@ fn every_difference_has_a_reason_and_every_reason_a_difference() {
 }
 
 #[test]
-fn all_scenarios_are_played_with_scope_replica() {
-    let all: BTreeSet<_> = corpus::scenarios().into_iter().map(|s| s.name).collect();
-    assert_eq!(Scope::Replica.scenarios(), all);
+fn all_scenarios_are_played_with_the_flags_of_their_profile() {
+    let all = corpus::scenarios();
+    for (scope, profile) in [
+        (Scope::Replica, ""),
+        (Scope::Volcano, "gang-volcano"),
+        (Scope::Coscheduling, "gang-scheduler-plugins"),
+    ] {
+        let of_profile = all.iter().filter(|s| s.profile == profile);
+        let of_profile: BTreeSet<_> = of_profile.map(|s| s.name.clone()).collect();
+        assert_eq!(scope.scenarios(), of_profile, "{profile}");
+    }
 }
 
 #[test]

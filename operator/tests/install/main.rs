@@ -7,6 +7,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod gangs;
 mod life;
 mod manifests;
 mod mpi;

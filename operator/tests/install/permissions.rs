@@ -16,7 +16,7 @@ use crate::life::{
     shared, start,
 };
 use crate::manifests::{Permission, build, find, permissions, without};
-use crate::mpi;
+use crate::{gangs, mpi};
 
 /// One for both tests: with the CRDs, an audit log, and the admission that asks for permission to
 /// write finalizers.
@@ -31,6 +31,7 @@ async fn cluster() -> &'static ControlPlane {
             };
             let cluster = ControlPlane::start(options).await;
             cluster.install_crds().await;
+            gangs::install(&cluster).await;
             cluster
         })
         .await
@@ -90,16 +91,16 @@ async fn what_is_granted_is_what_is_used() {
         () = lives => {},
     }
     operator.wait_for_line("the name is taken").await;
-    let taken = format!("configmap {}: the name is taken", shared(&namespace));
+    let taken = format!("ConfigMap {}: the name is taken", shared(&namespace));
     operator.wait_for_line(&taken).await;
     for adopted in [
-        "configmap",
+        "ConfigMap",
         "service",
         "pod",
-        "horizontalpodautoscaler",
-        "serviceaccount",
-        "role",
-        "rolebinding",
+        "HorizontalPodAutoscaler",
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
     ] {
         operator.wait_for_line(&format!("adopted {adopted} ")).await;
     }
@@ -151,6 +152,8 @@ enum Jobs {
     All,
     /// MPIJobs.
     Mpi,
+    /// Jobs with groups of this API version.
+    Gangs(&'static str),
 }
 
 /// An operator that lacks something.
@@ -170,6 +173,11 @@ async fn whatever_is_taken_away_is_missed() {
     let cluster = cluster().await;
     let base = build(cluster, "namespaced", &[], ANY).await;
     let with_mpi = build(cluster, "namespaced", &["mpi"], ANY).await;
+    let mut with_gangs = Vec::new();
+    for (component, version) in gangs::COMPONENTS {
+        let objects = build(cluster, "namespaced", &[component], ANY).await;
+        with_gangs.push((objects, version));
+    }
     let mut trials = Vec::new();
     for role in ["training-operator", "training-operator-leader-election"] {
         let [plain, all] = [&base, &with_mpi].map(|objects| permissions(find(objects, "Role", role)));
@@ -183,8 +191,12 @@ async fn whatever_is_taken_away_is_missed() {
         };
         trials.extend(plain.iter().map(trial(&base, Jobs::All)));
         trials.extend(all.difference(&plain).map(trial(&with_mpi, Jobs::Mpi)));
+        for (objects, version) in &with_gangs {
+            let all = permissions(find(objects, "Role", role));
+            trials.extend(all.difference(&plain).map(trial(objects, Jobs::Gangs(version))));
+        }
     }
-    assert_eq!(trials.len(), 66 + 25);
+    assert_eq!(trials.len(), 66 + 25 + 2 * 6);
     stream::iter(trials)
         .for_each_concurrent(4, |trial| miss(cluster, trial))
         .await;
@@ -222,6 +234,7 @@ async fn miss(cluster: &ControlPlane, trial: Trial<'_>) {
     match jobs {
         Jobs::All => create_jobs(cluster, &namespace).await,
         Jobs::Mpi => mpi::create_jobs(cluster, &namespace).await,
+        Jobs::Gangs(version) => gangs::create_jobs(cluster, &namespace, version).await,
     }
     let complaint = match &**resource {
         "pods/exec" => "attempting to grant RBAC permissions not currently held".to_owned(),
@@ -229,8 +242,15 @@ async fn miss(cluster: &ControlPlane, trial: Trial<'_>) {
         // As it is written in JSON.
         resource => format!("cannot {verb} resource \\\"{resource}\\\" in API group \\\"{group}\\\""),
     };
+    let change = async {
+        if let Jobs::Gangs(version) = jobs {
+            gangs::change(cluster, &namespace, version).await;
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         () = play_kubelet(cluster, &namespace) => unreachable!("it plays for ever"),
+        () = change => unreachable!("it never ends"),
         _ = operator.wait_for_line(&complaint) => {},
     }
 }

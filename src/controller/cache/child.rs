@@ -32,6 +32,10 @@ pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
     fn deleting(&mut self) -> &mut bool;
     /// The map of `observed` for this kind, which is one of this type.
     fn map(observed: &mut Observed, kind: ChildKind) -> &mut BTreeMap<String, Arc<Self>>;
+    /// Whether it holds no room on a node any more.
+    fn has_ended(&self) -> bool {
+        false
+    }
     /// Copies from the record of the child's state before, if there is one, what the object itself does not say.
     fn inherit_from(&mut self, _before: Option<&Self>, _clock: &dyn Clock) {}
     /// The child is gone; `ours` says whether this controller deleted it.
@@ -64,6 +68,10 @@ impl Child for PodRecord {
 
     fn map(observed: &mut Observed, _: ChildKind) -> &mut BTreeMap<String, Arc<Self>> {
         &mut observed.pods
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_terminal()
     }
 
     fn inherit_from(&mut self, before: Option<&Self>, clock: &dyn Clock) {

@@ -1,0 +1,182 @@
+//! A job as a gang: its PodGroup, and what makes pods its members. As the Go operator v1.8.1 makes them (`control/podgroup_control.go`),
+//! but for the numbers, which are those that schedulers count.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PodSpec;
+use serde_json::{Map, Value, json};
+
+use super::requests::{self, Amounts};
+use crate::api::labels;
+use crate::job::{GangScheduler, JobObject, Replica, Role, TrainingJob};
+use crate::validate::ValidJob;
+
+/// Where `kubectl apply` keeps what it applied: with it, a PodGroup would be taken for the user's own.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// How many replicas of a role the numbers of a group are about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Members<'a> {
+    /// The role.
+    pub(crate) role: &'a Role<'a>,
+    /// Those that have not ended, and are there or are to be made.
+    pub(crate) present: u32,
+    /// Those of them for which room is asked.
+    pub(crate) asking: u32,
+    /// Those that are made when others run. A group that counted them would never be complete, but there must be room for
+    /// them.
+    pub(crate) later: u32,
+}
+
+impl<'a> Members<'a> {
+    /// All replicas of each role whose pods the scheduler binds.
+    pub(crate) fn all<J: TrainingJob>(job: &'a ValidJob<'_, J>, scheduler: &GangScheduler) -> Vec<Self> {
+        let roles = job.topology.roles.iter();
+        let bound_by_it = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
+        bound_by_it
+            .map(|role| {
+                let later = match job.job.starts_after(&job.topology, role) {
+                    [] => 0,
+                    _ => role.replicas,
+                };
+                Self {
+                    role,
+                    present: role.replicas - later,
+                    asking: role.replicas - later,
+                    later,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Makes a pod a member: by its scheduler, if the template names none, and by a mark of the group.
+pub(super) fn join(
+    scheduler: &GangScheduler,
+    job: &str,
+    role: &Role<'_>,
+    spec: &mut PodSpec,
+    [labels, annotations]: [&mut BTreeMap<String, String>; 2],
+) {
+    if !scheduler.binds(Some(spec)) {
+        return;
+    }
+    spec.scheduler_name = Some(scheduler.name().to_owned());
+    let mark = |on: &mut BTreeMap<String, String>, key: &str, value: &str| {
+        on.insert(key.to_owned(), value.to_owned());
+    };
+    match scheduler {
+        GangScheduler::Volcano => {
+            mark(annotations, "scheduling.k8s.io/group-name", job);
+            mark(annotations, "volcano.sh/task-spec", &role.slug);
+        }
+        GangScheduler::Coscheduling(_) => mark(labels, "scheduling.x-k8s.io/pod-group", job),
+    }
+}
+
+/// The group of a job with these members, as it is made, or as one that is `there` is to be.
+pub(crate) fn pod_group<J: TrainingJob>(
+    job: &ValidJob<'_, J>,
+    scheduler: &GangScheduler,
+    members: &[Members<'_>],
+    attempt: u32,
+    there: Option<&Value>,
+) -> JobObject {
+    let policy = job.job.run_policy().scheduling_policy.unwrap_or_default();
+    let present: u32 = members.iter().map(|m| m.present).sum();
+    let asking: u32 = members.iter().map(|m| m.asking).sum();
+    let wanted = policy.min_available.and_then(|n| u32::try_from(n).ok());
+    // More than there are would wait for ever.
+    let fewest = wanted.unwrap_or(present).min(present);
+    let resources = match policy.min_resources {
+        Some(resources) if asking == present => json!(resources),
+        _ => json!(texts(sum(job, members, fewest.saturating_sub(present - asking)))),
+    };
+
+    let mut spec = Map::new();
+    match scheduler {
+        GangScheduler::Volcano => {
+            spec.insert("minMember".to_owned(), fewest.into());
+            spec.insert("minResources".to_owned(), resources);
+            let queue = there.and_then(|there| there["spec"]["queue"].as_str());
+            let queue = queue
+                .filter(|queue| !queue.is_empty())
+                .or(policy.queue.as_deref().filter(|queue| !queue.is_empty()))
+                .unwrap_or("default");
+            spec.insert("queue".to_owned(), queue.into());
+            if let Some(class) = policy.priority_class.filter(|class| !class.is_empty()) {
+                spec.insert("priorityClassName".to_owned(), class.into());
+            }
+        }
+        GangScheduler::Coscheduling(_) => {
+            // Its definition takes no fewer.
+            spec.insert("minMember".to_owned(), fewest.max(1).into());
+            if resources.as_object().is_some_and(|all| !all.is_empty()) {
+                spec.insert("minResources".to_owned(), resources);
+            }
+            if let Some(seconds) = policy.schedule_timeout_seconds {
+                spec.insert("scheduleTimeoutSeconds".to_owned(), seconds.into());
+            }
+        }
+    }
+    if let Some(there) = there {
+        drop_resources(&mut spec, &there["spec"]["minResources"]);
+    }
+
+    let mut group = scheduler
+        .pod_group()
+        .object(job.topology.job, json!({ "spec": spec }));
+    if there.is_none() {
+        let mut annotations = job.job.meta().annotations.clone().unwrap_or_default();
+        annotations.remove(LAST_APPLIED);
+        annotations.remove(labels::RESTART_ATTEMPT);
+        if attempt > 0 {
+            annotations.insert(labels::RESTART_ATTEMPT.to_owned(), attempt.to_string());
+        }
+        group.metadata.annotations = Some(annotations).filter(|all| !all.is_empty());
+    }
+    super::belong_to(job, &mut group);
+    group
+}
+
+/// What the first `count` members ask for, in the order of the roles, and those that come later.
+fn sum<J: TrainingJob>(job: &ValidJob<'_, J>, members: &[Members<'_>], count: u32) -> Amounts {
+    let mut left = count;
+    let mut all = Amounts::new();
+    for member in members {
+        let of_role = member.asking.min(left);
+        left -= of_role;
+        let of_role = of_role + member.later;
+        let mut spec = member.role.template().spec.clone().unwrap_or_default();
+        let replica = Replica {
+            role: member.role,
+            index: 0,
+        };
+        job.job.customize(&job.topology, &replica, &mut spec);
+        let of_pod = requests::of_pod(&spec);
+        (0..of_role).for_each(|_| requests::add(&mut all, &of_pod));
+    }
+    all
+}
+
+fn texts(amounts: Amounts) -> BTreeMap<String, String> {
+    let all = amounts.into_iter();
+    all.map(|(name, amount)| (name, amount.to_string())).collect()
+}
+
+/// Takes resources out of a group that nobody asks for any more: in a merge patch null does so.
+fn drop_resources(spec: &mut Map<String, Value>, there: &Value) {
+    let names = there.as_object().into_iter().flat_map(Map::keys);
+    let names: Vec<&String> = names.collect();
+    if names.is_empty() {
+        return;
+    }
+    let wanted = spec
+        .entry("minResources")
+        .or_insert_with(|| Value::Object(Map::new()));
+    for name in names {
+        if let Some(wanted) = wanted.as_object_mut() {
+            wanted.entry(name.clone()).or_insert(Value::Null);
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Jobs whose pods a gang scheduler binds together.
+
+use serde_json::{Value, json};
+use training_job::api::ConditionType;
+
+use crate::world::{Stories, World};
+
+/// A job of these roles, whose containers ask for a CPU each, under Volcano.
+fn under_volcano(roles: &str, run_policy: &str) -> World {
+    asking(World::train(roles, run_policy).with_gangs("volcano"))
+}
+
+fn under_coscheduling(roles: &str, run_policy: &str) -> World {
+    asking(World::train(roles, run_policy).with_gangs("my-scheduler"))
+}
+
+fn asking(mut w: World) -> World {
+    w.edit(|job| {
+        for role in job.spec.replica_specs.values_mut().flatten() {
+            for container in &mut role.template.spec.as_mut().unwrap().containers {
+                let resources = json!({"requests": {"cpu": "1"}});
+                container.resources = Some(serde_json::from_value(resources).unwrap());
+            }
+        }
+    });
+    w
+}
+
+fn spec(w: &mut World) -> Value {
+    w.group().expect("there is a PodGroup")["spec"].clone()
+}
+
+fn notices(w: &World) -> Vec<String> {
+    let all = w.plan().notices.into_iter();
+    all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
+}
+
+#[test]
+fn volcano_is_told_of_the_job_and_pods_are_made_when_it_lets_the_group_in() {
+    let mut w = under_volcano("Scheduler=1 Worker=2", "activeDeadlineSeconds: 60");
+    w.reconcile();
+    let group = json!({"minMember": 3, "minResources": {"cpu": "3"}, "queue": "default"});
+    assert_eq!(spec(&mut w), group);
+    assert_eq!((w.pod_names().len(), w.service_names().len()), (0, 0));
+    assert_eq!(w.state(), ["Created"]);
+    assert_eq!(w.status().start_time, None, "its time has not begun");
+    assert!(w.status().replica_statuses.is_empty());
+    w.after(1_000).phase("Pending");
+    assert_eq!(w.pod_names().len(), 0);
+    w.phase("Inqueue");
+    assert_eq!((w.pod_names().len(), w.service_names().len()), (3, 3));
+    assert_eq!(w.status().start_time.unwrap().0, w.now);
+    let pod = w.pod("worker-1").object();
+    let annotations = pod.metadata.annotations.as_ref().unwrap();
+    assert_eq!(annotations["scheduling.k8s.io/group-name"], "job");
+    assert_eq!(annotations["volcano.sh/task-spec"], "worker");
+    assert_eq!(
+        pod.spec.as_ref().unwrap().scheduler_name.as_deref(),
+        Some("volcano")
+    );
+    w.all_running();
+    assert_eq!(spec(&mut w), group);
+    assert_eq!(w.state(), ["Created", "Running"]);
+}
+
+#[test]
+fn coscheduling_has_the_pods_at_once() {
+    let mut w = under_coscheduling(
+        "Scheduler=1 Worker=2",
+        "schedulingPolicy: {scheduleTimeoutSeconds: 30, queue: q, priorityClass: high}",
+    );
+    w.reconcile();
+    let group = json!({"minMember": 3, "minResources": {"cpu": "3"}, "scheduleTimeoutSeconds": 30});
+    assert_eq!(spec(&mut w), group);
+    let pod = w.pod("worker-1").object();
+    let labels = pod.metadata.labels.as_ref().unwrap();
+    assert_eq!(labels["scheduling.x-k8s.io/pod-group"], "job");
+    assert_eq!(pod.metadata.annotations, None);
+    let scheduler = pod.spec.as_ref().unwrap().scheduler_name.as_deref();
+    assert_eq!(scheduler, Some("my-scheduler"));
+}
+
+#[test]
+fn a_policy_is_taken_at_its_word_and_no_more_is_waited_for_than_there_is() {
+    let policy = "schedulingPolicy: {minAvailable: 2, queue: q, priorityClass: high, minResources: {cpu: 9}}";
+    let mut w = under_volcano("Scheduler=1 Worker=2", policy);
+    w.reconcile();
+    let group =
+        json!({"minMember": 2, "minResources": {"cpu": "9"}, "queue": "q", "priorityClassName": "high"});
+    assert_eq!(spec(&mut w), group);
+
+    let mut w = under_volcano("Scheduler=1 Worker=2", "schedulingPolicy: {minAvailable: 2}");
+    w.reconcile();
+    assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "2"}));
+    let mut w = under_volcano("Scheduler=1 Worker=2", "schedulingPolicy: {minAvailable: 7}");
+    w.reconcile();
+    assert_eq!(spec(&mut w)["minMember"], 3);
+    let mut w = under_coscheduling("Scheduler=1 Worker=2", "schedulingPolicy: {minAvailable: 0}");
+    w.reconcile();
+    assert_eq!(spec(&mut w), json!({"minMember": 1}), "its definition takes no 0");
+    let mut w = World::train("Scheduler=1 Worker=2", "").with_gangs("volcano");
+    w.reconcile();
+    assert_eq!(spec(&mut w)["minResources"], json!({}), "nothing is asked for");
+}
+
+#[test]
+fn a_group_follows_the_job_and_keeps_what_it_has_of_others() {
+    let mut w = under_volcano("Scheduler=1 Worker=2", "");
+    w.reconcile();
+    w.group().unwrap()["spec"]["queue"] = json!("theirs");
+    w.group().unwrap()["spec"]["other"] = json!({"of": "another"});
+    w.phase("Inqueue").all_running();
+    w.scale("Worker", 3).reconcile();
+    let group =
+        json!({"minMember": 4, "minResources": {"cpu": "4"}, "queue": "theirs", "other": {"of": "another"}});
+    assert_eq!(spec(&mut w), group);
+    w.scale("Worker", 1).reconcile().finish_deletions().reconcile();
+    assert_eq!(spec(&mut w)["minMember"], 2);
+    assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "2"}));
+}
+
+/// Coscheduling counts pods that have not ended, so a group that counts others is never complete again.
+#[test]
+fn members_that_have_ended_are_not_counted() {
+    for scheduler in ["volcano", "my-scheduler"] {
+        let mut w = asking(World::train("Worker=3:OnFailure", "restartScope: Replica").with_gangs(scheduler));
+        w.edit(|job| {
+            let worker = job.spec.replica_specs["Worker"].as_ref().unwrap();
+            let mut server = worker.clone();
+            let resources = json!({"limits": {"example.com/gpu": 1}});
+            server.replicas = Some(1);
+            server.template.spec.as_mut().unwrap().containers[0].resources =
+                Some(serde_json::from_value(resources).unwrap());
+            job.spec.replica_specs.insert("Server".to_owned(), Some(server));
+        });
+        w.reconcile().phase("Inqueue").all_running();
+        let all = json!({"cpu": "3", "example.com/gpu": "1"});
+        assert_eq!(spec(&mut w)["minResources"], all, "{scheduler}");
+        w.pod("worker-0").succeeds();
+        w.pod("server-0").succeeds();
+        w.reconcile();
+        assert_eq!(spec(&mut w)["minMember"], 2, "{scheduler}");
+        assert_eq!(
+            spec(&mut w)["minResources"],
+            json!({"cpu": "2"}),
+            "{scheduler}: what nobody asks for any more is gone"
+        );
+        w.pod("worker-1").exits(137);
+        w.reconcile();
+        assert_eq!(spec(&mut w)["minMember"], 2, "{scheduler}: it comes again");
+    }
+}
+
+/// Volcano has a group wait again when it loses a pod before any of them runs.
+#[test]
+fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
+    let mut w = under_volcano("Worker=4:OnFailure", "restartScope: Replica");
+    w.reconcile().phase("Inqueue");
+    for index in 0..4 {
+        w.pod(&format!("worker-{index}")).is_scheduled();
+    }
+    w.reconcile();
+    w.pod("worker-2").vanishes();
+    w.reconcile().phase("Pending");
+    assert_eq!(w.pod_names().len(), 4, "the missing one is made at once");
+    assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "1"}));
+    assert_eq!(spec(&mut w)["minMember"], 4);
+    w.phase("Inqueue");
+    assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "4"}));
+}
+
+#[test]
+fn what_pods_do_is_seen_while_the_group_waits() {
+    let mut w = under_volcano("Scheduler=1 Worker=2:Never", "");
+    w.reconcile().phase("Inqueue").all_running().phase("Running");
+    w.phase("Pending");
+    w.pod("worker-1").exits(1);
+    w.reconcile();
+    assert_eq!(w.state(), ["Created", "Failed"]);
+
+    let mut w = under_volcano("Scheduler=1 Worker=2", "");
+    w.reconcile().phase("Inqueue").all_running().phase("Pending");
+    w.pod("scheduler-0").succeeds();
+    w.reconcile().after(2).reconcile();
+    assert!(w.status().is(ConditionType::Succeeded));
+}
+
+#[test]
+fn a_job_that_restarts_waits_for_its_turn_again() {
+    let mut w = under_volcano("Scheduler=1 Worker=2:OnFailure", "");
+    w.reconcile().phase("Inqueue").all_running().phase("Running");
+    let uid = |w: &World| w.objects.values().next().unwrap()["job"].uid.clone();
+    let first = uid(&w);
+    w.pod("worker-1").exits(137);
+    w.reconcile().after(5).reconcile();
+    assert_eq!(w.status().recovery.job, 1);
+    assert_eq!(uid(&w), first, "the old pods still end");
+    w.finish_deletions().reconcile();
+    assert_ne!(uid(&w), first, "it queues anew");
+    assert_eq!(w.pod_names().len(), 0);
+    assert_eq!(w.service_names().len(), 3, "names stay as they are");
+    w.phase("Inqueue").all_running();
+    assert_eq!(w.pod_names().len(), 3);
+    assert_eq!(w.state(), ["Created", "Running"]);
+    let second = uid(&w);
+    w.pod("worker-1").exits(137);
+    w.reconcile().after(5).reconcile();
+    w.finish_deletions().reconcile();
+    assert_ne!(uid(&w), second);
+}
+
+#[test]
+fn pods_of_another_scheduler_are_no_members() {
+    let mut w = under_volcano("Scheduler=1 Worker=2", "");
+    w.edit(|job| {
+        let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
+        let template = &mut worker.as_mut().unwrap().template;
+        template.spec.as_mut().unwrap().scheduler_name = Some("mine".to_owned());
+    });
+    w.reconcile();
+    assert_eq!(spec(&mut w)["minMember"], 1);
+    let warning = "SetPodTemplateSchedulerName: Another scheduler is specified when gang-scheduling is enabled and it \
+                   will not be overwritten";
+    assert_eq!(notices(&w), [warning]);
+    w.phase("Inqueue");
+    let pod = w.pod("worker-0").object();
+    let scheduler = pod.spec.as_ref().unwrap().scheduler_name.as_deref();
+    assert_eq!(
+        (scheduler, &pod.metadata.annotations),
+        (Some("mine"), &None),
+        "it is left as it is"
+    );
+}
+
+#[test]
+fn a_group_goes_after_the_last_pod_and_comes_again_with_the_job() {
+    let mut w = under_volcano("Scheduler=1 Worker=2", "");
+    w.reconcile().phase("Inqueue").all_running();
+    w.suspend(true).reconcile();
+    assert!(w.group().is_some(), "its pods still end");
+    w.finish_deletions().reconcile();
+    assert!(w.group().is_none());
+    w.suspend(false).reconcile();
+    assert_eq!(w.pod_names().len(), 0);
+    w.phase("Inqueue").all_running();
+    assert_eq!(w.pod_names().len(), 3);
+
+    w.edit(|job| {
+        let policy = json!({"cleanPodPolicy": "None"});
+        job.spec.run_policy = Some(serde_json::from_value(policy).unwrap());
+    });
+    w.pod("scheduler-0").succeeds();
+    w.reconcile().after(2).reconcile();
+    assert!(w.status().is(ConditionType::Succeeded));
+    assert!(w.group().is_some(), "workers run on");
+    w.pod("worker-0").succeeds();
+    w.pod("worker-1").succeeds();
+    w.reconcile();
+    assert!(w.group().is_none());
+}
+
+#[test]
+fn a_group_has_the_jobs_annotations_from_when_it_was_made() {
+    let mut w = under_volcano("Scheduler=1 Worker=1", "");
+    let annotate = |w: &mut World, key: &str, value: &str| {
+        let annotations = w.job.metadata.annotations.get_or_insert_default();
+        annotations.insert(key.to_owned(), value.to_owned());
+    };
+    annotate(&mut w, "volcano.sh/preemptable", "true");
+    annotate(&mut w, "kubectl.kubernetes.io/last-applied-configuration", "{}");
+    w.reconcile();
+    annotate(&mut w, "note", "later");
+    w.reconcile();
+    let annotations = &w.objects.values().next().unwrap()["job"].annotations;
+    assert_eq!(json!(annotations), json!({"volcano.sh/preemptable": "true"}));
+}
+
+#[test]
+fn a_job_says_why_it_waits() {
+    let mut w = under_volcano("Scheduler=1 Worker=1", "schedulingPolicy: {queue: blue}");
+    w.reconcile();
+    assert!(notices(&w).is_empty(), "a scheduler may take its time");
+    assert!(w.plan().requeue.is_some());
+    w.after(11);
+    let not_seen = "PodGroupWaits: no scheduler has looked at PodGroup job: is there a queue blue, and does Volcano run?";
+    assert_eq!(notices(&w), [not_seen]);
+    w.phase("Pending");
+    assert!(notices(&w).is_empty(), "it is in the queue");
+    let condition =
+        json!({"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "m"});
+    w.group().unwrap()["status"]["conditions"] = json!([condition]);
+    assert_eq!(notices(&w), ["PodGroupWaits: PodGroup job waits for room: m"]);
+    w.group().unwrap()["status"]["phase"] = json!("Inqueue");
+    w.reconcile();
+    assert!(notices(&w).is_empty(), "the condition stays, and tells nothing");
+}
+
+/// Its scheduler does not look again when other pods end.
+#[test]
+fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
+    let mut w = under_coscheduling("Scheduler=1 Worker=1", "");
+    w.reconcile();
+    let told = |w: &World| {
+        let group = &w.objects.values().next().unwrap()["job"];
+        group
+            .annotations
+            .get("training.kubeflow.org/told-of-room")
+            .cloned()
+    };
+    assert!(!w.plan().waits_for_room, "its scheduler has not looked yet");
+    w.pod("worker-0").is_not_scheduled("SchedulingGated", "gated");
+    assert!(!w.plan().waits_for_room, "it waits for something else");
+    w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
+    w.pod("scheduler-0").is_not_scheduled("Unschedulable", "no node");
+    assert!(w.plan().waits_for_room);
+    // Told after 1, 2, 4, 8 … seconds, and then every five minutes.
+    let begin = w.now;
+    let mut seconds = Vec::new();
+    for second in 1..1_000 {
+        let before = told(&w);
+        w.after(1).reconcile();
+        if told(&w) != before {
+            seconds.push(second);
+        }
+    }
+    assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812]);
+    assert_eq!(w.now, begin + jiff::SignedDuration::from_secs(999));
+
+    w.room_left_at = Some(w.now);
+    w.reconcile();
+    assert_eq!(told(&w), Some(w.now.to_string()));
+    // One pod after another: told once a second.
+    w.room_left_at = Some(w.now + jiff::SignedDuration::from_millis(10));
+    w.reconcile();
+    assert_ne!(told(&w), Some("2026-01-01T00:16:40Z".to_owned()));
+    assert_eq!(
+        w.plan().requeue.unwrap().at,
+        w.now + jiff::SignedDuration::from_secs(1)
+    );
+    w.after(1).reconcile();
+    assert_eq!(told(&w), Some(w.now.to_string()));
+    w.all_running();
+    assert!(!w.plan().waits_for_room);
+}
+
+#[test]
+fn a_job_without_a_gang_scheduler_says_that_a_part_of_it_has_waited_for_long() {
+    let mut w = World::train("Scheduler=1 Worker=2", "");
+    w.reconcile();
+    for worker in ["worker-0", "worker-1"] {
+        w.pod(worker).is_not_scheduled("Unschedulable", "no node");
+    }
+    let partly = |w: &World| notices(w).into_iter().find(|n| n.starts_with("PartlyScheduled"));
+    w.reconcile().after(400);
+    assert_eq!(partly(&w), None, "nothing is held");
+    w.pod("scheduler-0").running();
+    w.reconcile();
+    let text = "PartlyScheduled: 2 of 3 pods have had no node for 5 minutes, while the others hold theirs; a gang scheduler or a \
+                queue starts all of a job's pods or none";
+    assert_eq!(partly(&w).as_deref(), Some(text));
+
+    let mut w = World::train("Scheduler=1 Worker=1", "");
+    w.reconcile();
+    w.pod("scheduler-0").running();
+    w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
+    w.reconcile();
+    assert_eq!(partly(&w), None);
+    assert_eq!(
+        w.plan().requeue.unwrap().at,
+        w.now + jiff::SignedDuration::from_secs(300)
+    );
+}
