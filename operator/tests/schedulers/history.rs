@@ -23,9 +23,15 @@ struct Seen {
     now: BTreeMap<String, (String, Option<String>)>,
     moments: Vec<Present>,
     listed: bool,
+    /// Whether only pods that have a node are of interest.
+    bound: bool,
 }
 
 impl Seen {
+    fn put(&mut self, pod: &Pod) {
+        self.now.insert(pod.name_any(), entry(pod, self.bound));
+    }
+
     fn note(&mut self) {
         let mut present = Present::new();
         for job in self.now.values().filter_map(|(_, job)| job.clone()) {
@@ -47,7 +53,19 @@ pub(crate) struct History {
 impl History {
     /// What happens from now on.
     pub(crate) async fn of(api: Api<Pod>) -> Self {
-        let seen = watch::Sender::new(Seen::default());
+        Self::start(api, false).await
+    }
+
+    /// What happens from now on to pods that have a node.
+    pub(crate) async fn of_bound(api: Api<Pod>) -> Self {
+        Self::start(api, true).await
+    }
+
+    async fn start(api: Api<Pod>, bound: bool) -> Self {
+        let seen = watch::Sender::new(Seen {
+            bound,
+            ..Seen::default()
+        });
         let follower = tokio::spawn(follow(api.clone(), seen.clone()));
         let history = Self { api, seen, follower };
         history.until(|seen| seen.listed).await;
@@ -63,7 +81,9 @@ impl History {
     /// Each moment so far.
     async fn moments(&self) -> Vec<Present> {
         let listed = self.api.list(&ListParams::default()).await.unwrap();
-        let now: BTreeMap<_, _> = listed.iter().map(|pod| (pod.name_any(), entry(pod))).collect();
+        let bound = self.seen.borrow().bound;
+        let now = listed.iter().map(|pod| (pod.name_any(), entry(pod, bound)));
+        let now: BTreeMap<_, _> = now.collect();
         self.until(|seen| seen.now == now).await;
         self.seen.borrow().moments.clone()
     }
@@ -107,11 +127,12 @@ impl Drop for History {
     }
 }
 
-fn entry(pod: &Pod) -> (String, Option<String>) {
+fn entry(pod: &Pod, bound: bool) -> (String, Option<String>) {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let ended = matches!(phase, Some("Succeeded" | "Failed"));
+    let has_node = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
     let job = pod.labels().get("training.kubeflow.org/job-name").cloned();
-    (pod.uid().unwrap(), job.filter(|_| !ended))
+    (pod.uid().unwrap(), job.filter(|_| !ended && (has_node || !bound)))
 }
 
 async fn follow(api: Api<Pod>, seen: watch::Sender<Seen>) {
@@ -119,15 +140,13 @@ async fn follow(api: Api<Pod>, seen: watch::Sender<Seen>) {
     while let Some(event) = events.next().await {
         seen.send_modify(|seen| match event {
             Ok(Event::Init) => seen.now.clear(),
-            Ok(Event::InitApply(pod)) => {
-                seen.now.insert(pod.name_any(), entry(&pod));
-            }
+            Ok(Event::InitApply(pod)) => seen.put(&pod),
             Ok(Event::InitDone) => {
                 seen.listed = true;
                 seen.note();
             }
             Ok(Event::Apply(pod)) => {
-                seen.now.insert(pod.name_any(), entry(&pod));
+                seen.put(&pod);
                 seen.note();
             }
             Ok(Event::Delete(pod)) => {

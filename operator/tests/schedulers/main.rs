@@ -1,4 +1,4 @@
-//! Jobs under the real kube-scheduler and the real Kueue, on nodes that are played. `make test-schedulers` builds them
+//! Jobs under the real Volcano, coscheduling, Kueue and kube-scheduler, on nodes that are played. `make test-schedulers` builds them
 //! and runs this: it is minutes of work.
 
 #![allow(
@@ -12,6 +12,7 @@ mod built;
 #[path = "../admission/corpus.rs"]
 #[allow(dead_code, reason = "all manifests here are good")]
 mod corpus;
+mod gangs;
 mod history;
 mod jobs;
 mod kueue;
@@ -23,3 +24,4 @@ mod program;
 mod rig;
 #[path = "../admission/same.rs"]
 mod same;
+mod stage;

@@ -4,8 +4,8 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::process::Queues;
-use super::queue::{Operators, Stage, is};
 use crate::jobs::{Kind, MX, PODS, PYTORCH};
+use crate::stage::{Operators, Stage, is};
 
 /// A Kueue that evicts a job whose pods are not all running after some seconds, and tries again a second later.
 async fn impatient() -> &'static Queues {
@@ -19,7 +19,7 @@ async fn impatient() -> &'static Queues {
 
 /// The job's condition Running is what tells that its pods are ready.
 async fn a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again(kind: Kind, operators: Operators) {
-    let mut stage = Stage::new(impatient().await, "ready", kind, operators).await;
+    let mut stage = Stage::with_queue(impatient().await, "ready", (kind, operators)).await;
     stage.nodes.start_pods(false);
     stage.create(&stage.job("job")).await;
     stage.has("job", PODS).await;

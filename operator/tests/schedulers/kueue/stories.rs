@@ -1,13 +1,12 @@
 //! What happens to jobs on a quota for one: each story by itself, and with the operator killed at each turn.
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::json;
 
 use super::process::Queues;
-use super::queue::{Operators, Stage, is, is_suspended};
+use super::queue::is_suspended;
 use crate::jobs::{self, Kind, MX, PADDLE, PODS, PYTORCH, TF, XGBOOST};
+use crate::stage::{Operators, Stage, a_worker, is};
 
 /// The tests of a story: its name, and a kind of job for each.
 macro_rules! tests {
@@ -36,20 +35,20 @@ tests! {
 
 async fn tell(name: &str, kind: Kind, operators: Operators, story: impl AsyncFnOnce(&mut Stage<'_>)) {
     let initials: String = name.split('_').filter_map(|word| word.chars().next()).collect();
-    let mut stage = Stage::new(Queues::shared().await, &initials, kind, operators).await;
+    let mut stage = Stage::with_queue(Queues::shared().await, &initials, (kind, operators)).await;
     story(&mut stage).await;
     stage.end();
 }
 
 async fn two_jobs_on_a_quota_for_one_run_in_turn(stage: &mut Stage<'_>) {
     stage.create(&stage.job("first")).await;
-    stage.runs("first", PODS).await;
+    stage.runs_on_quota("first").await;
     stage.create(&stage.job("second")).await;
     stage.waits("second").await;
     stage.turn();
     stage.history.expect_none_of("second").await;
     stage.finishes("first", PODS).await;
-    stage.runs("second", PODS).await;
+    stage.runs_on_quota("second").await;
     stage.turn();
     stage.finishes("second", PODS).await;
     stage.history.expect_apart(["first", "second"]).await;
@@ -68,7 +67,7 @@ async fn a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_go
     stage.history.expect_apart(["slow", "urgent"]).await;
     stage.turn();
     stage.finishes("urgent", PODS).await;
-    stage.runs_and_finishes("slow").await;
+    stage.finishes("slow", PODS).await;
     stage.history.expect_apart(["slow", "urgent"]).await;
 }
 
@@ -136,7 +135,7 @@ async fn a_job_that_its_user_resumes_out_of_turn_is_suspended_and_waits_on(stage
     stage.waits("second").await;
     stage.has("second", 0).await;
     stage.finishes("first", PODS).await;
-    stage.runs_and_finishes("second").await;
+    stage.finishes("second", PODS).await;
 }
 
 async fn a_job_that_fails_gives_its_quota_to_the_next(stage: &mut Stage<'_>) {
@@ -155,7 +154,7 @@ async fn a_job_that_fails_gives_its_quota_to_the_next(stage: &mut Stage<'_>) {
         .await;
     stage.condition("first", "Failed").await;
     stage.turn();
-    stage.runs_and_finishes("second").await;
+    stage.finishes("second", PODS).await;
 }
 
 /// All pods of an MXJob are made anew then, the one pod of a PyTorchJob.
@@ -166,20 +165,15 @@ async fn a_job_that_restarts_keeps_its_quota(stage: &mut Stage<'_>) {
     let before = stage.runs("first", PODS).await;
     stage.create(&stage.job("second")).await;
     stage.waits("second").await;
-    let worker = name_of_worker(&before);
+    let worker = a_worker(&before);
     stage.kubelet.exits(&worker, stage.kind.container, 137).await;
     stage.turn();
     stage.replaced(&before, &worker).await;
     stage.runs("first", PODS).await;
     stage.history.expect_none_of("second").await;
     stage.finishes("first", PODS).await;
-    stage.runs_and_finishes("second").await;
+    stage.finishes("second", PODS).await;
     stage.history.expect_apart(["first", "second"]).await;
-}
-
-fn name_of_worker(pods: &[Pod]) -> String {
-    let mut names = pods.iter().map(ResourceExt::name_any);
-    names.find(|name| name.contains("-worker-")).unwrap()
 }
 
 async fn a_job_whose_workload_is_deleted_queues_anew_and_finishes(stage: &mut Stage<'_>) {
@@ -208,7 +202,7 @@ async fn a_job_of_each_kind_is_admitted_and_finishes() {
     let queues = Queues::shared().await;
     for kind in [MX, TF, PYTORCH, XGBOOST, PADDLE] {
         let name = kind.name.to_lowercase();
-        let stage = Stage::new(queues, &name, kind, Operators::Stay).await;
+        let stage = Stage::with_queue(queues, &name, (kind, Operators::Stay)).await;
         stage.create(&stage.job(&name)).await;
         stage.runs(&name, PODS).await;
         stage

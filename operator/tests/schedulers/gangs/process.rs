@@ -1,0 +1,141 @@
+//! Gang schedulers as processes of the test.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use training_job_testing::cluster::{Background, ControlPlane, Options};
+
+use crate::built;
+
+/// A scheduler that knows PodGroups.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Scheduler {
+    Volcano,
+    Coscheduling,
+}
+
+impl Scheduler {
+    /// What pods and the operator's flag call it. Coscheduling has the name that its chart gives it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Volcano => "volcano",
+            Self::Coscheduling => "scheduler-plugins-scheduler",
+        }
+    }
+
+    /// Group and version of its PodGroup.
+    pub(crate) fn pod_group(self) -> [&'static str; 2] {
+        match self {
+            Self::Volcano => ["scheduling.volcano.sh", "v1beta1"],
+            Self::Coscheduling => ["scheduling.x-k8s.io", "v1alpha1"],
+        }
+    }
+}
+
+/// A control plane with such a scheduler. It sees all nodes, so that one test after another has it for itself.
+pub(crate) struct Gangs {
+    pub(crate) plane: ControlPlane,
+    scheduler: Scheduler,
+    _process: Background,
+    turn: Mutex<()>,
+}
+
+impl Gangs {
+    /// The one that all tests with this scheduler share.
+    pub(crate) async fn shared(scheduler: Scheduler) -> &'static Self {
+        static VOLCANO: OnceCell<Gangs> = OnceCell::const_new();
+        static COSCHEDULING: OnceCell<Gangs> = OnceCell::const_new();
+        let cell = match scheduler {
+            Scheduler::Volcano => &VOLCANO,
+            Scheduler::Coscheduling => &COSCHEDULING,
+        };
+        cell.get_or_init(|| Self::start(scheduler)).await
+    }
+
+    async fn start(scheduler: Scheduler) -> Self {
+        let plane = ControlPlane::start(Options::default()).await;
+        plane.install_crds().await;
+        let process = match scheduler {
+            Scheduler::Volcano => {
+                built::install_definitions(&plane, "volcano").await;
+                volcano(&plane)
+            }
+            Scheduler::Coscheduling => {
+                built::install_definitions(&plane, "coscheduling").await;
+                coscheduling(&plane)
+            }
+        };
+        Self {
+            plane,
+            scheduler,
+            _process: process,
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// Awaits the test's turn. Nothing of those before it is left that needs room or has it.
+    pub(crate) async fn alone(&self) -> MutexGuard<'_, ()> {
+        let turn = self.turn.lock().await;
+        let groups = format!("podgroups.{}", self.scheduler.pod_group()[0]);
+        let all = ["--all", "--all-namespaces", "--force", "--grace-period=0"];
+        for what in ["pods", &groups] {
+            let arguments = [&["delete", what], &all[..]].concat();
+            self.plane.kubectl(&arguments).await.success();
+        }
+        self.plane.kubectl(&["delete", "nodes", "--all"]).await.success();
+        turn
+    }
+}
+
+/// With the configuration that it has by default.
+fn volcano(plane: &ControlPlane) -> Background {
+    let plugins = |names: &[&str]| {
+        let names: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+        json!({"plugins": names})
+    };
+    let configuration = json!({
+        "actions": "enqueue, allocate, backfill",
+        "tiers": [
+            plugins(&["priority", "gang", "conformance"]),
+            plugins(&["overcommit", "drf", "predicates", "proportion", "nodeorder"]),
+        ],
+    });
+    let file = written(plane, "volcano", &configuration);
+    let kubeconfig = format!("--kubeconfig={}", plane.kubeconfig().display());
+    let flags = [
+        "--leader-elect=false",
+        "--schedule-period=1s",
+        "--cache-dumper=false",
+    ];
+    let program = built::program("volcano").args([kubeconfig, format!("--scheduler-conf={file}")]);
+    plane.spawn(program.args(flags))
+}
+
+/// A pod that found no node is tried again after five minutes, as by default, unless something wakes it.
+fn coscheduling(plane: &ControlPlane) -> Background {
+    let plugin = json!([{"name": "Coscheduling"}]);
+    let profile = json!({
+        "schedulerName": Scheduler::Coscheduling.name(),
+        "plugins": {
+            "multiPoint": {"enabled": plugin},
+            "queueSort": {"enabled": plugin, "disabled": [{"name": "*"}]},
+        },
+        "pluginConfig": [{"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": 10}}],
+    });
+    let configuration = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": false},
+        "clientConnection": {"kubeconfig": plane.kubeconfig()},
+        "profiles": [profile],
+    });
+    let file = written(plane, "coscheduling", &configuration);
+    let flags = [format!("--config={file}"), "--secure-port=0".to_owned()];
+    plane.spawn(built::program("coscheduling").args(flags))
+}
+
+fn written(plane: &ControlPlane, name: &str, configuration: &Value) -> String {
+    let file = plane.directory().join(format!("{name}.yaml"));
+    fs::write(&file, configuration.to_string()).unwrap();
+    file.display().to_string()
+}

@@ -1,0 +1,102 @@
+//! A namespace with nodes for some pods, and an operator that knows the scheduler.
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject};
+use serde_json::{Value, json};
+use training_job_testing::cluster::{wait, wait_for_all};
+
+use super::process::{Gangs, Scheduler};
+use crate::history::History;
+use crate::jobs::Kind;
+use crate::node;
+use crate::stage::{Operators, Stage, of};
+
+impl<'a> Stage<'a> {
+    /// With so many nodes of so many CPUs each.
+    pub(crate) async fn with_gangs(
+        gangs: &'a Gangs,
+        scheduler: Scheduler,
+        actors: (Kind, Operators),
+        (nodes, cpus): (u32, u32),
+    ) -> Self {
+        let plane = &gangs.plane;
+        let namespace = plane.namespace("gang").await;
+        let history = History::of_bound(Api::namespaced(plane.client(), &namespace)).await;
+        let flag = format!("--gang-scheduler-name={}", scheduler.name());
+        let stage = Self::new(plane, namespace, actors, history, &[&flag]).await;
+        for _ in 0..nodes {
+            stage.add_node(cpus).await;
+        }
+        stage
+    }
+
+    /// One more node.
+    pub(crate) async fn add_node(&self, cpus: u32) {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("node-{count}");
+        node::create(self.plane, &name, cpus, json!({}), Value::Null).await;
+    }
+
+    /// A job of that name, which may restart.
+    pub(crate) fn gang(&self, name: &str) -> Value {
+        let mut job = self.kind.job(name);
+        job["spec"]["runPolicy"]["backoffLimit"] = 5.into();
+        job
+    }
+
+    pub(crate) fn groups(&self, scheduler: Scheduler) -> Api<DynamicObject> {
+        let [group, version] = scheduler.pod_group();
+        self.api(group, version, "PodGroup")
+    }
+
+    /// Awaits that a job's PodGroup is as wanted, or with `None` that it is gone.
+    pub(crate) async fn group(
+        &self,
+        scheduler: Scheduler,
+        job: &str,
+        look: impl FnMut(Option<&DynamicObject>) -> bool,
+    ) -> Option<DynamicObject> {
+        wait(self.groups(scheduler), job, look).await
+    }
+
+    /// Awaits that a job has just so many pods, which are bound.
+    pub(crate) async fn is_bound(&self, job: &str, pods: usize) -> Vec<Pod> {
+        let bound = |pod: &Pod| {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+            node.is_some() && pod.metadata.deletion_timestamp.is_none()
+        };
+        let look = |all: &[Pod]| all.len() == pods && all.iter().all(bound);
+        wait_for_all(self.pods(), &of(job), look).await
+    }
+
+    /// Awaits that a pod runs.
+    pub(crate) async fn pod_runs(&self, name: &str) {
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        wait(self.pods(), name, |pod: Option<&Pod>| {
+            pod.and_then(phase).as_deref() == Some("Running")
+        })
+        .await;
+    }
+
+    /// Awaits that a pod is gone, or another one has its name.
+    pub(crate) async fn is_gone(&self, before: &[Pod], name: &str) {
+        let old = before.iter().find(|pod| pod.name_any() == name).unwrap().uid();
+        wait(self.pods(), name, |pod: Option<&Pod>| {
+            pod.is_none_or(|pod| pod.uid() != old)
+        })
+        .await;
+    }
+
+    /// Awaits an event about a job, and returns its message.
+    pub(crate) async fn event(&self, job: &str, reason: &str) -> String {
+        let api: Api<Event> = Api::namespaced(self.plane.client(), &self.namespace);
+        let is_it = |event: &&Event| {
+            event.involved_object.name.as_deref() == Some(job) && event.reason.as_deref() == Some(reason)
+        };
+        let all = wait_for_all(api, "", |all| all.iter().any(|event| is_it(&event))).await;
+        let found = all.iter().find(is_it).unwrap();
+        found.message.clone().unwrap_or_default()
+    }
+}
