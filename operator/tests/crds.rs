@@ -100,7 +100,10 @@ fn mxjob_has_the_versions_that_manifests_use() {
         spec["runPolicy"]["properties"]["suspend"]["default"], false,
         "as under the Go operator"
     );
-    assert!(spec["jobMode"].get("default").is_none());
+    assert_eq!(
+        spec["jobMode"]["default"], "MXTrain",
+        "queues know no role of a job without it"
+    );
     assert!(
         spec["jobMode"]["description"].is_string(),
         "our fields are described"

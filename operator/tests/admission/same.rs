@@ -2,16 +2,15 @@
 
 use serde_json::{Value, json};
 
-/// What Go's types write of nothing: containers without resources, and dates that are null.
+/// What Go's types write of nothing: containers without resources, dates that are null, and an empty run policy, in which
+/// the API server fills in its only default.
 fn is_of_nothing(key: &str, value: &Value) -> bool {
-    let keys = [
-        "creationTimestamp",
-        "metadata",
-        "resources",
-        "runPolicy",
-        "strategy",
-    ];
-    keys.contains(&key) && (value.is_null() || *value == json!({}))
+    match key {
+        "creationTimestamp" => value.is_null(),
+        "metadata" | "resources" => *value == json!({}) || *value == json!({"creationTimestamp": null}),
+        "runPolicy" => *value == json!({"suspend": false}),
+        _ => false,
+    }
 }
 
 /// Where `there` differs from `here` in more than what is of nothing.

@@ -1,5 +1,7 @@
 //! A namespace with nodes for some pods, and an operator that knows the scheduler.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject};
@@ -18,13 +20,31 @@ impl<'a> Stage<'a> {
         gangs: &'a Gangs,
         scheduler: Scheduler,
         actors: (Kind, Operators),
+        nodes: (u32, u32),
+    ) -> Self {
+        let flag = format!("--gang-scheduler-name={}", scheduler.name());
+        Self::on_nodes(gangs, actors, nodes, &[&flag]).await
+    }
+
+    /// The same with an operator that makes no groups.
+    pub(crate) async fn without_gangs(
+        gangs: &'a Gangs,
+        actors: (Kind, Operators),
+        nodes: (u32, u32),
+    ) -> Self {
+        Self::on_nodes(gangs, actors, nodes, &[]).await
+    }
+
+    async fn on_nodes(
+        gangs: &'a Gangs,
+        actors: (Kind, Operators),
         (nodes, cpus): (u32, u32),
+        flags: &[&str],
     ) -> Self {
         let plane = &gangs.plane;
         let namespace = plane.namespace("gang").await;
         let history = History::of_bound(Api::namespaced(plane.client(), &namespace)).await;
-        let flag = format!("--gang-scheduler-name={}", scheduler.name());
-        let stage = Self::new(plane, namespace, actors, history, &[&flag]).await;
+        let stage = Self::new(plane, namespace, actors, history, flags).await;
         for _ in 0..nodes {
             stage.add_node(cpus).await;
         }
@@ -33,8 +53,8 @@ impl<'a> Stage<'a> {
 
     /// One more node.
     pub(crate) async fn add_node(&self, cpus: u32) {
-        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("node-{count}");
         node::create(self.plane, &name, cpus, json!({}), Value::Null).await;
     }
@@ -63,11 +83,8 @@ impl<'a> Stage<'a> {
 
     /// Awaits that a job has just so many pods, which are bound.
     pub(crate) async fn is_bound(&self, job: &str, pods: usize) -> Vec<Pod> {
-        let bound = |pod: &Pod| {
-            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
-            node.is_some() && pod.metadata.deletion_timestamp.is_none()
-        };
-        let look = |all: &[Pod]| all.len() == pods && all.iter().all(bound);
+        let stays = |pod: &Pod| is_bound(pod) && pod.metadata.deletion_timestamp.is_none();
+        let look = |all: &[Pod]| all.len() == pods && all.iter().all(stays);
         wait_for_all(self.pods(), &of(job), look).await
     }
 
@@ -99,4 +116,9 @@ impl<'a> Stage<'a> {
         let found = all.iter().find(is_it).unwrap();
         found.message.clone().unwrap_or_default()
     }
+}
+
+/// Whether a pod has a node.
+pub(crate) fn is_bound(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
 }

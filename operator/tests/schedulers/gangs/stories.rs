@@ -1,10 +1,14 @@
 //! What gangs live through with either scheduler: each story by itself, and with the operator killed at each turn.
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::json;
+use training_job_testing::cluster::wait_for_all;
 
 use super::process::{Gangs, Scheduler};
+use super::stage;
+use crate::built;
 use crate::jobs::{Kind, MX, PADDLE, PODS, PYTORCH, TF, XGBOOST};
 use crate::stage::{Operators, Stage, a_worker};
 
@@ -200,6 +204,15 @@ async fn a_group_of_somebody_else_is_left_alone(stage: &mut Stage<'_>, scheduler
     stage.turn();
     let why = stage.event("job", "FailedCreatePodGroup").await;
     assert!(why.contains("the name is taken"), "{why}");
+    if scheduler == Scheduler::Volcano {
+        // Whose turn that group has is nothing to this job.
+        let let_in = |group: Option<&DynamicObject>| {
+            group.is_some_and(|group| group.data["status"]["phase"] == "Inqueue")
+        };
+        stage.group(scheduler, "job", let_in).await;
+        stage.turn();
+        stage.has("job", 0).await;
+    }
     let after = groups.get("job").await.unwrap();
     assert_eq!(
         (made.data["spec"].clone(), made.uid()),
@@ -207,4 +220,25 @@ async fn a_group_of_somebody_else_is_left_alone(stage: &mut Stage<'_>, scheduler
     );
     assert_eq!(made.labels(), after.labels());
     assert_eq!(after.metadata.owner_references, None);
+}
+
+/// What the first story would be without gangs: three nodes for six pods have some of both jobs.
+#[tokio::test]
+async fn without_a_gang_scheduler_each_of_two_jobs_holds_what_the_other_needs() {
+    let gangs = Gangs::shared(Scheduler::Coscheduling).await;
+    let _alone = gangs.alone().await;
+    let _scheduler = built::kube_scheduler(&gangs.plane);
+    let stage = Stage::without_gangs(gangs, (MX, Operators::Stay), (3, 2)).await;
+    stage.create(&stage.gang("a")).await;
+    stage.create(&stage.gang("b")).await;
+    let bound = |pods: &[Pod]| pods.iter().filter(|pod| stage::is_bound(pod)).count();
+    let pods = wait_for_all(stage.pods(), "", |pods| bound(pods) == 6).await;
+    for job in ["a", "b"] {
+        let of_job = pods.iter().filter(|pod| pod.name_any().starts_with(job));
+        assert!(
+            of_job.filter(|pod| stage::is_bound(pod)).count() >= 2,
+            "{job}: {pods:#?}"
+        );
+    }
+    stage.end();
 }

@@ -218,3 +218,14 @@ async fn a_job_of_each_kind_is_admitted_and_finishes() {
         stage.end();
     }
 }
+
+/// Kueue knows no role of a job of an empty mode. What is left out is filled in before it looks.
+#[tokio::test]
+async fn an_mxjob_without_a_mode_is_admitted_as_a_training() {
+    let stage = Stage::with_queue(Queues::shared().await, "modeless", (MX, Operators::Stay)).await;
+    let mut job = stage.job("job");
+    job["spec"].as_object_mut().unwrap().remove("jobMode");
+    stage.create(&job).await;
+    stage.finishes("job", PODS).await;
+    stage.end();
+}
