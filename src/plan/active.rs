@@ -19,7 +19,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
     let survey = survey(job, &draft.status, draft.observed);
     let mut states = survey::states(&job.topology, &survey);
-    if draft.has_begun() {
+    if !draft.waits || !draft.status.replica_statuses.is_empty() {
         draft.count(&states);
     }
     let verdict = verdict::judge(draft, &survey, &mut states);

@@ -42,13 +42,6 @@ fn check_policy<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldError
             "give it the seconds that it may take, or leave it out for no limit",
         );
     }
-    if job.job.run_policy().scheduling_policy.is_some() {
-        warnings.push(
-            job.job.run_policy_field("schedulingPolicy"),
-            "pods are not scheduled in gangs yet: it has no effect",
-            "remove it",
-        );
-    }
     if let (Some(ttl @ 1..), CleanPodPolicy::All) = (policy.ttl_seconds, &policy.clean_pods) {
         warnings.push(
             job.job.run_policy_field("ttlSecondsAfterFinished"),

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use training_job_testing::cluster::PATIENCE;
 
 use super::compare::{Places, differences};
-use super::corpus::{Golden, Step};
+use super::corpus::{Golden, Scenario, Step};
 use super::here::Here;
 use super::mirror::Held;
 use super::normal;
@@ -52,7 +52,7 @@ impl Memory {
             let found = places(step, &self.state(play, &now, &did));
             let events: BTreeSet<_> = now.events.values().flat_map(normal::event).collect();
             let events: BTreeSet<_> = events.iter().map(|line| hide(play, line)).collect();
-            let wrong = expected.map(|here| wrong(golden, n, here, &found, &events));
+            let wrong = expected.map(|here| wrong(&play.scenario, golden, n, here, &found, &events));
             let rest = match &wrong {
                 None => LONG_QUIET,
                 Some(wrong) if wrong.is_empty() => QUIET,
@@ -147,7 +147,14 @@ fn places(step: &Step, state: &Value) -> Places {
 }
 
 /// What is not as expected, in words.
-fn wrong(golden: &Golden, n: usize, here: &Here, found: &Places, events: &BTreeSet<String>) -> Vec<String> {
+fn wrong(
+    scenario: &Scenario,
+    golden: &Golden,
+    n: usize,
+    here: &Here,
+    found: &Places,
+    events: &BTreeSet<String>,
+) -> Vec<String> {
     let expected = &here.steps[n];
     let paths: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     let differ = paths
@@ -174,6 +181,12 @@ fn wrong(golden: &Golden, n: usize, here: &Here, found: &Places, events: &BTreeS
     if let Some(due) = due {
         let (mut missing, _) = super::here::events(golden, events);
         missing.retain(|line| due.events.contains(line) && !here.missing.contains(line));
+        // What the Go operator sent without a reason may come later here.
+        let is_defect = |line: &String| {
+            let path = format!("events {line}");
+            scenario.differs.iter().any(|defect| defect.at.cover(&path))
+        };
+        missing.retain(|line| is_last || !is_defect(line));
         wrong.extend(missing.iter().map(|line| format!("  missing event: {line}")));
     }
     let (_, more) = super::here::events(golden, events);
