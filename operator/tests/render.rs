@@ -4,6 +4,8 @@
 
 mod program;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use program::{root, run, run_with_input};
@@ -295,4 +297,42 @@ fn a_summary_has_the_replicas_ports_alone() {
         "{}",
         run.stdout
     );
+}
+
+/// The jobs of docs/gangs.md are good, and have a group first if a gang scheduler is named.
+#[test]
+fn the_examples_of_gangs_are_rendered_with_their_group() {
+    let page = std::fs::read_to_string(root().join("docs/gangs.md")).unwrap();
+    let examples = page.split("```yaml\n").skip(1);
+    let examples: Vec<&str> = examples.map(|rest| rest.split("```").next().unwrap()).collect();
+    let [queued, together] = <[&str; 2]>::try_from(examples).unwrap();
+    let render = |job: &str, flags: &[&str]| -> Vec<Value> {
+        let run = run_with_input(&[&["render", "-"], flags].concat(), job.as_bytes());
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+        serde_saphyr::from_multiple(&run.stdout).unwrap()
+    };
+    let kinds = |objects: &[Value]| -> BTreeSet<String> {
+        let kinds = objects.iter().map(|o| o["kind"].as_str().unwrap().to_owned());
+        kinds.collect()
+    };
+    assert!(!kinds(&render(queued, &[])).contains("PodGroup"));
+    assert!(!kinds(&render(together, &["--gang-scheduler-name="])).contains("PodGroup"));
+
+    let volcano = render(together, &["--gang-scheduler-name=Volcano"]);
+    assert_eq!(volcano[0]["kind"], "PodGroup");
+    let spec = json!({
+        "minMember": 3,
+        "minResources": {"cpu": "4", "nvidia.com/gpu": "1"},
+        "priorityClassName": "high",
+        "queue": "default",
+    });
+    assert_eq!(volcano[0]["spec"], spec);
+    let coscheduling = render(together, &["--gang-scheduler-name", "mine"]);
+    assert_eq!(coscheduling[0]["apiVersion"], "scheduling.x-k8s.io/v1alpha1");
+    let pods = coscheduling.iter().filter(|object| object["kind"] == "Pod");
+    for pod in pods {
+        assert_eq!(pod["spec"]["schedulerName"], "mine");
+        let labels = &pod["metadata"]["labels"];
+        assert_eq!(labels["scheduling.x-k8s.io/pod-group"], "together");
+    }
 }
