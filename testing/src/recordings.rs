@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use training_job::{Settings, TrainingJob, render, validate};
+use training_job::{GangScheduler, Settings, TrainingJob, render, validate};
 
 use crate::defects::repository;
 
@@ -21,6 +21,9 @@ pub type Difference<'a> = (&'a str, &'a str, &'a str);
 #[derive(serde::Deserialize)]
 struct Scenario {
     name: String,
+    /// The operator's flags: `gang-` and the gang scheduler's name, or what changes no pod.
+    #[serde(default)]
+    profile: String,
     job: Value,
 }
 
@@ -125,7 +128,17 @@ pub fn compare_renders_with<J: TrainingJob>(settings: &Settings, differences: &[
     scenarios.retain(|scenario| scenario.job["kind"] == *J::kind(&()));
     scenarios.sort_by(|a, b| a.name.cmp(&b.name));
     let (mut found, mut used, mut compared) = (Vec::new(), vec![false; differences.len()], 0);
-    for Scenario { name: scenario, job } in &scenarios {
+    for Scenario {
+        name: scenario,
+        profile,
+        job,
+    } in &scenarios
+    {
+        let gang_scheduler = GangScheduler::named(profile.strip_prefix("gang-").unwrap_or_default());
+        let settings = &Settings {
+            gang_scheduler,
+            ..settings.clone()
+        };
         let recording: Recording = read(&corpus.join(format!("golden/{scenario}.yaml")));
         // A job that is created suspended has no pods at first.
         let has_pods = |step: &&Step| step.pods.as_object().is_some_and(|pods| !pods.is_empty());

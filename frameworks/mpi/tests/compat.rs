@@ -15,5 +15,5 @@ const DEFAULT: &str = "the API server makes requests of limits";
 
 #[test]
 fn renders_are_the_go_operators_but_where_we_say_so() {
-    assert_eq!(compare_renders::<MPIJob>(DIFFERENCES), 49);
+    assert_eq!(compare_renders::<MPIJob>(DIFFERENCES), 52);
 }

@@ -1,7 +1,5 @@
 //! What the Go operator v1.8.1 made of MXJobs on a real API server, and what we make of them: to the
 //! byte, but for the places in [`DIFFERENCES`].
-//!
-//! There are no scenarios of gang scheduling: they need an operator with other flags.
 
 use training_job_mxnet::MXJob;
 use training_job_testing::{Difference, compare_renders};
@@ -17,6 +15,26 @@ const DIFFERENCES: &[Difference<'_>] = &[
         "mx-byteps",
         "pods.byteps-mxnet-job-worker-1.spec.containers[0].resources.requests",
         REQUESTS,
+    ),
+    (
+        "mx-gang-plugins",
+        "pods.job-worker-*.resources.requests",
+        REQUESTS,
+    ),
+    (
+        "mx-gang-volcano",
+        "pods.job-worker-*.resources.requests",
+        REQUESTS,
+    ),
+    (
+        "mx-gang-volcano-resources",
+        "pods.job-*.resources.requests",
+        REQUESTS,
+    ),
+    (
+        "mx-gang-plugins-other-scheduler",
+        "pods.job-worker-*.labels",
+        "pods of another scheduler are no members",
     ),
     (
         "mx-resources",

@@ -67,5 +67,5 @@ fn renders_are_the_go_operators_but_where_we_say_so() {
         ..Settings::default()
     };
     let compared = compare_renders_with::<PyTorchJob>(&settings, &differences);
-    assert_eq!(compared, 173);
+    assert_eq!(compared, 179);
 }

@@ -9,7 +9,7 @@ fn renders_are_the_go_operators() {
     let compared = compare_renders::<TFJob>(&[]);
     assert_eq!(
         compared,
-        2 * (3 + 6 + 2 + 3 + 2 + 1) + 1,
+        2 * (3 + 6 + 2 + 3 + 2 + 1 + 4) + 1,
         "six jobs, and one refused"
     );
 }

@@ -30,7 +30,7 @@ fn renders_are_the_go_operators_but_where_we_say_so() {
     let compared = compare_renders::<XGBoostJob>(DIFFERENCES);
     assert_eq!(
         compared,
-        2 * (3 + 1 + 3) + 1,
+        2 * (3 + 1 + 3 + 3) + 1,
         "two jobs of three replicas, one of one, one refused"
     );
 }
