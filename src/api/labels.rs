@@ -11,6 +11,9 @@ pub const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
 /// `master` on the pods whose logs stand for the job's.
 pub const JOB_ROLE: &str = "training.kubeflow.org/job-role";
 
+/// Label of a job that starts when Kueue admits it to this queue.
+pub const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";
+
 /// Annotation of a gang's PodGroup: when its scheduler was last told that there may be room.
 pub const TOLD_OF_ROOM: &str = "training.kubeflow.org/told-of-room";
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use kube_syntax::FieldPath;
 
+use crate::api::labels::QUEUE_NAME;
 use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
 use crate::job::{FieldErrors, Role, RoleDefinition, TrainingJob};
 
@@ -21,6 +22,8 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
             errors.unknown_role(entry.path(&field), &J::kind(&()), &entry.role, &known);
         }
     }
+    let labels = job.meta().labels.as_ref();
+    let is_queued = labels.is_some_and(|labels| labels.contains_key(QUEUE_NAME));
     let mut roles = Vec::new();
     for definition in framework.roles {
         let mut named = specs
@@ -28,6 +31,17 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
             .iter()
             .filter(|entry| entry.role.eq_ignore_ascii_case(definition.name));
         let Some(first) = named.next() else { continue };
+        if is_queued && first.role != definition.name {
+            // Its pods would run outside of the quota. A rule of the definition cannot say so, since it sees no labels.
+            errors.push(
+                first.path(&field),
+                format!(
+                    "Kueue does not know {} by this name, and counts none of its pods",
+                    definition.name
+                ),
+                format!("write it {}, or take label {QUEUE_NAME} off", definition.name),
+            );
+        }
         for other in named {
             errors.role_twice(other.path(&field), &first.role);
         }

@@ -189,3 +189,21 @@ fn a_finished_job_cannot_be_suspended() {
         )
     );
 }
+
+/// Kueue reads roles as they are spelt: pods of others would run outside of the quota.
+#[test]
+fn a_job_in_a_queue_spells_its_roles_as_kueue_does() {
+    let mut w = World::train("Scheduler=1 worker=2", "");
+    assert!(!w.plan().refused, "in no queue it may be written as it likes");
+    w.edit(|job| {
+        let queue = ("kueue.x-k8s.io/queue-name".to_owned(), "blue".to_owned());
+        job.metadata.labels = Some([queue].into());
+    });
+    let plan = w.plan();
+    assert!(plan.refused && plan.create_pods.is_empty());
+    w.reconcile();
+    let told = w.events.last().unwrap().message.clone();
+    let problem = "spec.replicaSpecs.worker: Kueue does not know Worker by this name, and counts none of its pods; write it \
+                   Worker, or take label kueue.x-k8s.io/queue-name off";
+    assert!(told.contains(problem), "{told}");
+}

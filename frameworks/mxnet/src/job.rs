@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 use serde_json::Value;
-use training_job::api::{JobStatus, RestartScope, RunPolicy, SuccessPolicy};
+use training_job::api::{JobStatus, RestartScope, RunPolicy, SuccessPolicy, labels};
 use training_job::{
     FieldErrors, Framework, Milestone, Outcome, Replica, Replicas, Requirement, Role, RoleDefinition,
     RoleSpecs, Topology, TrainingJob,
@@ -73,7 +73,7 @@ impl TrainingJob for MXJob {
         .into()
     }
 
-    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         errors.check_word("spec.successPolicy", self.spec.success_policy.as_ref());
         if self.spec.mode().is_none() {
             errors.unknown_word("spec.jobMode", &self.spec.job_mode, &JobMode::WORDS);
@@ -81,6 +81,25 @@ impl TrainingJob for MXJob {
         let compatibility = self.spec.compatibility.as_str();
         if !compatibility.is_empty() && !Compatibility::WORDS.contains(&compatibility) {
             errors.unknown_word("spec.compatibility", compatibility, &Compatibility::WORDS);
+        }
+        let is_queued = self
+            .meta()
+            .labels
+            .as_ref()
+            .is_some_and(|l| l.contains_key(labels::QUEUE_NAME));
+        if let (Some(mode), true) = (self.spec.mode(), is_queued) {
+            let has_replicas = topology.roles.iter().filter(|role| role.replicas > 0);
+            for role in has_replicas.filter(|role| !mode.roles().contains(&role.name())) {
+                errors.push(
+                    role.field.as_str(),
+                    format!(
+                        "Kueue counts no pods of a {} in an {} job",
+                        role.name(),
+                        mode.word()
+                    ),
+                    format!("remove it, or take label {} off", labels::QUEUE_NAME),
+                );
+            }
         }
     }
 
@@ -161,6 +180,13 @@ impl JobMode {
     }
 
     /// The roles of which one must have a replica, the usual one first.
+    fn roles(self) -> &'static [&'static str] {
+        match self {
+            Self::Train => &["Scheduler", "Server", "Worker"],
+            Self::Tune => &["TunerTracker", "TunerServer", "Tuner"],
+        }
+    }
+
     fn deciding(self) -> &'static [&'static str] {
         match self {
             Self::Train => &["Worker", "Scheduler"],

@@ -5,6 +5,7 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
 use training_job::{Settings, validate};
 use training_job_mxnet::MXJob;
 
@@ -21,4 +22,27 @@ fn every_mistake_is_told_with_its_place_and_remedy() {
         };
         insta::assert_snapshot!(told);
     });
+}
+
+/// The others would run outside of the quota.
+#[test]
+fn a_job_in_a_queue_has_only_roles_of_its_mode() {
+    let role = json!({"replicas": 1, "template": {"spec": {"containers": [{"name": "mxnet", "image": "example.com/mxnet:1"}]}}});
+    let mut job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": "job", "namespace": "team"},
+        "spec": {"mxReplicaSpecs": {"Worker": role, "Tuner": role}},
+    });
+    let told = |job: &Value| {
+        let job: MXJob = serde_json::from_value(job.clone()).unwrap();
+        validate(&job, &Settings::default())
+            .err()
+            .map(|errors| errors.to_string())
+    };
+    assert_eq!(told(&job), None, "in no queue it may");
+    job["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "blue"});
+    let problem = "spec.mxReplicaSpecs.Tuner: Kueue counts no pods of a Tuner in an MXTrain job; remove it, or take label \
+                   kueue.x-k8s.io/queue-name off";
+    assert_eq!(told(&job).as_deref(), Some(problem));
+    job["spec"]["mxReplicaSpecs"]["Tuner"]["replicas"] = json!(0);
+    assert_eq!(told(&job), None);
 }
