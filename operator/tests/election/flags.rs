@@ -160,7 +160,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     (
         "TRAINING_OPERATOR_GANG_SCHEDULER_NAME",
         "volcano",
-        "pods are not scheduled in gangs yet",
+        "podgroups.scheduling.volcano.sh",
     ),
     ("TRAINING_OPERATOR_ZAP_DEVEL", "perhaps", "--zap-devel"),
     ("TRAINING_OPERATOR_ZAP_ENCODER", "xml", "--zap-encoder"),
@@ -340,7 +340,7 @@ async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
     api.create(&Default::default(), &serde_json::from_value(tf).unwrap())
         .await
         .unwrap();
-    let operator = stage.operator_with(&["--enable-scheme", "mxjob", "--gang-scheduler-name=volcano"]);
+    let operator = stage.operator_with(&["--enable-scheme", "mxjob"]);
     stage.create(job("a", 1)).await;
     stage.until_all_run("a", 1).await;
     stage.succeed("a", 1).await;
@@ -366,15 +366,6 @@ async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
     let fields =
         ["kind", "namespace", "job", "role", "index", "level"].map(|f| made[f].as_str().unwrap_or_default());
     assert_eq!(fields, ["MXJob", &stage.namespace, "a", "worker", "0", "INFO"]);
-    let warning = log.iter().find(|line| line["level"] == "WARN").unwrap();
-    assert_eq!(warning["scheduler"], "volcano");
-    assert!(
-        warning["message"]
-            .as_str()
-            .unwrap()
-            .contains("without a PodGroup"),
-        "{warning}"
-    );
     operator.expect_well();
 }
 
