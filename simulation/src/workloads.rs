@@ -101,6 +101,40 @@ fn workload(
     }
 }
 
+/// A job that a queue owns, suspended as its webhook leaves it, and what the queue does to it: one patch each.
+fn queued() -> Vec<Workload> {
+    let mut job = planned(
+        JobType::Train,
+        "job",
+        &TRAIN,
+        json!({"suspend": true, "backoffLimit": 1}),
+    );
+    job.object["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "queue"});
+    let patch = |suspend: bool, zone: Value| {
+        let template = json!({"template": {"spec": {"nodeSelector": {"zone": zone}}}});
+        let roles = TRAIN.map(|(role, _)| (role.to_owned(), template.clone()));
+        let roles: Value = roles.into_iter().collect();
+        UserAction::Edit(
+            0,
+            json!({"spec": {"runPolicy": {"suspend": suspend}, "mxReplicaSpecs": roles}}),
+        )
+    };
+    let admit = |zone: &str| patch(false, json!(zone));
+    let evict = || patch(true, Value::Null);
+    let create = || UserAction::Create(0);
+    let of = |name: &str, fates, actions| workload(name, fates, vec![job.clone()], actions);
+    vec![
+        of("queue-never-fits", succeeds, vec![create()]),
+        of("queue-admit", is_killed_once, vec![create(), admit("a")]),
+        of("queue-evict", hangs, vec![create(), admit("a"), evict()]),
+        of(
+            "queue-admit-again",
+            succeeds,
+            vec![create(), admit("a"), evict(), admit("b")],
+        ),
+    ]
+}
+
 /// All workloads.
 pub fn all() -> Vec<Workload> {
     let train = |policy: Value| vec![planned(JobType::Train, "job", &TRAIN, policy)];
@@ -265,6 +299,7 @@ pub fn all() -> Vec<Workload> {
     }
     let any = json!({"successPolicy": {"operator": "Any", "roles": ["Worker"]}});
     all.push(workload("success-policy", worker_0_succeeds, train(any), one()));
+    all.extend(queued());
     let others = json!({"managedBy": "kueue.x-k8s.io/multikueue"});
     all.push(workload("left-alone", succeeds, train(others), one()));
     let compact = |policy: Value| {

@@ -6,7 +6,7 @@ use kube_memory::{Action, Object};
 use serde_json::Value;
 
 use super::timeline::{JobTimeline, JobVersion};
-use super::{Check, CheckedChange, policies};
+use super::{Check, CheckedChange, policies, queue};
 use crate::call::CurrentCall;
 use crate::job::{self, Json};
 use crate::kubelet;
@@ -28,6 +28,7 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I13", environment_is_there),
     ("I19", others_started_first),
     ("I20", policies::are_kept),
+    ("I21", queue::is_obeyed),
 ];
 
 impl CheckedChange<'_> {
@@ -45,7 +46,7 @@ impl CheckedChange<'_> {
     }
 
     /// Whether an operator's call created a child.
-    fn creates(&self) -> bool {
+    pub(super) fn creates(&self) -> bool {
         self.change.action() == Action::Added && self.acts_on_child()
     }
 
@@ -62,7 +63,7 @@ impl CheckedChange<'_> {
     }
 
     /// The earliest time of a state that the operator may act on, if that may be so many milliseconds old.
-    fn earliest(&self, staleness: u64) -> u64 {
+    pub(super) fn earliest(&self, staleness: u64) -> u64 {
         self.call
             .map_or(self.now, |current| current.sent)
             .saturating_sub(staleness)
@@ -75,7 +76,7 @@ impl CheckedChange<'_> {
     }
 
     /// The job that controls the object.
-    fn owner(&self) -> Option<&JobTimeline> {
+    pub(super) fn owner(&self) -> Option<&JobTimeline> {
         self.timeline.jobs.get(job::controller(self.before())?)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! * `changes`: those that [`Monitor`] checks at each change, as it is stored.
 //! * `policies`: one of these, about failure and success policies.
+//! * `queue`: one about jobs that a queue admits and evicts.
 //! * `news`: what is stored reaches operators in time, checked at each watch that begins.
 //! * [`at_rest`]: those of a cluster that has settled.
 //! * Those about calls are in `run.rs` and `settle.rs`, and those about what a fault may cost in `exhaustive.rs`.
@@ -13,6 +14,7 @@ pub mod at_rest;
 mod changes;
 mod news;
 mod policies;
+mod queue;
 mod timeline;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,3 +6,4 @@ mod at_rest;
 mod bench;
 mod changes;
 mod policies;
+mod queue;
