@@ -12,9 +12,7 @@ const LABEL: &str = "kueue.x-k8s.io/queue-name";
 /// I21: a pod of a queued job has the node selector of an admission, no restart is counted while the job is suspended, and its
 /// pods are counted as active until they are gone.
 pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
-    if m.call.is_none() {
-        return None;
-    }
+    m.call?;
     if m.is_job() && m.change.action() == Action::Modified {
         return evicted_honestly(m);
     }
