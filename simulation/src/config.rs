@@ -6,10 +6,11 @@ use crate::interventions::InterventionType;
 use crate::invariants::AllowedStaleness;
 use crate::job_type::JobType;
 use crate::random::Random;
+use training_job::GangScheduler;
 
 /// The version of what seeds mean: it is raised when seeds come to mean other runs than before. Seeds of earlier
 /// versions can still be run.
-pub const SEED_VERSION: u32 = 6;
+pub const SEED_VERSION: u32 = 7;
 
 /// What can go wrong in a run.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct RunConfig {
     pub two_operators: bool,
     /// How many jobs an operator reconciles at once.
     pub concurrency: usize,
+    /// The gang scheduler of the cluster.
+    pub gang_scheduler: Option<GangScheduler>,
 }
 
 impl RunConfig {
@@ -98,6 +101,11 @@ impl RunConfig {
             concurrency: *random.pick(&[1, 2, 16]),
             compact_jobs: random.chance(250) && version >= 5,
             policies: random.chance(250) && version >= 6,
+            gang_scheduler: match random.below(8) {
+                0 if version >= 7 => Some(GangScheduler::Volcano),
+                1 if version >= 7 => GangScheduler::named("gangs"),
+                _ => None,
+            },
         }
     }
 
@@ -117,6 +125,7 @@ impl RunConfig {
             intervention_count: 0,
             two_operators: false,
             concurrency: 16,
+            gang_scheduler: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use kube_memory::Cluster;
+use kube_memory::{Cluster, Object};
 use serde_json::Value;
 use tower::Service;
 
@@ -39,6 +39,15 @@ pub fn path(plural: &str, name: &str) -> String {
     };
     let path = format!("{group}/namespaces/default/{plural}/{name}");
     path.trim_end_matches('/').to_owned()
+}
+
+/// The path of an object that is stored.
+pub fn path_of(object: &Object, plural: &str) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let version = text(&object["apiVersion"]);
+    let root = if version.contains('/') { "apis" } else { "api" };
+    let [namespace, name] = ["namespace", "name"].map(|key| text(&object["metadata"][key]));
+    format!("/{root}/{version}/namespaces/{namespace}/{plural}/{name}")
 }
 
 /// Sends a request straight to the cluster, and returns the status code, and the body of an error.

@@ -42,7 +42,8 @@ impl ScheduledIntervention {
         Self { at, intervention }
     }
 
-    fn fault(at: u64, fault: ClusterFault) -> Self {
+    /// A cluster fault at this time.
+    pub fn fault(at: u64, fault: ClusterFault) -> Self {
         let intervention = Intervention::Fault(fault);
         Self { at, intervention }
     }
@@ -59,7 +60,7 @@ pub enum InterventionType {
 
 impl InterventionType {
     /// All of them. A version of what seeds mean has the first so many: new ones go to the end.
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 25] = [
         Self::User(UserActionType::Scale),
         Self::User(UserActionType::Suspend),
         Self::User(UserActionType::Policy),
@@ -82,6 +83,9 @@ impl InterventionType {
         Self::Fault(ClusterFaultType::EndWatches),
         Self::User(UserActionType::DeleteOthers),
         Self::User(UserActionType::SpoilObject),
+        Self::User(UserActionType::Queue),
+        Self::User(UserActionType::SpoilGroup),
+        Self::Fault(ClusterFaultType::Room),
     ];
 
     /// Those that seeds of this version draw from.
@@ -92,6 +96,7 @@ impl InterventionType {
             3 => &Self::ALL[..19],
             4 => &Self::ALL[..20],
             5 => &Self::ALL[..21],
+            6 => &Self::ALL[..22],
             _ => &Self::ALL,
         }
     }

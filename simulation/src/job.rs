@@ -92,6 +92,14 @@ pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) 
     })
 }
 
+/// Each pod of the job asks for one CPU.
+pub fn ask_for_cpus(job: &mut Value, job_type: JobType) {
+    let specs = job["spec"][job_type.replica_specs_field()].as_object_mut();
+    for spec in specs.into_iter().flat_map(|specs| specs.values_mut()) {
+        spec["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    }
+}
+
 /// The replica specs of a stored job.
 fn specs(job: &impl Json) -> Option<&serde_json::Map<String, Value>> {
     let field = JobType::of(job)?.replica_specs_field();
@@ -162,6 +170,7 @@ pub fn object_name(job: &impl Json, plural: &str) -> Option<String> {
     match (JobType::of(job)?, plural) {
         (JobType::Mpi, "configmaps") => Some(format!("{name}-config")),
         (JobType::Mpi, "serviceaccounts" | "roles" | "rolebindings") => Some(format!("{name}-launcher")),
+        (_, GROUPS) => Some(name.to_owned()),
         (_, AUTOSCALERS) => {
             let metrics = &job.member("spec")["elasticPolicy"]["metrics"];
             metrics.is_array().then(|| name.to_owned())
@@ -293,8 +302,14 @@ pub fn is_complete(job: &impl Json, child: &str) -> bool {
 /// The plural of autoscalers, without which jobs do.
 pub const AUTOSCALERS: &str = "horizontalpodautoscalers";
 
+/// The label of a job that a queue admits.
+pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+
+/// The plural of the groups that jobs have where there is a gang scheduler.
+pub const GROUPS: &str = "podgroups";
+
 /// The plurals of the children that operators make for the jobs here.
-pub const CHILDREN: [&str; 7] = [
+pub const CHILDREN: [&str; 8] = [
     "pods",
     "services",
     "configmaps",
@@ -302,6 +317,7 @@ pub const CHILDREN: [&str; 7] = [
     "roles",
     "rolebindings",
     AUTOSCALERS,
+    GROUPS,
 ];
 
 /// A pod or service with this metadata, which no operator made.

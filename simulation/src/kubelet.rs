@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::faults::PodFate;
-use crate::{direct, job};
+use crate::{direct, gang_scheduler, job};
 
 /// How long a pod takes to start, and to stop.
 const START_OR_STOP: Duration = Duration::from_secs(1);
@@ -44,6 +44,8 @@ struct RunningPod {
     container: String,
     fate: PodFate,
     deleting: bool,
+    /// Whether its steps are scheduled: those of a pod that another scheduler binds are when it has done so.
+    bound: bool,
 }
 
 type Changed = Arc<Mutex<Vec<(Action, Arc<Object>)>>>;
@@ -159,11 +161,16 @@ impl NodeState {
                 container: container.unwrap_or_default().to_owned(),
                 fate,
                 deleting: false,
+                bound: false,
             };
+            self.pods.insert(uid.to_owned(), pod);
+        }
+        let is_bound = gang_scheduler::is_bound(object) || object["spec"]["schedulerName"].is_null();
+        if let Some(pod) = self.pods.get_mut(uid).filter(|pod| is_bound && !pod.bound) {
+            pod.bound = true;
             for (wait, step) in pod.steps() {
                 self.schedule_step(name, uid, wait, step);
             }
-            self.pods.insert(uid.to_owned(), pod);
         }
         if !text("deletionTimestamp").is_empty()
             && let Some(pod) = self.pods.get_mut(uid)
@@ -263,16 +270,20 @@ fn terminated(container: &str, code: i32, restarts: i32) -> Value {
     })
 }
 
+/// Puts a pod on a node, unless it has one.
+pub(crate) async fn bind(cluster: &Cluster, namespace: &str, name: &str) {
+    let binding = json!({"apiVersion": "v1", "kind": "Binding",
+        "metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}});
+    let path = direct::pod(namespace, name, "/binding");
+    direct::send(cluster, Method::POST, &path, &binding).await;
+}
+
 /// Carries a step out. It fails if the pod is gone, which does not matter.
 async fn carry_out(cluster: &Cluster, pod: &RunningPod, uid: &str, step: PodStep) {
     let path = |below| direct::pod(&pod.namespace, &pod.name, below);
     let only_this = json!({"preconditions": {"uid": uid}});
     match step {
-        PodStep::Bind => {
-            let binding = json!({"apiVersion": "v1", "kind": "Binding",
-                "metadata": {"name": pod.name}, "target": {"kind": "Node", "name": "n"}});
-            direct::send(cluster, Method::POST, &path("/binding"), &binding).await;
-        }
+        PodStep::Bind => bind(cluster, &pod.namespace, &pod.name).await,
         PodStep::WriteStatus(status) => {
             let patch = json!({"metadata": {"uid": uid}, "status": status});
             direct::send(cluster, Method::PATCH, &path("/status"), &patch).await;

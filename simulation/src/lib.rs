@@ -5,7 +5,7 @@
 //!
 //! * What a run is made of: [`scenario`], from [`config`], [`planned_job`], [`interventions`] and [`users`].
 //! * What goes wrong: [`faults`].
-//! * What runs: [`simulation`], with [`network`] and [`kubelet`].
+//! * What runs: [`simulation`], with [`network`], [`kubelet`] and a gang scheduler.
 //! * What must hold: [`invariants`] at each change, [`settle`] at the end.
 //! * The modes of `sim`: [`run`] for one seed, [`shrink`], [`exhaustive`] with its [`workloads`], [`crowd`], [`growth`],
 //!   [`lives`].
@@ -19,7 +19,7 @@
 //! scenario, settle > simulation
 //! config
 //! invariants > network
-//! interventions > users > planned_job   kubelet
+//! interventions > users > planned_job   gang_scheduler > kubelet
 //! faults  history
 //! call  direct  job > job_type  random
 //! ```
@@ -33,6 +33,7 @@ pub mod crowd;
 pub mod direct;
 pub mod exhaustive;
 pub mod faults;
+mod gang_scheduler;
 pub mod growth;
 pub mod history;
 pub mod interventions;

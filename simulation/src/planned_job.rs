@@ -39,6 +39,9 @@ impl PlannedJob {
             let names: Vec<_> = roles.iter().map(|(role, _)| *role).collect();
             draw_policies(random, &names, &mut object["spec"]["runPolicy"]);
         }
+        if config.gang_scheduler.is_some() {
+            job::ask_for_cpus(&mut object, job_type);
+        }
         Self {
             job_type,
             name,

@@ -12,7 +12,6 @@ use crate::faults::calls::CallCounter;
 use crate::faults::{CallFault, CallSite, PodFate};
 use crate::interventions::Intervention;
 use crate::invariants::Violation;
-use crate::invariants::at_rest::SettledCluster;
 use crate::job;
 use crate::kubelet::PodFates;
 use crate::scenario::Scenario;
@@ -102,6 +101,7 @@ async fn play(scenario: &Scenario) -> RunSummary {
         job_types: config.job_types,
         concurrency: config.concurrency,
         staleness: config.staleness(),
+        gang_scheduler: config.gang_scheduler.clone(),
     });
     let log = inject_call_faults(&sim, scenario);
     sim.network.delay_watches(config.watch_delay.clone());
@@ -120,13 +120,14 @@ async fn play(scenario: &Scenario) -> RunSummary {
     sim.history.note("all is well again");
     sim.network.heal();
     sim.set_clock(0);
+    sim.set_room(None);
     sim.cluster.cut_watches(None);
     // Operators that died before are replaced.
     sim.advance_until(Instant::now() + Duration::from_secs(1)).await;
     users::delete_blockers(&sim.cluster).await;
     let mut violations = wait_until_settled(&mut sim, Blockers::Delete).await;
     if violations.is_empty() {
-        let blocked = SettledCluster::read(&sim.cluster).is_blocked();
+        let blocked = sim.settled().is_blocked();
         let for_an_hour = config.seed > 0 && config.seed.is_multiple_of(64);
         violations = check_idle(&mut sim, if for_an_hour { 3_600 } else { 130 }).await;
         if blocked {

@@ -1,7 +1,6 @@
 //! After the last fault: waits until the cluster settles, and checks that it stays settled.
 
 use crate::invariants::Violation;
-use crate::invariants::at_rest::SettledCluster;
 use crate::simulation::Simulation;
 use crate::users;
 
@@ -34,7 +33,7 @@ pub async fn wait_until_settled(sim: &mut Simulation, blockers: Blockers) -> Vec
         if !quiet && waited < LONGEST {
             continue;
         }
-        let mut problems = SettledCluster::read(&sim.cluster).problems();
+        let mut problems = sim.settled().problems();
         if blockers == Blockers::Delete && sim.was_restored() {
             // Pods may have been rendered from an edit of the spec that the backup undid.
             problems.retain(|(id, _)| *id != "I13");

@@ -15,10 +15,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use training_job::controller::Clock;
-use training_job::{Operator, Options};
+use training_job::{GangScheduler, Operator, Options};
 
 use crate::faults::{ClusterFault, PodFate};
+use crate::gang_scheduler::PlayedScheduler;
 use crate::history::History;
+use crate::invariants::at_rest::SettledCluster;
 use crate::invariants::{AllowedStaleness, Monitor};
 use crate::job::{self, JobType};
 use crate::kubelet::{self, Nodes, PodFates};
@@ -52,6 +54,8 @@ pub struct Setup {
     pub concurrency: usize,
     /// How old the state may be that operators act on.
     pub staleness: AllowedStaleness,
+    /// The gang scheduler that operators are told of, and that binds the pods.
+    pub gang_scheduler: Option<GangScheduler>,
 }
 
 impl Setup {
@@ -66,6 +70,7 @@ impl Setup {
                 of_others: 600_000,
                 of_own: 0,
             },
+            gang_scheduler: None,
         }
     }
 
@@ -125,6 +130,7 @@ pub struct Simulation {
     running: BTreeMap<usize, RunningOperator>,
     operator_ended: bool,
     nodes: Nodes,
+    gang_scheduler: Option<PlayedScheduler>,
     backup: Option<Backup>,
     restored: bool,
 }
@@ -152,7 +158,10 @@ impl Simulation {
         let cluster_clock = clock();
         let clock = clock();
         let cluster = Cluster::builder()
-            .clock(move || cluster_clock.now())
+            .clock({
+                let clock = cluster_clock.clone();
+                move || clock.now()
+            })
             .bookmark_interval(Some(Duration::from_secs(60)))
             .build();
         for job_type in of_different_kinds(setup.job_types) {
@@ -163,6 +172,17 @@ impl Simulation {
                 cluster.install_missing(Description::new(kind.group, kind.version, kind.kind, kind.plural));
             }
         }
+        let gang_scheduler = setup.gang_scheduler.map(|scheduler| {
+            let kind = scheduler.pod_group();
+            let groups = Description::new(kind.group, kind.version, kind.kind, kind.plural);
+            cluster.install(match scheduler {
+                GangScheduler::Volcano => groups,
+                _ => groups.with_status(),
+            });
+            let (played, clock) = (PlayedScheduler::new(scheduler), cluster_clock.clone());
+            tokio::spawn(played.clone().run(cluster.clone(), move || clock.now()));
+            played
+        });
         let network = Network::new(&cluster, history.clone());
         let monitor = Monitor::attach(&cluster, &network, &history, setup.staleness);
         let nodes = Nodes::default();
@@ -179,6 +199,7 @@ impl Simulation {
             running: BTreeMap::new(),
             operator_ended: false,
             nodes,
+            gang_scheduler,
             backup: None,
             restored: false,
         }
@@ -202,11 +223,12 @@ impl Simulation {
         F: Future<Output = ()> + Send + 'static,
     {
         let (client, number, dead) = self.network.connect();
-        let options = Options {
+        let mut options = Options {
             clock: Arc::new(self.clock.clone()),
             concurrency: self.concurrency,
             ..Options::default()
         };
+        options.settings.gang_scheduler = self.gang_scheduler().cloned();
         let task = tokio::spawn(run(client, options));
         self.history.note(format_args!("op{number} starts"));
         self.running.insert(number, RunningOperator { task, dead });
@@ -237,6 +259,7 @@ impl Simulation {
             ClusterFault::SetClock(seconds) => self.set_clock(*seconds),
             ClusterFault::Backup => self.back_up(),
             ClusterFault::Restore => self.restore(Versions::GoOn),
+            ClusterFault::Room(pods) => self.set_room(*pods),
         }
     }
 
@@ -270,9 +293,22 @@ impl Simulation {
         self.operator_ended || self.running.values().any(|r| r.task.is_finished())
     }
 
-    /// Whether a pod is about to change by itself.
+    /// Whether a pod is about to change by itself, or to get its place.
     pub fn has_pending_pods(&self) -> bool {
-        self.nodes.have_pending_steps()
+        let is_busy = self.gang_scheduler.as_ref().is_some_and(PlayedScheduler::is_busy);
+        self.nodes.have_pending_steps() || is_busy
+    }
+
+    /// The gang scheduler that runs.
+    pub fn gang_scheduler(&self) -> Option<&GangScheduler> {
+        self.gang_scheduler.as_ref().map(PlayedScheduler::scheduler)
+    }
+
+    /// The cluster has room for so many pods of gangs from now on, or for any number. Pods that have a place keep it.
+    pub fn set_room(&self, pods: Option<usize>) {
+        if let Some(scheduler) = &self.gang_scheduler {
+            scheduler.set_room(pods);
+        }
     }
 
     /// Sets the operators' clocks so many seconds ahead of the cluster's.
@@ -291,6 +327,9 @@ impl Simulation {
             self.cluster.restore(backup, versions);
             self.monitor.on_restored(&self.cluster, self.history.now());
             self.nodes.on_restored();
+            if let Some(scheduler) = &self.gang_scheduler {
+                scheduler.restart(&self.cluster);
+            }
             self.restored = true;
         }
     }
@@ -433,6 +472,11 @@ impl Simulation {
         events.sort_by_key(|e| e.resource_version());
         let reason = |o: &Value| o["reason"].as_str().unwrap_or_default().to_owned();
         events.iter().map(|e| reason(e.value())).collect()
+    }
+
+    /// The cluster, to be judged as one that has settled.
+    pub fn settled(&self) -> SettledCluster {
+        SettledCluster::read(&self.cluster).with_gangs(self.gang_scheduler().cloned())
     }
 
     /// Asserts that no invariant was broken so far.

@@ -77,6 +77,10 @@ pub enum UserActionType {
     DeleteOthers,
     /// Deletes or empties an object that a job has beside pods and services.
     SpoilObject,
+    /// A queue takes a job's room away, and gives it room elsewhere later.
+    Queue,
+    /// Deletes the group of a job, or makes it ask for more pods than there are.
+    SpoilGroup,
 }
 
 /// What an action is about.
@@ -125,6 +129,28 @@ impl<'a> Target<'a> {
 
     fn edit_run_policy(&self, policy: Value) -> UserAction {
         UserAction::Edit(self.number, json!({"spec": {"runPolicy": policy}}))
+    }
+
+    /// What a queue does when it takes a job's room away, in one patch.
+    fn evict(&self) -> UserAction {
+        self.queue(true, Value::Null)
+    }
+
+    /// What it does when there is room for it in this zone.
+    fn admit(&self, zone: &str) -> UserAction {
+        self.queue(false, json!(zone))
+    }
+
+    fn queue(&self, suspend: bool, zone: Value) -> UserAction {
+        let template = json!({"template": {"spec": {"nodeSelector": {"zone": zone}}}});
+        let roles = job::roles(&self.job.object).into_keys();
+        let specs: Value = roles.map(|role| (role, template.clone())).collect();
+        let mut patch = json!({
+            "metadata": {"labels": {job::QUEUE: "queue"}},
+            "spec": {"runPolicy": {"suspend": suspend}},
+        });
+        patch["spec"][self.job.job_type.replica_specs_field()] = specs;
+        UserAction::Edit(self.number, patch)
     }
 
     fn scale(&self, replicas: i64) -> UserAction {
@@ -194,7 +220,8 @@ impl UserActionType {
                 false => UserAction::DeleteOthers("configmaps", format!("{}-env-", target.job.name)),
             }),
             Self::SpoilObject => {
-                let plural = *random.pick(&job::CHILDREN[2..]);
+                // What is drawn is part of what seeds mean.
+                let plural = *random.pick(&job::CHILDREN[2..7]);
                 let name = job::object_name(&target.job.object, plural).unwrap_or_default();
                 let emptied = match plural {
                     "configmaps" => json!({"data": null}),
@@ -207,6 +234,17 @@ impl UserActionType {
                     false => UserAction::EditChild(plural, name, emptied),
                 })
             }
+            Self::Queue => {
+                let zone = *random.pick(&["a", "b"]);
+                vec![(at, target.evict()), (later, target.admit(zone))]
+            }
+            Self::SpoilGroup => once(match random.chance(500) {
+                true => UserAction::DeleteOthers(job::GROUPS, target.job.name.clone()),
+                false => {
+                    let patch = json!({"spec": {"minMember": 99}});
+                    UserAction::EditChild(job::GROUPS, target.job.name.clone(), patch)
+                }
+            }),
             Self::Touch => {
                 let patch = json!({"metadata": {"annotations": {"touched": at.to_string()}}});
                 once(UserAction::Edit(number, patch))
@@ -283,9 +321,10 @@ pub async fn perform(cluster: &Cluster, jobs: &[PlannedJob], action: &UserAction
             direct::send(cluster, Method::PATCH, &path, patch).await.0
         }
         UserAction::EditChild(plural, name, patch) => {
-            direct::send(cluster, Method::PATCH, &direct::path(plural, name), patch)
-                .await
-                .0
+            let stored = cluster.get(plural, "default", name);
+            let path = stored.map(|object| direct::path_of(&object, plural));
+            let path = path.unwrap_or_else(|| direct::path(plural, name));
+            direct::send(cluster, Method::PATCH, &path, patch).await.0
         }
         UserAction::DeletePod(name, force) => {
             let options = if *force {
@@ -302,7 +341,7 @@ pub async fn perform(cluster: &Cluster, jobs: &[PlannedJob], action: &UserAction
             for object in cluster.list(plural, None) {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 if name.starts_with(beginning) {
-                    let path = direct::path(plural, name);
+                    let path = direct::path_of(&object, plural);
                     code = direct::send(cluster, Method::DELETE, &path, &json!({})).await.0;
                 }
             }
@@ -335,9 +374,8 @@ pub async fn delete_blockers(cluster: &Cluster) {
     set_quota(cluster, None).await;
     for plural in job::CHILDREN {
         for object in cluster.list(plural, None) {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
             if job::controller(&*object).is_none() {
-                let path = direct::path(plural, name);
+                let path = direct::path_of(&object, plural);
                 direct::send(cluster, Method::DELETE, &path, &json!({"gracePeriodSeconds": 0})).await;
             }
         }

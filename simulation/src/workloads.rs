@@ -3,8 +3,10 @@
 //! To add one, add it to [`all`].
 
 use serde_json::{Value, json};
+use training_job::GangScheduler;
 
 use crate::config::RunConfig;
+use crate::faults::ClusterFault;
 use crate::faults::PodFate::{self, Fails, Runs, Succeeds};
 use crate::interventions::ScheduledIntervention;
 use crate::job::{self, JobType};
@@ -133,6 +135,58 @@ fn queued() -> Vec<Workload> {
             vec![create(), admit("a"), evict(), admit("b")],
         ),
     ]
+}
+
+/// Jobs whose pods are bound together, by each of the schedulers.
+fn gangs() -> Vec<Workload> {
+    let create = || UserAction::Create(0);
+    let suspend = |yes: bool| UserAction::Edit(0, json!({"spec": {"runPolicy": {"suspend": yes}}}));
+    let delete = || UserAction::DeleteOthers(job::GROUPS, "job".to_owned());
+    let room = |second: u64, pods| ScheduledIntervention::fault(second * 1_000, ClusterFault::Room(pods));
+    let train = |policy: Value| planned(JobType::Train, "job", &TRAIN, policy);
+    let mpi = || planned(JobType::Mpi, "job", &[("Launcher", 1), ("Worker", 2)], json!({}));
+    let whole = || train(json!({"restartScope": "Job"}));
+    let of = |name: &str, scheduler: &str, fates, mut job: PlannedJob, actions| {
+        job::ask_for_cpus(&mut job.object, job.job_type);
+        let mut workload = workload(&format!("gang-{scheduler}-{name}"), fates, vec![job], actions);
+        workload.scenario.config.gang_scheduler = GangScheduler::named(scheduler);
+        workload
+    };
+    let mut all = Vec::new();
+    for scheduler in ["volcano", "coscheduling"] {
+        all.extend([
+            of(
+                "replica",
+                scheduler,
+                is_killed_once,
+                train(json!({})),
+                vec![create()],
+            ),
+            of("job", scheduler, is_killed_once, whole(), vec![create()]),
+            of("launcher", scheduler, is_killed_once, mpi(), vec![create()]),
+            of(
+                "group-deleted",
+                scheduler,
+                succeeds,
+                train(json!({})),
+                vec![create(), delete()],
+            ),
+            of(
+                "suspend-resume",
+                scheduler,
+                succeeds,
+                whole(),
+                vec![create(), suspend(true), suspend(false)],
+            ),
+        ]);
+        let mut late = of("late-room", scheduler, is_killed_once, whole(), vec![create()]);
+        let changes = [room(0, Some(3)), room(100, Some(4)), room(550, Some(2))];
+        late.scenario.interventions.splice(0..0, changes);
+        late.scenario.interventions.sort_by_key(|scheduled| scheduled.at);
+        late.scenario.config.seconds = 700;
+        all.push(late);
+    }
+    all
 }
 
 /// All workloads.
@@ -300,6 +354,7 @@ pub fn all() -> Vec<Workload> {
     let any = json!({"successPolicy": {"operator": "Any", "roles": ["Worker"]}});
     all.push(workload("success-policy", worker_0_succeeds, train(any), one()));
     all.extend(queued());
+    all.extend(gangs());
     let others = json!({"managedBy": "kueue.x-k8s.io/multikueue"});
     all.push(workload("left-alone", succeeds, train(others), one()));
     let compact = |policy: Value| {

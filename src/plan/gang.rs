@@ -141,7 +141,7 @@ pub(super) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let (GangScheduler::Volcano, Some(group)) = (scheduler, record(draft, scheduler)) else {
         return;
     };
-    if group.deleting || !draft.waits {
+    if group.deleting || !draft.waits || is_of_an_earlier_attempt(draft, scheduler, group) {
         return;
     }
     let name = &group.name;
@@ -161,10 +161,11 @@ pub(super) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                 "no scheduler has looked at PodGroup {name}: is there a queue {queue}, and does Volcano run?"
             )
         }
-        Some(_) => match unschedulable(group) {
+        Some("Pending") => match unschedulable(group) {
             Some(why) => format!("PodGroup {name} waits for room: {why}"),
             None => return,
         },
+        Some(_) => return,
     };
     draft.plan.notices.push(PlannedEvent {
         warning: true,

@@ -189,12 +189,16 @@ fn what_pods_do_is_seen_while_the_group_waits() {
 fn a_job_that_restarts_waits_for_its_turn_again() {
     let mut w = under_volcano("Scheduler=1 Worker=2:OnFailure", "");
     w.reconcile().phase("Inqueue").all_running().phase("Running");
+    // It stays when the group is let in.
+    let condition = json!({"type": "Unschedulable", "status": "True", "message": "m"});
+    w.group().unwrap()["status"]["conditions"] = json!([condition]);
     let uid = |w: &World| w.objects.values().next().unwrap()["job"].uid.clone();
     let first = uid(&w);
     w.pod("worker-1").exits(137);
     w.reconcile().after(5).reconcile();
     assert_eq!(w.status().recovery.job, 1);
     assert_eq!(uid(&w), first, "the old pods still end");
+    assert!(notices(&w).is_empty(), "the old group does not wait");
     w.finish_deletions().reconcile();
     assert_ne!(uid(&w), first, "it queues anew");
     assert_eq!(w.pod_names().len(), 0);

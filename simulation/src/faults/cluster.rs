@@ -23,6 +23,8 @@ pub enum ClusterFault {
     /// The cluster is set back to its backup, if there is one. Resource versions go on: if they went back, and then
     /// beyond the newest that an operator knew before it asked, nobody could notice.
     Restore,
+    /// From now on gangs have room for so many pods; `None`: for any number. Pods that have a place keep it.
+    Room(Option<usize>),
 }
 
 /// A type of cluster fault, which a seed has or has not.
@@ -42,6 +44,8 @@ pub enum ClusterFaultType {
     Restore,
     /// Leads to [`ClusterFault::EndWatches`].
     EndWatches,
+    /// Leads to [`ClusterFault::Room`].
+    Room,
 }
 
 impl ClusterFaultType {
@@ -70,6 +74,13 @@ impl ClusterFaultType {
                 vec![(at, ClusterFault::SetClock(ahead))]
             }
             Self::Restore => vec![(at, ClusterFault::Backup), (later, ClusterFault::Restore)],
+            Self::Room => {
+                let room = |random: &mut Random| Some(random.between(0, 6) as usize);
+                vec![
+                    (at, ClusterFault::Room(room(random))),
+                    (later, ClusterFault::Room(room(random))),
+                ]
+            }
             Self::EndWatches => {
                 let begin = ClusterFault::EndWatches(Some(*random.pick(&[1, 1, 2, 5])));
                 let end = (later + 20_000, ClusterFault::EndWatches(None));

@@ -34,6 +34,7 @@
 //! | `Kill` | all operators are killed and started again |
 //! | `SetClock` | the operators' clocks jump |
 //! | `Backup`, `Restore` | the cluster is set back to a backup |
+//! | `Room` | a cluster with a gang scheduler has room for so many pods |
 //!
 //! # Pods and their nodes: [`PodFate`], played by the [`kubelet`](crate::kubelet)
 //!

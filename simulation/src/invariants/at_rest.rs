@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use kube_memory::Cluster;
 use serde_json::Value;
+use training_job::GangScheduler;
 
+use super::gangs;
 use crate::job;
 use crate::kubelet;
 
@@ -13,6 +15,7 @@ pub struct SettledCluster {
     jobs: Vec<Value>,
     /// Their children, by plural.
     children: BTreeMap<&'static str, Objects>,
+    gang_scheduler: Option<GangScheduler>,
 }
 
 /// All pods, services, or other children, indexed by owners and names, since there may be very many.
@@ -75,6 +78,15 @@ impl SettledCluster {
         Self {
             jobs,
             children: children.collect(),
+            gang_scheduler: None,
+        }
+    }
+
+    /// The same, in which this scheduler binds the pods.
+    pub fn with_gangs(self, gang_scheduler: Option<GangScheduler>) -> Self {
+        Self {
+            gang_scheduler,
+            ..self
         }
     }
 
@@ -104,6 +116,7 @@ impl SettledCluster {
                 ("I7", self.check_children(job)),
                 ("I10", self.check_counts(job)),
                 ("I13", self.check_ranks(job)),
+                ("I22", self.check_gang(job)),
             ];
             let of_job = |what| {
                 format!(
@@ -201,7 +214,8 @@ impl SettledCluster {
 
     /// An active job has what its kind has beside pods and services.
     fn check_objects(&self, job: &Value) -> Option<String> {
-        job::CHILDREN.iter().find_map(|plural| {
+        let plurals = job::CHILDREN.iter().filter(|plural| **plural != job::GROUPS);
+        plurals.into_iter().find_map(|plural| {
             let wanted = job::object_name(job, plural);
             let there = self.children_of(job, plural);
             let of_kind = there.keys().filter(|name| !job::is_shared_environment(job, name));
@@ -216,6 +230,22 @@ impl SettledCluster {
             let missing = missing.map(|name| format!("{plural} {name} is missing"));
             missing.or_else(|| surplus.map(|name| format!("{plural} {name} is more than its kind has")))
         })
+    }
+
+    /// I22: a job that runs has a group that says what it needs, and all its pods have their places. One that does not has none,
+    /// once its pods are gone.
+    fn check_gang(&self, job: &Value) -> Option<String> {
+        let scheduler = self.gang_scheduler.as_ref()?;
+        if job::is_deleting(job)
+            || job::is_left_alone(job)
+            || job::is_invalid(job)
+            || self.is_job_blocked(job)
+        {
+            return None;
+        }
+        let pods = self.children_of(job, "pods");
+        let group = self.children_of(job, job::GROUPS).remove(name(job));
+        gangs::check_at_rest(job, scheduler, &pods, group)
     }
 
     /// Nothing scales a job that does not run.

@@ -6,7 +6,7 @@ use kube_memory::{Action, Object};
 use serde_json::Value;
 
 use super::timeline::{JobTimeline, JobVersion};
-use super::{Check, CheckedChange, policies, queue};
+use super::{Check, CheckedChange, gangs, policies, queue};
 use crate::call::CurrentCall;
 use crate::job::{self, Json};
 use crate::kubelet;
@@ -29,6 +29,7 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I19", others_started_first),
     ("I20", policies::are_kept),
     ("I21", queue::is_obeyed),
+    ("I22", gangs::is_obeyed),
 ];
 
 impl CheckedChange<'_> {
@@ -400,11 +401,11 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
         return None;
     }
     let life = m.former_owner(m.earliest(m.staleness.of_others))?;
-    let is_pod = m.change.plural() == "pods";
+    let has_attempt = matches!(m.change.plural(), "pods" | job::GROUPS);
     let earlier = |job: &Object| {
         let ahead = i64::from(kubelet::attempt(child)) - job::attempt(job, name);
         // An attempt so far ahead is a user's edit.
-        is_pod && !(0..=1_000_000).contains(&ahead)
+        has_attempt && !(0..=1_000_000).contains(&ahead)
     };
     let reason = |version: &JobVersion| {
         let job = version.job();

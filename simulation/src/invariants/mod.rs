@@ -2,6 +2,7 @@
 //!
 //! * `changes`: those that [`Monitor`] checks at each change, as it is stored.
 //! * `policies`: one of these, about failure and success policies.
+//! * `gangs`: one about jobs that a gang scheduler binds.
 //! * `queue`: one about jobs that a queue admits and evicts.
 //! * `news`: what is stored reaches operators in time, checked at each watch that begins.
 //! * [`at_rest`]: those of a cluster that has settled.
@@ -12,6 +13,7 @@
 
 pub mod at_rest;
 mod changes;
+mod gangs;
 mod news;
 mod policies;
 mod queue;

@@ -6,9 +6,6 @@ use serde_json::Value;
 use super::CheckedChange;
 use crate::job::{self, Json};
 
-/// The label of a job that a queue admits.
-const LABEL: &str = "kueue.x-k8s.io/queue-name";
-
 /// I21: a pod of a queued job has the node selector of an admission, no restart is counted while the job is suspended, and its
 /// pods are counted as active until they are gone.
 pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
@@ -64,7 +61,7 @@ fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
 }
 
 fn is_queued(job: &Object) -> bool {
-    Json::meta(job, "labels")[LABEL].is_string()
+    Json::meta(job, "labels")[job::QUEUE].is_string()
 }
 
 fn has_selector(job: &Object, selector: &Value) -> bool {

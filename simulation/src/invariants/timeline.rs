@@ -55,6 +55,10 @@ pub(crate) struct ChildTimeline {
     pub(crate) attempt: u32,
     pub(crate) created: u64,
     pub(crate) succeeded: Option<u64>,
+    /// When it was first seen to have succeeded or failed.
+    pub(crate) ended: Option<u64>,
+    /// Until when a group was last let in by its scheduler; the end of time for one that is.
+    pub(crate) let_in_until: Option<u64>,
     /// Whether it is a pod that ever ran or ended.
     pub(crate) started: bool,
     /// Whether it ever succeeded, also in a time that a restore has undone.
@@ -186,6 +190,7 @@ impl Timeline {
         for timeline in self.children.values_mut() {
             timeline.deleted.get_or_insert(now);
             timeline.succeeded = None;
+            timeline.ended = None;
         }
         for plural in job::PLURALS.into_iter().chain(job::CHILDREN) {
             for object in cluster.list(plural, None) {
@@ -224,6 +229,8 @@ impl Timeline {
                 attempt: kubelet::attempt(object),
                 created: now,
                 succeeded: None,
+                ended: None,
+                let_in_until: None,
                 started: false,
                 ever_succeeded: false,
                 deleted: None,
@@ -234,6 +241,14 @@ impl Timeline {
             } else {
                 timeline.orphaned.get_or_insert(now);
             }
+            if plural == "pods" && job::has_ended(object) {
+                timeline.ended.get_or_insert(now);
+            }
+            if plural == job::GROUPS && deleted.is_none() && is_let_in(object) {
+                timeline.let_in_until = Some(u64::MAX);
+            } else if let Some(until) = &mut timeline.let_in_until {
+                *until = now.min(*until);
+            }
             timeline.started |= plural == "pods" && job::phase(object) != "Pending";
             if plural == "pods" && job::phase(object) == "Succeeded" {
                 timeline.succeeded.get_or_insert(now);
@@ -241,4 +256,10 @@ impl Timeline {
             }
         }
     }
+}
+
+/// Whether Volcano has let a group in.
+fn is_let_in(group: &Object) -> bool {
+    let phase = group["status"]["phase"].as_str().unwrap_or_default();
+    !matches!(phase, "" | "Pending")
 }

@@ -5,5 +5,6 @@
 mod at_rest;
 mod bench;
 mod changes;
+mod gangs;
 mod policies;
 mod queue;

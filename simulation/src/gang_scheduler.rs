@@ -1,0 +1,315 @@
+//! A played gang scheduler: it gives the pods of a group their places together or not at all, in a cluster with room for so many
+//! pods. What it looks at, and when, is what Volcano and the coscheduling plugin were seen to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+use jiff::Timestamp;
+use kube_memory::{Action, Change, Cluster, Object};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use training_job::GangScheduler;
+
+use crate::job::{self, Json};
+use crate::{direct, kubelet};
+
+/// How long after a change it looks.
+const CYCLE: Duration = Duration::from_secs(1);
+
+/// A scheduler. Clones are handles to the same.
+#[derive(Clone)]
+pub(crate) struct PlayedScheduler {
+    scheduler: GangScheduler,
+    /// How many pods have a place at once; any number if it is unset.
+    room: Arc<Mutex<Option<usize>>>,
+    /// The groups that something happened to since it last looked, by name.
+    changed: Arc<Mutex<BTreeSet<String>>>,
+    works: Arc<AtomicBool>,
+    notify: Arc<Notify>,
+}
+
+impl PlayedScheduler {
+    /// One with room for any number of pods, which does not run yet.
+    pub(crate) fn new(scheduler: GangScheduler) -> Self {
+        Self {
+            scheduler,
+            room: Arc::default(),
+            changed: Arc::default(),
+            works: Arc::default(),
+            notify: Arc::default(),
+        }
+    }
+
+    /// Which one it is.
+    pub(crate) fn scheduler(&self) -> &GangScheduler {
+        &self.scheduler
+    }
+
+    /// The cluster has room for so many pods from now on. Pods that have a place keep it.
+    pub(crate) fn set_room(&self, pods: Option<usize>) {
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = pods;
+        if self.scheduler == GangScheduler::Volcano {
+            self.look_at(None);
+        }
+    }
+
+    /// It was started anew, and looks at all groups.
+    pub(crate) fn restart(&self, cluster: &Cluster) {
+        self.look_at(None);
+        for group in cluster.list(job::GROUPS, None) {
+            self.look_at(Some(&text(&*group, "name")));
+        }
+    }
+
+    /// Whether it is about to look at pods.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.works.load(Ordering::Relaxed)
+    }
+
+    fn look_at(&self, group: Option<&str>) {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.extend(group.map(str::to_owned));
+        self.works.store(true, Ordering::Relaxed);
+        self.notify.notify_one();
+    }
+
+    /// Runs for ever. `clock` is the cluster's.
+    pub(crate) async fn run(self, cluster: Cluster, clock: impl Fn() -> Timestamp) {
+        let listening = self.clone();
+        cluster.on_change(move |_, change| listening.on_change(change));
+        loop {
+            self.notify.notified().await;
+            sleep(CYCLE).await;
+            // What happens from here on is for the next cycle.
+            self.works.store(false, Ordering::Relaxed);
+            let changed = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
+            let room = *self.room.lock().unwrap_or_else(PoisonError::into_inner);
+            let steps = match self.scheduler {
+                GangScheduler::Volcano => volcano(&cluster, room),
+                _ => coscheduling(&cluster, room, &changed),
+            };
+            for step in steps {
+                step.carry_out(&cluster, clock()).await;
+            }
+        }
+    }
+
+    /// Volcano looks at all groups in each cycle; coscheduling at a group that changed or has new pods, and at no other.
+    fn on_change(&self, change: &Change) {
+        let object = change.object();
+        let is_new = change.action() == Action::Added;
+        let group = match change.plural() {
+            job::GROUPS => {
+                let before = change.previous().filter(|_| !is_new);
+                let same = |key| before.is_some_and(|before| before.member(key) == object.member(key));
+                let annotations = |group: &Object| Json::meta(group, "annotations").clone();
+                let noted = before.is_none_or(|before| annotations(before) != annotations(object));
+                (noted || !same("spec")).then(|| text(object, "name"))
+            }
+            "pods" if is_new => group_of(object),
+            "pods" => None,
+            _ => return,
+        };
+        if group.is_some() || self.scheduler == GangScheduler::Volcano {
+            self.look_at(group.as_deref());
+        }
+    }
+}
+
+/// Something that a scheduler does.
+enum Step {
+    Bind(Arc<Object>),
+    /// No node takes the pod.
+    Refuse(Arc<Object>),
+    /// The phase of a group of Volcano's.
+    SetPhase(Arc<Object>, &'static str),
+    /// A group of Volcano's waits for room. Volcano says so until the group is deleted.
+    SayWhy(Arc<Object>),
+}
+
+impl Step {
+    /// Carries it out. It fails if the object is gone, which does not matter.
+    async fn carry_out(self, cluster: &Cluster, now: Timestamp) {
+        match self {
+            Self::Bind(pod) => kubelet::bind(cluster, &text(&*pod, "namespace"), &text(&*pod, "name")).await,
+            Self::Refuse(pod) => {
+                let why = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                    "message": "no room for the gang", "lastTransitionTime": now.to_string()});
+                let patch = json!({"metadata": {"uid": pod.meta("uid")}, "status": {"conditions": [why]}});
+                let path = direct::pod(&text(&*pod, "namespace"), &text(&*pod, "name"), "/status");
+                direct::send(cluster, Method::PATCH, &path, &patch).await;
+            }
+            Self::SetPhase(group, phase) => {
+                write_status(cluster, &group, &json!({"phase": phase})).await;
+            }
+            Self::SayWhy(group) => {
+                let why = json!({"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources",
+                    "message": "no room for the gang"});
+                write_status(cluster, &group, &json!({"conditions": [why]})).await;
+            }
+        }
+    }
+}
+
+async fn write_status(cluster: &Cluster, group: &Object, status: &Value) {
+    let patch = json!({"metadata": {"uid": group.meta("uid")}, "status": status});
+    let path = direct::path_of(group, job::GROUPS);
+    direct::send(cluster, Method::PATCH, &path, &patch).await;
+}
+
+/// A group and its pods that have not ended.
+struct Gang {
+    group: Arc<Object>,
+    bound: usize,
+    running: usize,
+    succeeded: usize,
+    /// Those that have no place, and stay.
+    waiting: Vec<Arc<Object>>,
+}
+
+impl Gang {
+    /// All groups, and how many pods hold a place in the cluster.
+    fn all(cluster: &Cluster) -> (Vec<Self>, usize) {
+        let groups = cluster.list(job::GROUPS, None).into_iter();
+        let gang = |group: Arc<Object>| {
+            let name = text(&*group, "name");
+            let empty = Self {
+                group,
+                bound: 0,
+                running: 0,
+                succeeded: 0,
+                waiting: Vec::new(),
+            };
+            (name, empty)
+        };
+        let mut gangs: BTreeMap<String, Self> = groups.map(gang).collect();
+        let mut held = 0;
+        for pod in cluster.list("pods", None) {
+            let is_bound = is_bound(&*pod) && !job::has_ended(&*pod);
+            held += usize::from(is_bound);
+            let Some(gang) = group_of(&pod).and_then(|name| gangs.get_mut(&name)) else {
+                continue;
+            };
+            gang.bound += usize::from(is_bound);
+            gang.running += usize::from(job::phase(&*pod) == "Running");
+            gang.succeeded += usize::from(job::phase(&*pod) == "Succeeded");
+            if !is_bound && !job::has_ended(&*pod) && !job::is_deleting(&*pod) {
+                gang.waiting.push(pod);
+            }
+        }
+        (gangs.into_values().collect(), held)
+    }
+
+    fn fewest(&self) -> usize {
+        let fewest = self.group["spec"]["minMember"].as_u64().unwrap_or(0);
+        usize::try_from(fewest).unwrap_or(usize::MAX)
+    }
+
+    /// What is asked for at once: each pod here asks for one CPU.
+    fn asked(&self) -> usize {
+        let asked = self.group["spec"]["minResources"]["cpu"].as_str();
+        asked.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// Gives places to its pods if `members` are enough with those that get one, and tells the others that there is none.
+    /// Returns how many got one.
+    fn place(&self, members: usize, free: usize, steps: &mut Vec<Step>) -> usize {
+        let fitting = free.min(self.waiting.len());
+        let placed = if members + fitting >= self.fewest() {
+            fitting
+        } else {
+            0
+        };
+        let (placed_pods, others) = self.waiting.split_at(placed);
+        steps.extend(placed_pods.iter().cloned().map(Step::Bind));
+        let untold = others.iter().filter(|pod| !is_refused(pod));
+        steps.extend(untold.cloned().map(Step::Refuse));
+        placed
+    }
+}
+
+/// Volcano: a group is let in when there is room for all that it asks for, and its pods get their places then.
+fn volcano(cluster: &Cluster, room: Option<usize>) -> Vec<Step> {
+    let (gangs, held) = Gang::all(cluster);
+    let mut free = room.map_or(usize::MAX, |room| room.saturating_sub(held));
+    let phase = |gang: &Gang| {
+        gang.group["status"]["phase"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let let_in = gangs.iter().filter(|gang| phase(gang) == "Inqueue");
+    // Kept for those that were let in and have not their places yet.
+    let mut kept: usize = let_in.map(|gang| gang.asked().saturating_sub(gang.bound)).sum();
+    let mut steps = Vec::new();
+    for gang in &gangs {
+        let before = phase(gang);
+        let mut is_let_in = before == "Inqueue";
+        if before == "Pending" && gang.asked() <= free.saturating_sub(kept) {
+            is_let_in = true;
+            kept += gang.asked();
+        }
+        let mut members = gang.bound + gang.succeeded;
+        if is_let_in || matches!(&*before, "Running" | "Unknown" | "Completed") {
+            let placed = gang.place(members, free, &mut steps);
+            members += placed;
+            free -= placed;
+        }
+        let after = match () {
+            () if members > 0 && gang.bound + gang.waiting.len() == 0 => "Completed",
+            () if members >= gang.fewest() && members > 0 => "Running",
+            () if gang.running > 0 => "Unknown",
+            () if is_let_in => "Inqueue",
+            () => "Pending",
+        };
+        if after != before {
+            steps.push(Step::SetPhase(gang.group.clone(), after));
+        } else if after == "Pending" && gang.group["status"]["conditions"].is_null() {
+            steps.push(Step::SayWhy(gang.group.clone()));
+        }
+    }
+    steps
+}
+
+/// Coscheduling: only the groups in `changed` are looked at. Pods that have ended are no members.
+fn coscheduling(cluster: &Cluster, room: Option<usize>, changed: &BTreeSet<String>) -> Vec<Step> {
+    let (gangs, held) = Gang::all(cluster);
+    let mut free = room.map_or(usize::MAX, |room| room.saturating_sub(held));
+    let mut steps = Vec::new();
+    for gang in gangs
+        .iter()
+        .filter(|gang| changed.contains(&text(&*gang.group, "name")))
+    {
+        free -= gang.place(gang.bound, free, &mut steps);
+    }
+    steps
+}
+
+/// The group that a pod is a member of.
+fn group_of(pod: &Object) -> Option<String> {
+    let label = &Json::meta(pod, "labels")["scheduling.x-k8s.io/pod-group"];
+    let annotation = &Json::meta(pod, "annotations")["scheduling.k8s.io/group-name"];
+    label.as_str().or(annotation.as_str()).map(str::to_owned)
+}
+
+/// Whether a pod has its place.
+pub(crate) fn is_bound(pod: &impl Json) -> bool {
+    pod.member("spec")["nodeName"]
+        .as_str()
+        .is_some_and(|node| !node.is_empty())
+}
+
+fn is_refused(pod: &Object) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions
+        .into_iter()
+        .any(|c| c["type"] == "PodScheduled" && c["status"] == "False")
+}
+
+fn text(object: &Object, key: &str) -> String {
+    Json::meta(object, key).as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,105 @@
+//! The invariants of jobs whose pods a gang scheduler binds.
+
+use std::collections::BTreeMap;
+
+use kube_memory::Action;
+use serde_json::Value;
+use training_job::GangScheduler;
+
+use super::CheckedChange;
+use crate::gang_scheduler::is_bound;
+use crate::job::{self, Json};
+use crate::kubelet;
+
+/// I22: Volcano has let the group in before the first pod is made, and the group goes after the last pod.
+pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
+    m.call?;
+    match m.change.plural() {
+        "pods" if m.creates() => is_let_in(m),
+        job::GROUPS if m.change.action() == Action::Deleted => is_last(m),
+        _ => None,
+    }
+}
+
+fn is_let_in(m: &CheckedChange<'_>) -> Option<String> {
+    if m.object()["spec"]["schedulerName"] != GangScheduler::Volcano.name() {
+        return None;
+    }
+    let (uid, life) = (job::controller(m.object())?, m.owner()?);
+    let since = m.earliest(m.staleness.of_others);
+    if life.status_edited.is_some_and(|at| at >= since) {
+        return None;
+    }
+    let restarts = |job: &Value| job["status"]["recovery"]["job"].as_u64().unwrap_or(0);
+    let restarts = life.objects_since(since).map(|job| restarts(job.value())).min();
+    // Pods that are made anew join those that are there.
+    let mut children = m.timeline.children_of(Some(uid)).map(|(_, child)| child);
+    let excuse = children.any(|child| match &*child.plural {
+        "pods" => [child.deleted, child.ended]
+            .iter()
+            .flatten()
+            .all(|at| *at >= since),
+        job::GROUPS => {
+            let of_this_attempt = restarts.is_none_or(|restarts| u64::from(child.attempt) >= restarts);
+            of_this_attempt && child.let_in_until.is_some_and(|at| at >= since)
+        }
+        _ => false,
+    });
+    match excuse {
+        true => None,
+        false => m.violation("made before its group was let in"),
+    }
+}
+
+fn is_last(m: &CheckedChange<'_>) -> Option<String> {
+    let uid = job::controller(m.before())?;
+    let since = m.earliest(m.staleness.of_others.max(m.staleness.of_own));
+    let mut pods = m.timeline.children_of(Some(uid));
+    let left = pods.find_map(|(child, life)| {
+        let known = life.plural == "pods" && life.deleted.is_none() && life.created < since;
+        let pod = known.then(|| m.view.by_uid(child)).flatten()?;
+        let counts = job::controller(&*pod) == Some(uid) && job::is_labelled(&*pod) && !job::has_ended(&*pod);
+        counts.then_some(life)
+    })?;
+    m.violation(&format!("deleted while pod {} runs", left.name))
+}
+
+/// What is wrong with the group of a job in a cluster that has settled and has room for all.
+pub(super) fn check_at_rest(
+    job: &Value,
+    scheduler: &GangScheduler,
+    pods: &BTreeMap<&str, &Value>,
+    group: Option<&Value>,
+) -> Option<String> {
+    if job::end(job).is_some() || job::is_suspended(job) {
+        let calm = pods.values().all(|pod| job::has_ended(pod));
+        return (group.is_some() && calm && !job::was_found_invalid(job))
+            .then(|| "its group is left, though no pod runs".to_owned());
+    }
+    let Some(group) = group else {
+        return Some("it has no group".to_owned());
+    };
+    let is_member = |name: &String| match pods.get(&**name) {
+        Some(pod) => !job::has_ended(pod),
+        None => false,
+    };
+    let names = job::names(job);
+    let members = names
+        .iter()
+        .filter(|name| is_member(name) && !job::is_complete(job, name));
+    let fewest = match scheduler {
+        GangScheduler::Volcano => members.count(),
+        _ => members.count().max(1),
+    };
+    let said = &group["spec"]["minMember"];
+    if said.as_u64() != Some(fewest as u64) {
+        return Some(format!("its group asks for {said} pods, and it has {fewest}"));
+    }
+    let restarts = job["status"]["recovery"]["job"].as_i64().unwrap_or(0);
+    if *scheduler == GangScheduler::Volcano && i64::from(kubelet::attempt(group)) < restarts {
+        return Some("its group is of an earlier attempt".to_owned());
+    }
+    let mut asked = names.iter().filter_map(|name| pods.get(&**name));
+    let without = asked.find(|pod| !job::has_ended(**pod) && !is_bound(**pod))?;
+    Some(format!("{} has no place", without.meta("name")))
+}
