@@ -296,6 +296,12 @@ fn group_of(pod: &Object) -> Option<String> {
     label.as_str().or(annotation.as_str()).map(str::to_owned)
 }
 
+/// Whether a pod is a gang scheduler's to bind: it names one.
+pub(crate) fn binds(pod: &Object) -> bool {
+    let named = pod["spec"]["schedulerName"].as_str().unwrap_or_default();
+    !matches!(named, "" | "default-scheduler")
+}
+
 /// Whether a pod has its place.
 pub(crate) fn is_bound(pod: &impl Json) -> bool {
     pod.member("spec")["nodeName"]

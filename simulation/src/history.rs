@@ -120,7 +120,8 @@ impl Details<'_> {
         end.unwrap_or(uid)
     }
 
-    fn pod(&self, line: &mut String) {
+    /// A pod or a group: its attempt and its phase.
+    fn of_attempt(&self, line: &mut String) {
         *line += self.uid();
         let annotations = Json::meta(self.object, "annotations");
         if let Some(attempt) = annotations["training.kubeflow.org/restart-attempt"].as_str() {
@@ -161,8 +162,12 @@ impl Details<'_> {
         };
         match self.plural {
             "pods" => {
-                self.pod(line);
+                self.of_attempt(line);
                 *line += deleting;
+            }
+            job::GROUPS => {
+                self.of_attempt(line);
+                let _ = write!(line, "of {} {deleting}", self.object["spec"]["minMember"]);
             }
             "events" => self.event(line),
             _ => {

@@ -165,7 +165,7 @@ impl NodeState {
             };
             self.pods.insert(uid.to_owned(), pod);
         }
-        let is_bound = gang_scheduler::is_bound(object) || object["spec"]["schedulerName"].is_null();
+        let is_bound = gang_scheduler::is_bound(object) || !gang_scheduler::binds(object);
         if let Some(pod) = self.pods.get_mut(uid).filter(|pod| is_bound && !pod.bound) {
             pod.bound = true;
             for (wait, step) in pod.steps() {

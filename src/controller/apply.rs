@@ -320,8 +320,11 @@ impl<'a> Applier<'a> {
     ) -> Result<(), ApplyError> {
         let name = patch.object.name();
         let meta = &patch.object.metadata;
-        // The UID cannot change: the server refuses the patch if another object has the name now.
-        let meta = json!({"uid": patch.uid, "labels": meta.labels, "annotations": meta.annotations});
+        // The UID cannot change: the server refuses the patch if another object has the name now. A null would take away what
+        // others have noted.
+        let [labels, annotations] =
+            [&meta.labels, &meta.annotations].map(|all| all.clone().unwrap_or_default());
+        let meta = json!({"uid": patch.uid, "labels": labels, "annotations": annotations});
         let mut change = patch.object.content.as_object().cloned().unwrap_or_default();
         change.insert("metadata".to_owned(), meta);
         let (params, change) = (PatchParams::default(), Patch::Merge(change));

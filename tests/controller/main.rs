@@ -8,6 +8,7 @@ mod answers;
 mod costs;
 mod crashes;
 mod events;
+mod gangs;
 mod identity;
 mod lives;
 mod toys;
