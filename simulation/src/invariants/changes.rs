@@ -52,7 +52,7 @@ impl CheckedChange<'_> {
     }
 
     /// Whether an operator's call named this child, and not its owner.
-    fn acts_on_child(&self) -> bool {
+    pub(super) fn acts_on_child(&self) -> bool {
         let plural = self.change.plural();
         let verb = match self.change.action() {
             Action::Added => "create",

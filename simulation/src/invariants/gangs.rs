@@ -13,10 +13,9 @@ use crate::kubelet;
 
 /// I22: Volcano has let the group in before the first pod is made, and the group goes after the last pod.
 pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
-    m.call?;
     match m.change.plural() {
         "pods" if m.creates() => is_let_in(m),
-        job::GROUPS if m.change.action() == Action::Deleted => is_last(m),
+        job::GROUPS if m.change.action() == Action::Deleted && m.acts_on_child() => is_last(m),
         _ => None,
     }
 }

@@ -70,5 +70,7 @@ fn has_selector(job: &Object, selector: &Value) -> bool {
     };
     let roles = job["spec"][job_type.replica_specs_field()].as_object();
     let mut roles = roles.into_iter().flat_map(|roles| roles.values());
-    roles.any(|role| role["template"]["spec"]["nodeSelector"] == *selector)
+    // An empty one is left out of pods.
+    let labels = |selector: &Value| selector.as_object().cloned().unwrap_or_default();
+    roles.any(|role| labels(&role["template"]["spec"]["nodeSelector"]) == labels(selector))
 }
