@@ -64,7 +64,7 @@ impl Job {
 
     /// What `explain` prints.
     pub fn explain(&self) -> Result<String, String> {
-        explain::text(&self.0).map_err(|failure| failure.to_string())
+        explain::text(&self.0, &Settings::default()).map_err(|failure| failure.to_string())
     }
 }
 

@@ -23,6 +23,7 @@ mod explain;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod gang_flag;
 mod kinds;
 mod line_diff;
 mod local;

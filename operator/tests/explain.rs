@@ -171,3 +171,51 @@ fn rules_and_windows_of_a_failure_policy_are_told() {
         "the whole job restarts, 10 times within 3600 s; the next time the job fails"
     );
 }
+
+#[test]
+fn gangs_and_queues_and_who_waits_for_whom_are_told() {
+    let explain = |file: &str, scheduler: &str| {
+        let run = run(&["explain", file, "--gang-scheduler-name", scheduler]);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+        let of_start = |line: &&str| {
+            ["Start: ", "Queue: ", "Gang: "]
+                .iter()
+                .any(|word| line.starts_with(word))
+        };
+        run.stdout
+            .lines()
+            .filter(of_start)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let launcher = explain("examples/mpi/train.yaml", "");
+    assert_eq!(launcher.len(), 1, "{launcher:?}");
+    let waits = "3 pods in this order: moons-worker-0, moons-worker-1, moons-launcher. The launcher starts when all pods of worker run.";
+    assert!(launcher[0].ends_with(waits), "{launcher:?}");
+    let let_in = explain("examples/mpi/train.yaml", "volcano");
+    assert!(let_in[0].starts_with("Start: a PodGroup, then "), "{let_in:?}");
+    let room = "Gang: no pod is made before volcano has room for 3 pods at once (";
+    assert!(let_in[1].starts_with(room), "{let_in:?}");
+    assert!(
+        let_in[1].ends_with("; a restart of the whole job waits for that again."),
+        "{let_in:?}"
+    );
+    let bound = explain("examples/mpi/train.yaml", "gangs");
+    let room = "Gang: gangs gives no pod a node before it has room for 3 pods at once (";
+    assert!(bound[1].starts_with(room), "{bound:?}");
+
+    let text = case("single-worker.yaml");
+    let labelled = text.replacen(
+        "metadata:\n",
+        "metadata:\n  labels: {kueue.x-k8s.io/queue-name: team-a}\n",
+        1,
+    );
+    let queue = "Queue: nothing is made before Kueue admits the job to team-a.";
+    let explained = run_with_input(&["explain", "-"], labelled.as_bytes()).stdout;
+    assert!(explained.contains(queue), "{explained}");
+    assert!(
+        !run_with_input(&["explain", "-"], text.as_bytes())
+            .stdout
+            .contains("Queue: ")
+    );
+}

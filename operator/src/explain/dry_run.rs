@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::Value;
-use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus};
+use serde_json::{Value, json};
+use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, labels};
 use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
 use training_job::validate::Policy;
 use training_job::{FieldErrors, Plan, Settings, TrainingJob, ValidJob, validate};
 
-use super::life::{Consequence, End, Incident, Left, Life, RoleLife};
+use super::life::{Consequence, End, Gang, Incident, Left, Life, RoleLife};
 use crate::kinds::{decode, unreadable};
 
 /// More steps than any job takes until the plan is idle.
@@ -21,9 +21,10 @@ const MAX_STEPS: usize = 20;
 
 /// A job in a cluster in which every pod starts at once.
 #[derive(Clone)]
-struct DryRun<J> {
+struct DryRun<'a, J> {
     job: PhantomData<J>,
     object: Value,
+    settings: &'a Settings,
     status: JobStatus,
     observed: Observed,
     now: Timestamp,
@@ -36,10 +37,15 @@ struct DryRun<J> {
 }
 
 /// What the plan does in the life of a job that was written under `version`.
-pub(crate) fn life<J: TrainingJob>(object: &Value, version: &str) -> Result<Life, FieldErrors> {
+pub(crate) fn life<J: TrainingJob>(
+    object: &Value,
+    version: &str,
+    settings: &Settings,
+) -> Result<Life, FieldErrors> {
     let mut run = DryRun::<J> {
         job: PhantomData,
         object: object.clone(),
+        settings,
         status: JobStatus::default(),
         observed: Observed::default(),
         now: Timestamp::UNIX_EPOCH,
@@ -49,7 +55,16 @@ pub(crate) fn life<J: TrainingJob>(object: &Value, version: &str) -> Result<Life
     };
     run.run_until_idle()?;
     let job: J = decode(object)?;
-    let valid = validate(&job, &Settings::default())?;
+    let valid = validate(&job, settings)?;
+    let of_other_roles = valid.topology.roles.iter().filter_map(|role| {
+        let first = job.starts_after(&valid.topology, role).iter();
+        let first: Vec<_> = first
+            .filter_map(|name| valid.topology.role(name).filter(|role| role.replicas > 0))
+            .map(|role| role.slug.clone())
+            .collect();
+        (role.replicas > 0 && !first.is_empty()).then(|| (role.slug.clone(), first.join(" and ")))
+    });
+    let later = of_other_roles.collect();
     let mut roles = Vec::new();
     // A suspended job has no pods that could fail.
     for role in valid
@@ -92,6 +107,14 @@ pub(crate) fn life<J: TrainingJob>(object: &Value, version: &str) -> Result<Life
     Ok(Life {
         reading: job.reading(version),
         common_service: valid.topology.common_service.clone(),
+        gang: run.gang(),
+        queue: job
+            .meta()
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(labels::QUEUE_NAME))
+            .cloned(),
+        later,
         created: run.created,
         roles,
         deadline,
@@ -99,7 +122,7 @@ pub(crate) fn life<J: TrainingJob>(object: &Value, version: &str) -> Result<Life
     })
 }
 
-impl<J: TrainingJob> DryRun<J> {
+impl<J: TrainingJob> DryRun<'_, J> {
     /// What is left when the job ends.
     fn end_of_life(&self, time_to_live: Option<i64>) -> Result<End, FieldErrors> {
         let left = |phase| -> Result<Left, FieldErrors> {
@@ -138,7 +161,7 @@ impl<J: TrainingJob> DryRun<J> {
         let job: J = decode(&object)?;
         object["status"] = job.encode_status(&self.status, None).map_err(unreadable)?;
         let job: J = decode(&object)?;
-        let valid = validate(&job, &Settings::default())?;
+        let valid = validate(&job, self.settings)?;
         let plan = plan(&valid, &self.observed, self.now);
         let (idle, wake) = (plan.is_idle(), plan.requeue.clone());
         self.apply(plan, &valid);
@@ -156,6 +179,33 @@ impl<J: TrainingJob> DryRun<J> {
         }
     }
 
+    /// The scheduler has room for each group as soon as it is there.
+    fn let_in(&mut self) {
+        let scheduler = self.settings.gang_scheduler.as_ref();
+        let groups = scheduler.and_then(|scheduler| self.observed.objects.get_mut(&scheduler.pod_group()));
+        for group in groups.into_iter().flat_map(|groups| groups.values_mut()) {
+            Arc::make_mut(group).content["status"] = json!({"phase": "Running"});
+        }
+    }
+
+    fn gang(&self) -> Option<Gang> {
+        let scheduler = self.settings.gang_scheduler.clone()?;
+        let group = self
+            .observed
+            .objects
+            .get(&scheduler.pod_group())?
+            .values()
+            .next()?;
+        let spec = &group.content["spec"];
+        let resources = spec["minResources"].as_object().into_iter().flatten();
+        let amount = |(name, amount): (&String, &Value)| Some(format!("{} {name}", amount.as_str()?));
+        Some(Gang {
+            scheduler,
+            fewest: spec["minMember"].as_u64()?,
+            resources: resources.filter_map(amount).collect(),
+        })
+    }
+
     fn run_until_idle(&mut self) -> Result<(), FieldErrors> {
         for _ in 0..MAX_STEPS {
             if !self.step()? {
@@ -167,6 +217,7 @@ impl<J: TrainingJob> DryRun<J> {
 
     fn apply(&mut self, plan: Plan, job: &ValidJob<'_, J>) {
         self.observed.carry_out(&plan);
+        self.let_in();
         if let Some(change) = plan.status {
             self.status = change.status;
         }

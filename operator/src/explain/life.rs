@@ -1,8 +1,8 @@
 //! A job's life: what is created, when it succeeds, what follows from each incident, what is left at the end.
 
-use training_job::Role;
 use training_job::api::FailurePolicy;
 use training_job::plan::ChildKind;
+use training_job::{GangScheduler, Role};
 
 /// What the operator does in a job's life, found by a dry run.
 pub(super) struct Life {
@@ -10,6 +10,12 @@ pub(super) struct Life {
     pub(super) reading: Option<String>,
     /// The service of all pods, if not each has its own.
     pub(super) common_service: Option<String>,
+    /// What the group of its pods asks for at once, if there is a gang scheduler.
+    pub(super) gang: Option<Gang>,
+    /// The queue that admits it.
+    pub(super) queue: Option<String>,
+    /// Roles that start when all pods of others run: which, and the others.
+    pub(super) later: Vec<(String, String)>,
     /// The objects, services and pods that are created at the start, in order.
     pub(super) created: Vec<(ChildKind, String)>,
     /// Its roles that have replicas; none if it is suspended.
@@ -18,6 +24,34 @@ pub(super) struct Life {
     pub(super) deadline: Option<i64>,
     /// What is left of it.
     pub(super) end: End,
+}
+
+/// What the pods of a job ask their gang scheduler for.
+pub(super) struct Gang {
+    /// The scheduler.
+    pub(super) scheduler: GangScheduler,
+    /// How many pods must fit at once.
+    pub(super) fewest: u64,
+    /// What they ask for, such as `3 cpu`.
+    pub(super) resources: Vec<String>,
+}
+
+impl Gang {
+    /// What is said of it.
+    pub(super) fn words(&self) -> String {
+        let name = self.scheduler.name();
+        let asked = match &self.resources[..] {
+            [] => String::new(),
+            resources => format!(" ({})", resources.join(", ")),
+        };
+        let room = format!("{} pods at once{asked}", self.fewest);
+        match self.scheduler {
+            GangScheduler::Volcano => format!(
+                "Gang: no pod is made before {name} has room for {room}; a restart of the whole job waits for that again.\n"
+            ),
+            _ => format!("Gang: {name} gives no pod a node before it has room for {room}.\n"),
+        }
+    }
 }
 
 /// What is left of a job once it has ended.

@@ -7,21 +7,23 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use training_job::plan::ChildKind;
-use training_job::{FieldErrors, TrainingJob};
+use training_job::{FieldErrors, Settings, TrainingJob};
 
 use crate::check::{Job, check};
 use crate::exit::{self, Failure};
+use crate::gang_flag::GangFlag;
 use crate::kinds::ForKind;
 use crate::table::Table;
 use crate::{report, write};
 
-use life::Life;
+use life::{Gang, Life};
 
 const HELP: &str = "\
 Nothing of it is written down anywhere: the operator's own plan is run on made-up failures.
 
 Examples:
   training-operator explain job.yaml
+  training-operator explain job.yaml --gang-scheduler-name volcano
   training-operator explain jobs/ | less
 
 Exit codes:
@@ -35,6 +37,9 @@ pub(crate) struct Args {
     /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// The gang scheduler, as the operator is given it.
+    #[command(flatten)]
+    pub(crate) gangs: GangFlag,
 }
 
 /// Explains jobs.
@@ -44,26 +49,30 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }
-    let texts = checked.jobs.iter().map(text);
+    let settings = Settings {
+        gang_scheduler: arguments.gangs.scheduler(),
+        ..Settings::default()
+    };
+    let texts = checked.jobs.iter().map(|job| text(job, &settings));
     write::print(&texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is printed for a job.
-pub(crate) fn text(job: &Job) -> Result<String, Failure> {
-    let life = job.kind.call(ExplainLife(job));
+pub(crate) fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
+    let life = job.kind.call(ExplainLife(job, settings));
     let life = life.map_err(|errors| Failure::new(&job.origin, errors))?;
     Ok(life_text(job, &life))
 }
 
 /// Finds the life of a job, whose type is that of its kind.
-struct ExplainLife<'a>(&'a Job);
+struct ExplainLife<'a>(&'a Job, &'a Settings);
 
 impl ForKind for ExplainLife<'_> {
     type Output = Result<Life, FieldErrors>;
 
     fn call<J: TrainingJob>(self) -> Self::Output {
-        dry_run::life::<J>(&self.0.object, &self.0.version)
+        dry_run::life::<J>(&self.0.object, &self.0.version, self.1)
     }
 }
 
@@ -72,27 +81,47 @@ fn life_text(job: &Job, life: &Life) -> String {
     if let Some(reading) = &life.reading {
         text += &format!("\n{reading}\n");
     }
+    let queue = life.queue.as_ref().map(|queue| {
+        format!(
+            "Queue: nothing is made before Kueue admits the job to {queue}. When it is to make room for others all its pods go, \
+             and no restart is counted.\n"
+        )
+    });
+    let queue = queue.unwrap_or_default();
     if life.roles.is_empty() {
-        return text + "\nThe job is suspended: nothing is made until it is resumed.\n";
+        return text + "\nThe job is suspended: nothing is made until it is resumed.\n" + &queue;
     }
     let names = |kind| {
         let of = life.created.iter().filter(|(k, _)| *k == kind);
         of.map(|(_, name)| name.as_str()).collect::<Vec<_>>()
     };
     let objects = life.created.iter().filter_map(|(kind, _)| match kind {
-        ChildKind::Object(kind) => Some(format!("a {}, then ", kind.kind)),
+        ChildKind::Object(kind) => Some(format!("a {}", kind.kind)),
         _ => None,
     });
-    let services = match &life.common_service {
-        Some(common) => format!("the service {common} of all pods"),
-        None => format!("{} services", names(ChildKind::Service).len()),
-    };
+    let mut made: Vec<_> = objects.collect();
+    made.extend(match (&life.common_service, names(ChildKind::Service).len()) {
+        (Some(common), _) => Some(format!("the service {common} of all pods")),
+        (None, 0) => None,
+        (None, services) => Some(format!("{services} services")),
+    });
+    made.push(format!("{} pods", names(ChildKind::Pod).len()));
     text += &format!(
-        "\nStart: {}{services}, then {} pods in this order: {}. No pod waits for another.\n",
-        objects.collect::<String>(),
-        names(ChildKind::Pod).len(),
+        "\nStart: {} in this order: {}. ",
+        made.join(", then "),
         shortened(&names(ChildKind::Pod)).join(", ")
     );
+    text += &match &life.later[..] {
+        [] => "No pod waits for another.\n".to_owned(),
+        later => {
+            let wait = |(role, others): &(String, String)| {
+                format!("The {role} starts when all pods of {others} run.\n")
+            };
+            later.iter().map(wait).collect()
+        }
+    };
+    text += &queue;
+    text += &life.gang.as_ref().map(Gang::words).unwrap_or_default();
     let deciding = life.roles.iter().filter(|role| role.decides);
     let deciding: Vec<_> = deciding
         .map(|role| match role.replicas {

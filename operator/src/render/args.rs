@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use training_job::process::SettingFlags;
 
 use crate::controller_config::ControllerConfigArgs;
+use crate::gang_flag::GangFlag;
 
 use super::selection::ReplicaName;
 
@@ -49,9 +50,9 @@ pub(crate) struct Args {
     /// The operator's settings of single kinds.
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
-    /// The gang scheduler, as the operator is given it: volcano, or the name of one with the coscheduling plugin.
-    #[arg(long, value_name = "NAME", default_value = "")]
-    pub(crate) gang_scheduler_name: String,
+    /// The gang scheduler, as the operator is given it.
+    #[command(flatten)]
+    pub(crate) gangs: GangFlag,
     /// How to print: YAML documents (the default), or one JSON List; a summary is a table by default.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::Value;
-use training_job::{GangScheduler, Settings};
+use training_job::Settings;
 
 use crate::check::check;
 use crate::exit::{self, Failure};
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     report::print_all(&config.warnings);
     let settings = Settings {
         accelerators: Arc::new(config.accelerators),
-        gang_scheduler: GangScheduler::named(&arguments.gang_scheduler_name),
+        gang_scheduler: arguments.gangs.scheduler(),
         values: Arc::new(arguments.settings.0.clone()),
         ..Settings::default()
     };
