@@ -61,7 +61,7 @@ impl PlayedScheduler {
     pub(crate) fn restart(&self, cluster: &Cluster) {
         self.look_at(None);
         for group in cluster.list(job::GROUPS, None) {
-            self.look_at(Some(&text(&*group, "name")));
+            self.look_at(Some(&text(&group, "name")));
         }
     }
 
@@ -135,12 +135,12 @@ impl Step {
     /// Carries it out. It fails if the object is gone, which does not matter.
     async fn carry_out(self, cluster: &Cluster, now: Timestamp) {
         match self {
-            Self::Bind(pod) => kubelet::bind(cluster, &text(&*pod, "namespace"), &text(&*pod, "name")).await,
+            Self::Bind(pod) => kubelet::bind(cluster, &text(&pod, "namespace"), &text(&pod, "name")).await,
             Self::Refuse(pod) => {
                 let why = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                     "message": "no room for the gang", "lastTransitionTime": now.to_string()});
                 let patch = json!({"metadata": {"uid": pod.meta("uid")}, "status": {"conditions": [why]}});
-                let path = direct::pod(&text(&*pod, "namespace"), &text(&*pod, "name"), "/status");
+                let path = direct::pod(&text(&pod, "namespace"), &text(&pod, "name"), "/status");
                 direct::send(cluster, Method::PATCH, &path, &patch).await;
             }
             Self::SetPhase(group, phase) => {
@@ -176,7 +176,7 @@ impl Gang {
     fn all(cluster: &Cluster) -> (Vec<Self>, usize) {
         let groups = cluster.list(job::GROUPS, None).into_iter();
         let gang = |group: Arc<Object>| {
-            let name = text(&*group, "name");
+            let name = text(&group, "name");
             let empty = Self {
                 group,
                 bound: 0,
@@ -282,7 +282,7 @@ fn coscheduling(cluster: &Cluster, room: Option<usize>, changed: &BTreeSet<Strin
     let mut steps = Vec::new();
     for gang in gangs
         .iter()
-        .filter(|gang| changed.contains(&text(&*gang.group, "name")))
+        .filter(|gang| changed.contains(&text(&gang.group, "name")))
     {
         free -= gang.place(gang.bound, free, &mut steps);
     }

@@ -71,7 +71,7 @@ pub(super) fn check_at_rest(
     group: Option<&Value>,
 ) -> Option<String> {
     if job::end(job).is_some() || job::is_suspended(job) {
-        let calm = pods.values().all(|pod| job::has_ended(pod));
+        let calm = pods.values().all(job::has_ended);
         return (group.is_some() && calm && !job::was_found_invalid(job))
             .then(|| "its group is left, though no pod runs".to_owned());
     }
