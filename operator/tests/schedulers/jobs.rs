@@ -43,6 +43,19 @@ pub(crate) const PADDLE: Kind = Kind {
     roles: &[("Master", 1), ("Worker", 3)],
 };
 
+pub(crate) const JAX: Kind = Kind {
+    name: "JAXJob",
+    specs: "jaxReplicaSpecs",
+    container: "jax",
+    roles: &[("Worker", 4)],
+};
+pub(crate) const MPI: Kind = Kind {
+    name: "MPIJob",
+    specs: "mpiReplicaSpecs",
+    container: "mpi",
+    roles: &[("Launcher", 1), ("Worker", 3)],
+};
+
 /// The pods of a job as it is made here.
 pub(crate) const PODS: usize = 4;
 

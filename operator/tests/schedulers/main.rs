@@ -12,6 +12,7 @@ mod built;
 #[path = "../admission/corpus.rs"]
 #[allow(dead_code, reason = "all manifests here are good")]
 mod corpus;
+mod examples;
 mod gangs;
 mod history;
 mod jobs;
@@ -25,3 +26,6 @@ mod rig;
 #[path = "../admission/same.rs"]
 mod same;
 mod stage;
+#[path = "../../benches/load/process.rs"]
+#[allow(dead_code, reason = "a benchmark needs more of it")]
+mod usage;

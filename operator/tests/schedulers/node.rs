@@ -11,7 +11,9 @@ pub(crate) async fn create(plane: &ControlPlane, name: &str, cpus: u32, labels: 
     let node = json!({"metadata": {"name": name, "labels": labels}});
     let node: Node = serde_json::from_value(node).unwrap();
     api.create(&PostParams::default(), &node).await.unwrap();
-    let room = json!({"cpu": cpus.to_string(), "memory": "64Gi", "pods": "110"});
+    let room = json!({
+        "cpu": cpus.to_string(), "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110", "nvidia.com/gpu": "8",
+    });
     let ready = json!({
         "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
         "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z",

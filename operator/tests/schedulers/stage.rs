@@ -10,7 +10,7 @@ use serde_json::Value;
 use training_job_testing::cluster::{ControlPlane, Kubelet, Nodes, wait, wait_for_all};
 
 use crate::history::History;
-use crate::jobs::{Kind, PODS};
+use crate::jobs::{Kind, MPI};
 use crate::rig::operator::Operator;
 
 /// What is done to the operator while a story goes on.
@@ -44,6 +44,10 @@ impl<'a> Stage<'a> {
         flags: &[&str],
     ) -> Self {
         let mut all = vec![format!("--namespace={namespace}")];
+        if kind.name == MPI.name {
+            // The manifests do not run it.
+            all.push(format!("--enable-scheme={}", kind.name));
+        }
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let mut stage = Self {
             kubelet: plane.kubelet(&namespace).await,
@@ -75,9 +79,13 @@ impl<'a> Stage<'a> {
         }
     }
 
+    pub(crate) fn operator(&self) -> &Operator {
+        self.operator.as_ref().unwrap()
+    }
+
     /// The operator runs, and nothing in it has panicked.
     pub(crate) fn end(&self) {
-        self.operator.as_ref().unwrap().expect_well();
+        self.operator().expect_well();
     }
 
     pub(crate) fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
@@ -130,15 +138,15 @@ impl<'a> Stage<'a> {
         found
     }
 
-    /// Awaits that all pods of one job run, whichever it is.
-    pub(crate) async fn one_runs(&self) -> String {
+    /// Awaits that this many pods of one job run, whichever it is.
+    pub(crate) async fn one_runs(&self, pods: usize) -> String {
         let running = |all: &[Pod]| {
             let jobs: BTreeSet<_> = all
                 .iter()
                 .map(|pod| &pod.labels()["training.kubeflow.org/job-name"])
                 .collect();
             let count = |job: &str| all.iter().filter(|pod| of_job(pod, job) && runs(pod)).count();
-            jobs.into_iter().find(|job| count(job) == PODS).cloned()
+            jobs.into_iter().find(|job| count(job) == pods).cloned()
         };
         let all = wait_for_all(self.pods(), "", |all| running(all).is_some()).await;
         running(&all).unwrap()
@@ -183,7 +191,8 @@ fn of_job(pod: &Pod, job: &str) -> bool {
         == Some(job)
 }
 
-fn runs(pod: &Pod) -> bool {
+/// Whether a pod runs, and nobody has deleted it.
+pub(crate) fn runs(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     pod.metadata.deletion_timestamp.is_none() && phase == Some("Running")
 }

@@ -1,6 +1,8 @@
 //! Gang schedulers: all pods of a job are bound, or none.
 
-mod process;
+mod crowd;
+mod launcher;
+pub(crate) mod process;
 mod stage;
 mod stories;
 mod volcano;

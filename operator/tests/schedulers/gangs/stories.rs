@@ -9,10 +9,10 @@ use training_job_testing::cluster::wait_for_all;
 use super::process::{Gangs, Scheduler};
 use super::stage;
 use crate::built;
-use crate::jobs::{Kind, MX, PADDLE, PODS, PYTORCH, TF, XGBOOST};
+use crate::jobs::{JAX, Kind, MPI, MX, PADDLE, PODS, PYTORCH, TF, XGBOOST};
 use crate::stage::{Operators, Stage, a_worker};
 
-/// The tests of a story: its name, how many nodes of how many CPUs, and a kind of job for each test.
+/// The tests of a story: its name, how many nodes of how many CPUs, and the kinds of jobs for each test.
 macro_rules! tests {
     ($($story:ident on $nodes:expr => $a:expr, $b:expr, $c:expr, $d:expr;)*) => {
         tests!(volcano, Scheduler::Volcano, Operators::Stay, $($story, $nodes, $a;)*);
@@ -23,26 +23,31 @@ macro_rules! tests {
             $($story, $nodes, $d;)*
         );
     };
-    ($with:ident, $scheduler:expr, $operators:expr, $($story:ident, $nodes:expr, $kind:expr;)*) => {
+    ($with:ident, $scheduler:expr, $operators:expr, $($story:ident, $nodes:expr, $kinds:expr;)*) => {
         mod $with {
             use super::*;
             $(#[tokio::test] async fn $story() {
-                tell($scheduler, ($kind, $operators), $nodes, super::$story).await;
+                for kind in $kinds {
+                    tell($scheduler, (kind, $operators), $nodes, super::$story).await;
+                }
             })*
         }
     };
 }
 
+/// How many pods have room at once on three nodes of two CPUs: one job whole, and half of another.
+const ROOM: usize = 6;
+
 tests! {
-    of_two_jobs_at_once_one_runs_whole_and_then_the_other on (3, 2) => MX, TF, PYTORCH, MX;
-    a_worker_that_is_deleted_comes_back_on_a_full_cluster on (1, 4) => PYTORCH, MX, TF, XGBOOST;
-    a_worker_that_is_deleted_before_any_pod_runs_comes_back on (1, 4) => TF, PADDLE, MX, PYTORCH;
-    a_worker_that_is_killed_after_another_has_succeeded_comes_back on (3, 2) => PYTORCH, TF, MX, PADDLE;
-    a_suspended_job_has_neither_pods_nor_a_group_and_runs_when_it_is_resumed on (3, 2) => XGBOOST, MX, PADDLE, TF;
-    a_job_that_is_too_big_for_ever_has_no_place_and_is_in_nobodys_way on (3, 2) => MX, PYTORCH, XGBOOST, MX;
-    a_job_for_which_there_is_no_room_runs_when_a_node_comes on (1, 2) => PADDLE, MX, MX, TF;
-    a_job_that_restarts_whole_queues_again_whole on (3, 2) => MX, MX, MX, MX;
-    a_group_of_somebody_else_is_left_alone on (3, 2) => TF, MX, MX, PYTORCH;
+    of_two_jobs_at_once_one_runs_whole_and_then_the_other on (3, 2) => [MX, JAX], [TF, MPI], [PYTORCH, MPI], [MX, JAX];
+    a_worker_that_is_deleted_comes_back_on_a_full_cluster on (1, 4) => [PYTORCH], [MX], [TF], [XGBOOST];
+    a_worker_that_is_deleted_before_any_pod_runs_comes_back on (1, 4) => [TF], [PADDLE], [MX], [PYTORCH];
+    a_worker_that_is_killed_after_another_has_succeeded_comes_back on (3, 2) => [PYTORCH], [TF], [MX], [PADDLE];
+    a_suspended_job_has_neither_pods_nor_a_group_and_runs_when_it_is_resumed on (3, 2) => [XGBOOST, MPI], [MX, JAX], [PADDLE, JAX], [TF, MPI];
+    a_job_that_is_too_big_for_ever_has_no_place_and_is_in_nobodys_way on (3, 2) => [MX], [PYTORCH], [XGBOOST], [MX];
+    a_job_for_which_there_is_no_room_runs_when_a_node_comes on (1, 2) => [PADDLE], [MX], [MX], [TF];
+    a_job_that_restarts_whole_queues_again_whole on (3, 2) => [MX, JAX], [MX, MPI], [MX, MPI], [MX, JAX];
+    a_group_of_somebody_else_is_left_alone on (3, 2) => [TF], [MX], [MX], [PYTORCH];
 }
 
 async fn tell(
@@ -61,14 +66,15 @@ async fn tell(
 async fn of_two_jobs_at_once_one_runs_whole_and_then_the_other(stage: &mut Stage<'_>, _: Scheduler) {
     stage.create(&stage.gang("a")).await;
     stage.create(&stage.gang("b")).await;
-    let first = stage.one_runs().await;
+    let first = stage.one_runs(PODS).await;
     let second = if first == "a" { "b" } else { "a" };
     stage.turn();
     stage.history.expect_none_of(second).await;
     stage.finishes(&first, PODS).await;
     stage.turn();
     stage.finishes(second, PODS).await;
-    stage.history.expect_apart(["a", "b"]).await;
+    // The second may begin when so many of the first have ended that there is room for all of it.
+    stage.history.expect_at_most(ROOM).await;
 }
 
 async fn a_worker_that_is_deleted_comes_back_on_a_full_cluster(stage: &mut Stage<'_>, _: Scheduler) {
@@ -183,12 +189,12 @@ async fn a_job_that_restarts_whole_queues_again_whole(stage: &mut Stage<'_>, _: 
     stage.kubelet.exits(&worker, stage.kind.container, 137).await;
     stage.turn();
     stage.is_gone(&before, &worker).await;
-    let next = stage.one_runs().await;
+    let next = stage.one_runs(PODS).await;
     stage.finishes(&next, PODS).await;
     let last = if next == "first" { "second" } else { "first" };
     stage.turn();
     stage.finishes(last, PODS).await;
-    stage.history.expect_apart(["first", "second"]).await;
+    stage.history.expect_at_most(ROOM).await;
 }
 
 async fn a_group_of_somebody_else_is_left_alone(stage: &mut Stage<'_>, scheduler: Scheduler) {

@@ -22,7 +22,7 @@ async fn of_two_jobs_in_a_queue_for_one_the_other_has_no_pod_on_free_nodes() {
         job["spec"]["runPolicy"]["schedulingPolicy"]["queue"] = "four".into();
         stage.create(&job).await;
     }
-    let first = stage.one_runs().await;
+    let first = stage.one_runs(PODS).await;
     let second = if first == "a" { "b" } else { "a" };
     stage.turn();
     stage.has(second, 0).await;

@@ -1,6 +1,6 @@
 //! Kueue: jobs that wait for their turn.
 
-mod process;
+pub(crate) mod process;
 mod queue;
 mod ready;
 mod stories;
