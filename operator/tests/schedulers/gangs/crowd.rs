@@ -179,7 +179,7 @@ mod coscheduling {
 
     #[tokio::test]
     async fn a_crowd_runs_in_turn() {
-        super::a_crowd_runs_in_turn(Scheduler::Coscheduling, 20).await;
+        super::a_crowd_runs_in_turn(Scheduler::Coscheduling, 1).await;
     }
 
     #[tokio::test]

@@ -1,7 +1,11 @@
 //! Gang schedulers as processes of the test.
 
+use std::collections::BTreeSet;
 use std::fs;
 
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 use training_job_testing::cluster::{Background, ControlPlane, Options};
@@ -77,14 +81,27 @@ impl Gangs {
     /// Awaits the test's turn. Nothing of those before it is left that needs room or has it.
     pub(crate) async fn alone(&self) -> MutexGuard<'_, ()> {
         let turn = self.turn.lock().await;
-        let groups = format!("podgroups.{}", self.scheduler.pod_group()[0]);
-        let all = ["--all", "--all-namespaces", "--force", "--grace-period=0"];
-        for what in ["pods", &groups] {
-            let arguments = [&["delete", what], &all[..]].concat();
-            self.plane.kubectl(&arguments).await.success();
+        let [group, version] = self.scheduler.pod_group();
+        for kind in [
+            GroupVersionKind::gvk("", "v1", "Pod"),
+            GroupVersionKind::gvk(group, version, "PodGroup"),
+        ] {
+            self.delete_all(&ApiResource::from_gvk(&kind)).await;
         }
         self.plane.kubectl(&["delete", "nodes", "--all"]).await.success();
         turn
+    }
+
+    /// Deletes all objects of a kind, which takes one call for each namespace.
+    async fn delete_all(&self, kind: &ApiResource) {
+        let all: Api<DynamicObject> = Api::all_with(self.plane.client(), kind);
+        let all = all.list(&ListParams::default()).await.unwrap();
+        let namespaces: BTreeSet<_> = all.iter().filter_map(ResourceExt::namespace).collect();
+        let now = DeleteParams::default().grace_period(0);
+        for namespace in namespaces {
+            let api: Api<DynamicObject> = Api::namespaced_with(self.plane.client(), &namespace, kind);
+            api.delete_collection(&now, &ListParams::default()).await.unwrap();
+        }
     }
 }
 
