@@ -302,9 +302,6 @@ pub fn is_complete(job: &impl Json, child: &str) -> bool {
 /// The plural of autoscalers, without which jobs do.
 pub const AUTOSCALERS: &str = "horizontalpodautoscalers";
 
-/// The label of a job that a queue admits.
-pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
-
 /// The plural of the groups that jobs have where there is a gang scheduler.
 pub const GROUPS: &str = "podgroups";
 

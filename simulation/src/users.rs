@@ -3,6 +3,7 @@
 use http::Method;
 use kube_memory::Cluster;
 use serde_json::{Value, json};
+use training_job::api::labels;
 
 use crate::direct;
 use crate::job;
@@ -35,6 +36,19 @@ pub enum UserAction {
 }
 
 impl UserAction {
+    /// What a queue does with a job, in one patch: it admits it to this zone, or evicts it.
+    pub fn queue(number: usize, job: &PlannedJob, zone: Option<&str>) -> Self {
+        let template = json!({"template": {"spec": {"nodeSelector": {"zone": zone}}}});
+        let roles = job::roles(&job.object).into_keys();
+        let specs: Value = roles.map(|role| (role, template.clone())).collect();
+        let mut patch = json!({
+            "metadata": {"labels": {labels::QUEUE_NAME: "queue"}},
+            "spec": {"runPolicy": {"suspend": zone.is_none()}},
+        });
+        patch["spec"][job.job_type.replica_specs_field()] = specs;
+        Self::Edit(number, patch)
+    }
+
     /// The job it is done to, if it names one.
     pub fn job(&self) -> Option<usize> {
         match self {
@@ -131,28 +145,6 @@ impl<'a> Target<'a> {
         UserAction::Edit(self.number, json!({"spec": {"runPolicy": policy}}))
     }
 
-    /// What a queue does when it takes a job's room away, in one patch.
-    fn evict(&self) -> UserAction {
-        self.queue(true, Value::Null)
-    }
-
-    /// What it does when there is room for it in this zone.
-    fn admit(&self, zone: &str) -> UserAction {
-        self.queue(false, json!(zone))
-    }
-
-    fn queue(&self, suspend: bool, zone: Value) -> UserAction {
-        let template = json!({"template": {"spec": {"nodeSelector": {"zone": zone}}}});
-        let roles = job::roles(&self.job.object).into_keys();
-        let specs: Value = roles.map(|role| (role, template.clone())).collect();
-        let mut patch = json!({
-            "metadata": {"labels": {job::QUEUE: "queue"}},
-            "spec": {"runPolicy": {"suspend": suspend}},
-        });
-        patch["spec"][self.job.job_type.replica_specs_field()] = specs;
-        UserAction::Edit(self.number, patch)
-    }
-
     fn scale(&self, replicas: i64) -> UserAction {
         let mut patch = json!({"spec": {}});
         let field = self.job.job_type.replica_specs_field();
@@ -236,7 +228,8 @@ impl UserActionType {
             }
             Self::Queue => {
                 let zone = *random.pick(&["a", "b"]);
-                vec![(at, target.evict()), (later, target.admit(zone))]
+                let queue = |zone| UserAction::queue(number, target.job, zone);
+                vec![(at, queue(None)), (later, queue(Some(zone)))]
             }
             Self::SpoilGroup => once(match random.chance(500) {
                 true => UserAction::DeleteOthers(job::GROUPS, target.job.name.clone()),

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 use training_job::GangScheduler;
+use training_job::api::labels;
 
 use crate::config::RunConfig;
 use crate::faults::ClusterFault;
@@ -111,18 +112,9 @@ fn queued() -> Vec<Workload> {
         &TRAIN,
         json!({"suspend": true, "backoffLimit": 1}),
     );
-    job.object["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "queue"});
-    let patch = |suspend: bool, zone: Value| {
-        let template = json!({"template": {"spec": {"nodeSelector": {"zone": zone}}}});
-        let roles = TRAIN.map(|(role, _)| (role.to_owned(), template.clone()));
-        let roles: Value = roles.into_iter().collect();
-        UserAction::Edit(
-            0,
-            json!({"spec": {"runPolicy": {"suspend": suspend}, "mxReplicaSpecs": roles}}),
-        )
-    };
-    let admit = |zone: &str| patch(false, json!(zone));
-    let evict = || patch(true, Value::Null);
+    job.object["metadata"]["labels"] = json!({labels::QUEUE_NAME: "queue"});
+    let admit = |zone: &str| UserAction::queue(0, &job, Some(zone));
+    let evict = || UserAction::queue(0, &job, None);
     let create = || UserAction::Create(0);
     let of = |name: &str, fates, actions| workload(name, fates, vec![job.clone()], actions);
     vec![

@@ -214,8 +214,8 @@ impl SettledCluster {
 
     /// An active job has what its kind has beside pods and services.
     fn check_objects(&self, job: &Value) -> Option<String> {
-        let plurals = job::CHILDREN.iter().filter(|plural| **plural != job::GROUPS);
-        plurals.into_iter().find_map(|plural| {
+        let mut plurals = job::CHILDREN.iter().filter(|plural| **plural != job::GROUPS);
+        plurals.find_map(|plural| {
             let wanted = job::object_name(job, plural);
             let there = self.children_of(job, plural);
             let of_kind = there.keys().filter(|name| !job::is_shared_environment(job, name));

@@ -2,6 +2,7 @@
 
 use kube_memory::{Action, Object};
 use serde_json::Value;
+use training_job::api::labels;
 
 use super::CheckedChange;
 use crate::job::{self, Json};
@@ -61,7 +62,7 @@ fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
 }
 
 fn is_queued(job: &Object) -> bool {
-    Json::meta(job, "labels")[job::QUEUE].is_string()
+    Json::meta(job, "labels")[labels::QUEUE_NAME].is_string()
 }
 
 fn has_selector(job: &Object, selector: &Value) -> bool {
