@@ -23,7 +23,6 @@ mod explain;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod gang_flag;
 mod kinds;
 mod line_diff;
 mod local;
@@ -32,6 +31,7 @@ mod remote_shell;
 mod render;
 mod report;
 mod run;
+mod settings;
 mod snapshot;
 mod table;
 mod validate;

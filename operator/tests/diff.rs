@@ -79,6 +79,14 @@ fn replicas_come_and_go() {
 }
 
 #[test]
+fn the_operators_settings_are_those_of_both_sides() {
+    let two = changed("diff-gang", "    Worker:\n", "    Worker:\n      replicas: 2\n");
+    let grown = run(&["diff", CASE, &two, "--gang-scheduler-name", "volcano"]).stdout;
+    assert!(grown.contains("PodGroup sidecar changes\n"), "{grown}");
+    assert!(grown.contains("+  minMember: "), "{grown}");
+}
+
+#[test]
 fn what_cannot_be_compared_ends_with_2() {
     for (old, new) in [
         (CASE, "no/such.yaml"),

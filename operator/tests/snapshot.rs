@@ -23,6 +23,24 @@ fn case(name: &str) -> String {
 }
 
 #[test]
+fn jobs_get_what_they_get_by_the_operators_settings() {
+    let out = empty_directory("snapshot-gang").join("out");
+    let directory = out.to_str().unwrap();
+    let gang = [
+        "snapshot",
+        "examples/mxnet/train.yaml",
+        "--dir",
+        directory,
+        "--gang-scheduler-name=volcano",
+    ];
+    assert_eq!(run(&gang).code, Some(0));
+    let text = fs::read_to_string(out.join("train.yaml")).unwrap();
+    assert!(text.contains("# PodGroup spirals\n"), "{text}");
+    let without = run(&[&gang[..4], &["--check"]].concat());
+    assert_eq!(without.code, Some(1), "{without:?}");
+}
+
+#[test]
 fn a_check_finds_what_is_stale_missing_or_left_over() {
     let jobs = empty_directory("snapshot-jobs");
     let out = empty_directory("snapshot-out").join("deep");

@@ -1,21 +1,31 @@
 //! Compares with what runs in a cluster.
 
+use std::sync::Arc;
+
 use anyhow::Context;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
-use kube::api::{Api, DynamicObject, ListParams};
-use kube::{Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::{GroupVersionKind, TypeMeta};
+use kube::{Client, ResourceExt};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use training_job::Settings;
 use training_job::api::labels::{JOB_NAME, OPERATOR_NAME};
+use training_job::plan::observed::{Observed, PodRecord};
+use training_job::{FieldErrors, Settings, TrainingJob, plan, validate};
 
 use super::shape::shaped;
 use crate::check::Job;
 use crate::cluster::within;
+use crate::kinds::{ForKind, decode, unreadable};
 use crate::write::title;
 
 /// The old side and the new one: what the jobs of the same names have in the cluster, and what `jobs` get.
-pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Vec<Value>, Vec<Value>)> {
+pub(super) async fn sides(
+    client: &Client,
+    jobs: Vec<Job>,
+    settings: &Settings,
+) -> anyhow::Result<(Vec<Value>, Vec<Value>)> {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for mut job in jobs {
         let metadata = &mut job.object["metadata"];
@@ -33,24 +43,40 @@ pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Ve
             // The same job, so that its objects have the same owner.
             job.object["metadata"]["uid"] = json!(there.uid());
         }
-        let wanted = job
-            .render(&Settings::default())
+        let mut wanted = job
+            .render(settings)
             .map_err(|failure| anyhow::anyhow!("{failure}"))?;
         if let Some(there) = there {
             // A field that the stored job sets counts as decided by the job, too. An invalid stored job sets none.
             let stored = job
                 .kind
-                .render(&serde_json::to_value(&there)?, &Settings::default())
+                .render(&serde_json::to_value(&there)?, settings)
                 .unwrap_or_default();
             let controller = job.kind.framework.controller;
             let selector = format!("{OPERATOR_NAME}={controller},{JOB_NAME}={name}");
-            let mut runs = owned::<Service>(client, &namespace, &selector, &there).await?;
-            let is_map = |object: &Value| object["kind"] == "ConfigMap";
-            if wanted.iter().chain(&stored).any(is_map) {
-                // Who has no such jobs need not be allowed to read them.
-                runs.extend(owned::<ConfigMap>(client, &namespace, &selector, &there).await?);
+            // Who has no jobs with other objects need not be allowed to read these.
+            let mut kinds = ["Service", "Pod"]
+                .map(|kind| GroupVersionKind::gvk("", "v1", kind))
+                .to_vec();
+            for kind in wanted.iter().chain(&stored).map(kind) {
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
             }
-            runs.extend(owned::<Pod>(client, &namespace, &selector, &there).await?);
+            let mut runs = Vec::new();
+            for kind in &kinds {
+                runs.extend(owned(client, kind, (&namespace, &selector), &there).await?);
+            }
+            job.object["status"] = there.data["status"].clone();
+            let beside = job.kind.call(Beside {
+                job: &job.object,
+                settings,
+                runs: &runs,
+            });
+            for now in beside.map_err(|errors| anyhow::anyhow!("{errors}"))? {
+                let same = wanted.iter_mut().find(|other| title(other) == title(&now));
+                same.into_iter().for_each(|at_first| *at_first = now.clone());
+            }
             for object in runs {
                 let same = |other: &&Value| title(other) == title(&object);
                 let shapes = [wanted.iter().find(same), stored.iter().find(same)];
@@ -62,30 +88,73 @@ pub(super) async fn sides(client: &Client, jobs: Vec<Job>) -> anyhow::Result<(Ve
     Ok((old, new))
 }
 
-/// The objects that a job controls.
-async fn owned<K>(
+/// What a job has beside services and pods, as the operator would make it now: a PodGroup or a list of hosts says how far
+/// the pods have come.
+struct Beside<'a> {
+    job: &'a Value,
+    settings: &'a Settings,
+    runs: &'a [Value],
+}
+
+impl ForKind for Beside<'_> {
+    type Output = Result<Vec<Value>, FieldErrors>;
+
+    fn call<J: TrainingJob>(self) -> Self::Output {
+        let job: J = decode(self.job)?;
+        let valid = validate(&job, self.settings)?;
+        let pods = self.runs.iter().filter(|object| object["kind"] == "Pod");
+        let pods = pods.filter_map(|pod| Pod::deserialize(pod).ok());
+        let records = pods.map(|pod| (pod.name_any(), Arc::new(PodRecord::from(&pod))));
+        let observed = Observed {
+            pods: records.collect(),
+            ..Observed::default()
+        };
+        let made = plan(&valid, &observed, Timestamp::now()).create_objects;
+        made.iter()
+            .map(|object| serde_json::to_value(object).map_err(unreadable))
+            .collect()
+    }
+}
+
+/// The kind of a rendered object.
+fn kind(object: &Value) -> GroupVersionKind {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap_or_default())
+}
+
+/// The objects of a kind that a job controls.
+async fn owned(
     client: &Client,
-    namespace: &str,
-    selector: &str,
+    kind: &GroupVersionKind,
+    (namespace, selector): (&str, &str),
     owner: &DynamicObject,
-) -> anyhow::Result<Vec<Value>>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + serde::Serialize,
-{
-    let api = Api::<K>::namespaced(client.clone(), namespace);
-    let found = within(api.list(&ListParams::default().labels(selector)))
-        .await
-        .and_then(|answer| Ok(answer?))
-        .with_context(|| K::plural(&()).into_owned())?;
-    let is_ours = |object: &K| {
-        let controllers = object.owner_references().iter();
-        let mut controllers = controllers.filter(|o| o.controller == Some(true));
+) -> anyhow::Result<Vec<Value>> {
+    let resource = ApiResource::from_gvk(kind);
+    let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource);
+    let found = match within(api.list(&ListParams::default().labels(selector))).await {
+        // A definition that is not there has no objects.
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(Vec::new()),
+        answer => answer
+            .and_then(|answer| Ok(answer?))
+            .with_context(|| resource.plural.clone())?,
+    };
+    let is_ours = |object: &DynamicObject| {
+        let mut controllers = object
+            .owner_references()
+            .iter()
+            .filter(|o| o.controller == Some(true));
         controllers.any(|o| Some(&o.uid) == owner.metadata.uid.as_ref())
     };
     let ours = found.items.into_iter().filter(is_ours);
-    Ok(ours.map(serde_json::to_value).collect::<Result<_, _>>()?)
+    // Items of a list do not say of which kind they are.
+    let types = TypeMeta {
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+    };
+    let typed = ours.map(|object| DynamicObject {
+        types: Some(types.clone()),
+        ..object
+    });
+    Ok(typed.map(serde_json::to_value).collect::<Result<_, _>>()?)
 }

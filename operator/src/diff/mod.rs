@@ -15,6 +15,7 @@ use training_job::Settings;
 use crate::check::check;
 use crate::cluster;
 use crate::exit::{self, Failure};
+use crate::settings::SettingsArgs;
 use crate::{line_diff, report, write};
 use change::{Change, What};
 
@@ -28,9 +29,9 @@ Examples:
   training-operator diff origin/main:jobs jobs --format markdown > comment.md
   training-operator diff --cluster job.yaml
 
-With --cluster the old side is what runs: the pods and services of the jobs of the same names. Of these
-only what a job decides is compared, not what the cluster adds. Pods that a job does not have any more
-because it has ended are shown as added.
+With --cluster the old side is what runs: the objects of the jobs of the same names. Of these
+only what a job decides is compared, not what the cluster adds. Give the flags that the cluster's
+operator has. Pods that a job does not have any more because it has ended are shown as added.
 
 Exit codes:
   0  the jobs get the same
@@ -56,6 +57,9 @@ pub(crate) struct Args {
     /// How to show it.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// The operator's settings, which are the same on both sides.
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 }
 
 /// How to show changes.
@@ -69,9 +73,10 @@ pub(crate) enum Format {
 
 /// Shows what changes in the pods and services that jobs get.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
+    let settings = arguments.settings.read()?;
     let sides = match (&arguments.sides[..], arguments.cluster) {
-        ([old, new], false) => side(old)?.zip(side(new)?),
-        ([new], true) => with_cluster(new, arguments)?,
+        ([old, new], false) => side(old, &settings)?.zip(side(new, &settings)?),
+        ([new], true) => with_cluster(new, arguments, &settings)?,
         (_, true) => return Err(Failure::new("diff", "--cluster takes one side: what is to be")),
         (_, false) => return Err(Failure::new("diff", "two sides are needed, or --cluster")),
     };
@@ -91,7 +96,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// The objects of one side. `None` if a job is wrong, which has been printed then.
-fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
+fn side(path: &PathBuf, settings: &Settings) -> Result<Option<Vec<Value>>, Failure> {
     // As in git's diffs: an empty side.
     if path == Path::new("/dev/null") {
         return Ok(Some(Vec::new()));
@@ -101,7 +106,7 @@ fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
     if !checked.is_good() {
         return Ok(None);
     }
-    let objects = checked.jobs.iter().map(|job| job.render(&Settings::default()));
+    let objects = checked.jobs.iter().map(|job| job.render(settings));
     Ok(Some(objects.collect::<Result<Vec<_>, _>>()?.concat()))
 }
 
@@ -109,7 +114,7 @@ fn side(path: &PathBuf) -> Result<Option<Vec<Value>>, Failure> {
 type Sides = (Vec<Value>, Vec<Value>);
 
 /// What runs in the cluster, and what the jobs get.
-fn with_cluster(path: &PathBuf, arguments: &Args) -> Result<Option<Sides>, Failure> {
+fn with_cluster(path: &PathBuf, arguments: &Args, settings: &Settings) -> Result<Option<Sides>, Failure> {
     let checked = check(std::slice::from_ref(path));
     report::print(&checked.findings);
     if !checked.is_good() {
@@ -121,7 +126,7 @@ fn with_cluster(path: &PathBuf, arguments: &Args) -> Result<Option<Sides>, Failu
     let compare = async {
         let (kubeconfig, context) = (arguments.kubeconfig.as_deref(), arguments.context.as_deref());
         let (client, server) = cluster::client(kubeconfig, context).await?;
-        live::sides(&client, checked.jobs).await.context(server)
+        live::sides(&client, checked.jobs, settings).await.context(server)
     };
     let sides = runtime.block_on(compare);
     sides

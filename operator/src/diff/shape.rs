@@ -10,7 +10,7 @@ use training_job::validate::amount;
 const KEYS: [&str; 6] = ["name", "mountPath", "devicePath", "containerPort", "port", "key"];
 
 /// The fields whose values are quantities.
-const QUANTITIES: [&str; 4] = ["limits", "requests", "sizeLimit", "divisor"];
+const QUANTITIES: [&str; 5] = ["limits", "requests", "sizeLimit", "divisor", "minResources"];
 
 /// The parts of `object` that one of `shapes` has; all if there is no shape for it.
 pub(super) fn shaped(object: &Value, shapes: &[&Value]) -> Value {

@@ -11,8 +11,8 @@ use training_job::{FieldErrors, Settings, TrainingJob};
 
 use crate::check::{Job, check};
 use crate::exit::{self, Failure};
-use crate::gang_flag::GangFlag;
 use crate::kinds::ForKind;
+use crate::settings::SettingsArgs;
 use crate::table::Table;
 use crate::{report, write};
 
@@ -37,22 +37,19 @@ pub(crate) struct Args {
     /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// The gang scheduler, as the operator is given it.
+    /// The operator's settings.
     #[command(flatten)]
-    pub(crate) gangs: GangFlag,
+    pub(crate) settings: SettingsArgs,
 }
 
 /// Explains jobs.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
+    let settings = arguments.settings.read()?;
     let checked = check(&arguments.files);
     report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }
-    let settings = Settings {
-        gang_scheduler: arguments.gangs.scheduler(),
-        ..Settings::default()
-    };
     let texts = checked.jobs.iter().map(|job| text(job, &settings));
     write::print(&texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))?;
     Ok(ExitCode::SUCCESS)

@@ -2,10 +2,7 @@
 
 use std::path::PathBuf;
 
-use training_job::process::SettingFlags;
-
-use crate::controller_config::ControllerConfigArgs;
-use crate::gang_flag::GangFlag;
+use crate::settings::SettingsArgs;
 
 use super::selection::ReplicaName;
 
@@ -44,18 +41,12 @@ pub(crate) struct Args {
     /// Print how much each role asks for instead: replicas, resources, GPUs, ports, images.
     #[arg(long, conflicts_with = "only")]
     pub(crate) summary: bool,
-    /// What containers get that ask for a device.
-    #[command(flatten)]
-    pub(crate) controller_config: ControllerConfigArgs,
-    /// The operator's settings of single kinds.
-    #[command(flatten)]
-    pub(crate) settings: SettingFlags,
-    /// The gang scheduler, as the operator is given it.
-    #[command(flatten)]
-    pub(crate) gangs: GangFlag,
     /// How to print: YAML documents (the default), or one JSON List; a summary is a table by default.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,
+    /// The operator's settings.
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 }
 
 /// A part of what a job gets.

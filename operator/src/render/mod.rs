@@ -5,10 +5,8 @@ mod selection;
 mod summary;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use serde_json::Value;
-use training_job::Settings;
 
 use crate::check::check;
 use crate::exit::{self, Failure};
@@ -21,14 +19,7 @@ pub(crate) use summary::text as summary;
 
 /// Prints what the jobs would get.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
-    let config = arguments.controller_config.read()?;
-    report::print_all(&config.warnings);
-    let settings = Settings {
-        accelerators: Arc::new(config.accelerators),
-        gang_scheduler: arguments.gangs.scheduler(),
-        values: Arc::new(arguments.settings.0.clone()),
-        ..Settings::default()
-    };
+    let settings = arguments.settings.read()?;
     let checked = check(&arguments.files);
     report::print(&checked.findings);
     if !checked.is_good() {

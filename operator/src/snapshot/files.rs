@@ -26,7 +26,12 @@ const MARK: &str = "Made by `training-operator snapshot`.";
 
 /// The snapshots that `jobs` should have, by file. The path of a snapshot is that of its manifest below the argument that
 /// named it; if the manifest holds several jobs, followed by the name of the job.
-pub(super) fn wanted(jobs: &[Job], arguments: &[PathBuf], directory: &Path) -> Result<Files, Failure> {
+pub(super) fn wanted(
+    jobs: &[Job],
+    settings: &Settings,
+    arguments: &[PathBuf],
+    directory: &Path,
+) -> Result<Files, Failure> {
     let mut in_file = BTreeMap::<&str, usize>::new();
     for job in jobs {
         *in_file.entry(&job.file).or_default() += 1;
@@ -46,7 +51,7 @@ pub(super) fn wanted(jobs: &[Job], arguments: &[PathBuf], directory: &Path) -> R
             let why = "it is there, and no snapshot; move it away, or choose another --dir";
             return Err(Failure::new(&path.display().to_string(), why));
         }
-        if files.insert(path.clone(), text(job)?).is_some() {
+        if files.insert(path.clone(), text(job, settings)?).is_some() {
             let why = format!(
                 "two jobs, one of them {}, would be written to it; rename one",
                 job.origin
@@ -71,10 +76,9 @@ fn below<'f>(file: &'f Path, arguments: &[PathBuf]) -> &'f Path {
     relative.or(file.file_name().map(Path::new)).unwrap_or(file)
 }
 
-fn text(job: &Job) -> Result<String, Failure> {
+fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
     let heading = format!("What {} gets. {MARK}", job.file);
-    snapshot(&heading, &job.object, &job.render(&Settings::default())?)
-        .map_err(|error| Failure::new(&job.origin, error))
+    snapshot(&heading, &job.object, &job.render(settings)?).map_err(|error| Failure::new(&job.origin, error))
 }
 
 fn is_snapshot(text: &str) -> bool {

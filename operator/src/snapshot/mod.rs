@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use crate::check::check;
 use crate::exit::{self, Failure};
+use crate::settings::SettingsArgs;
 use crate::{line_diff, report, write};
 
 use files::{Files, at};
@@ -38,16 +39,20 @@ pub(crate) struct Args {
     /// Write nothing; show what would change.
     #[arg(long)]
     pub(crate) check: bool,
+    /// The operator's settings.
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 }
 
 /// Writes or checks the snapshots of jobs.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
+    let settings = arguments.settings.read()?;
     let checked = check(&arguments.files);
     report::print(&checked.findings);
     if !checked.is_good() {
         return Ok(exit::bad_input());
     }
-    let wanted = files::wanted(&checked.jobs, &arguments.files, &arguments.dir)?;
+    let wanted = files::wanted(&checked.jobs, &settings, &arguments.files, &arguments.dir)?;
     let found = files::found(&arguments.dir)?;
     if arguments.check {
         return compare(&wanted, &found, &arguments.dir);

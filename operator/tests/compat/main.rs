@@ -120,10 +120,7 @@ async fn install_groups(cluster: &ControlPlane, scope: Scope) {
         Scope::Coscheduling => "scheduling.x-k8s.io",
         Scope::Replica | Scope::Default => return,
     };
-    let file = corpus::folder().join(format!("podgroups.{group}.yaml"));
-    let apply = ["apply", "--filename", file.to_str().unwrap()];
-    cluster.kubectl(&apply).await.success();
-    cluster.served(&format!("podgroups.{group}")).await;
+    cluster.install_pod_groups(group).await;
 }
 
 async fn run(

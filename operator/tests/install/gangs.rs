@@ -4,7 +4,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use training_job_mxnet::MXJob;
-use training_job_testing::cluster::{ControlPlane, repository, wait};
+use training_job_testing::cluster::{ControlPlane, wait};
 
 use crate::life::create;
 use crate::mpi::SCALED;
@@ -19,10 +19,7 @@ pub(crate) const COMPONENTS: [(&str, &str); 2] = [
 pub(crate) async fn install(cluster: &ControlPlane) {
     for (_, version) in COMPONENTS {
         let (group, _) = version.split_once('/').unwrap();
-        let file = repository().join(format!("tests/compat/podgroups.{group}.yaml"));
-        let apply = ["apply", "--filename", file.to_str().unwrap()];
-        cluster.kubectl(&apply).await.success();
-        cluster.served(&format!("podgroups.{group}")).await;
+        cluster.install_pod_groups(group).await;
     }
 }
 

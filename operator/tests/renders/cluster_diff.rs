@@ -86,6 +86,55 @@ async fn what_runs_is_compared_with_what_is_to_be() {
     );
 }
 
+/// A PodGroup, an account and its rights, and a remote shell's image, by the flags that the operator has.
+#[tokio::test]
+async fn what_runs_by_the_operators_flags_is_compared_by_the_same() {
+    const FILE: &str = "examples/mpi/train.yaml";
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    cluster.install_pod_groups("scheduling.x-k8s.io").await;
+    let namespace = cluster.namespace("diff-flags").await;
+    let kubeconfig = cluster.kubeconfig_in(&namespace);
+    let flags = [
+        "--gang-scheduler-name=gangs",
+        "--mpi-remote-shell-image=example.com/shell:2",
+    ];
+    let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
+        "run",
+        "--namespace",
+        &namespace,
+        "--enable-scheme=MPIJob",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]);
+    let _operator = cluster.spawn(operator.args(flags));
+    let create = ["create", "--namespace", &namespace, "--filename", FILE];
+    cluster.kubectl(&create).await.success();
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
+    let workers = wait_for_all(pods, "", |pods| pods.len() == 2).await;
+    let kubelet = cluster.kubelet(&namespace).await;
+    for worker in workers {
+        kubelet.runs(&worker.metadata.name.unwrap()).await;
+    }
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
+    wait_for_all(pods, "", |pods| pods.len() == 3).await;
+
+    let diff = [
+        "diff",
+        "--cluster",
+        FILE,
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+    ];
+    let same = run(&[&diff[..], &flags].concat());
+    assert_eq!((same.code, same.stdout.as_str()), (Some(0), ""), "{same:?}");
+    let other = run(&diff).stdout;
+    assert!(
+        other.contains("+    image: kubeflow/kubectl-delivery:latest\n"),
+        "{other}"
+    );
+}
+
 #[test]
 fn a_cluster_that_cannot_be_asked_is_named() {
     let missing = run(&["diff", "--cluster", FILE, "--kubeconfig", "/nonexistent"]);

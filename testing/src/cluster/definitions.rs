@@ -38,6 +38,14 @@ impl ControlPlane {
         self.start_manager();
     }
 
+    /// Installs the definition of a gang scheduler's PodGroups, by its API group.
+    pub async fn install_pod_groups(&self, group: &str) {
+        let file = repository().join(format!("tests/compat/podgroups.{group}.yaml"));
+        let apply = ["apply", "--filename", &file.display().to_string()];
+        self.kubectl(&apply).await.success();
+        self.served(&format!("podgroups.{group}")).await;
+    }
+
     /// Awaits that the kind of a custom resource definition is served and discovered. `kubectl wait` does not do: it
     /// fails if it looks before the API server has written a first condition, and a kind whose definition is established
     /// is served some milliseconds later.

@@ -138,8 +138,14 @@ impl Kubelet {
     }
 
     /// All containers of a pod as it was last seen are killed, likewise.
-    pub(super) async fn kills(&self, pod: Pod) {
+    pub async fn kills(&self, pod: Pod) {
         self.turn(pod, "Failed", |_, now| terminated(137, "Error", now))
+            .await;
+    }
+
+    /// All containers of a pod as it was last seen end with 0, likewise.
+    pub async fn ends_well(&self, pod: Pod) {
+        self.turn(pod, "Succeeded", |_, now| terminated(0, "Completed", now))
             .await;
     }
 
