@@ -31,8 +31,14 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             record,
         } => end::fail(draft, warning, &milestone, record),
         JobVerdict::Succeeded => end::succeed(draft),
-        JobVerdict::SucceedsAt(at) => draft.plan.requeue_at(at, "replicas are about to end"),
-        JobVerdict::FailsAt(at) => draft.plan.requeue_at(at, "another replica may have failed first"),
+        JobVerdict::SucceedsAt(at) => {
+            draft.claim_room();
+            draft.plan.requeue_at(at, "replicas are about to end");
+        }
+        JobVerdict::FailsAt(at) => {
+            draft.claim_room();
+            draft.plan.requeue_at(at, "another replica may have failed first");
+        }
         JobVerdict::Restarts(restarts) => {
             wait_for_deadline(draft);
             notices::add(draft);
@@ -49,8 +55,11 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                     &Milestone::Running,
                 );
             }
-            objects::reconcile(draft, &states);
-            children::reconcile(draft, &survey.roles);
+            draft.claim_room();
+            if !draft.is_stored_first() {
+                objects::reconcile(draft, &states);
+                children::reconcile(draft, &survey.roles);
+            }
         }
     }
 }
@@ -87,6 +96,7 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
     // The failed pods are outdated now, and count no more.
     let after = survey(draft.job, &draft.status, draft.observed);
     draft.count(&survey::states(&draft.job.topology, &after));
+    draft.claim_room();
 }
 
 /// By how much the attempt of what restarts must rise for all its pods to be of an earlier one: by

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::api::labels;
 use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, ReplicaStatus};
 use crate::job::{Milestone, ReplicaState, Replicas, TrainingJob};
 use crate::render;
@@ -25,6 +26,8 @@ pub(super) struct Draft<'a, J> {
     pub(super) status: JobStatus,
     /// Whether the job waits for its turn in a gang scheduler's queue.
     pub(super) waits: bool,
+    /// Whether the status is to be stored before anything is made.
+    stored_first: bool,
     pub(super) plan: Plan,
 }
 
@@ -41,6 +44,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
             status: old.clone(),
             old,
             waits: false,
+            stored_first: false,
             plan: Plan::default(),
         }
     }
@@ -93,10 +97,39 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         self.status.replica_statuses = counts.collect();
     }
 
+    /// Counts the replicas of a job in a queue as active from before their pods are made until they have ended. The queue
+    /// takes a job's room away by suspending it, and gives it to another at once if no replica is active; this operator may
+    /// learn of it later.
+    pub(super) fn claim_room(&mut self) {
+        if labels::queue(self.job.job.meta()).is_none() {
+            return;
+        }
+        for role in &self.job.topology.roles {
+            let count = self
+                .status
+                .replica_statuses
+                .entry(role.name().to_owned())
+                .or_default();
+            let replicas = i32::try_from(role.replicas).unwrap_or(i32::MAX);
+            count.active = replicas
+                .saturating_sub(count.succeeded)
+                .saturating_sub(count.failed)
+                .max(0);
+        }
+        let is_active = |status: &JobStatus| status.replica_statuses.values().any(|role| role.active > 0);
+        self.stored_first = is_active(&self.status) && !is_active(&self.old);
+    }
+
+    /// Whether nothing may be made yet, since the queue does not know that the job is active.
+    pub(super) fn is_stored_first(&self) -> bool {
+        self.stored_first
+    }
+
     pub(super) fn finish(mut self) -> Plan {
         if self.status != self.old {
             let news = self.status.with_counts_of(&self.old);
-            let urgent = news != self.old && (self.waits || !self.is_partial_start(&news));
+            let urgent =
+                self.stored_first || news != self.old && (self.waits || !self.is_partial_start(&news));
             self.plan.status = Some(StatusChange {
                 status: self.status,
                 urgent,

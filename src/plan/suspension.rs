@@ -87,6 +87,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         .conditions
         .sort_by_key(|c| c.status == ConditionStatus::True);
     draft.start_clock();
+    draft.claim_room();
     let message = draft.job.job.message(&Milestone::Resumed);
     draft.event(false, "Resumed", message);
     if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {

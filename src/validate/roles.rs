@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use kube_syntax::FieldPath;
 
-use crate::api::labels::QUEUE_NAME;
+use crate::api::labels::{self, QUEUE_NAME};
 use crate::api::{MAX_REPLICAS, ReplicaSpec, RestartPolicy};
 use crate::job::{FieldErrors, Role, RoleDefinition, TrainingJob};
 
@@ -22,8 +22,7 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
             errors.unknown_role(entry.path(&field), &J::kind(&()), &entry.role, &known);
         }
     }
-    let labels = job.meta().labels.as_ref();
-    let is_queued = labels.is_some_and(|labels| labels.contains_key(QUEUE_NAME));
+    let is_queued = labels::queue(job.meta()).is_some();
     let mut roles = Vec::new();
     for definition in framework.roles {
         let mut named = specs

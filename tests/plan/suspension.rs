@@ -207,3 +207,47 @@ fn a_job_in_a_queue_spells_its_roles_as_kueue_does() {
                    Worker, or take label kueue.x-k8s.io/queue-name off";
     assert!(told.contains(problem), "{told}");
 }
+
+/// A queue that suspends a job takes its room at once if no replica is active: it knows no more than the status, and may be
+/// faster than this operator.
+#[test]
+fn a_job_in_a_queue_is_active_from_before_its_pods_are_made_until_they_are_gone() {
+    let in_queue = |w: &mut World| {
+        let labels = w.job.metadata.labels.get_or_insert_default();
+        labels.insert("kueue.x-k8s.io/queue-name".to_owned(), "blue".to_owned());
+    };
+    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "suspend: true");
+    in_queue(&mut w);
+    w.reconcile();
+    assert!(w.status().replica_statuses.is_empty());
+    w.suspend(false).reconcile_once();
+    assert_eq!((w.counts("Worker"), w.pod_names().len()), ((2, 0, 0), 0));
+    w.reconcile();
+    assert_eq!((w.counts("Worker"), w.pod_names().len()), ((2, 0, 0), 3));
+    assert_eq!(w.status().recovery.job, 0, "nothing was restarted");
+    w.all_running();
+    assert_eq!(w.counts("Scheduler"), (1, 0, 0));
+    w.pod("worker-0").succeeds();
+    w.reconcile();
+    assert_eq!(w.counts("Worker"), (1, 1, 0));
+    w.pod("worker-1").exits(137);
+    w.reconcile().after(5).reconcile();
+    assert_eq!(w.counts("Worker"), (2, 0, 0), "all of it is made again");
+    w.suspend(true).reconcile().finish_deletions().reconcile();
+    assert_eq!(w.counts("Worker"), (0, 0, 0));
+
+    // Admitted while no operator ran.
+    let mut w = World::train("Scheduler=1 Worker=2", "");
+    in_queue(&mut w);
+    let plan = w.plan();
+    assert!(plan.status.is_some_and(|status| status.urgent));
+    assert_eq!((plan.create_pods.len(), plan.create_services.len()), (0, 0));
+    w.reconcile();
+    assert_eq!(w.pod_names().len(), 3);
+
+    // It is over for the queue when it has ended.
+    w.all_running();
+    w.pod("scheduler-0").succeeds();
+    w.reconcile().after(2).reconcile();
+    assert_eq!(w.counts("Worker"), (0, 0, 0));
+}

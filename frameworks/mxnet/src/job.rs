@@ -82,11 +82,7 @@ impl TrainingJob for MXJob {
         if !compatibility.is_empty() && !Compatibility::WORDS.contains(&compatibility) {
             errors.unknown_word("spec.compatibility", compatibility, &Compatibility::WORDS);
         }
-        let is_queued = self
-            .meta()
-            .labels
-            .as_ref()
-            .is_some_and(|l| l.contains_key(labels::QUEUE_NAME));
+        let is_queued = labels::queue(self.meta()).is_some();
         if let (Some(mode), true) = (self.spec.mode(), is_queued) {
             let has_replicas = topology.roles.iter().filter(|role| role.replicas > 0);
             for role in has_replicas.filter(|role| !mode.roles().contains(&role.name())) {

@@ -108,12 +108,7 @@ pub(crate) fn life<J: TrainingJob>(
         reading: job.reading(version),
         common_service: valid.topology.common_service.clone(),
         gang: run.gang(),
-        queue: job
-            .meta()
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(labels::QUEUE_NAME))
-            .cloned(),
+        queue: labels::queue(job.meta()).map(str::to_owned),
         later,
         created: run.created,
         roles,

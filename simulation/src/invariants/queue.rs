@@ -7,8 +7,8 @@ use training_job::api::labels;
 use super::CheckedChange;
 use crate::job::{self, Json};
 
-/// I21: a pod of a queued job has the node selector of an admission, no restart is counted while the job is suspended, and its
-/// pods are counted as active until they are gone.
+/// I21: a pod of a queued job has the node selector of an admission, no restart is counted while the job is suspended, and it
+/// is told to be active from before its pods are made until they are gone.
 pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
     m.call?;
     if m.is_job() && m.change.action() == Action::Modified {
@@ -20,12 +20,28 @@ pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
     let life = m.owner()?;
     let mut seen = life.objects_since(m.earliest(m.staleness.of_others));
     let is_queued = life.latest().is_some_and(is_queued);
-    let selector = &m.object()["spec"]["nodeSelector"];
-    let fits = |job: &Object| !job::is_suspended(job) && has_selector(job, selector);
-    match !is_queued || seen.any(fits) {
-        true => None,
-        false => m.violation("it has not the node selector of an admission"),
+    if !is_queued {
+        return None;
     }
+    let selector = &m.object()["spec"]["nodeSelector"];
+    let admitted: Vec<_> = seen
+        .by_ref()
+        .filter(|job| !job::is_suspended(job) && has_selector(job, selector))
+        .collect();
+    if admitted.is_empty() {
+        return m.violation("it has not the node selector of an admission");
+    }
+    match life.status_edited.is_some() || admitted.iter().any(|job| active(job) > 0) {
+        true => None,
+        false => m.violation("made before the queue was told that its job is active"),
+    }
+}
+
+/// How many replicas are told to be active.
+fn active(job: &Object) -> i64 {
+    let roles = job["status"]["replicaStatuses"].as_object().into_iter();
+    let roles = roles.flat_map(|roles| roles.values());
+    roles.filter_map(|role| role["active"].as_i64()).sum()
 }
 
 fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
@@ -41,12 +57,6 @@ fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
     if restarts(after) > restarts(before) {
         return m.violation("a restart was counted while it was suspended");
     }
-    let roles = after["status"]["replicaStatuses"].as_object();
-    let active: i64 = roles
-        .into_iter()
-        .flat_map(|roles| roles.values())
-        .filter_map(|role| role["active"].as_i64())
-        .sum();
     let mut pods = m.timeline.children_of(Some(uid));
     let left = pods.find(|(child, life)| {
         let known = life.plural == "pods" && life.deleted.is_none() && life.created < since;
@@ -54,7 +64,7 @@ fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
         pod.is_some_and(|pod| job::controller(&*pod) == Some(uid) && !job::has_ended(&*pod))
     });
     match left {
-        Some((_, pod)) if active == 0 && job::is(after, "Suspended") => {
+        Some((_, pod)) if active(after) == 0 && job::is(after, "Suspended") => {
             m.violation(&format!("no pod is told to be active, and {} is there", pod.name))
         }
         _ => None,

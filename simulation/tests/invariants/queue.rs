@@ -10,7 +10,13 @@ async fn admitted() -> Bench {
     let mut job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
     job["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "queue"});
     job["spec"]["mxReplicaSpecs"]["Worker"]["template"]["spec"]["nodeSelector"] = json!({"zone": "a"});
-    Bench::with(job).await
+    let bench = Bench::with(job).await;
+    bench.status(active(2)).await;
+    bench
+}
+
+fn active(replicas: i64) -> Value {
+    json!({"replicaStatuses": {"Worker": {"active": replicas}}})
 }
 
 async fn create_in(bench: &Bench, zone: Value) {
@@ -39,6 +45,15 @@ async fn i21_a_pod_without_the_selector_of_its_admission() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn i21_a_pod_of_a_job_that_is_not_told_to_be_active() {
+    let bench = admitted().await;
+    bench.status(active(0)).await;
+    Bench::wait_past_allowed_staleness().await;
+    create_in(&bench, json!({"zone": "a"})).await;
+    assert_eq!(bench.violated(), ["I21"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn i21_a_restart_that_is_counted_while_suspended() {
     let bench = admitted().await;
     bench.status(json!({"restartCount": 1})).await;
@@ -53,9 +68,10 @@ async fn i21_a_quota_that_is_handed_on_while_a_pod_is_there() {
     let bench = admitted().await;
     create_in(&bench, json!({"zone": "a"})).await;
     evict(&bench).await;
-    let counted = |active: i64| {
-        json!({"conditions": [condition("Suspended")],
-            "replicaStatuses": {"Worker": {"active": active}}})
+    let counted = |replicas| {
+        let mut status = active(replicas);
+        status["conditions"] = json!([condition("Suspended")]);
+        status
     };
     bench.status(counted(1)).await;
     assert_eq!(bench.violated(), [""; 0]);

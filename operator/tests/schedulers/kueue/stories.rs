@@ -25,6 +25,7 @@ macro_rules! tests {
 tests! {
     two_jobs_on_a_quota_for_one_run_in_turn: MX, TF;
     a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_gone: PYTORCH, MX;
+    a_job_that_is_preempted_before_it_runs_gives_its_room_when_its_pods_are_gone: TF, PADDLE;
     a_template_that_is_edited_while_the_job_waits_is_that_of_its_pods: TF, PYTORCH;
     a_job_that_is_scaled_queues_anew_and_runs_as_large_as_it_was_made: MX, XGBOOST;
     a_job_that_its_user_resumes_out_of_turn_is_suspended_and_waits_on: PADDLE, MX;
@@ -66,6 +67,20 @@ async fn a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_go
     stage.runs("urgent", PODS).await;
     stage.history.expect_apart(["slow", "urgent"]).await;
     stage.turn();
+    stage.finishes("urgent", PODS).await;
+    stage.finishes("slow", PODS).await;
+    stage.history.expect_apart(["slow", "urgent"]).await;
+}
+
+/// Its pods wait for their images, so that nothing of it is running.
+async fn a_job_that_is_preempted_before_it_runs_gives_its_room_when_its_pods_are_gone(stage: &mut Stage<'_>) {
+    stage.nodes.start_pods(false);
+    stage.create(&stage.job("slow")).await;
+    stage.has("slow", PODS).await;
+    stage.create(&stage.urgent("urgent")).await;
+    stage.turn();
+    stage.has("urgent", PODS).await;
+    stage.nodes.start_pods(true);
     stage.finishes("urgent", PODS).await;
     stage.finishes("slow", PODS).await;
     stage.history.expect_apart(["slow", "urgent"]).await;
