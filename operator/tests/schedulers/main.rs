@@ -26,6 +26,7 @@ mod rig;
 #[path = "../admission/same.rs"]
 mod same;
 mod stage;
+mod storm;
 #[path = "../../benches/load/process.rs"]
 #[allow(dead_code, reason = "a benchmark needs more of it")]
 mod usage;

@@ -5,4 +5,5 @@ mod launcher;
 pub(crate) mod process;
 mod stage;
 mod stories;
+mod storm;
 mod volcano;

@@ -10,7 +10,7 @@ use training_job_testing::cluster::{wait, wait_for_all};
 
 use super::process::{Gangs, Scheduler};
 use crate::history::History;
-use crate::jobs::Kind;
+use crate::jobs::{Kind, MX};
 use crate::node;
 use crate::stage::{Operators, Stage, of};
 
@@ -33,6 +33,20 @@ impl<'a> Stage<'a> {
         nodes: (u32, u32),
     ) -> Self {
         Self::on_nodes(gangs, actors, nodes, &[]).await
+    }
+
+    /// For jobs of these kinds; an operator that is killed at each turn.
+    pub(crate) async fn in_storm(
+        gangs: &'a Gangs,
+        scheduler: Scheduler,
+        kinds: &[Kind],
+        nodes: (u32, u32),
+    ) -> Self {
+        let gang = format!("--gang-scheduler-name={}", scheduler.name());
+        let kinds = kinds.iter().map(|kind| format!("--enable-scheme={}", kind.name));
+        let flags: Vec<_> = kinds.chain([gang]).collect();
+        let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+        Self::on_nodes(gangs, (MX, Operators::AreKilled), nodes, &flags).await
     }
 
     async fn on_nodes(

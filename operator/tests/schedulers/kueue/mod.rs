@@ -4,4 +4,5 @@ pub(crate) mod process;
 mod queue;
 mod ready;
 mod stories;
+mod storm;
 mod webhook;

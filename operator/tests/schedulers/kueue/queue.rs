@@ -1,6 +1,7 @@
 //! A namespace with a queue for one job at a time, and nodes that only its jobs may use.
 
 use kube::api::{Api, DeleteParams, DynamicObject};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use training_job_testing::cluster::wait_for_all;
 
@@ -17,12 +18,22 @@ const PRIORITY: &str = "kueue.x-k8s.io/priority-class";
 impl<'a> Stage<'a> {
     /// The quota is for one job of this kind.
     pub(crate) async fn with_queue(queues: &'a Queues, name: &str, actors: (Kind, Operators)) -> Self {
+        Self::with_quota(queues, name, actors, PODS).await
+    }
+
+    /// The quota is for so many pods.
+    pub(crate) async fn with_quota(
+        queues: &'a Queues,
+        name: &str,
+        actors: (Kind, Operators),
+        pods: usize,
+    ) -> Self {
         let plane = &queues.plane;
         let namespace = plane.namespace(name).await;
         let pool = json!({"pool": namespace});
         let taint = json!({"key": "pool", "value": namespace, "effect": "NoSchedule"});
         node::create(plane, &namespace, 64, pool.clone(), json!([taint])).await;
-        built::apply(plane, &queue(&namespace, &pool)).await;
+        built::apply(plane, &queue(&namespace, &pool, pods)).await;
         let history = History::of(Api::namespaced(plane.client(), &namespace)).await;
         Self::new(plane, namespace, actors, history, &[]).await
     }
@@ -34,8 +45,18 @@ impl<'a> Stage<'a> {
 
     /// A job of that name that comes before all of lower priority.
     pub(crate) fn urgent(&self, name: &str) -> Value {
-        let class = format!("{}-high", self.namespace);
-        jobs::labelled(self.job(name), PRIORITY, &class)
+        self.hurried(self.job(name))
+    }
+
+    /// The same job, which comes before all of lower priority.
+    pub(crate) fn hurried(&self, job: Value) -> Value {
+        jobs::labelled(job, PRIORITY, &format!("{}-high", self.namespace))
+    }
+
+    /// The queues behind those of namespaces: each has the name of its namespace.
+    pub(crate) fn cluster_queues(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("kueue.x-k8s.io", "v1beta1", "ClusterQueue");
+        Api::all_with(self.plane.client(), &ApiResource::from_gvk(&kind))
     }
 
     pub(crate) fn workloads(&self) -> Api<DynamicObject> {
@@ -82,8 +103,8 @@ impl<'a> Stage<'a> {
 }
 
 /// The queue, for pods of the nodes of a pool.
-fn queue(namespace: &str, pool: &Value) -> [Value; 4] {
-    let flavors = json!([{"name": namespace, "resources": [{"name": "cpu", "nominalQuota": PODS}]}]);
+fn queue(namespace: &str, pool: &Value, pods: usize) -> [Value; 4] {
+    let flavors = json!([{"name": namespace, "resources": [{"name": "cpu", "nominalQuota": pods}]}]);
     let of_kueue = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec});
     let flavor = json!({
         "nodeLabels": pool,

@@ -1,0 +1,399 @@
+//! Jobs of several kinds to which anything happens, at times that follow from a seed. In the end each of them succeeds.
+
+use std::env;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::SelectAll;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, DynamicObject, EvictParams, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout_at};
+use training_job_simulation::random::Random;
+use training_job_testing::cluster::PATIENCE;
+
+use crate::jobs::Kind;
+use crate::stage::{Stage, is, of, runs};
+
+/// What may happen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Act {
+    /// One more job is made, unless there are enough.
+    Make,
+    /// Somebody deletes a pod.
+    DeletePod,
+    /// A pod is evicted by the API.
+    EvictPod,
+    /// The processes of a pod are killed.
+    KillPod,
+    /// A pod ends with 0, before the others.
+    EndPod,
+    /// A job is suspended.
+    Suspend,
+    /// A job is resumed.
+    Resume,
+    /// A job gets another number of workers.
+    Scale,
+    /// A job is deleted, and one of its name is made.
+    MakeAgain,
+    /// The operator is killed, and another one starts.
+    KillOperator,
+    /// Nodes start no pods from now on, or again.
+    HoldImages,
+    /// A node goes with its pods, and another one comes.
+    LoseNode,
+    /// An object of this group, version and kind is deleted, whosever it is.
+    Delete([&'static str; 3]),
+    /// The queue of all jobs lets go of those that run, or takes jobs again.
+    StopQueue,
+}
+
+/// How jobs are made here.
+pub(crate) struct Weather {
+    pub(crate) kinds: &'static [Kind],
+    pub(crate) acts: &'static [Act],
+    /// Makes a job one of this storm.
+    pub(crate) dress: fn(&Stage<'_>, &mut Random, &mut Value),
+    pub(crate) most_workers: u64,
+}
+
+struct Job {
+    name: String,
+    kind: Kind,
+}
+
+struct Storm<'s, 'a> {
+    stage: &'s mut Stage<'a>,
+    random: Random,
+    weather: &'s Weather,
+    jobs: Vec<Job>,
+    images_come: bool,
+    queue_is_open: bool,
+    begun: Instant,
+}
+
+/// The most jobs that there are.
+const JOBS: usize = 12;
+
+/// How often something happens.
+const ACTS: usize = 60;
+
+/// The seeds: `STORM=7` for one, `STORM=7-20` for several.
+pub(crate) fn seeds() -> Vec<u64> {
+    let text = env::var("STORM").unwrap_or_else(|_| "1-2".to_owned());
+    let (first, last) = text.split_once('-').unwrap_or((&text, &text));
+    (first.parse().unwrap()..=last.parse().unwrap()).collect()
+}
+
+/// Lets the storm of a seed go over a stage, and awaits that all jobs have succeeded when it is over.
+pub(crate) async fn blows(stage: &mut Stage<'_>, seed: u64, weather: &Weather) {
+    let mut storm = Storm {
+        stage,
+        random: Random::new(seed),
+        weather,
+        jobs: Vec::new(),
+        images_come: true,
+        queue_is_open: true,
+        begun: Instant::now(),
+    };
+    eprintln!("storm {seed}");
+    for _ in 0..3 {
+        storm.act(Act::Make).await;
+    }
+    for _ in 0..ACTS {
+        // When things happen is drawn, as what happens is.
+        let pause = *storm.random.pick(&[0, 20, 100, 400, 1_500]);
+        sleep(Duration::from_millis(storm.random.below(pause + 1))).await;
+        let act = *storm.random.pick(weather.acts);
+        storm.act(act).await;
+    }
+    storm.calms_down().await;
+}
+
+impl Storm<'_, '_> {
+    fn tell(&self, what: &str) {
+        eprintln!("{:8.3} {what}", self.begun.elapsed().as_secs_f64());
+    }
+
+    async fn act(&mut self, act: Act) {
+        match act {
+            Act::Make if self.jobs.len() < JOBS => {
+                let job = Job {
+                    name: format!("job-{}", self.jobs.len()),
+                    kind: *self.random.pick(self.weather.kinds),
+                };
+                self.make(&job).await;
+                self.jobs.push(job);
+            }
+            Act::Make => {}
+            Act::DeletePod | Act::EvictPod | Act::KillPod | Act::EndPod => self.hit_pod(act).await,
+            Act::Suspend => self.suspend(true).await,
+            Act::Resume => self.suspend(false).await,
+            Act::Scale => {
+                let workers = self.random.between(1, self.weather.most_workers);
+                if let Some(job) = self.a_job() {
+                    self.tell(&format!("{} is to have {workers} workers", job.name));
+                    self.edit(&job, job.kind.workers(workers.try_into().unwrap()))
+                        .await;
+                }
+            }
+            Act::MakeAgain => {
+                if let Some(job) = self.a_job() {
+                    self.tell(&format!("{} is deleted", job.name));
+                    let _ = self
+                        .jobs_of(&job.kind)
+                        .delete(&job.name, &DeleteParams::default())
+                        .await;
+                    self.make(&job).await;
+                }
+            }
+            Act::KillOperator => {
+                self.tell("the operator is killed");
+                self.stage.turn();
+            }
+            Act::HoldImages => {
+                self.images_come = !self.images_come;
+                self.tell(&format!("images come: {}", self.images_come));
+                self.stage.nodes.start_pods(self.images_come);
+            }
+            Act::LoseNode => self.lose_node().await,
+            Act::Delete([group, version, kind]) => {
+                let api = self.stage.api(group, version, kind);
+                let all = api.list(&ListParams::default()).await.unwrap().items;
+                if !all.is_empty() {
+                    let name = self.random.pick(&all).name_any();
+                    self.tell(&format!("{kind} {name} is deleted"));
+                    let _ = api.delete(&name, &DeleteParams::default()).await;
+                }
+            }
+            Act::StopQueue => {
+                self.queue_is_open = !self.queue_is_open;
+                self.open_queue(self.queue_is_open).await;
+            }
+        }
+    }
+
+    async fn make(&mut self, job: &Job) {
+        let workers = self.random.between(1, self.weather.most_workers);
+        let mut object = job.kind.job(&job.name);
+        object["spec"][job.kind.specs]["Worker"]["replicas"] = workers.into();
+        let policy = &mut object["spec"]["runPolicy"];
+        policy["backoffLimit"] = 1_000.into();
+        policy["cleanPodPolicy"] = "Running".into();
+        if self.random.chance(500) {
+            policy["restartScope"] = (*self.random.pick(&["Replica", "Job"])).into();
+        }
+        let scope = policy["restartScope"].clone();
+        (self.weather.dress)(self.stage, &mut self.random, &mut object);
+        self.tell(&format!(
+            "{} {} is made: {workers} workers, {scope}",
+            job.kind.name, job.name
+        ));
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        self.jobs_of(&job.kind)
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+    }
+
+    fn jobs_of(&self, kind: &Kind) -> Api<DynamicObject> {
+        self.stage.api("kubeflow.org", "v1", kind.name)
+    }
+
+    fn a_job(&mut self) -> Option<Job> {
+        let job = (!self.jobs.is_empty()).then(|| self.random.pick(&self.jobs))?;
+        Some(Job {
+            name: job.name.clone(),
+            kind: job.kind,
+        })
+    }
+
+    async fn edit(&self, job: &Job, patch: Value) {
+        let patch = Patch::Merge(patch);
+        let done = self
+            .jobs_of(&job.kind)
+            .patch(&job.name, &PatchParams::default(), &patch)
+            .await;
+        done.unwrap_or_else(|e| panic!("{}: {e}", job.name));
+    }
+
+    async fn suspend(&mut self, suspend: bool) {
+        if let Some(job) = self.a_job() {
+            self.tell(&format!("{}: suspend is {suspend}", job.name));
+            self.edit(&job, json!({"spec": {"runPolicy": {"suspend": suspend}}}))
+                .await;
+        }
+    }
+
+    async fn hit_pod(&mut self, act: Act) {
+        let pods: Vec<Pod> = self
+            .stage
+            .pods()
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items;
+        let lives = |pod: &Pod| {
+            pod.status
+                .as_ref()
+                .is_some_and(|s| matches!(s.phase.as_deref(), Some("Pending" | "Running")))
+        };
+        // Processes end in pods that run.
+        let may = |pod: &&Pod| match act {
+            Act::KillPod | Act::EndPod => runs(pod),
+            _ => lives(pod),
+        };
+        let pods: Vec<_> = pods.iter().filter(may).collect();
+        if pods.is_empty() {
+            return;
+        }
+        let pod = (*self.random.pick(&pods)).clone();
+        let name = pod.name_any();
+        self.tell(&format!("{act:?} {name}"));
+        match act {
+            Act::KillPod => self.stage.kubelet.kills(pod).await,
+            Act::EndPod => self.stage.kubelet.ends_well(pod).await,
+            Act::EvictPod => _ = self.stage.pods().evict(&name, &EvictParams::default()).await,
+            _ => _ = self.stage.pods().delete(&name, &DeleteParams::default()).await,
+        }
+    }
+
+    async fn lose_node(&mut self) {
+        let nodes: Api<Node> = Api::all(self.stage.plane.client());
+        let all = nodes.list(&ListParams::default()).await.unwrap().items;
+        let lost = self.random.pick(&all);
+        let name = lost.name_any();
+        let cpus = lost
+            .status
+            .as_ref()
+            .and_then(|s| s.capacity.as_ref()?.get("cpu").cloned());
+        let cpus = cpus.unwrap().0.parse().unwrap();
+        self.tell(&format!("{name} is lost"));
+        nodes.delete(&name, &DeleteParams::default()).await.unwrap();
+        let on_it = ListParams::default().fields(&format!("spec.nodeName={name}"));
+        let now = DeleteParams::default().grace_period(0);
+        self.stage.pods().delete_collection(&now, &on_it).await.unwrap();
+        sleep(Duration::from_millis(self.random.below(3_000))).await;
+        self.tell("another node comes");
+        self.stage.add_node(cpus).await;
+    }
+
+    async fn open_queue(&self, is_open: bool) {
+        self.tell(&format!("the queue is open: {is_open}"));
+        let policy = if is_open { "None" } else { "HoldAndDrain" };
+        let patch = Patch::Merge(json!({"spec": {"stopPolicy": policy}}));
+        let queues = self.stage.cluster_queues();
+        let name = &self.stage.namespace;
+        queues.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Nothing happens any more but that pods end, those of a job when all of them run.
+    async fn calms_down(&mut self) {
+        self.tell("calm");
+        self.stage.nodes.start_pods(true);
+        if !self.queue_is_open {
+            self.open_queue(true).await;
+        }
+        if self.weather.acts.contains(&Act::Suspend) {
+            for job in &self.jobs {
+                self.edit(job, json!({"spec": {"runPolicy": {"suspend": false}}}))
+                    .await;
+            }
+        }
+        let watches = self.weather.kinds.iter().map(|kind| {
+            let events = watcher(self.jobs_of(kind), watcher::Config::default()).default_backoff();
+            events
+                .filter_map(async |event| match event {
+                    Ok(Event::Apply(job) | Event::InitApply(job)) => Some(job),
+                    _ => None,
+                })
+                .boxed()
+        });
+        let mut events: SelectAll<_> = watches.collect();
+        let mut left: Vec<_> = self.jobs.iter().map(|job| job.name.clone()).collect();
+        let mut deadline = Instant::now() + PATIENCE;
+        while !left.is_empty() {
+            let Ok(job) = timeout_at(deadline, events.next()).await else {
+                panic!("these get no further: {left:?}\n{}", self.state().await);
+            };
+            let job = job.unwrap();
+            let name = job.name_any();
+            assert!(!is(&job, "Failed", "True"), "{job:#?}");
+            if is(&job, "Succeeded", "True") {
+                if left.contains(&name) {
+                    self.tell(&format!("{name} has succeeded"));
+                    left.retain(|other| *other != name);
+                    deadline = Instant::now() + PATIENCE;
+                }
+            } else if self.all_run(&job) {
+                self.tell(&format!("{name} runs"));
+                let pods = self
+                    .stage
+                    .pods()
+                    .list(&ListParams::default().labels(&of(&name)))
+                    .await
+                    .unwrap();
+                let mut running: Vec<_> = pods.into_iter().filter(runs).collect();
+                running.sort_by_key(|pod| decides(&pod.name_any()));
+                for pod in running {
+                    self.stage.kubelet.ends_well(pod).await;
+                }
+            }
+        }
+        self.tell("over");
+    }
+
+    /// Whether all replicas of a job run or have ended well.
+    fn all_run(&self, job: &DynamicObject) -> bool {
+        let Some(kind) = self
+            .weather
+            .kinds
+            .iter()
+            .find(|kind| job.types.as_ref().is_some_and(|t| t.kind == kind.name))
+        else {
+            return false;
+        };
+        let specs = job.data["spec"][kind.specs].as_object().unwrap();
+        let wanted: i64 = specs
+            .values()
+            .map(|role| role["replicas"].as_i64().unwrap_or(1))
+            .sum();
+        let statuses = job.data["status"]["replicaStatuses"]
+            .as_object()
+            .into_iter()
+            .flat_map(|all| all.values());
+        let there: i64 = statuses
+            .map(|role| role["active"].as_i64().unwrap_or(0) + role["succeeded"].as_i64().unwrap_or(0))
+            .sum();
+        is(job, "Running", "True") && there == wanted
+    }
+
+    /// For the message of a failed test.
+    async fn state(&self) -> String {
+        let (plane, namespace) = (self.stage.plane, &self.stage.namespace);
+        let everything = [
+            "get",
+            "training,pods,podgroups,events",
+            "--namespace",
+            namespace,
+            "-o",
+            "wide",
+            "--ignore-not-found",
+        ];
+        let state = plane.kubectl(&everything).await;
+        format!("{state:#?}\n{}", self.stage.operator().0.text())
+    }
+}
+
+/// How much the end of a pod says of the job's: the job gives its room away when it has ended, so that others end before.
+fn decides(pod: &str) -> u32 {
+    let is_of = |role: &str| pod.contains(&format!("-{role}-")) || pod.ends_with(&format!("-{role}"));
+    match () {
+        () if ["scheduler", "master", "launcher"].into_iter().any(is_of) => 2,
+        () if pod.ends_with("-worker-0") => 1,
+        () => 0,
+    }
+}
