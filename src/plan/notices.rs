@@ -20,6 +20,9 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let Some((reason, message)) = pod.filter(|p| !p.deleting).and_then(|p| waits(p)) else {
             continue;
         };
+        if gang::speaks_for(draft, replica.role, reason) {
+            continue;
+        }
         match notices.iter_mut().find(|(notice, _)| notice.reason == reason) {
             Some((_, others)) => *others += 1,
             None => {

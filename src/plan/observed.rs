@@ -18,6 +18,9 @@ use super::types::{ChildKind, Deletion, Plan};
 /// The most bytes of a message that are kept.
 pub const MAX_MESSAGE: usize = 2_048;
 
+/// Why a pod is not scheduled for which there is no node, and why Volcano does not let a group in.
+pub(crate) const UNSCHEDULABLE: &str = "Unschedulable";
+
 /// Why a pod is not scheduled that is held back on purpose.
 pub(crate) const GATED: &str = "SchedulingGated";
 

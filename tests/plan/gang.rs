@@ -293,10 +293,39 @@ fn a_job_says_why_it_waits() {
     let condition =
         json!({"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "m"});
     w.group().unwrap()["status"]["conditions"] = json!([condition]);
-    assert_eq!(notices(&w), ["PodGroupWaits: PodGroup job waits for room: m"]);
+    let waits = "PodGroupWaits: PodGroup job waits in queue blue for pods 2, cpu 2; Volcano says: m";
+    assert_eq!(notices(&w), [waits]);
     w.group().unwrap()["status"]["phase"] = json!("Inqueue");
     w.reconcile();
     assert!(notices(&w).is_empty(), "the condition stays, and tells nothing");
+}
+
+/// What it says of each pod is told of the group, once it has seen all of them.
+#[test]
+fn a_gang_that_has_no_nodes_says_how_much_is_missing() {
+    let mut w = under_coscheduling("Scheduler=1 Worker=2", "");
+    w.reconcile();
+    let siblings = "0/3 nodes are available: cannot find enough sibling pods, current pods number: 1, minMember of group: 3. \
+                    preemption: none";
+    for pod in ["scheduler-0", "worker-0", "worker-1"] {
+        w.pod(pod).is_not_scheduled("Unschedulable", siblings);
+    }
+    assert!(notices(&w).is_empty(), "the others are about to come");
+    assert!(w.plan().requeue.is_some());
+    w.after(10);
+    let waits = "PodGroupWaits: PodGroup job waits for pods 3, cpu 3; 3 of 3 pods have no node; ";
+    let says = "my-scheduler says: 0/3 nodes are available: cannot find enough sibling pods, current pods number: 1, minMember of \
+                group: 3";
+    assert_eq!(notices(&w), [format!("{waits}{says}")]);
+    let gap =
+        "0/3 nodes are available: resource gap: map[cpu:{{1500 -3} {<nil>}  DecimalSI}]. preemption: none";
+    w.pod("worker-1").is_not_scheduled("Unschedulable", gap);
+    assert_eq!(notices(&w), [format!("{waits}missing: cpu 1500m")]);
+    w.pod("scheduler-0").is_scheduled();
+    let waits = waits.replace("3 of 3", "2 of 3");
+    assert_eq!(notices(&w), [format!("{waits}missing: cpu 1500m")]);
+    w.all_running();
+    assert!(notices(&w).is_empty());
 }
 
 /// Its scheduler does not look again when other pods end.

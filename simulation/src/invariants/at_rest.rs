@@ -6,7 +6,7 @@ use kube_memory::Cluster;
 use serde_json::Value;
 use training_job::GangScheduler;
 
-use super::gangs;
+use super::{gangs, queue};
 use crate::job;
 use crate::kubelet;
 
@@ -278,8 +278,15 @@ impl SettledCluster {
                     && !job::is_complete(job, name(pod))
             });
             let running = running.count() as i64;
-            let active = &job["status"]["replicaStatuses"][role]["active"];
-            if active.as_i64().unwrap_or(0) != running {
+            let counts = &job["status"]["replicaStatuses"][role];
+            let count = |what: &str| counts[what].as_i64().unwrap_or(0);
+            let wanted = match queue::is_queued(job) {
+                // Those that have not ended.
+                true => of_role.len() as i64 - count("succeeded") - count("failed"),
+                false => running,
+            };
+            if count("active") != wanted || wanted < running {
+                let active = count("active");
                 return Some(format!("{running} {role} run, and the status says {active}"));
             }
         }

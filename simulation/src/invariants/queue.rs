@@ -18,20 +18,20 @@ pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
         return None;
     }
     let life = m.owner()?;
-    let mut seen = life.objects_since(m.earliest(m.staleness.of_others));
+    let seen = life.objects_since(m.earliest(m.staleness.of_others));
     let is_queued = life.latest().is_some_and(is_queued);
     if !is_queued {
         return None;
     }
     let selector = &m.object()["spec"]["nodeSelector"];
-    let admitted: Vec<_> = seen
-        .by_ref()
-        .filter(|job| !job::is_suspended(job) && has_selector(job, selector))
-        .collect();
+    let admits = |job: &&Object| !job::is_suspended(*job) && has_selector(job, selector);
+    let admitted: Vec<_> = seen.filter(|job| admits(&&**job)).collect();
     if admitted.is_empty() {
         return m.violation("it has not the node selector of an admission");
     }
-    match life.status_edited.is_some() || admitted.iter().any(|job| active(job) > 0) {
+    // It may have come to the queue with pods.
+    let is_told = |job: &Object| !self::is_queued(job) || active(job) > 0;
+    match life.status_edited.is_some() || admitted.iter().any(|job| is_told(job)) {
         true => None,
         false => m.violation("made before the queue was told that its job is active"),
     }
@@ -71,7 +71,7 @@ fn evicted_honestly(m: &CheckedChange<'_>) -> Option<String> {
     }
 }
 
-fn is_queued(job: &Object) -> bool {
+pub(super) fn is_queued(job: &impl Json) -> bool {
     Json::meta(job, "labels")[labels::QUEUE_NAME].is_string()
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DynamicObject};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use training_job_testing::cluster::{wait, wait_for_all};
 
@@ -109,6 +110,28 @@ impl<'a> Stage<'a> {
             pod.and_then(phase).as_deref() == Some("Running")
         })
         .await;
+    }
+
+    /// Awaits that a scheduler has found no node for a pod, and has that be so many seconds ago.
+    pub(crate) async fn has_had_no_node_for(&self, name: &str, seconds: i64) {
+        let refused = |pod: &Pod| {
+            let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+            let refused = conditions
+                .iter()
+                .find(|c| c.type_ == "PodScheduled" && c.status == "False");
+            refused?.last_transition_time.clone()
+        };
+        let pod = wait(self.pods(), name, |pod: Option<&Pod>| {
+            pod.and_then(refused).is_some()
+        })
+        .await;
+        let since = pod.as_ref().and_then(refused).unwrap().0 - SignedDuration::from_secs(seconds);
+        let condition = json!({"type": "PodScheduled", "lastTransitionTime": since.to_string()});
+        let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+        self.pods()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
     }
 
     /// Awaits that a pod is gone, or another one has its name.

@@ -1,5 +1,7 @@
 //! What gangs live through with either scheduler: each story by itself, and with the operator killed at each turn.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, PostParams};
@@ -151,13 +153,14 @@ async fn a_job_that_is_too_big_for_ever_has_no_place_and_is_in_nobodys_way(
     let mut big = stage.gang("big");
     big["spec"][stage.kind.specs]["Worker"]["replicas"] = 8.into();
     stage.create(&big).await;
+    let all = 8 + stage.kind.others();
+    let why = stage.event("big", "PodGroupWaits").await;
     if scheduler == Scheduler::Volcano {
-        let why = stage.event("big", "PodGroupWaits").await;
-        assert!(why.contains("waits for room"), "{why}");
+        let of = format!("waits in queue default for pods {all}, cpu {all}; Volcano says: ");
+        assert!(why.contains(&of), "{why}");
     } else {
-        stage
-            .has("big", 8 + usize::try_from(stage.kind.others()).unwrap())
-            .await;
+        let of = format!("waits for pods {all}, cpu {all}; {all} of {all} pods have no node; missing: cpu ");
+        assert!(why.contains(&of), "{why}");
     }
     stage.turn();
     stage.create(&stage.gang("small")).await;
@@ -228,7 +231,8 @@ async fn a_group_of_somebody_else_is_left_alone(stage: &mut Stage<'_>, scheduler
     assert_eq!(after.metadata.owner_references, None);
 }
 
-/// What the first story would be without gangs: three nodes for six pods have some of both jobs.
+/// What the first story would be without gangs: three nodes for six pods have some of both jobs. A job that is not whole says so
+/// when that has been for five minutes, which the test does not wait.
 #[tokio::test]
 async fn without_a_gang_scheduler_each_of_two_jobs_holds_what_the_other_needs() {
     let gangs = Gangs::shared(Scheduler::Coscheduling).await;
@@ -245,6 +249,16 @@ async fn without_a_gang_scheduler_each_of_two_jobs_holds_what_the_other_needs() 
             of_job.filter(|pod| stage::is_bound(pod)).count() >= 2,
             "{job}: {pods:#?}"
         );
+    }
+    let mut parted = BTreeSet::new();
+    for pod in pods.iter().filter(|pod| !stage::is_bound(pod)) {
+        stage.has_had_no_node_for(&pod.name_any(), 300).await;
+        parted.insert(pod.labels()["training.kubeflow.org/job-name"].clone());
+    }
+    assert!(!parted.is_empty());
+    for job in parted {
+        let why = stage.event(&job, "PartlyScheduled").await;
+        assert!(why.contains("of 4 pods have had no node for 5 minutes"), "{why}");
     }
     stage.end();
 }

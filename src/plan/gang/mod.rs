@@ -2,8 +2,9 @@
 //!
 //! The group's phase decides nothing but that. What pods do is seen and judged whatever the phase is.
 
+mod waiting;
+
 use jiff::SignedDuration;
-use serde_json::Value;
 
 use crate::api::labels;
 use crate::job::{GangScheduler, JobObject, ReplicaState, Replicas, Role, TrainingJob};
@@ -11,17 +12,12 @@ use crate::render::gang::{Members, pod_group};
 
 use super::draft::Draft;
 use super::observed::{ObjectRecord, Phase, PodRecord};
-use super::types::PlannedEvent;
+
+pub(super) use waiting::{notices, speaks_for};
 
 /// How long a scheduler is left alone between two notes that there may be room.
 const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(300);
-
-/// How long a part of a job's pods may hold room while the others have none until the job says so.
-const PARTLY: SignedDuration = SignedDuration::from_secs(300);
-
-/// How long a scheduler may take to look at a new group until the job says that none has.
-const LOOKED_AT: SignedDuration = SignedDuration::from_secs(10);
 
 /// The job's PodGroup as it is to be; none if there is no gang scheduler, or if the one that is there is from before a
 /// restart of the whole job, whose turn is over with its last pod.
@@ -124,82 +120,6 @@ pub(super) fn tell_of_room<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Opti
     }
 }
 
-/// What the job's author is to know of a group that waits.
-pub(super) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    let Some(scheduler) = &draft.job.topology.settings.gang_scheduler else {
-        return without_gangs(draft);
-    };
-    let mut roles = draft.job.topology.roles.iter().filter(|role| role.replicas > 0);
-    if roles.any(|role| !scheduler.binds(role.template().spec.as_ref())) && super::notices::starts(draft) {
-        draft.plan.notices.push(PlannedEvent {
-            warning: true,
-            reason: "SetPodTemplateSchedulerName".to_owned(),
-            message: "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten"
-                .to_owned(),
-        });
-    }
-    let (GangScheduler::Volcano, Some(group)) = (scheduler, record(draft, scheduler)) else {
-        return;
-    };
-    if group.deleting || !draft.waits || is_of_an_earlier_attempt(draft, scheduler, group) {
-        return;
-    }
-    let name = &group.name;
-    let message = match phase(group) {
-        None => {
-            let due = group
-                .created
-                .and_then(|created| created.checked_add(LOOKED_AT).ok());
-            if let Some(due) = due.filter(|due| *due > draft.now) {
-                draft
-                    .plan
-                    .requeue_at(due, "no scheduler has looked at the PodGroup");
-                return;
-            }
-            let queue = group.content["spec"]["queue"].as_str().unwrap_or_default();
-            format!(
-                "no scheduler has looked at PodGroup {name}: is there a queue {queue}, and does Volcano run?"
-            )
-        }
-        Some("Pending") => match unschedulable(group) {
-            Some(why) => format!("PodGroup {name} waits for room: {why}"),
-            None => return,
-        },
-        Some(_) => return,
-    };
-    draft.plan.notices.push(PlannedEvent {
-        warning: true,
-        reason: "PodGroupWaits".to_owned(),
-        message,
-    });
-}
-
-/// Without a gang scheduler two jobs may each hold a part of the room that one of them needs.
-fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    let pods = || draft.observed.pods.values().filter(|pod| !pod.deleting);
-    let holding = pods().filter(|pod| is_bound(pod)).count();
-    let without: Vec<_> = pods().filter_map(|pod| pod.has_no_node_since()).collect();
-    let Some(since) = without.iter().min().filter(|_| holding > 0) else {
-        return;
-    };
-    let due = since.checked_add(PARTLY).ok();
-    if let Some(due) = due.filter(|due| *due > draft.now) {
-        draft.plan.requeue_at(due, "a part of the pods has no node");
-        return;
-    }
-    let (all, minutes) = (without.len() + holding, PARTLY.as_mins());
-    let message = format!(
-        "{} of {all} pods have had no node for {minutes} minutes, while the others hold theirs; a gang scheduler or a queue \
-         starts all of a job's pods or none",
-        without.len()
-    );
-    draft.plan.notices.push(PlannedEvent {
-        warning: true,
-        reason: "PartlyScheduled".to_owned(),
-        message,
-    });
-}
-
 fn record<'d, J: TrainingJob>(draft: &Draft<'d, J>, scheduler: &GangScheduler) -> Option<&'d ObjectRecord> {
     let groups = draft.observed.objects.get(&scheduler.pod_group())?;
     groups.get(draft.job.topology.job).map(|group| &**group)
@@ -209,13 +129,6 @@ fn record<'d, J: TrainingJob>(draft: &Draft<'d, J>, scheduler: &GangScheduler) -
 fn phase(group: &ObjectRecord) -> Option<&str> {
     let phase = group.content["status"]["phase"].as_str();
     phase.filter(|phase| !phase.is_empty())
-}
-
-/// Why the scheduler does not let the group in. The condition stays when the group is let in, and then the phase tells.
-fn unschedulable(group: &ObjectRecord) -> Option<&str> {
-    let conditions = group.content["status"]["conditions"].as_array()?;
-    let is_so = |c: &&Value| c["type"] == "Unschedulable" && c["status"] == "True";
-    conditions.iter().rev().find(is_so)?["message"].as_str()
 }
 
 fn has_started(state: &ReplicaState) -> bool {

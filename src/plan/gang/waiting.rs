@@ -1,0 +1,234 @@
+//! Why a job's pods wait for a scheduler, in words for its author.
+
+use jiff::SignedDuration;
+use kube_syntax::quantity::Quantity;
+use serde_json::Value;
+
+use crate::job::{GangScheduler, Role, TrainingJob};
+
+use super::super::draft::Draft;
+use super::super::notices::starts;
+use super::super::observed::{ObjectRecord, PodRecord, UNSCHEDULABLE};
+use super::super::types::PlannedEvent;
+use super::{is_bound, is_of_an_earlier_attempt, phase, record};
+
+/// How long a part of a job's pods may hold room while the others have none until the job says so.
+const PARTLY: SignedDuration = SignedDuration::from_secs(300);
+
+/// How long a scheduler may take to look at a new group, or to have seen all of its pods, until the job says that it waits.
+const LOOKED_AT: SignedDuration = SignedDuration::from_secs(10);
+
+/// Whether what keeps a pod of this role from its node is told of its group. Of the pod a scheduler with coscheduling says at
+/// first that the others are not there yet.
+pub(in crate::plan) fn speaks_for<J>(draft: &Draft<'_, J>, role: &Role<'_>, reason: &str) -> bool {
+    let scheduler = &draft.job.topology.settings.gang_scheduler;
+    let is_member = |scheduler: &GangScheduler| scheduler.binds(role.template().spec.as_ref());
+    match scheduler {
+        Some(scheduler @ GangScheduler::Coscheduling(_)) => reason == UNSCHEDULABLE && is_member(scheduler),
+        _ => false,
+    }
+}
+
+/// What the job's author is to know of pods that wait.
+pub(in crate::plan) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let Some(scheduler) = &draft.job.topology.settings.gang_scheduler else {
+        return without_gangs(draft);
+    };
+    let mut roles = draft.job.topology.roles.iter().filter(|role| role.replicas > 0);
+    if roles.any(|role| !scheduler.binds(role.template().spec.as_ref())) && starts(draft) {
+        let why =
+            "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten";
+        warn(draft, "SetPodTemplateSchedulerName", why.to_owned());
+    }
+    let Some(group) = record(draft, scheduler).filter(|group| !group.deleting) else {
+        return;
+    };
+    let message = match scheduler {
+        GangScheduler::Volcano if draft.waits && !is_of_an_earlier_attempt(draft, scheduler, group) => {
+            is_not_let_in(draft, group)
+        }
+        GangScheduler::Volcano => None,
+        GangScheduler::Coscheduling(_) => has_no_nodes(draft, scheduler, group),
+    };
+    if let Some(message) = message {
+        warn(draft, "PodGroupWaits", message);
+    }
+}
+
+fn warn<J>(draft: &mut Draft<'_, J>, reason: &str, message: String) {
+    draft.plan.notices.push(PlannedEvent {
+        warning: true,
+        reason: reason.to_owned(),
+        message,
+    });
+}
+
+/// Why Volcano lets no pods of the group be made. Its condition stays when the group is let in, and then the phase tells.
+fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord) -> Option<String> {
+    let name = &group.name;
+    let queue = group.content["spec"]["queue"].as_str().unwrap_or_default();
+    match phase(group) {
+        None => {
+            let due = group
+                .created
+                .and_then(|created| created.checked_add(LOOKED_AT).ok());
+            if let Some(due) = due.filter(|due| *due > draft.now) {
+                draft
+                    .plan
+                    .requeue_at(due, "no scheduler has looked at the PodGroup");
+                return None;
+            }
+            Some(format!(
+                "no scheduler has looked at PodGroup {name}: is there a queue {queue}, and does Volcano run?"
+            ))
+        }
+        Some("Pending") => {
+            let conditions = group.content["status"]["conditions"].as_array()?;
+            let is_so = |c: &&Value| c["type"] == UNSCHEDULABLE && c["status"] == "True";
+            let why = conditions.iter().rev().find(is_so)?["message"].as_str()?;
+            let demand = demand(group);
+            Some(format!(
+                "PodGroup {name} waits in queue {queue} for {demand}; Volcano says: {why}"
+            ))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Why a scheduler with coscheduling has no nodes for pods of the group.
+fn has_no_nodes<J: TrainingJob>(
+    draft: &mut Draft<'_, J>,
+    scheduler: &GangScheduler,
+    group: &ObjectRecord,
+) -> Option<String> {
+    let roles = draft.job.topology.roles.iter();
+    let members = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
+    let pods = members
+        .flat_map(Role::all)
+        .filter_map(|replica| draft.observed.pods.get(&replica.host()));
+    let pods: Vec<&PodRecord> = pods
+        .map(|pod| &**pod)
+        .filter(|pod| !pod.deleting && !pod.is_terminal())
+        .collect();
+    let without = || pods.iter().filter(|pod| pod.has_no_node_since().is_some());
+    let since = without().filter_map(|pod| pod.has_no_node_since()).min()?;
+    let due = since.checked_add(LOOKED_AT).ok()?;
+    if due > draft.now {
+        draft.plan.requeue_at(due, "pods of a PodGroup have no nodes");
+        return None;
+    }
+    let mut words = without().filter_map(|pod| Some(pod.unscheduled.as_ref()?.1.as_str()));
+    let why = match words.clone().find_map(missing) {
+        Some(missing) => format!("missing: {missing}"),
+        None => format!(
+            "{} says: {}",
+            scheduler.name(),
+            words.next().map_or("", of_itself)
+        ),
+    };
+    let (name, demand) = (&group.name, demand(group));
+    let (without, all) = (without().count(), pods.len());
+    Some(format!(
+        "PodGroup {name} waits for {demand}; {without} of {all} pods have no node; {why}"
+    ))
+}
+
+/// What a group asks for: `pods 3, cpu 3`.
+fn demand(group: &ObjectRecord) -> String {
+    let spec = &group.content["spec"];
+    let mut demand = format!("pods {}", spec["minMember"]);
+    for (name, amount) in spec["minResources"].as_object().into_iter().flatten() {
+        let amount = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
+        demand += &format!(", {name} {amount}");
+    }
+    demand
+}
+
+/// What coscheduling says that a cluster lacks (`CheckClusterResource` in `pkg/coscheduling/core/core.go` of scheduler-plugins
+/// v0.33.5), which is a map of quantities as Go prints their insides: `resource gap: map[cpu:{{4000 -3} {<nil>}  DecimalSI}]`.
+/// None if it says nothing of it, or in other words.
+fn missing(words: &str) -> Option<String> {
+    let (_, mut rest) = words.split_once("resource gap: map[")?;
+    let mut missing = Vec::new();
+    while !rest.starts_with(']') {
+        let (name, after) = rest.split_once(":{{")?;
+        let (number, after) = after.split_once("} {<nil>} ")?;
+        let (value, exponent) = number.split_once(' ')?;
+        let (notation, after) = after.split_once('}')?;
+        let kibibytes = match (notation.ends_with("BinarySI"), exponent, value.parse::<u64>()) {
+            (true, "0", Ok(bytes)) if bytes % 1_024 == 0 => Some(format!("{}Ki", bytes / 1_024)),
+            _ => None,
+        };
+        let amount = Quantity::parse(&kibibytes.unwrap_or_else(|| format!("{value}e{exponent}")))?;
+        missing.push(format!("{} {amount}", name.trim_start()));
+        rest = after;
+    }
+    Some(missing.join(", "))
+}
+
+/// What a scheduler says of a pod, without what it adds on preemption and on the group.
+fn of_itself(words: &str) -> &str {
+    let end = [". preemption: ", ", PodGroup "]
+        .into_iter()
+        .filter_map(|other| words.find(other))
+        .min();
+    &words[..end.unwrap_or(words.len())]
+}
+
+/// Without a gang scheduler two jobs may each hold a part of the room that one of them needs.
+fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let pods = || draft.observed.pods.values().filter(|pod| !pod.deleting);
+    let holding = pods().filter(|pod| is_bound(pod)).count();
+    let without: Vec<_> = pods().filter_map(|pod| pod.has_no_node_since()).collect();
+    let Some(since) = without.iter().min().filter(|_| holding > 0) else {
+        return;
+    };
+    let due = since.checked_add(PARTLY).ok();
+    if let Some(due) = due.filter(|due| *due > draft.now) {
+        draft.plan.requeue_at(due, "a part of the pods has no node");
+        return;
+    }
+    let (all, minutes) = (without.len() + holding, PARTLY.as_mins());
+    let message = format!(
+        "{} of {all} pods have had no node for {minutes} minutes, while the others hold theirs; a gang scheduler or a queue \
+         starts all of a job's pods or none",
+        without.len()
+    );
+    warn(draft, "PartlyScheduled", message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cluster_lacks_is_read_from_what_go_prints() {
+        let says = |map: &str| {
+            missing(&format!(
+                "0/3 nodes are available: resource gap: map[{map}]. preemption: none"
+            ))
+        };
+        assert_eq!(
+            says("cpu:{{4000 -3} {<nil>}  DecimalSI}").as_deref(),
+            Some("cpu 4")
+        );
+        let several = "cpu:{{500 -3} {<nil>} 500m DecimalSI} memory:{{8589934592 0} {<nil>}  BinarySI} pods:{{2 0} {<nil>}  DecimalSI}";
+        assert_eq!(says(several).as_deref(), Some("cpu 500m, memory 8Gi, pods 2"));
+        for other in [
+            "cpu:{{1 0} {0xc000a6a0c0}  DecimalSI}",
+            "cpu:4",
+            "cpu:{{x y} {<nil>}  DecimalSI}",
+        ] {
+            assert_eq!(says(other), None, "{other}");
+        }
+        assert_eq!(missing("0/3 nodes are available: 3 Insufficient cpu."), None);
+        assert_eq!(missing("resource gap: map["), None);
+    }
+
+    #[test]
+    fn what_is_said_of_others_is_left_out() {
+        let words = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available, PodGroup a/b gets rejected";
+        assert_eq!(of_itself(words), "0/3 nodes are available: 3 Insufficient cpu");
+        assert_eq!(of_itself("no node"), "no node");
+    }
+}
