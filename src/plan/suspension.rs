@@ -87,12 +87,12 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         .conditions
         .sort_by_key(|c| c.status == ConditionStatus::True);
     draft.start_clock();
-    draft.claim_room();
     let message = draft.job.job.message(&Milestone::Resumed);
     draft.event(false, "Resumed", message);
     if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {
         // What is left of the time before is of an earlier attempt: new pods wait until it is gone.
         draft.status.recovery.job = draft.status.recovery.job.max(0).saturating_add(1);
     }
+    draft.claim_room();
     true
 }

@@ -4,6 +4,9 @@
 //! statuses. A reconcile does what the controller does, in its order: it creates services and pods, deletes, plans
 //! again and stores the status of that plan. Every plan is checked, whatever the story is about.
 
+mod check;
+mod steps;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,12 +16,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use training_job::api::{CleanPodPolicy, ConditionStatus, JobCondition, JobStatus, RestartScope};
 use training_job::plan::observed::{ObjectRecord, Observed, PodRecord};
-use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod};
-use training_job::{
-    GangScheduler, JobObject, ObjectKind, ReplicaNames, Settings, TrainingJob, plan as plan_for, validate,
-};
+use training_job::plan::{self, ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent};
+use training_job::{GangScheduler, JobObject, ObjectKind, Settings, TrainingJob, plan as plan_for, validate};
 
 use crate::pods::{PodHandle, main_container};
+
+pub use steps::{Step, steps};
 
 /// More reconciles than any story needs until there is nothing left to do.
 const MANY: usize = 20;
@@ -463,125 +466,10 @@ impl<J: TrainingJob> World<J> {
         self.events.iter().map(|e| e.reason.as_str()).collect()
     }
 
-    /// Asserts what holds of every plan.
-    pub fn check_plan(&self, plan: &Plan) {
-        let status = self.status();
-        for deletion in &plan.delete {
-            let (uid, leaving) = match deletion.kind {
-                ChildKind::Pod => {
-                    let pod = &self.pods[&deletion.name];
-                    (pod.metadata.uid.clone(), is_leaving(pod))
-                }
-                ChildKind::Service => (self.services[&deletion.name].metadata.uid.clone(), false),
-                ChildKind::Object(kind) => (Some(self.objects[&kind][&deletion.name].uid.clone()), false),
-            };
-            assert_eq!(
-                uid.as_deref(),
-                Some(&*deletion.uid),
-                "a deletion means the object that was seen"
-            );
-            assert!(!leaving, "{} is being deleted already", deletion.name);
-        }
-        let wanted = self.wanted();
-        for pod in &plan.create_pods {
-            assert!(wanted.contains(&pod.name), "{} is no replica's", pod.name);
-            assert!(!self.pods.contains_key(&pod.name), "{} has a pod", pod.name);
-        }
-        for service in &plan.create_services {
-            let name = service.metadata.name.clone().unwrap();
-            assert!(
-                wanted.contains(&name) && !self.services.contains_key(&name),
-                "{name}"
-            );
-        }
-        let creates = !plan.create_pods.is_empty() || !plan.create_services.is_empty();
-        if status.is_finished() && status.start_time.is_some() {
-            assert!(!creates, "a finished job creates nothing");
-            let after = plan.status.as_ref().map_or(&status, |c| &c.status);
-            assert_eq!(after.conditions, status.conditions, "a verdict is final");
-        }
-        if !plan.events.is_empty() && validate(&self.job, &self.settings).is_ok() {
-            let change = plan
-                .status
-                .as_ref()
-                .expect("an event comes with a change of status");
-            assert!(change.urgent, "a status with an event is written without delay");
-        }
-        if self.job.run_policy().suspend == Some(true) {
-            assert!(!creates, "a suspended job creates nothing");
-        }
-        let Some(change) = &plan.status else { return };
-        assert_ne!(change.status, status, "a status is written only if it differs");
-        assert!(
-            change.status.restart_count >= status.restart_count,
-            "the counter never falls"
-        );
-        let restarting = format!("{}Restarting", J::kind(&()));
-        let ends = change.status.is_finished() && !status.is_finished();
-        let restarts = change.status.recovery.job > status.recovery.job
-            && plan.events.iter().any(|e| e.reason == restarting);
-        if ends || restarts {
-            assert!(
-                !creates && plan.delete.is_empty(),
-                "the status is stored before anything else is done"
-            );
-        }
-    }
-
-    /// The names of all replicas' pods, and of the service that they may share.
-    fn wanted(&self) -> BTreeSet<String> {
-        let mut names = BTreeSet::from(["job-hosts".to_owned()]);
-        for (role, spec) in self.job.replica_specs().iter() {
-            let replicas = spec.and_then(|s| s.replicas).unwrap_or(1);
-            let mut definitions = J::FRAMEWORK.roles.iter();
-            let Some(definition) = definitions.find(|d| d.name.eq_ignore_ascii_case(role)) else {
-                continue;
-            };
-            names.extend((0..replicas).map(|i| match self.job.replica_names(definition) {
-                ReplicaNames::Indexed(prefix) => format!("{prefix}-{i}"),
-                ReplicaNames::Bare(name) => name,
-            }));
-        }
-        names
-    }
-
     fn uid(&mut self) -> String {
         self.last_uid += 1;
         format!("uid-{}", self.last_uid)
     }
-}
-
-/// One call of a reconcile.
-pub enum Step {
-    /// Create a service.
-    CreateService(Box<Service>),
-    /// Create a pod.
-    CreatePod(PlannedPod),
-    /// Create another object.
-    CreateObject(Box<JobObject>),
-    /// Change one.
-    PatchObject(Box<ObjectPatch>),
-    /// Delete a child.
-    Delete(Deletion),
-}
-
-/// The calls of a plan but for the status, in the controller's order.
-pub fn steps(plan: &Plan) -> Vec<Step> {
-    let services = plan
-        .create_services
-        .iter()
-        .cloned()
-        .map(|s| Step::CreateService(Box::new(s)));
-    let pods = plan.create_pods.iter().cloned().map(Step::CreatePod);
-    let objects = plan.create_objects.iter().cloned();
-    let patches = plan.patch_objects.iter().cloned();
-    objects
-        .map(|o| Step::CreateObject(Box::new(o)))
-        .chain(patches.map(|p| Step::PatchObject(Box::new(p))))
-        .chain(services)
-        .chain(pods)
-        .chain(plan.delete.iter().cloned().map(Step::Delete))
-        .collect()
 }
 
 /// What a merge patch does.
