@@ -51,16 +51,28 @@ mpi: build ## Train with Open MPI from examples/mpi/train.yaml on this machine
 ##@ Test
 
 .PHONY: test test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers
-test: toolchain ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
-	@tests/control-plane/build.sh
-	@tests/go-operator/build.sh
-	@tools/venv.sh mxnet
-	@tools/venv.sh xgboost
-	@tools/venv.sh tvm
-	@tools/venv.sh mpi
-	@tools/venv.sh sdk
-	cargo test --workspace --all-features --no-fail-fast --quiet
+test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
+	@$(MAKE) --no-print-directory -j2 $(READY)
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
 	@$(MAKE) --no-print-directory test-example
+
+# What all tests need, two at a time: what downloads leaves a core to what compiles.
+VENVS = mxnet xgboost tvm mpi sdk
+READY = ready-tests ready-control-plane ready-go-operator $(addprefix ready-,$(VENVS))
+
+# Tests that run processes wait for these most of the time.
+TEST_THREADS = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+
+.PHONY: test-toolchains $(READY)
+# Before minutes of work, not after them.
+test-toolchains:
+	@command -v go >/dev/null || { echo "make: go is missing; install Go 1.25 or later (https://go.dev/dl)" >&2; exit 1; }
+ready-tests:
+	@cargo test --workspace --all-features --quiet --no-run
+ready-control-plane ready-go-operator: ready-%:
+	@tests/$*/build.sh
+$(addprefix ready-,$(VENVS)): ready-%:
+	@tools/venv.sh $*
 
 # A workspace of its own, which uses what this one has compiled.
 EXAMPLE = --manifest-path examples/add-a-framework/Cargo.toml --target-dir target --locked
