@@ -112,9 +112,34 @@ pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: 
     cluster.spawn(program)
 }
 
+/// What jobs are to show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Shown<'a> {
+    /// Everything that is permitted.
+    All,
+    /// What is done with jobs of this group and plural.
+    Kind(&'a str, &'a str),
+    /// What is done with ConfigMaps.
+    ConfigMaps,
+    /// What is done with other objects, for all kinds alike.
+    Others,
+}
+
+impl Shown<'_> {
+    fn has(self, group: &str, plural: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Kind(of, kind) => (of, kind) == (group, plural),
+            Self::ConfigMaps => false,
+            // The one has an autoscaler.
+            Self::Others => group == "kubeflow.org" && ["mxjobs", "pytorchjobs"].contains(&plural),
+        }
+    }
+}
+
 /// Creates a job of each kind that is to vanish with all it has, one whose names are taken, and two that have what another
-/// operator made.
-pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
+/// operator made; or as many of them as show something.
+pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str, shown: Shown<'_>) {
     let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken-worker-0"},
                "spec": {"ports": [{"port": 1}]}}),
@@ -123,17 +148,33 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": shared(namespace)}}),
     ];
     for (plural, kind, field, role, container) in KINDS {
-        objects.push(job(plural, kind, field, role, container));
+        if shown.has("kubeflow.org", plural) {
+            objects.push(job(plural, kind, field, role, container));
+        }
     }
-    objects.extend(OLD_KINDS.iter().map(OldKind::job));
-    objects.push(job("taken", "MXJob", "mxReplicaSpecs", "Worker", "mxnet"));
-    objects.push(compact(COMPACT));
-    objects.push(compact(COMPACT_TAKEN));
+    let old = OLD_KINDS.iter().filter(|kind| shown.has(kind.group, kind.plural));
+    objects.extend(old.map(OldKind::job));
+    let (compacts, others) = match shown {
+        Shown::All => (true, true),
+        Shown::Kind(..) => (false, false),
+        Shown::ConfigMaps => (true, false),
+        Shown::Others => (false, true),
+    };
+    if others {
+        objects.push(job("taken", "MXJob", "mxReplicaSpecs", "Worker", "mxnet"));
+    }
+    if compacts {
+        objects.extend([COMPACT, COMPACT_TAKEN].map(compact));
+    }
     create(cluster, namespace, &objects).await;
-    create_adopted::<MXJob>(cluster, namespace, compact(COMPACT_ADOPTED), |_| {}).await;
-    let (_, kind, field, role, container) = KINDS[3];
-    let autoscaled = job(AUTOSCALED, kind, field, role, container);
-    create_adopted::<PyTorchJob>(cluster, namespace, autoscaled, |_| {}).await;
+    if compacts {
+        create_adopted::<MXJob>(cluster, namespace, compact(COMPACT_ADOPTED), |_| {}).await;
+    }
+    if others {
+        let (_, kind, field, role, container) = KINDS[3];
+        let autoscaled = job(AUTOSCALED, kind, field, role, container);
+        create_adopted::<PyTorchJob>(cluster, namespace, autoscaled, |_| {}).await;
+    }
 }
 
 /// Creates a job with all that it needs, of which nothing has the operator's labels, and what `add` puts there as well. It is

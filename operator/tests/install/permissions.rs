@@ -12,8 +12,8 @@ use tokio::sync::OnceCell;
 use training_job_testing::cluster::{Audit, ControlPlane, Options, wait};
 
 use crate::life::{
-    AUTOSCALED, COMPACT, COMPACT_ADOPTED, KINDS, OLD_KINDS, OldKind, create, create_jobs, play_kubelet,
-    shared, start,
+    AUTOSCALED, COMPACT, COMPACT_ADOPTED, KINDS, OLD_KINDS, OldKind, Shown, create, create_jobs,
+    play_kubelet, shared, start,
 };
 use crate::manifests::{Permission, build, find, permissions, without};
 use crate::{gangs, mpi};
@@ -80,7 +80,7 @@ async fn what_is_granted_is_what_is_used() {
         .collect();
     create(cluster, &namespace, &ours).await;
     let operator = start(cluster, &objects, &namespace).await;
-    create_jobs(cluster, &namespace).await;
+    create_jobs(cluster, &namespace, Shown::All).await;
     mpi::create_jobs(cluster, &namespace).await;
     let lives = async {
         mpi::change(cluster, &namespace).await;
@@ -232,7 +232,17 @@ async fn miss(cluster: &ControlPlane, trial: Trial<'_>) {
     create(cluster, &namespace, &objects).await;
     let operator = start(cluster, &objects, &namespace).await;
     match jobs {
-        Jobs::All => create_jobs(cluster, &namespace).await,
+        Jobs::All => {
+            let plural = resource.split('/').next().unwrap_or_default();
+            let shown = match plural {
+                "configmaps" => Shown::ConfigMaps,
+                _ if group.ends_with("kubeflow.org") || group.ends_with("mlkube.io") => {
+                    Shown::Kind(group, plural)
+                }
+                _ => Shown::Others,
+            };
+            create_jobs(cluster, &namespace, shown).await;
+        }
         Jobs::Mpi => mpi::create_jobs(cluster, &namespace).await,
         Jobs::Gangs(version) => gangs::create_jobs(cluster, &namespace, version).await,
     }
