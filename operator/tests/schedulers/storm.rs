@@ -4,7 +4,8 @@ use std::env;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::SelectAll;
+use futures::future::ready;
+use futures::stream::{self, BoxStream};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, EvictParams, ListParams, Patch, PatchParams, PostParams};
@@ -229,18 +230,14 @@ impl Storm<'_, '_> {
     }
 
     async fn hit_pod(&mut self, act: Act) {
-        let pods: Vec<Pod> = self
+        let pods = self
             .stage
             .pods()
             .list(&ListParams::default())
             .await
             .unwrap()
             .items;
-        let lives = |pod: &Pod| {
-            pod.status
-                .as_ref()
-                .is_some_and(|s| matches!(s.phase.as_deref(), Some("Pending" | "Running")))
-        };
+        let lives = |pod: &Pod| matches!(phase(pod), Some("Pending" | "Running"));
         // Processes end in pods that run.
         let may = |pod: &&Pod| match act {
             Act::KillPod | Act::EndPod => runs(pod),
@@ -303,72 +300,65 @@ impl Storm<'_, '_> {
                     .await;
             }
         }
-        let watches = self.weather.kinds.iter().map(|kind| {
-            let events = watcher(self.jobs_of(kind), watcher::Config::default()).default_backoff();
-            events
-                .filter_map(async |event| match event {
-                    Ok(Event::Apply(job) | Event::InitApply(job)) => Some(job),
-                    _ => None,
-                })
-                .boxed()
-        });
-        let mut events: SelectAll<_> = watches.collect();
-        let mut left: Vec<_> = self.jobs.iter().map(|job| job.name.clone()).collect();
+        let mut changed = self.changed_jobs();
+        let mut left: Vec<_> = self.jobs.iter().collect();
         let mut deadline = Instant::now() + PATIENCE;
         while !left.is_empty() {
-            let Ok(job) = timeout_at(deadline, events.next()).await else {
-                panic!("these get no further: {left:?}\n{}", self.state().await);
+            let Ok(name) = timeout_at(deadline, changed.next()).await else {
+                let names: Vec<_> = left.iter().map(|job| &job.name).collect();
+                panic!("these get no further: {names:?}\n{}", self.state().await);
             };
-            let job = job.unwrap();
-            let name = job.name_any();
-            assert!(!is(&job, "Failed", "True"), "{job:#?}");
-            if is(&job, "Succeeded", "True") {
-                if left.contains(&name) {
-                    self.tell(&format!("{name} has succeeded"));
-                    left.retain(|other| *other != name);
-                    deadline = Instant::now() + PATIENCE;
-                }
-            } else if self.all_run(&job) {
-                self.tell(&format!("{name} runs"));
-                let pods = self
-                    .stage
-                    .pods()
-                    .list(&ListParams::default().labels(&of(&name)))
-                    .await
-                    .unwrap();
-                let mut running: Vec<_> = pods.into_iter().filter(runs).collect();
-                running.sort_by_key(|pod| decides(&pod.name_any()));
-                for pod in running {
-                    self.stage.kubelet.ends_well(pod).await;
-                }
+            let name = name.unwrap();
+            let Some(job) = left.iter().find(|job| job.name == name) else {
+                continue;
+            };
+            if self.is_over(job).await {
+                self.tell(&format!("{name} has succeeded"));
+                left.retain(|other| other.name != name);
+                deadline = Instant::now() + PATIENCE;
             }
         }
         self.tell("over");
     }
 
-    /// Whether all replicas of a job run or have ended well.
-    fn all_run(&self, job: &DynamicObject) -> bool {
-        let Some(kind) = self
-            .weather
-            .kinds
-            .iter()
-            .find(|kind| job.types.as_ref().is_some_and(|t| t.kind == kind.name))
-        else {
-            return false;
-        };
-        let specs = job.data["spec"][kind.specs].as_object().unwrap();
-        let wanted: i64 = specs
-            .values()
-            .map(|role| role["replicas"].as_i64().unwrap_or(1))
-            .sum();
-        let statuses = job.data["status"]["replicaStatuses"]
-            .as_object()
-            .into_iter()
-            .flat_map(|all| all.values());
-        let there: i64 = statuses
-            .map(|role| role["active"].as_i64().unwrap_or(0) + role["succeeded"].as_i64().unwrap_or(0))
-            .sum();
-        is(job, "Running", "True") && there == wanted
+    /// The names of jobs that have changed, or a pod of theirs.
+    fn changed_jobs(&self) -> BoxStream<'static, String> {
+        let of_kind = |kind| watcher(self.jobs_of(kind), watcher::Config::default()).default_backoff();
+        let jobs = self.weather.kinds.iter().map(of_kind);
+        let jobs = jobs.map(|events| {
+            events
+                .filter_map(|event| ready(applied(event).map(|job| job.name_any())))
+                .boxed()
+        });
+        let pods = watcher(self.stage.pods(), watcher::Config::default()).default_backoff();
+        let of_pod = |pod: Pod| pod.labels().get("training.kubeflow.org/job-name").cloned();
+        let pods = pods.filter_map(move |event| ready(applied(event).and_then(of_pod)));
+        stream::select_all(jobs.chain([pods.boxed()])).boxed()
+    }
+
+    /// Whether a job has succeeded. If all of its replicas run or have ended, it is about to: the rest of them end now.
+    async fn is_over(&self, job: &Job) -> bool {
+        let stored = self.jobs_of(&job.kind).get(&job.name).await.unwrap();
+        assert!(!is(&stored, "Failed", "True"), "{stored:#?}");
+        if is(&stored, "Succeeded", "True") {
+            return true;
+        }
+        let of_job = ListParams::default().labels(&of(&job.name));
+        let pods = self.stage.pods().list(&of_job).await.unwrap().items;
+        let succeeded = |pod: &&Pod| phase(pod) == Some("Succeeded");
+        let seen = pods.iter().filter(succeeded).count() as i64;
+        // Of some that have succeeded the pods may be gone.
+        let ended = seen.max(sum(&stored.data["status"]["replicaStatuses"], "succeeded", 0));
+        let mut running: Vec<_> = pods.into_iter().filter(runs).collect();
+        let wanted = sum(&stored.data["spec"][job.kind.specs], "replicas", 1);
+        if running.len() as i64 + ended >= wanted && is(&stored, "Running", "True") {
+            self.tell(&format!("{} ends", job.name));
+            running.sort_by_key(|pod| decides(&pod.name_any()));
+            for pod in running {
+                self.stage.kubelet.ends_well(pod).await;
+            }
+        }
+        false
     }
 
     /// For the message of a failed test.
@@ -386,6 +376,24 @@ impl Storm<'_, '_> {
         let state = plane.kubectl(&everything).await;
         format!("{state:#?}\n{}", self.stage.operator().0.text())
     }
+}
+
+/// What a watch has found.
+fn applied<K>(event: watcher::Result<Event<K>>) -> Option<K> {
+    match event {
+        Ok(Event::Apply(object) | Event::InitApply(object)) => Some(object),
+        _ => None,
+    }
+}
+
+/// The sum of a number of all roles, which is this where it is not there.
+fn sum(roles: &Value, number: &str, absent: i64) -> i64 {
+    let roles = roles.as_object().into_iter().flat_map(|roles| roles.values());
+    roles.map(|role| role[number].as_i64().unwrap_or(absent)).sum()
+}
+
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
 }
 
 /// How much the end of a pod says of the job's: the job gives its room away when it has ended, so that others end before.
