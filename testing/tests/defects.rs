@@ -9,7 +9,7 @@ use training_job_testing::defects::{Catalogue, repository};
 
 /// The numbers of the Go operator's that concern behaviour, and of this one's own.
 fn numbers() -> Vec<u32> {
-    [1..=12, 15..=18, 21..=25, 28..=37, 50..=53, 101..=101]
+    [1..=12, 15..=18, 21..=25, 28..=37, 50..=53, 101..=102]
         .into_iter()
         .flatten()
         .collect()

@@ -5,11 +5,11 @@ use kube_syntax::quantity::Quantity;
 use serde_json::Value;
 
 use crate::job::{GangScheduler, Role, TrainingJob};
+use crate::plan::draft::Draft;
+use crate::plan::notices::starts;
+use crate::plan::observed::{ObjectRecord, PodRecord, UNSCHEDULABLE};
+use crate::plan::types::PlannedEvent;
 
-use super::super::draft::Draft;
-use super::super::notices::starts;
-use super::super::observed::{ObjectRecord, PodRecord, UNSCHEDULABLE};
-use super::super::types::PlannedEvent;
 use super::{is_bound, is_of_an_earlier_attempt, phase, record};
 
 /// How long a part of a job's pods may hold room while the others have none until the job says so.
