@@ -55,6 +55,7 @@ pub(crate) enum Act {
 /// How jobs are made here.
 pub(crate) struct Weather {
     pub(crate) kinds: &'static [Kind],
+    /// What happens beside what always does.
     pub(crate) acts: &'static [Act],
     /// Makes a job one of this storm.
     pub(crate) dress: fn(&Stage<'_>, &mut Random, &mut Value),
@@ -75,6 +76,18 @@ struct Storm<'s, 'a> {
     queue_is_open: bool,
     begun: Instant,
 }
+
+/// What happens whoever decides when and where pods run.
+const ALWAYS: [Act; 8] = [
+    Act::Make,
+    Act::Make,
+    Act::Make,
+    Act::DeletePod,
+    Act::EvictPod,
+    Act::KillPod,
+    Act::KillPod,
+    Act::KillOperator,
+];
 
 /// The most jobs that there are.
 const JOBS: usize = 12;
@@ -104,11 +117,12 @@ pub(crate) async fn blows(stage: &mut Stage<'_>, seed: u64, weather: &Weather) {
     for _ in 0..3 {
         storm.act(Act::Make).await;
     }
+    let acts = [&ALWAYS, weather.acts].concat();
     for _ in 0..ACTS {
         // When things happen is drawn, as what happens is.
         let pause = *storm.random.pick(&[0, 20, 100, 400, 1_500]);
         sleep(Duration::from_millis(storm.random.below(pause + 1))).await;
-        let act = *storm.random.pick(weather.acts);
+        let act = *storm.random.pick(&acts);
         storm.act(act).await;
     }
     storm.calms_down().await;

@@ -11,20 +11,7 @@ const KINDS: &[Kind] = &[MX, TF, PYTORCH, XGBOOST, PADDLE];
 
 /// Kueue suspends and resumes jobs here, and nobody else. What makes it give room away beside pods that are there is left out:
 /// a job or its Workload that is deleted, a Workload that is made inactive.
-const ACTS: &[Act] = &[
-    Act::Make,
-    Act::Make,
-    Act::Make,
-    Act::DeletePod,
-    Act::EvictPod,
-    Act::KillPod,
-    Act::KillPod,
-    Act::KillOperator,
-    Act::KillOperator,
-    Act::HoldImages,
-    Act::StopQueue,
-    Act::StopQueue,
-];
+const ACTS: &[Act] = &[Act::KillOperator, Act::HoldImages, Act::StopQueue, Act::StopQueue];
 
 /// There are never more pods than the quota is for, whatever their jobs' priorities. Evictions cost no restart, and other
 /// things happen often enough to need some.
