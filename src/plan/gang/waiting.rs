@@ -1,6 +1,6 @@
 //! Why a job's pods wait for a scheduler, in words for its author.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kube_syntax::quantity::Quantity;
 use serde_json::Value;
 
@@ -63,22 +63,31 @@ fn warn<J>(draft: &mut Draft<'_, J>, reason: &str, message: String) {
     });
 }
 
+/// Whether something has been so for this long. If not, the job is looked at again when it has.
+fn has_lasted<J>(
+    draft: &mut Draft<'_, J>,
+    since: Timestamp,
+    long: SignedDuration,
+    why: &'static str,
+) -> bool {
+    let due = since.checked_add(long).ok().filter(|due| *due > draft.now);
+    if let Some(due) = due {
+        draft.plan.requeue_at(due, why);
+    }
+    due.is_none()
+}
+
 /// Why Volcano lets no pods of the group be made. Its condition stays when the group is let in, and then the phase tells.
 fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord) -> Option<String> {
     let name = &group.name;
     let queue = group.content["spec"]["queue"].as_str().unwrap_or_default();
     match phase(group) {
         None => {
-            let due = group
+            let why = "no scheduler has looked at the PodGroup";
+            let is_old = group
                 .created
-                .and_then(|created| created.checked_add(LOOKED_AT).ok());
-            if let Some(due) = due.filter(|due| *due > draft.now) {
-                draft
-                    .plan
-                    .requeue_at(due, "no scheduler has looked at the PodGroup");
-                return None;
-            }
-            Some(format!(
+                .is_none_or(|since| has_lasted(draft, since, LOOKED_AT, why));
+            is_old.then(|| format!(
                 "no scheduler has looked at PodGroup {name}: is there a queue {queue}, and does Volcano run?"
             ))
         }
@@ -112,9 +121,7 @@ fn has_no_nodes<J: TrainingJob>(
         .collect();
     let without = || pods.iter().filter(|pod| pod.has_no_node_since().is_some());
     let since = without().filter_map(|pod| pod.has_no_node_since()).min()?;
-    let due = since.checked_add(LOOKED_AT).ok()?;
-    if due > draft.now {
-        draft.plan.requeue_at(due, "pods of a PodGroup have no nodes");
+    if !has_lasted(draft, since, LOOKED_AT, "pods of a PodGroup have no nodes") {
         return None;
     }
     let mut words = without().filter_map(|pod| Some(pod.unscheduled.as_ref()?.1.as_str()));
@@ -183,9 +190,7 @@ fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let Some(since) = without.iter().min().filter(|_| holding > 0) else {
         return;
     };
-    let due = since.checked_add(PARTLY).ok();
-    if let Some(due) = due.filter(|due| *due > draft.now) {
-        draft.plan.requeue_at(due, "a part of the pods has no node");
+    if !has_lasted(draft, *since, PARTLY, "a part of the pods has no node") {
         return;
     }
     let (all, minutes) = (without.len() + holding, PARTLY.as_mins());
