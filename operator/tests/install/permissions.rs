@@ -8,7 +8,6 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
-use tokio::sync::OnceCell;
 use training_job_testing::cluster::{Audit, ControlPlane, Options, wait};
 
 use crate::life::{
@@ -18,23 +17,18 @@ use crate::life::{
 use crate::manifests::{Permission, build, find, permissions, without};
 use crate::{gangs, mpi};
 
-/// One for both tests: with the CRDs, an audit log, and the admission that asks for permission to
-/// write finalizers.
-async fn cluster() -> &'static ControlPlane {
-    static CLUSTER: OnceCell<ControlPlane> = OnceCell::const_new();
-    CLUSTER
-        .get_or_init(async || {
-            let flag = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
-            let options = Options {
-                audit: Some(Audit::All),
-                api_server_flags: vec![flag.to_owned()],
-            };
-            let cluster = ControlPlane::start(options).await;
-            cluster.install_crds().await;
-            gangs::install(&cluster).await;
-            cluster
-        })
-        .await
+/// With the CRDs, an audit log, and the admission that asks for permission to write finalizers. Each test has its own: the
+/// operator for all namespaces would do what one is to miss the right for.
+async fn cluster() -> ControlPlane {
+    let flag = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
+    let options = Options {
+        audit: Some(Audit::All),
+        api_server_flags: vec![flag.to_owned()],
+    };
+    let cluster = ControlPlane::start(options).await;
+    cluster.install_crds().await;
+    gangs::install(&cluster).await;
+    cluster
 }
 
 /// Awaits that all jobs have ended, and are gone where their kind has a time to live.
@@ -69,7 +63,7 @@ async fn all_gone(cluster: &ControlPlane, namespace: &str) {
 // Matrix: F8
 #[tokio::test]
 async fn what_is_granted_is_what_is_used() {
-    let cluster = cluster().await;
+    let cluster = &cluster().await;
     let namespace = cluster.namespace("install").await;
     let objects = build(cluster, "standalone", &["mpi"], &namespace).await;
     // These are there.
@@ -170,7 +164,7 @@ struct Trial<'a> {
 // Matrix: B12
 #[tokio::test]
 async fn whatever_is_taken_away_is_missed() {
-    let cluster = cluster().await;
+    let cluster = &cluster().await;
     let base = build(cluster, "namespaced", &[], ANY).await;
     let with_mpi = build(cluster, "namespaced", &["mpi"], ANY).await;
     let mut with_gangs = Vec::new();

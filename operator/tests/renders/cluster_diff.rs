@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
-use training_job_testing::cluster::{ControlPlane, Options, Program, repository, wait_for_all};
+use training_job_testing::cluster::{ControlPlane, Program, repository, wait_for_all};
 
 use crate::program::{Run, run, run_with_input};
 
@@ -90,8 +90,7 @@ async fn what_runs_is_compared_with_what_is_to_be() {
 #[tokio::test]
 async fn what_runs_by_the_operators_flags_is_compared_by_the_same() {
     const FILE: &str = "examples/mpi/train.yaml";
-    // Another test's operator, without the flags, looks at all namespaces of the shared one.
-    let cluster = ControlPlane::start(Options::default()).await;
+    let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
     cluster.install_pod_groups("scheduling.x-k8s.io").await;
     let namespace = cluster.namespace("diff-flags").await;

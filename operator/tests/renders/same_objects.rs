@@ -8,7 +8,7 @@ use kube::api::Api;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use training_job_testing::cluster::{ControlPlane, Program, repository, wait_for_all};
+use training_job_testing::cluster::{ControlPlane, Options, Program, repository, wait_for_all};
 
 use crate::program::run_with_input;
 
@@ -90,7 +90,8 @@ where
 
 #[tokio::test]
 async fn an_operator_makes_what_render_prints() {
-    let cluster = ControlPlane::shared().await;
+    // Its operator works for all namespaces.
+    let cluster = &ControlPlane::start(Options::default()).await;
     cluster.install_crds().await;
     let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
         "run",

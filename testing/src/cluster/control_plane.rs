@@ -72,7 +72,8 @@ impl ControlPlane {
     }
 
     /// The one that all tests of a test binary share, each in a namespace of its own: that of
-    /// `TEST_KUBECONFIG` if it is set, else a new one.
+    /// `TEST_KUBECONFIG` if it is set, else a new one. An operator for all namespaces needs one of its own, or it works on
+    /// the jobs of other tests, too.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
         let start = async || match std::env::var_os("TEST_KUBECONFIG").filter(|v| !v.is_empty()) {
