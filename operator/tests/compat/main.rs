@@ -26,7 +26,6 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use tokio::sync::Mutex;
 use training_job_testing::cluster::{ControlPlane, Options, Program};
 
 use corpus::{Golden, Scenario};
@@ -35,7 +34,7 @@ use look::Memory;
 use play::Play;
 
 /// How many scenarios are played at a time.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 
 /// The scenarios whose files are written instead of compared with, such as `mx-*`.
 fn recorded() -> Option<String> {
@@ -62,14 +61,7 @@ async fn with_coscheduling_groups_are_as_recorded_but_what_has_a_reason() {
     play_all(Scope::Coscheduling).await;
 }
 
-/// One of the two that have most scenarios after the other.
-static TURN: Mutex<()> = Mutex::const_new(());
-
 async fn play_all(scope: Scope) {
-    let _turn = match scope {
-        Scope::Replica | Scope::Default => Some(TURN.lock().await),
-        Scope::Volcano | Scope::Coscheduling => None,
-    };
     let cluster = ControlPlane::start(Options::default()).await;
     cluster.install_crds().await;
     install_groups(&cluster, scope).await;
