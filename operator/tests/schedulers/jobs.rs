@@ -8,7 +8,7 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) specs: &'static str,
     pub(crate) container: &'static str,
-    /// Each role, and its replicas. The last is `Worker`.
+    /// Each role, and its replicas. The last is `Worker`, but of one that tunes.
     pub(crate) roles: &'static [(&'static str, u32)],
 }
 
@@ -17,6 +17,11 @@ pub(crate) const MX: Kind = Kind {
     specs: "mxReplicaSpecs",
     container: "mxnet",
     roles: &[("Scheduler", 1), ("Server", 1), ("Worker", 2)],
+};
+/// One that tunes kernels.
+pub(crate) const TUNING: Kind = Kind {
+    roles: &[("TunerTracker", 1), ("TunerServer", 1), ("Tuner", 2)],
+    ..MX
 };
 pub(crate) const TF: Kind = Kind {
     name: "TFJob",
@@ -73,7 +78,8 @@ impl Kind {
         let mut spec = json!({"runPolicy": {"cleanPodPolicy": "None", "backoffLimit": 0}});
         spec[self.specs] = roles.into();
         if self.name == "MXJob" {
-            spec["jobMode"] = "MXTrain".into();
+            let tunes = self.roles == TUNING.roles;
+            spec["jobMode"] = if tunes { "MXTune" } else { "MXTrain" }.into();
         }
         json!({
             "apiVersion": "kubeflow.org/v1", "kind": self.name,

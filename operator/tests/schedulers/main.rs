@@ -12,6 +12,7 @@ mod built;
 #[path = "../admission/corpus.rs"]
 #[allow(dead_code, reason = "all manifests here are good")]
 mod corpus;
+mod crowd;
 mod examples;
 mod gangs;
 mod history;

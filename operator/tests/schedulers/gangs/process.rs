@@ -28,6 +28,11 @@ impl Scheduler {
         }
     }
 
+    /// By which the operator knows it.
+    pub(crate) fn flag(self) -> String {
+        format!("--gang-scheduler-name={}", self.name())
+    }
+
     /// Group and version of its PodGroup.
     pub(crate) fn pod_group(self) -> [&'static str; 2] {
         match self {
@@ -60,16 +65,7 @@ impl Gangs {
     async fn start(scheduler: Scheduler) -> Self {
         let plane = ControlPlane::start(Options::default()).await;
         plane.install_crds().await;
-        let process = match scheduler {
-            Scheduler::Volcano => {
-                built::install_definitions(&plane, "volcano").await;
-                volcano(&plane)
-            }
-            Scheduler::Coscheduling => {
-                built::install_definitions(&plane, "coscheduling").await;
-                coscheduling(&plane)
-            }
-        };
+        let process = launch(&plane, scheduler).await;
         Self {
             plane,
             scheduler,
@@ -101,6 +97,20 @@ impl Gangs {
         for namespace in namespaces {
             let api: Api<DynamicObject> = Api::namespaced_with(self.plane.client(), &namespace, kind);
             api.delete_collection(&now, &ListParams::default()).await.unwrap();
+        }
+    }
+}
+
+/// Starts a scheduler, with the definition of its PodGroup.
+pub(crate) async fn launch(plane: &ControlPlane, scheduler: Scheduler) -> Background {
+    match scheduler {
+        Scheduler::Volcano => {
+            built::install_definitions(plane, "volcano").await;
+            volcano(plane)
+        }
+        Scheduler::Coscheduling => {
+            built::install_definitions(plane, "coscheduling").await;
+            coscheduling(plane)
         }
     }
 }

@@ -23,8 +23,7 @@ impl<'a> Stage<'a> {
         actors: (Kind, Operators),
         nodes: (u32, u32),
     ) -> Self {
-        let flag = format!("--gang-scheduler-name={}", scheduler.name());
-        Self::on_nodes(gangs, actors, nodes, &[&flag]).await
+        Self::on_nodes(gangs, actors, nodes, &[&scheduler.flag()]).await
     }
 
     /// The same with an operator that makes no groups.
@@ -43,9 +42,8 @@ impl<'a> Stage<'a> {
         kinds: &[Kind],
         nodes: (u32, u32),
     ) -> Self {
-        let gang = format!("--gang-scheduler-name={}", scheduler.name());
         let kinds = kinds.iter().map(|kind| format!("--enable-scheme={}", kind.name));
-        let flags: Vec<_> = kinds.chain([gang]).collect();
+        let flags: Vec<_> = kinds.chain([scheduler.flag()]).collect();
         let flags: Vec<_> = flags.iter().map(String::as_str).collect();
         Self::on_nodes(gangs, (MX, Operators::AreKilled), nodes, &flags).await
     }

@@ -14,13 +14,26 @@ use training_job_testing::cluster::{Background, ControlPlane, Options, PATIENCE,
 
 use super::queue::{QUEUE, is_suspended};
 use crate::built;
+use crate::gangs::process::{Scheduler, launch as launch_gangs};
 use crate::jobs::{MX, labelled};
 
-/// A control plane with kube-scheduler and Kueue. The quota of each test is its own.
+/// A control plane with kube-scheduler or a gang scheduler, and Kueue. The quota of each test is its own.
 pub(crate) struct Queues {
     pub(crate) plane: ControlPlane,
+    pub(crate) gangs: Option<Scheduler>,
     _kueue: Background,
     _scheduler: Background,
+}
+
+/// What is not as it is for most tests.
+#[derive(Default)]
+pub(crate) struct Setup {
+    /// The scheduler instead of kube-scheduler.
+    pub(crate) gangs: Option<Scheduler>,
+    /// `waitForPodsReady` of Kueue's configuration.
+    pub(crate) wait_for_pods_ready: Value,
+    /// Feature gates of Kueue that are on, such as `A=true`.
+    pub(crate) features: &'static [&'static str],
 }
 
 /// The kinds that this Kueue knows.
@@ -30,11 +43,11 @@ impl Queues {
     /// The one that most tests share.
     pub(crate) async fn shared() -> &'static Self {
         static SHARED: OnceCell<Queues> = OnceCell::const_new();
-        SHARED.get_or_init(|| Self::start(Value::Null)).await
+        SHARED.get_or_init(|| Self::start(Setup::default())).await
     }
 
-    /// One of its own, with this in its configuration as `waitForPodsReady`.
-    pub(crate) async fn start(wait_for_pods_ready: Value) -> Self {
+    /// One of its own.
+    pub(crate) async fn start(setup: Setup) -> Self {
         let plane = ControlPlane::start(Options::default()).await;
         // It makes webhooks only for kinds that are there when it starts.
         plane.install_crds().await;
@@ -42,9 +55,12 @@ impl Queues {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}});
         built::apply(&plane, &[namespace]).await;
-        let scheduler = built::kube_scheduler(&plane);
+        let scheduler = match setup.gangs {
+            Some(scheduler) => launch_gangs(&plane, scheduler).await,
+            None => built::kube_scheduler(&plane),
+        };
         let port = free_port();
-        let kueue = launch(&plane, port, wait_for_pods_ready);
+        let kueue = launch(&plane, port, &setup);
         let webhooks = webhooks(&plane, port);
         for path in paths(&webhooks) {
             let line = format!(r#""Registering webhook","path":"{path}""#);
@@ -55,6 +71,7 @@ impl Queues {
         in_effect(&plane).await;
         Self {
             plane,
+            gangs: setup.gangs,
             _kueue: kueue,
             _scheduler: scheduler,
         }
@@ -84,7 +101,7 @@ fn certificate(plane: &ControlPlane) -> std::path::PathBuf {
     plane.directory().join("certificates/apiserver.crt")
 }
 
-fn launch(plane: &ControlPlane, port: u16, wait_for_pods_ready: Value) -> Background {
+fn launch(plane: &ControlPlane, port: u16, setup: &Setup) -> Background {
     let folder = plane.directory().join("kueue");
     fs::create_dir(&folder).unwrap();
     fs::copy(certificate(plane), folder.join("tls.crt")).unwrap();
@@ -101,15 +118,16 @@ fn launch(plane: &ControlPlane, port: u16, wait_for_pods_ready: Value) -> Backgr
         "clientConnection": {"qps": 200, "burst": 400},
         "integrations": {"frameworks": frameworks},
     });
-    if wait_for_pods_ready.is_object() {
-        configuration["waitForPodsReady"] = wait_for_pods_ready;
+    if setup.wait_for_pods_ready.is_object() {
+        configuration["waitForPodsReady"] = setup.wait_for_pods_ready.clone();
     }
     let file = folder.join("configuration.yaml");
     fs::write(&file, configuration.to_string()).unwrap();
     // Visibility is an API server of its own, which wants a service account.
+    let features = [&["VisibilityOnDemand=false"], setup.features].concat();
     let flags = [
         format!("--config={}", file.display()),
-        "--feature-gates=VisibilityOnDemand=false".to_owned(),
+        format!("--feature-gates={}", features.join(",")),
     ];
     plane.spawn(built::program("kueue").args(flags))
 }

@@ -7,6 +7,7 @@ use training_job_testing::cluster::wait_for_all;
 
 use super::process::Queues;
 use crate::built;
+use crate::gangs::process::Scheduler;
 use crate::history::History;
 use crate::jobs::{self, Kind, PODS};
 use crate::node;
@@ -35,7 +36,9 @@ impl<'a> Stage<'a> {
         node::create(plane, &namespace, 64, pool.clone(), json!([taint])).await;
         built::apply(plane, &queue(&namespace, &pool, pods)).await;
         let history = History::of(Api::namespaced(plane.client(), &namespace)).await;
-        Self::new(plane, namespace, actors, history, &[]).await
+        let gangs = queues.gangs.map(Scheduler::flag);
+        let flags: Vec<_> = gangs.iter().map(String::as_str).collect();
+        Self::new(plane, namespace, actors, history, &flags).await
     }
 
     /// A job of that name, which goes to the queue.
@@ -102,10 +105,16 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// An object of Kueue.
+pub(crate) fn of_kueue(kind: &str, name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec,
+    })
+}
+
 /// The queue, for pods of the nodes of a pool.
 fn queue(namespace: &str, pool: &Value, pods: usize) -> [Value; 4] {
     let flavors = json!([{"name": namespace, "resources": [{"name": "cpu", "nominalQuota": pods}]}]);
-    let of_kueue = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec});
     let flavor = json!({
         "nodeLabels": pool,
         "tolerations": [{"key": "pool", "operator": "Equal", "value": namespace, "effect": "NoSchedule"}],

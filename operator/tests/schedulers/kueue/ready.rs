@@ -3,18 +3,21 @@
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::process::Queues;
+use super::process::{Queues, Setup};
 use crate::jobs::{Kind, MX, PODS, PYTORCH};
 use crate::stage::{Operators, Stage, is};
 
 /// A Kueue that evicts a job whose pods are not all running after some seconds, and tries again a second later.
 async fn impatient() -> &'static Queues {
     static SHARED: OnceCell<Queues> = OnceCell::const_new();
-    let wait = json!({
-        "enable": true, "timeout": "8s", "blockAdmission": false,
-        "requeuingStrategy": {"backoffBaseSeconds": 1, "timestamp": "Eviction"},
-    });
-    SHARED.get_or_init(|| Queues::start(wait)).await
+    let setup = Setup {
+        wait_for_pods_ready: json!({
+            "enable": true, "timeout": "8s", "blockAdmission": false,
+            "requeuingStrategy": {"backoffBaseSeconds": 1, "timestamp": "Eviction"},
+        }),
+        ..Setup::default()
+    };
+    SHARED.get_or_init(|| Queues::start(setup)).await
 }
 
 /// The job's condition Running is what tells that its pods are ready.

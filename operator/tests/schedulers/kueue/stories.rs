@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::process::Queues;
 use super::queue::is_suspended;
-use crate::jobs::{self, Kind, MX, PADDLE, PODS, PYTORCH, TF, XGBOOST};
+use crate::jobs::{self, Kind, MX, PADDLE, PODS, PYTORCH, TF, TUNING, XGBOOST};
 use crate::stage::{Operators, Stage, a_worker, is};
 
 /// The tests of a story: its name, and a kind of job for each.
@@ -215,7 +215,7 @@ async fn a_job_whose_workload_is_deleted_queues_anew_and_finishes(stage: &mut St
 #[tokio::test]
 async fn a_job_of_each_kind_is_admitted_and_finishes() {
     let queues = Queues::shared().await;
-    for kind in [MX, TF, PYTORCH, XGBOOST, PADDLE] {
+    for kind in [MX, TUNING, TF, PYTORCH, XGBOOST, PADDLE] {
         let name = kind.name.to_lowercase();
         let stage = Stage::with_queue(queues, &name, (kind, Operators::Stay)).await;
         stage.create(&stage.job(&name)).await;

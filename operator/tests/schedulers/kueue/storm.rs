@@ -1,28 +1,29 @@
 //! Jobs on a quota in a storm.
 
+use training_job_testing::cluster::wait_for_all;
+
+use crate::gangs::process::Scheduler;
 use crate::jobs::{Kind, MX, PADDLE, PYTORCH, TF, XGBOOST};
 use crate::stage::{Operators, Stage};
 use crate::storm::{Act, Weather, blows, seeds};
 
-use super::process::Queues;
+use super::process::{Queues, Setup};
 use super::queue::QUEUE;
 
 const KINDS: &[Kind] = &[MX, TF, PYTORCH, XGBOOST, PADDLE];
 
 /// Kueue suspends and resumes jobs here, and nobody else. What makes it give room away beside pods that are there is left out:
 /// a job or its Workload that is deleted, a Workload that is made inactive.
-const ACTS: &[Act] = &[Act::KillOperator, Act::HoldImages, Act::StopQueue, Act::StopQueue];
+const ACTS: [Act; 4] = [Act::KillOperator, Act::HoldImages, Act::StopQueue, Act::StopQueue];
 
 /// There are never more pods than the quota is for, whatever their jobs' priorities. Evictions cost no restart, and other
 /// things happen often enough to need some.
-#[tokio::test]
-async fn every_job_in_a_queue_succeeds_in_the_end() {
-    let queues = Queues::shared().await;
+async fn every_job_in_a_queue_succeeds_in_the_end(queues: &Queues, acts: &'static [Act]) {
     for seed in seeds() {
         let mut stage = Stage::with_quota(queues, "storm", (MX, Operators::AreKilled), 8).await;
         let weather = Weather {
             kinds: KINDS,
-            acts: ACTS,
+            acts,
             dress: |stage, random, job| {
                 job["metadata"]["labels"][QUEUE] = "queue".into();
                 if random.chance(300) {
@@ -33,6 +34,41 @@ async fn every_job_in_a_queue_succeeds_in_the_end() {
         };
         blows(&mut stage, seed, &weather).await;
         stage.history.expect_at_most(8).await;
+        if let Some(scheduler) = queues.gangs {
+            wait_for_all(stage.groups(scheduler), "", <[_]>::is_empty).await;
+        }
         stage.end();
     }
+}
+
+#[tokio::test]
+async fn every_job_succeeds_in_the_end() {
+    every_job_in_a_queue_succeeds_in_the_end(Queues::shared().await, &ACTS).await;
+}
+
+/// Those that wait in a queue, and then as a gang.
+async fn every_gang_succeeds_in_the_end(scheduler: Scheduler, acts: &'static [Act]) {
+    let setup = Setup {
+        gangs: Some(scheduler),
+        ..Setup::default()
+    };
+    let queues = Queues::start(setup).await;
+    every_job_in_a_queue_succeeds_in_the_end(&queues, acts).await;
+}
+
+const fn with_groups(group: &'static str, version: &'static str) -> [Act; 5] {
+    let [a, b, c, d] = ACTS;
+    [a, b, c, d, Act::Delete([group, version, "PodGroup"])]
+}
+
+#[tokio::test]
+async fn every_gang_succeeds_in_the_end_under_volcano() {
+    const ACTS: [Act; 5] = with_groups("scheduling.volcano.sh", "v1beta1");
+    every_gang_succeeds_in_the_end(Scheduler::Volcano, &ACTS).await;
+}
+
+#[tokio::test]
+async fn every_gang_succeeds_in_the_end_under_coscheduling() {
+    const ACTS: [Act; 5] = with_groups("scheduling.x-k8s.io", "v1alpha1");
+    every_gang_succeeds_in_the_end(Scheduler::Coscheduling, &ACTS).await;
 }
