@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use training_job_simulation::random::Random;
 use training_job_testing::cluster::PATIENCE;
 
-use crate::jobs::Kind;
+use crate::jobs::{Kind, with_grace};
 use crate::stage::{Stage, is, of, runs};
 
 /// What may happen.
@@ -193,7 +193,8 @@ impl Storm<'_, '_> {
 
     async fn make(&mut self, job: &Job) {
         let workers = self.random.between(1, self.weather.most_workers);
-        let mut object = job.kind.job(&job.name);
+        let grace = *self.random.pick(&[0, 1, 4]);
+        let mut object = with_grace(job.kind.job(&job.name), &job.kind, grace);
         object["spec"][job.kind.specs]["Worker"]["replicas"] = workers.into();
         let policy = &mut object["spec"]["runPolicy"];
         policy["backoffLimit"] = 1_000.into();
@@ -204,7 +205,7 @@ impl Storm<'_, '_> {
         let scope = policy["restartScope"].clone();
         (self.weather.dress)(self.stage, &mut self.random, &mut object);
         self.tell(&format!(
-            "{} {} is made: {workers} workers, {scope}",
+            "{} {} is made: {workers} workers, {scope}, {grace} s of grace",
             job.kind.name, job.name
         ));
         let object: DynamicObject = serde_json::from_value(object).unwrap();
