@@ -169,6 +169,32 @@ fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
     assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "4"}));
 }
 
+/// What is missing is made at once beside a pod that holds room, and beside none that does not.
+#[test]
+fn pods_that_hold_no_room_let_none_in_beside_them() {
+    let leaves: [fn(&mut World); 3] = [
+        |w| w.pod("worker-0").deleted_by_user(),
+        |w| w.pod("worker-0").succeeds(),
+        // One too many, which is deleted now.
+        |w| {
+            let pod = w.pods.remove("job-worker-0").unwrap();
+            w.pods.insert("job-worker-9".to_owned(), pod);
+            w.pod("worker-9").object().metadata.name = Some("job-worker-9".to_owned());
+        },
+    ];
+    for (case, leave) in leaves.into_iter().enumerate() {
+        let mut w = under_volcano("Scheduler=1 Worker=2:OnFailure", "restartScope: Replica");
+        w.reconcile().phase("Inqueue").all_running();
+        w.group().unwrap()["status"] = json!({"phase": "Pending"});
+        w.pod("scheduler-0").vanishes();
+        w.pod("worker-1").vanishes();
+        leave(&mut w);
+        assert!(w.plan().create_pods.is_empty(), "{case}");
+        w.group().unwrap()["status"] = json!({"phase": "Inqueue"});
+        assert!(!w.plan().create_pods.is_empty(), "{case}");
+    }
+}
+
 #[test]
 fn what_pods_do_is_seen_while_the_group_waits() {
     let mut w = under_volcano("Scheduler=1 Worker=2:Never", "");
@@ -213,14 +239,19 @@ fn a_job_that_restarts_waits_for_its_turn_again() {
     assert_ne!(uid(&w), second);
 }
 
-#[test]
-fn pods_of_another_scheduler_are_no_members() {
-    let mut w = under_volcano("Scheduler=1 Worker=2", "");
+/// Has the template of the workers name a scheduler.
+fn name_scheduler(w: &mut World, name: &str) {
     w.edit(|job| {
         let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
         let template = &mut worker.as_mut().unwrap().template;
-        template.spec.as_mut().unwrap().scheduler_name = Some("mine".to_owned());
+        template.spec.as_mut().unwrap().scheduler_name = Some(name.to_owned());
     });
+}
+
+#[test]
+fn pods_of_another_scheduler_are_no_members() {
+    let mut w = under_volcano("Scheduler=1 Worker=2", "");
+    name_scheduler(&mut w, "mine");
     w.reconcile();
     assert_eq!(spec(&mut w)["minMember"], 1);
     let warning = "SetPodTemplateSchedulerName: Another scheduler is specified when gang-scheduling is enabled and it \
@@ -234,6 +265,17 @@ fn pods_of_another_scheduler_are_no_members() {
         (Some("mine"), &None),
         "it is left as it is"
     );
+}
+
+#[test]
+fn pods_whose_template_names_the_gang_scheduler_are_members() {
+    for named in ["volcano", ""] {
+        let mut w = under_volcano("Scheduler=1 Worker=2", "");
+        name_scheduler(&mut w, named);
+        w.reconcile();
+        assert_eq!(spec(&mut w)["minMember"], 3, "{named:?}");
+        assert!(notices(&w).is_empty(), "{named:?}: {:?}", notices(&w));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Stories of MPIJobs' lives: the launcher decides, and comes last.
 
+use serde_json::json;
 use training_job_mpi::MPIJob;
 use training_job_testing::World;
 
@@ -39,6 +40,28 @@ fn the_launcher_starts_when_all_workers_run_and_decides() {
         ["launcher"],
         "workers would sleep for a year"
     );
+}
+
+/// There is to be room for it from the start.
+#[test]
+fn the_launcher_is_a_member_of_a_gang_when_it_is_due() {
+    let mut w = world("Never", "2:Never").with_gangs("volcano");
+    w.edit(|job| {
+        for role in job.spec.mpi_replica_specs.values_mut().flatten() {
+            let cpu = json!({"requests": {"cpu": "1"}});
+            role.template.spec.as_mut().unwrap().containers[0].resources =
+                Some(serde_json::from_value(cpu).unwrap());
+        }
+    });
+    let asks = |w: &mut World<MPIJob>| {
+        let spec = &w.group().unwrap()["spec"];
+        (spec["minMember"].clone(), spec["minResources"]["cpu"].clone())
+    };
+    w.reconcile();
+    assert_eq!(asks(&mut w), (2.into(), "3".into()));
+    w.phase("Inqueue").all_running();
+    assert_eq!(asks(&mut w), (3.into(), "3".into()));
+    assert_eq!(w.pod_names(), ["launcher", "worker-0", "worker-1"]);
 }
 
 #[test]
