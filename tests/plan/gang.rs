@@ -154,19 +154,22 @@ fn members_that_have_ended_are_not_counted() {
 /// Volcano has a group wait again when it loses a pod before any of them runs.
 #[test]
 fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
-    let mut w = under_volcano("Worker=4:OnFailure", "restartScope: Replica");
-    w.reconcile().phase("Inqueue");
-    for index in 0..4 {
-        w.pod(&format!("worker-{index}")).is_scheduled();
+    for (policy, whole) in [("{}", "4"), ("{minResources: {cpu: 9}}", "9")] {
+        let policy = format!("restartScope: Replica, schedulingPolicy: {policy}");
+        let mut w = under_volcano("Worker=4:OnFailure", &policy);
+        w.reconcile().phase("Inqueue");
+        for index in 0..4 {
+            w.pod(&format!("worker-{index}")).is_scheduled();
+        }
+        w.reconcile();
+        w.pod("worker-2").vanishes();
+        w.reconcile().phase("Pending");
+        assert_eq!(w.pod_names().len(), 4, "the missing one is made at once");
+        assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "1"}));
+        assert_eq!(spec(&mut w)["minMember"], 4);
+        w.phase("Inqueue");
+        assert_eq!(spec(&mut w)["minResources"], json!({"cpu": whole}));
     }
-    w.reconcile();
-    w.pod("worker-2").vanishes();
-    w.reconcile().phase("Pending");
-    assert_eq!(w.pod_names().len(), 4, "the missing one is made at once");
-    assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "1"}));
-    assert_eq!(spec(&mut w)["minMember"], 4);
-    w.phase("Inqueue");
-    assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "4"}));
 }
 
 /// What is missing is made at once beside a pod that holds room, and beside none that does not.

@@ -1,6 +1,7 @@
 //! Stories of MPIJobs' lives: the launcher decides, and comes last.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use training_job::{GangScheduler, Settings, render, validate};
 use training_job_mpi::MPIJob;
 use training_job_testing::World;
 
@@ -53,14 +54,19 @@ fn the_launcher_is_a_member_of_a_gang_when_it_is_due() {
                 Some(serde_json::from_value(cpu).unwrap());
         }
     });
-    let asks = |w: &mut World<MPIJob>| {
-        let spec = &w.group().unwrap()["spec"];
+    let asks = |group: &Value| {
+        let spec = &group["spec"];
         (spec["minMember"].clone(), spec["minResources"]["cpu"].clone())
     };
+    let mut settings = Settings::default();
+    settings.gang_scheduler = GangScheduler::named("volcano");
+    let rendered = render::all(&validate(&w.job, &settings).unwrap());
+    let group = rendered.objects.iter().find(|o| o.kind.kind == "PodGroup");
+    assert_eq!(asks(&group.unwrap().content), (2.into(), "3".into()));
     w.reconcile();
-    assert_eq!(asks(&mut w), (2.into(), "3".into()));
+    assert_eq!(asks(w.group().unwrap()), (2.into(), "3".into()));
     w.phase("Inqueue").all_running();
-    assert_eq!(asks(&mut w), (3.into(), "3".into()));
+    assert_eq!(asks(w.group().unwrap()), (3.into(), "3".into()));
     assert_eq!(w.pod_names(), ["launcher", "worker-0", "worker-1"]);
 }
 
