@@ -30,6 +30,14 @@ fn spec(w: &mut World) -> Value {
     w.group().expect("there is a PodGroup")["spec"].clone()
 }
 
+/// The conditions of a group for which Volcano has found no room.
+fn unschedulable() -> Value {
+    json!([
+        {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "m"},
+        {"type": "Scheduled", "status": "True", "message": "of an earlier session"},
+    ])
+}
+
 fn notices(w: &World) -> Vec<String> {
     let all = w.plan().notices.into_iter();
     all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
@@ -167,6 +175,13 @@ fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
         assert_eq!(w.pod_names().len(), 4, "the missing one is made at once");
         assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "1"}));
         assert_eq!(spec(&mut w)["minMember"], 4);
+        w.group().unwrap()["status"]["conditions"] = unschedulable();
+        let waits = "PodGroupWaits: PodGroup job waits in queue default for pods 4, cpu 1; Volcano says: m";
+        assert_eq!(notices(&w), [waits]);
+        w.pod("worker-2").is_scheduled();
+        assert!(notices(&w).is_empty(), "all have their places");
+        w.pod("worker-1").deleted_by_user();
+        assert!(notices(&w).is_empty(), "nor does one that goes wait");
         w.phase("Inqueue");
         assert_eq!(spec(&mut w)["minResources"], json!({"cpu": whole}));
     }
@@ -219,8 +234,7 @@ fn a_job_that_restarts_waits_for_its_turn_again() {
     let mut w = under_volcano("Scheduler=1 Worker=2:OnFailure", "");
     w.reconcile().phase("Inqueue").all_running().phase("Running");
     // It stays when the group is let in.
-    let condition = json!({"type": "Unschedulable", "status": "True", "message": "m"});
-    w.group().unwrap()["status"]["conditions"] = json!([condition]);
+    w.group().unwrap()["status"]["conditions"] = unschedulable();
     let uid = |w: &World| w.objects.values().next().unwrap()["job"].uid.clone();
     let first = uid(&w);
     w.pod("worker-1").exits(137);
@@ -255,7 +269,9 @@ fn name_scheduler(w: &mut World, name: &str) {
 fn pods_of_another_scheduler_are_no_members() {
     let mut w = under_volcano("Scheduler=1 Worker=2", "");
     name_scheduler(&mut w, "mine");
-    w.reconcile();
+    w.scale("Worker", 0).reconcile();
+    assert!(notices(&w).is_empty(), "there are none");
+    w.scale("Worker", 2).reconcile();
     assert_eq!(spec(&mut w)["minMember"], 1);
     let warning = "SetPodTemplateSchedulerName: Another scheduler is specified when gang-scheduling is enabled and it \
                    will not be overwritten";
@@ -335,9 +351,7 @@ fn a_job_says_why_it_waits() {
     assert_eq!(notices(&w), [not_seen]);
     w.phase("Pending");
     assert!(notices(&w).is_empty(), "it is in the queue");
-    let condition =
-        json!({"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "m"});
-    w.group().unwrap()["status"]["conditions"] = json!([condition]);
+    w.group().unwrap()["status"]["conditions"] = unschedulable();
     let waits = "PodGroupWaits: PodGroup job waits in queue blue for pods 2, cpu 2; Volcano says: m";
     assert_eq!(notices(&w), [waits]);
     w.group().unwrap()["status"]["phase"] = json!("Inqueue");
@@ -367,10 +381,28 @@ fn a_gang_that_has_no_nodes_says_how_much_is_missing() {
     w.pod("worker-1").is_not_scheduled("Unschedulable", gap);
     assert_eq!(notices(&w), [format!("{waits}missing: cpu 1500m")]);
     w.pod("scheduler-0").is_scheduled();
-    let waits = waits.replace("3 of 3", "2 of 3");
-    assert_eq!(notices(&w), [format!("{waits}missing: cpu 1500m")]);
+    let two = waits.replace("3 of 3", "2 of 3");
+    assert_eq!(notices(&w), [format!("{two}missing: cpu 1500m")]);
+    let mut ended = w.clone();
+    ended.pod("worker-1").succeeds();
+    let one = waits.replace("3 of 3", "1 of 2");
+    assert_eq!(notices(&ended), [format!("{one}{says}")]);
     w.all_running();
     assert!(notices(&w).is_empty());
+}
+
+/// The group speaks for its members' nodes alone.
+#[test]
+fn what_else_keeps_pods_of_a_gang_is_told_of_each() {
+    let mut w = under_coscheduling("Scheduler=1 Worker=2", "");
+    name_scheduler(&mut w, "mine");
+    w.reconcile();
+    w.pod("scheduler-0").waits("ErrImagePull", "no image");
+    w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
+    let told = notices(&w);
+    for reason in ["ErrImagePull", "Unschedulable"] {
+        assert!(told.iter().any(|notice| notice.starts_with(reason)), "{told:?}");
+    }
 }
 
 /// Its scheduler does not look again when other pods end.

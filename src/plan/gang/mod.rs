@@ -61,7 +61,7 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
     }
     // A group that waits again although some of its pods have their places is let in if there is room for the others; at any
     // other time the numbers are those of all, so that they do not change with each pod.
-    if !there.is_some_and(|there| phase(there) == Some("Pending")) {
+    if there.is_none_or(|there| phase(there) != Some("Pending")) {
         members.iter_mut().for_each(|m| m.asking = m.present);
     }
     let there = there.map(|there| &there.content);

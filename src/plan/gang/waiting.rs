@@ -44,10 +44,8 @@ pub(in crate::plan) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         return;
     };
     let message = match scheduler {
-        GangScheduler::Volcano if draft.waits && !is_of_an_earlier_attempt(draft, scheduler, group) => {
-            is_not_let_in(draft, group)
-        }
-        GangScheduler::Volcano => None,
+        GangScheduler::Volcano if is_of_an_earlier_attempt(draft, scheduler, group) => None,
+        GangScheduler::Volcano => is_not_let_in(draft, group),
         GangScheduler::Coscheduling(_) => has_no_nodes(draft, scheduler, group),
     };
     if let Some(message) = message {
@@ -77,8 +75,13 @@ fn has_lasted<J>(
     due.is_none()
 }
 
-/// Why Volcano lets no pods of the group be made. Its condition stays when the group is let in, and then the phase tells.
+/// Why Volcano lets no pods of the group be made, or has no nodes for those that are there. Its condition stays when the group
+/// is let in, and then the phase tells.
 fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord) -> Option<String> {
+    let mut pods = draft.observed.pods.values();
+    if !draft.waits && pods.all(|pod| pod.deleting || pod.is_terminal() || is_bound(pod)) {
+        return None;
+    }
     let name = &group.name;
     let queue = group.content["spec"]["queue"].as_str().unwrap_or_default();
     match phase(group) {
