@@ -1,12 +1,11 @@
 //! The two operators.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use training_job_testing::cluster::{Background, ControlPlane, Program, repository};
+use training_job_testing::cluster::{Background, ControlPlane, Program, free_port, repository};
 
 const PAGES: [&str; 2] = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
 
@@ -65,17 +64,12 @@ pub(crate) async fn theirs(
         .kubectl_with_input(&apply, &objects.to_string())
         .await
         .success();
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
     let program = Program::new(built(program))
         .args(["--namespace", namespace])
         .args((!given).then_some("--enable-scheme=mxjob"))
         .args(PAGES)
         .args(flags)
-        .args([format!("--webhook-server-port={port}")])
+        .args([format!("--webhook-server-port={}", free_port())])
         .env("KUBECONFIG", kubeconfig)
         .env("MY_POD_NAMESPACE", namespace)
         .env("TMPDIR", &home);
