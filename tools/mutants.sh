@@ -1,5 +1,5 @@
 #!/bin/sh
-# Mutation tests of the rules, by area: plan, validate, apply, cache, watch, mxnet. All of them if none is named.
+# Mutation tests of the rules, by area: plan, gangs, validate, apply, cache, watch, mxnet. All of them if none is named.
 #
 # Each mutant is built in a worktree of HEAD, first with the tests that most likely notice it. Those that live are
 # tried again with all tests that need neither a control plane nor MXNet. target/mutants/AREA has the reports.
@@ -40,11 +40,17 @@ kinds="$both -p training-job-jax -p training-job-mlkube -p training-job-mpi -p t
  -p training-job-pytorch -p training-job-tensorflow -p training-job-xgboost"
 # Simulated lives, with whatever may go wrong in them.
 lives="-p training-job-simulation"
-for area in ${*:-plan mxnet apply cache watch validate}; do
+for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 	case $area in
 	plan)
 		mutants plan 'src/plan/**' '-p training-job' '' --test=plan
 		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=life --test=controller
+		;;
+	gangs)
+		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,src/controller/room.rs}'
+		mutants gangs "$gangs" '-p training-job' '' --lib --test=plan
+		# Its launcher comes later.
+		mutants gangs "$gangs" '-p training-job-mpi' --iterate --test=life
 		;;
 	mxnet)
 		mutants mxnet 'frameworks/mxnet/src/**' '-p training-job-mxnet' '' --test=life --test=snapshots --test=definition
@@ -73,7 +79,7 @@ for area in ${*:-plan mxnet apply cache watch validate}; do
 		mutants validate 'src/validate/**' "$both" --iterate --lib --test=invalid --test=snapshots --test=plan
 		;;
 	*)
-		echo "make: there is no area $area; use plan, mxnet, apply, cache, watch, validate" >&2
+		echo "make: there is no area $area; use plan, gangs, mxnet, apply, cache, watch, validate" >&2
 		exit 1
 		;;
 	esac

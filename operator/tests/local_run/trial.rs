@@ -11,7 +11,7 @@ use crate::run::Run;
 use crate::venv::venv;
 
 /// How many jobs may run at a time: each is up to five processes that all start at once.
-const JOBS: usize = 3;
+const JOBS: usize = 2;
 
 static FREE: Mutex<usize> = Mutex::new(JOBS);
 static FREED: Condvar = Condvar::new();
