@@ -34,7 +34,7 @@ impl Scheduler {
     }
 
     /// Group and version of its PodGroup.
-    pub(crate) fn pod_group(self) -> [&'static str; 2] {
+    pub(crate) const fn pod_group(self) -> [&'static str; 2] {
         match self {
             Self::Volcano => ["scheduling.volcano.sh", "v1beta1"],
             Self::Coscheduling => ["scheduling.x-k8s.io", "v1alpha1"],

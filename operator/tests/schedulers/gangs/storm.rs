@@ -27,8 +27,9 @@ async fn every_gang_succeeds_in_the_end(scheduler: Scheduler, acts: &'static [Ac
     }
 }
 
-/// What happens to gangs, whose PodGroups are of this group and version.
-const fn acts(group: &'static str, version: &'static str) -> [Act; 9] {
+/// What happens to gangs.
+const fn acts(scheduler: Scheduler) -> [Act; 9] {
+    let [group, version] = scheduler.pod_group();
     [
         Act::EndPod,
         Act::Suspend,
@@ -44,12 +45,12 @@ const fn acts(group: &'static str, version: &'static str) -> [Act; 9] {
 
 #[tokio::test]
 async fn every_gang_succeeds_in_the_end_under_volcano() {
-    const ACTS: [Act; 9] = acts("scheduling.volcano.sh", "v1beta1");
+    const ACTS: [Act; 9] = acts(Scheduler::Volcano);
     every_gang_succeeds_in_the_end(Scheduler::Volcano, &ACTS).await;
 }
 
 #[tokio::test]
 async fn every_gang_succeeds_in_the_end_under_coscheduling() {
-    const ACTS: [Act; 9] = acts("scheduling.x-k8s.io", "v1alpha1");
+    const ACTS: [Act; 9] = acts(Scheduler::Coscheduling);
     every_gang_succeeds_in_the_end(Scheduler::Coscheduling, &ACTS).await;
 }

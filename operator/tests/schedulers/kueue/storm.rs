@@ -56,19 +56,20 @@ async fn every_gang_succeeds_in_the_end(scheduler: Scheduler, acts: &'static [Ac
     every_job_in_a_queue_succeeds_in_the_end(&queues, acts).await;
 }
 
-const fn with_groups(group: &'static str, version: &'static str) -> [Act; 5] {
+const fn with_groups(scheduler: Scheduler) -> [Act; 5] {
     let [a, b, c, d] = ACTS;
+    let [group, version] = scheduler.pod_group();
     [a, b, c, d, Act::Delete([group, version, "PodGroup"])]
 }
 
 #[tokio::test]
 async fn every_gang_succeeds_in_the_end_under_volcano() {
-    const ACTS: [Act; 5] = with_groups("scheduling.volcano.sh", "v1beta1");
+    const ACTS: [Act; 5] = with_groups(Scheduler::Volcano);
     every_gang_succeeds_in_the_end(Scheduler::Volcano, &ACTS).await;
 }
 
 #[tokio::test]
 async fn every_gang_succeeds_in_the_end_under_coscheduling() {
-    const ACTS: [Act; 5] = with_groups("scheduling.x-k8s.io", "v1alpha1");
+    const ACTS: [Act; 5] = with_groups(Scheduler::Coscheduling);
     every_gang_succeeds_in_the_end(Scheduler::Coscheduling, &ACTS).await;
 }
