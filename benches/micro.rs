@@ -1,11 +1,11 @@
-//! What the parts of a reconcile cost, for a job of 5 replicas and one of 1,000: `make bench-micro`. Times, and
+//! Measures the parts of a reconcile for a job of 5 replicas and one of 1,000: `make bench-micro`. Reports times, and
 //! allocations with their bytes.
 //!
-//! `make bench-instructions BASE=COMMIT` compares the same by instructions, which do not depend on what else the machine
-//! does: `micro names` prints the benchmarks' names, and `micro once NAME` runs one of them once in a function that
-//! Callgrind can find.
+//! `make bench-instructions BASE=COMMIT` compares the same parts by instructions, which do not depend on other load
+//! on the machine. `micro names` prints the names of the benchmarks. `micro once NAME` runs one of them once in a
+//! function that Callgrind can find.
 
-// A benchmark that cannot read its own job has found something.
+// A benchmark that cannot read its own job has found an error.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ use training_job_mxnet::MXJob;
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
-/// The benchmarks and the replicas of their jobs: what they do is in [`prepare`].
+/// The benchmarks, with the number of replicas of their jobs. [`prepare`] implements them.
 const NAMES: [&str; 14] = [
     "validate 5",
     "validate 1000",
@@ -46,7 +46,7 @@ const NAMES: [&str; 14] = [
 ];
 
 fn main() {
-    // A client asks for one, though it is not used.
+    // A client requires a runtime, although it is not used.
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _entered = runtime.enter();
     let arguments: Vec<String> = args().skip(1).collect();
@@ -54,7 +54,7 @@ fn main() {
         ["names", ..] => println!("{}", NAMES.join("\n")),
         ["once", name, ..] => {
             let mut run = prepare(name);
-            // What is made once in a process's life is made now.
+            // The first run initializes everything that is created once per process.
             run();
             count_instructions_here(&mut *run);
         }
@@ -70,11 +70,11 @@ fn micro(bencher: Bencher<'_, '_>, name: &str) {
 #[inline(never)]
 fn count_instructions_here(run: &mut dyn FnMut()) {
     run();
-    // So that the call above is not the last thing done, and this function stays on the stack.
+    // Prevents a tail call, so that this function stays on the stack.
     black_box(());
 }
 
-/// Prepares a benchmark, and returns what is measured of it. What it needs lives as long as the process.
+/// Prepares a benchmark and returns its measured part. The data lives as long as the process.
 fn prepare(name: &str) -> Box<dyn FnMut()> {
     let (part, replicas) = name.split_once(' ').unwrap();
     let settings = Settings::default();
@@ -116,12 +116,12 @@ fn prepare(name: &str) -> Box<dyn FnMut()> {
     }
 }
 
-/// A time in a job's life.
+/// Returns a time during the job's life.
 fn now() -> Timestamp {
     Timestamp::from_second(1_893_456_000).unwrap()
 }
 
-/// A job with a scheduler, two servers, and workers.
+/// Returns a job with a scheduler, two servers, and workers.
 fn job(replicas: u32) -> MXJob {
     let role = |replicas: u32| {
         json!({"replicas": replicas, "restartPolicy": "ExitCode", "template": {"spec": {"containers": [{
@@ -141,7 +141,7 @@ fn job(replicas: u32) -> MXJob {
     serde_json::from_value(job).unwrap()
 }
 
-/// The job once all its pods run, and what is observed of it: there is nothing to do.
+/// Returns a job whose pods all run, and its observed state. Its plan is idle.
 fn calm(new: &MXJob) -> (MXJob, Observed) {
     let (mut job, mut observed) = (new.clone(), Observed::default());
     loop {
@@ -162,12 +162,12 @@ fn calm(new: &MXJob) -> (MXJob, Observed) {
     }
 }
 
-/// The job as a watch tells it once it runs.
+/// Returns a running job as a watch sends it.
 fn job_text(new: &MXJob) -> String {
     serde_json::to_string(&calm(new).0).unwrap()
 }
 
-/// The pods of a job as a watch tells them once they run.
+/// Returns the running pods of a job as a watch sends them.
 fn pod_texts(valid: &ValidJob<'_, MXJob>) -> Vec<String> {
     let pods = (0..).zip(render::all(valid).pods);
     let text = |(number, mut pod): (u32, k8s_openapi::api::core::v1::Pod)| {
@@ -183,7 +183,7 @@ fn pod_texts(valid: &ValidJob<'_, MXJob>) -> Vec<String> {
     pods.map(text).collect()
 }
 
-/// An operator's caches, which hold nothing.
+/// Returns the empty caches of an operator.
 fn caches() -> Caches<MXJob> {
     let nobody = tower::service_fn(|_| pending::<Result<http::Response<Body>, Infallible>>());
     Caches::new(Client::new(nobody, "team"), Options::default())

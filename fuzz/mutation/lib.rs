@@ -1,4 +1,4 @@
-//! Mutations that keep YAML and JSON valid. Half of the mutations are these, the others libFuzzer's own.
+//! Mutations that keep YAML and JSON valid. They are half of all mutations, and the others are libFuzzer's own.
 
 mod random;
 mod tree;
@@ -35,7 +35,7 @@ pub fn values(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usiz
     })
 }
 
-/// Mutates a script of answers, each line of which is JSON or begins an answer. Lines are also swapped, copied and
+/// Mutates a script of responses. Each line of it is JSON or starts a response. Lines are also swapped, copied and
 /// removed.
 pub fn answers(bytes: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     change(bytes, size, max_size, seed, |bytes, random| {

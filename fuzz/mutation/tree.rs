@@ -104,7 +104,7 @@ fn set(all: &mut Value, at: &str, value: Value) {
     }
 }
 
-/// Changes a number or string a little, and reverses an array.
+/// Slightly changes a number or string, or reverses an array.
 fn near(all: &mut Value, at: &str, random: &mut Random) {
     match all.pointer_mut(at) {
         Some(Value::Number(number)) => {

@@ -1,8 +1,9 @@
-//! How long `training-operator render` takes, from files to text: `cargo bench --package training-operator --bench render`.
+//! Measures `training-operator render` from files to text: `cargo bench --package training-operator --bench render`.
 //!
-//! 1,000 jobs of five replicas in one file, and fewer: the difference is what a job costs, the rest is the start.
+//! Renders one file with 1,000 jobs of five replicas, and files with fewer jobs. The difference is the cost of a job,
+//! the rest is the cost of the start.
 
-// A benchmark that cannot read its own job has found something.
+// A benchmark that cannot read its own job has found an error.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::process::Command;
@@ -29,7 +30,7 @@ fn main() {
         let text: String = (0..jobs).map(of).collect();
         let file = dir.join(format!("{jobs}.yaml"));
         std::fs::write(&file, &text).unwrap();
-        // The fastest of several: what else the machine does only adds.
+        // The fastest of several runs counts, because other load on the machine only adds time.
         let run = || {
             let begun = Instant::now();
             let render = Command::new(env!("CARGO_BIN_EXE_training-operator"))

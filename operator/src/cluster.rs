@@ -1,4 +1,4 @@
-//! Clients for clusters.
+//! Clients of clusters.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use anyhow::Context;
 use kube::Client;
 use training_job::process::{ClusterConfigError, cluster_config};
 
-/// How long the API server may take to answer.
+/// The timeout of a request to the API server.
 const API_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The answer to a call.
+/// Returns the response to a call.
 ///
 /// # Errors
-/// There is none in time.
+/// The call takes longer than 30 s.
 pub(crate) async fn within<T>(call: impl Future<Output = T>) -> anyhow::Result<T> {
     let answer = tokio::time::timeout(API_TIMEOUT, call).await;
     answer.context("no answer within 30 s")
 }
 
-/// A client for the cluster that the kubeconfig names, and the server's address.
+/// Returns a client of the cluster that the kubeconfig names, and the address of its API server.
 ///
 /// # Errors
-/// There is no configuration, or it cannot be used.
+/// There is no configuration, or it is not usable.
 pub(crate) async fn client(
     kubeconfig: Option<&Path>,
     context: Option<&str>,

@@ -1,5 +1,4 @@
-//! What the program makes of a manifest, without files, terminal or exit code. For fuzzing alone (feature
-//! `__fuzzing`).
+//! Checks and renders manifests without files, terminal or exit codes. Only for fuzzing (feature `__fuzzing`).
 
 use std::rc::Rc;
 
@@ -11,20 +10,20 @@ use crate::check::{self, check_source};
 use crate::kinds::{Kind, kinds};
 use crate::{explain, render, report, validate, write};
 
-/// The kinds that the program knows. Their schemas take long to make, and are made once.
+/// The kinds of job. Their schemas are expensive to build, so they are built once.
 pub struct Program(Vec<Rc<Kind>>);
 
-/// What is said of a manifest.
+/// The result of checking a manifest.
 pub struct Review {
     /// The findings as `validate` prints them, each with its line and column.
     pub findings: Vec<(Option<(usize, usize)>, String)>,
-    /// The same as JSON, and as SARIF.
+    /// The findings as JSON, and as SARIF.
     pub reports: [Value; 2],
-    /// The jobs that can be run.
+    /// The valid jobs.
     pub jobs: Vec<Job>,
 }
 
-/// A job that can be run.
+/// A valid job.
 pub struct Job(check::Job);
 
 impl Default for Program {
@@ -34,7 +33,7 @@ impl Default for Program {
 }
 
 impl Program {
-    /// What `validate` says of a file with these bytes.
+    /// Returns the findings and the jobs of a file with these bytes, as `validate` reports them.
     pub fn review(&self, bytes: Vec<u8>) -> Review {
         let source = Source::from_bytes("job.yaml".to_owned(), 0, Ok(bytes));
         let checked = check_source(&self.0, source);
@@ -50,30 +49,30 @@ impl Program {
 }
 
 impl Job {
-    /// The job as the operator reads it.
+    /// Returns the job as the operator reads it.
     pub fn object(&self) -> &Value {
         &self.0.object
     }
 
-    /// What `render` prints, as values.
+    /// Returns the objects that `render` prints.
     pub fn render(&self) -> Result<Vec<Value>, String> {
         self.0
             .render(&Settings::default())
             .map_err(|failure| failure.to_string())
     }
 
-    /// What `explain` prints.
+    /// Returns the text that `explain` prints.
     pub fn explain(&self) -> Result<String, String> {
         explain::text(&self.0, &Settings::default()).map_err(|failure| failure.to_string())
     }
 }
 
-/// Objects as `render` prints them.
+/// Returns the text that `render` prints for these objects.
 pub fn print(objects: &[Value]) -> Result<String, String> {
     write::documents(objects)
 }
 
-/// What `render --summary` prints of objects.
+/// Returns the text that `render --summary` prints for these objects.
 pub fn summary(objects: &[Value]) -> Result<String, String> {
     render::summary(objects, None)
 }
@@ -81,7 +80,7 @@ pub fn summary(objects: &[Value]) -> Result<String, String> {
 /// Reads YAML as the program reads its files.
 ///
 /// # Errors
-/// It is no YAML.
+/// The text is not valid YAML.
 pub fn read(text: &str) -> Result<Vec<Value>, String> {
     let documents = parse(text).map_err(|error| error.to_string())?;
     Ok(documents.iter().map(Node::to_json).collect())

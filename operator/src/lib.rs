@@ -1,10 +1,10 @@
-//! `training-operator`: the operator, and what can be asked of it without a cluster.
+//! `training-operator`: the operator, and its commands that need no cluster.
 //!
-//! A program and no library: nothing here is an interface but the program's command line.
+//! This crate is a program. Its only interface is the command line.
 //!
-//! Imports run one way: [`cli`] names the commands, each command has its arguments beside it ([`render`], [`validate`],
-//! [`local`] ...), the commands use what they share ([`check`], [`report`], [`write`] ...), and all of that uses
-//! [`kinds`], which lists the types of job.
+//! Modules import in one direction. [`cli`] names the commands. Each command has its arguments in its own module
+//! ([`render`], [`validate`], [`local`] ...). The commands use shared modules ([`check`], [`report`], [`write`] ...).
+//! All of these use [`kinds`], which lists the kinds of job.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the program has no other readers than who works on it"
@@ -37,7 +37,7 @@ mod table;
 mod validate;
 mod write;
 
-/// The program.
+/// Runs the program with the arguments of the process and returns its exit code.
 pub fn main() -> std::process::ExitCode {
     cli::main()
 }

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use anstyle::AnsiColor;
 use similar::TextDiff;
 
-/// The unified diff of two texts: hunks of changed lines with three lines around them. Empty if they
-/// are the same.
+/// Returns the unified diff of two texts: hunks of changed lines with three lines of context. Returns an empty string
+/// if the texts are equal.
 ///
-/// By `similar`, which finds the shortest script in nearly linear time: a longest common subsequence
-/// by table would need a gigabyte for two jobs of a thousand replicas.
+/// Uses `similar`, which finds the shortest edit script in nearly linear time. A table of longest common subsequences
+/// would need a gigabyte for two jobs of a thousand replicas.
 pub(crate) fn unified(old: &str, new: &str) -> String {
     if old == new {
         return String::new();
@@ -18,7 +18,7 @@ pub(crate) fn unified(old: &str, new: &str) -> String {
     diff.unified_diff().missing_newline_hint(false).to_string()
 }
 
-/// A diff with terminal styles.
+/// Returns a diff with terminal styles.
 pub(crate) fn styled(diff: &str) -> String {
     let mut text = String::with_capacity(diff.len());
     for line in diff.lines() {

@@ -1,4 +1,4 @@
-//! `training-operator`. All of it is in the library beside this file, where fuzzing finds it too.
+//! `training-operator`. The code is in the library beside this file, because fuzzing uses it as well.
 
 use std::process::ExitCode;
 

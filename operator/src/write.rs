@@ -1,4 +1,4 @@
-//! Kubernetes objects as text: YAML that kubectl reads back as the same objects, or JSON.
+//! Writes Kubernetes objects as JSON, or as YAML that kubectl reads back as the same objects.
 
 use std::io::{self, Write};
 
@@ -7,25 +7,25 @@ use serde_json::Value;
 
 pub(crate) use training_job::render::text::{Readable, documents, title, yaml};
 
-/// Objects as one JSON `List`.
+/// Returns the objects as one JSON `List`.
 pub(crate) fn list(objects: Vec<Value>) -> Result<String, String> {
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
     json(&list)
 }
 
-/// A JSON document that ends its line.
+/// Returns a JSON document that ends with a newline.
 pub(crate) fn json(value: &impl Serialize) -> Result<String, String> {
     let mut text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
     text.push('\n');
     Ok(text)
 }
 
-/// Writes to standard output. A reader that has closed the pipe, such as `head`, is no failure.
+/// Writes to standard output. A closed pipe (a reader such as `head`) is not an error.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     print_to(&mut io::stdout().lock(), text)
 }
 
-/// The same with terminal styles, which only a terminal gets.
+/// Writes to standard output with terminal styles. The styles are removed if the output is not a terminal.
 pub(crate) fn print_styled(text: &str) -> io::Result<()> {
     print_to(&mut anstream::stdout().lock(), text)
 }

@@ -1,5 +1,5 @@
-//! Everything in `tests/bad` is refused with exit code 2, nothing on standard output, and messages
-//! that name file, place, field and remedy: one snapshot has them all.
+//! Everything in `tests/bad` is rejected with exit code 2, without standard output, and with messages that name file,
+//! position, field and remedy. One snapshot contains all messages.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! What `examples/ci` says works: its own commands, on a sample change.
+//! Runs the commands of `examples/ci` on a sample change.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -28,7 +28,7 @@ fn shell(repository: &Path, command: &str, base: &str) -> Output {
         .unwrap()
 }
 
-/// The command of a step of the workflow.
+/// Returns the command of a step of the workflow.
 fn step(name: &str) -> String {
     let text = fs::read_to_string(root().join("examples/ci/review.yaml")).unwrap();
     let workflow: Value = serde_saphyr::from_str(&text).unwrap();
@@ -44,7 +44,7 @@ fn commit(repository: &Path) -> String {
     String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
-/// A repository with a job and its snapshot, and its first commit.
+/// Creates a repository with a job and its snapshot. Returns its path and its first commit.
 fn repository(name: &str) -> (PathBuf, String) {
     let repository = empty_directory(name);
     fs::create_dir(repository.join("jobs")).unwrap();

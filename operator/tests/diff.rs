@@ -16,7 +16,7 @@ fn case() -> String {
     fs::read_to_string(root().join(CASE)).unwrap()
 }
 
-/// A file with the case in which `from` is `to`.
+/// Writes the case to a file with `from` replaced by `to`. Returns the file.
 fn changed(name: &str, from: &str, to: &str) -> String {
     let text = case();
     assert!(text.contains(from));
@@ -32,7 +32,7 @@ fn the_same_is_no_difference() {
         (same.code, same.stdout.as_str(), same.stderr.as_str()),
         (Some(0), "", "")
     );
-    // What only looks different is the same.
+    // A difference in form only is no difference.
     let comments = changed("diff-comment", "kind: MXJob", "kind: MXJob # a comment");
     assert_eq!(run(&["diff", CASE, &comments]).code, Some(0));
     let markdown = run(&["diff", CASE, CASE, "--format", "markdown"]);

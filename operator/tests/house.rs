@@ -1,6 +1,6 @@
-//! Rules of the house that can be read off the tree.
+//! Rules of the project that can be checked by reading its files.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The files of the project with one of these endings.
+/// Returns the files of the project with one of these endings.
 fn files(endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
@@ -36,7 +36,7 @@ fn every_snapshot_belongs_to_a_test_and_is_reviewed() {
             !path.to_string_lossy().ends_with(".new"),
             "{path:?} waits for review"
         );
-        // Compared by the frameworks, which see what is left over.
+        // The frameworks compare these and report surplus ones.
         let by_frameworks = ["snapshots", "examples/add-a-framework/snapshots"];
         if by_frameworks
             .iter()
@@ -98,13 +98,13 @@ fn the_library_names_no_framework() {
     }
 }
 
-/// The example uses what is compiled for the others, and is tested with what they are.
+/// The example uses the compiled dependencies of the other packages, and is tested with the same versions.
 #[test]
 fn the_example_is_locked_to_the_same_versions() {
     let packages = |file: &str| {
         let text = fs::read_to_string(root().join(file)).unwrap();
         let packages = text.split("[[package]]").skip(1);
-        // Name, version, source and checksum; what it depends on follows from its features.
+        // Name, version, source and checksum. The dependencies follow from the features.
         let heads = packages.map(|p| p.split("dependencies = [").next().unwrap().trim().to_owned());
         heads.collect::<Vec<_>>()
     };

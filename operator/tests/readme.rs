@@ -1,6 +1,6 @@
-//! What README says is so: its commands work, its job is valid, its output is what comes.
+//! The commands of README work, its job is valid, and its output matches the program's.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod venv;
@@ -17,7 +17,7 @@ fn readme() -> String {
     fs::read_to_string(root().join("README.md")).unwrap()
 }
 
-/// The fenced blocks of README in this language.
+/// Returns the fenced blocks of README in this language.
 fn blocks(language: &str) -> Vec<String> {
     let readme = readme();
     let fence = format!("```{language}\n");
@@ -36,7 +36,7 @@ fn program(arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(root()).output().unwrap()
 }
 
-/// The text with every number and time made alike, for what differs from run to run.
+/// Masks every number and time, because they differ from run to run.
 fn masked(line: &str) -> String {
     let masked: String = line
         .chars()
@@ -60,14 +60,14 @@ fn its_commands_work() {
         let command = line.split('#').next().unwrap();
         let words: Vec<&str> = command.split_whitespace().collect();
         match words[..] {
-            // CI runs these; a test that built the project anew would wait for itself.
+            // CI runs these. A test that builds the project again would wait for itself.
             ["make", target] => {
                 assert!(makefile.contains(&format!("\n{target}: ")), "no {line}");
                 assert!(ci.contains(line), "CI does not run {line}");
             }
             ["training-operator", ref arguments @ ..] => {
                 let output = program(arguments);
-                // 1 is the answer that there are differences.
+                // Exit code 1 means that there are differences.
                 let differs = arguments[0] == "diff" && output.status.code() == Some(1);
                 assert!(output.status.success() || differs, "{line}: {output:?}");
             }

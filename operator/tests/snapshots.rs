@@ -1,5 +1,5 @@
-//! `snapshots/` holds what every example and every case gets: what a reviewer reads. The crates of the
-//! frameworks compare them; here it is seen that nothing else is there.
+//! `snapshots/` contains the objects of every example and every case, for reviewers. The crates of the frameworks
+//! compare them. These tests check that there are no other files.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,50 +1,50 @@
-//! The calls of an operator.
+//! API calls of an operator.
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 
-/// What a call fails with if no answer comes.
+/// The error of a call that gets no response.
 pub(crate) type CallError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, CallError>;
 
-/// The answer to a call.
+/// The response to a call.
 pub(crate) type Answer = Response<AnswerBody>;
 
-/// One call of an operator.
+/// An API call of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which operator, in the order of their starts.
+    /// The number of the operator, in the order of their starts.
     pub operator: usize,
     /// `list`, `watch`, `get`, `create`, `patch`, `delete`.
     pub verb: &'static str,
     /// `pods`, `mxjobs/status`, …
     pub resource: String,
-    /// The object, if the path names one.
+    /// The name of the object, or empty if the path names none.
     pub name: String,
-    /// The query.
+    /// The query string.
     pub query: String,
 }
 
 impl Call {
-    /// Whether it has this verb and resource; an empty resource stands for all.
+    /// Returns true if the call has this verb and resource. An empty resource matches every resource.
     pub fn is(&self, verb: &str, resource: &str) -> bool {
         self.verb == verb && (resource.is_empty() || self.resource == resource)
     }
 
-    /// Whether it changes something.
+    /// Returns true if the call is a write.
     pub fn writes(&self) -> bool {
         !matches!(self.verb, "list" | "watch" | "get")
     }
 
-    /// Verb and resource, such as `create pods`.
+    /// Returns the verb and resource, such as `create pods`.
     pub fn verb_and_resource(&self) -> String {
         format!("{} {}", self.verb, self.resource)
     }
 
-    /// The call that a request makes.
+    /// Returns the call that a request represents.
     pub(crate) fn from_request<B>(operator: usize, request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
@@ -78,13 +78,13 @@ impl Call {
     }
 }
 
-/// The operator's call that the cluster is carrying out.
+/// The operator call that the cluster is processing.
 #[derive(Clone, Debug)]
 pub struct CurrentCall {
     /// The call.
     pub call: Call,
-    /// When it was sent, in milliseconds since the beginning.
+    /// The time it was sent, in milliseconds since the start.
     pub sent: u64,
-    /// The UID that a delete or a patch names, so that it concerns no other object.
+    /// The UID precondition of a delete or a patch, which limits the call to that object.
     pub uid: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Calls that go straight to the cluster, without faults: those of users and nodes.
+//! Sends the calls of users and nodes directly to the cluster, without faults.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -7,10 +7,10 @@ use kube_memory::{Cluster, Object};
 use serde_json::Value;
 use tower::Service;
 
-/// A request with this body. A patch is a merge patch.
+/// Returns a request with this body. A patch is a merge patch.
 ///
 /// # Panics
-/// If `path` is no path.
+/// Panics if `path` is not a valid path.
 pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
     let content_type = if method == Method::PATCH {
         "application/merge-patch+json"
@@ -29,7 +29,7 @@ pub fn request(method: Method, path: &str, body: &Value) -> Request<Vec<u8>> {
         .unwrap()
 }
 
-/// The path of an object of the namespace `default`; without a name, of all objects of this plural.
+/// Returns the path of an object in the namespace `default`, or of all objects of this plural if `name` is empty.
 pub fn path(plural: &str, name: &str) -> String {
     let group = match plural {
         "pods" | "services" | "configmaps" | "serviceaccounts" | "resourcequotas" => "/api/v1",
@@ -41,7 +41,7 @@ pub fn path(plural: &str, name: &str) -> String {
     path.trim_end_matches('/').to_owned()
 }
 
-/// The path of an object that is stored.
+/// Returns the path of a stored object.
 pub fn path_of(object: &Object, plural: &str) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let version = text(&object["apiVersion"]);
@@ -50,13 +50,13 @@ pub fn path_of(object: &Object, plural: &str) -> String {
     format!("/{root}/{version}/namespaces/{namespace}/{plural}/{name}")
 }
 
-/// Sends a request straight to the cluster, and returns the status code, and the body of an error.
+/// Sends a request directly to the cluster. Returns the status code, and the body of an error.
 pub(crate) async fn send(cluster: &Cluster, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let request = request(method, path, body).map(|body| Full::new(Bytes::from(body)));
     let Ok(answer) = cluster.endpoint().call(request).await;
     let code = answer.status().as_u16();
     if code < 400 {
-        // Nobody reads the body of a success.
+        // No caller reads the body of a success.
         return (code, Value::Null);
     }
     let body = answer.into_body().collect().await.map(|b| b.to_bytes());
@@ -64,7 +64,7 @@ pub(crate) async fn send(cluster: &Cluster, method: Method, path: &str, body: &V
     (code, body.unwrap_or_default())
 }
 
-/// The path of a pod of any namespace, or of something below it.
+/// Returns the path of a pod in any namespace, followed by `below`, such as a subresource.
 pub(crate) fn pod(namespace: &str, name: &str, below: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods/{name}{below}")
 }

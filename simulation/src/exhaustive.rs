@@ -1,4 +1,4 @@
-//! Every fault at every call of every workload: the final state must be that of the run without faults.
+//! Injects every fault at every call of every workload. The final state must equal that of the run without faults.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use crate::run::{RunSummary, run};
 use crate::scenario::Scenario;
 use crate::workloads::Workload;
 
-/// What is tried at each call.
+/// The faults to try at each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
     /// The operator dies before the call or after it.
     Deaths,
     /// The call gets each fault that applies to it.
     Faults,
-    /// The operator dies at the call, and again at each so many-th of the later calls.
+    /// The operator dies at the call, and again at a later call. Every n-th later call is tried.
     PairsOfDeaths(usize),
 }
 
 /// One run of a trial.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The workload and its faults.
+    /// The name of the workload and its faults.
     pub name: String,
     /// The faults.
     pub faults: BTreeMap<CallSite, CallFault>,
 }
 
 impl Case {
-    /// A case of this workload with these faults.
+    /// Creates a case of this workload with these faults.
     pub fn new(workload: &Workload, faults: BTreeMap<CallSite, CallFault>) -> Self {
         let texts: Vec<_> = faults
             .iter()
@@ -43,14 +43,14 @@ impl Case {
     }
 }
 
-/// The sites of a run at which faults are tried. Of the watches of a resource only the first is one, since those that
-/// renew it are alike.
+/// Returns the call sites of a run at which faults are tried. For each resource only the first watch is included,
+/// because its renewals behave the same.
 pub fn sites(summary: &RunSummary) -> Vec<CallSite> {
     let tried = |site: &&CallSite| site.number == 0 || !site.calls.starts_with("watch");
     summary.sites.iter().filter(tried).cloned().collect()
 }
 
-/// All cases of a trial for a workload, at the calls of its run without faults.
+/// Returns all cases of a trial for a workload, at the call sites of its run without faults.
 pub fn cases(workload: &Workload, without_faults: &RunSummary, trial: Trial) -> Vec<Case> {
     let sites = sites(without_faults);
     let deaths = [CallFault::DiesBefore, CallFault::DiesAfter];
@@ -77,7 +77,7 @@ pub fn cases(workload: &Workload, without_faults: &RunSummary, trial: Trial) -> 
 /// Runs a workload without faults.
 ///
 /// # Panics
-/// If it violates an invariant.
+/// Panics if the run violates an invariant.
 pub fn run_without_faults(workload: &Workload) -> RunSummary {
     let summary = run(&workload.scenario);
     assert!(
@@ -90,13 +90,13 @@ pub fn run_without_faults(workload: &Workload) -> RunSummary {
     summary
 }
 
-/// How many calls more one fault may cost: each child may be read and created again, and some events and statuses are
-/// written again.
+/// Returns the number of additional calls that one fault may cost. Each child may be read and created again, and some
+/// events and statuses may be written again.
 fn allowance(without_faults: &RunSummary) -> u64 {
     2 * without_faults.children + 12
 }
 
-/// Runs a case, and compares its final state (I17) and its calls (I15) with the run without faults.
+/// Runs a case. Compares its final state (I17) and its number of calls (I15) with the run without faults.
 pub fn run_case(workload: &Workload, expected: &RunSummary, case: &Case, report: &mut Report) -> RunSummary {
     let scenario = Scenario {
         call_faults: Some(case.faults.clone()),
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::workloads;
 
-    /// The invariants that a case violates if `change` has changed the run without faults.
+    /// Returns the invariants that a case violates after `change` has modified the run without faults.
     fn violated(change: impl FnOnce(&mut RunSummary)) -> Vec<&'static str> {
         let workload = &workloads::all()[0];
         let mut expected = run_without_faults(workload);

@@ -1,9 +1,9 @@
-//! How the CPU that a change takes grows with what else the cluster holds.
+//! Measures how the CPU time of a change grows with the number of jobs in the cluster.
 //!
-//! The jobs that a cluster holds are calm: all their pods run. Then a few are changed, and a few come and go; what
-//! that takes is the CPU time of this thread within the operator, without that of the network and the API server, which
-//! answer within its calls. Each measurement begins with cold caches of the processor: else a small cluster would be
-//! read out of these and a large one out of memory, and the figures would tell the sizes of the caches.
+//! The jobs in the cluster are calm: all their pods run. The measurement edits a few of them, and creates and deletes
+//! a few more. It counts the CPU time of this thread within the operator, without the network and the API server,
+//! which run within the operator's calls. Each measurement starts with cold processor caches. Otherwise a small
+//! cluster would be read from the caches and a large one from memory, and the result would reflect the cache sizes.
 
 use std::future::poll_fn;
 use std::hint::black_box;
@@ -23,33 +23,33 @@ use training_job_mxnet::MXJob;
 use crate::faults::PodFate;
 use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
 
-/// How often each is measured. The fewest count: what else the machine does only adds.
+/// The number of measurements. The minimum is used, because other load on the machine only adds time.
 const ROUNDS: u64 = 15;
 
-/// Jobs that are changed, or come and go, in a round.
+/// The number of jobs that are edited, or created and deleted, in a round.
 const BATCH: u64 = 20;
 
-/// More bytes than a processor's caches hold.
+/// A number of bytes larger than a processor's caches.
 const CACHES: usize = 128 << 20;
 
-/// For how many seconds the operator may be busy with a batch, or with the first jobs.
+/// The number of seconds for the operator to process a batch, or the first jobs.
 const CALM: u64 = 60;
 
-/// What changes take while a cluster holds so many jobs.
+/// The CPU cost of changes in a cluster with this many jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// The number of calm jobs of four pods.
     pub jobs: u64,
-    /// The operator's CPU when one of them is edited so that nothing is to be done, in nanoseconds.
+    /// The operator's CPU time for an edit of a job that needs no action, in nanoseconds.
     pub change: f64,
-    /// The same for one job more, which runs, and is deleted.
+    /// The operator's CPU time for an additional job that runs and is deleted, in nanoseconds.
     pub one_more: f64,
 }
 
-/// Measures what changes take while a cluster holds so many jobs.
+/// Measures the CPU cost of changes in a cluster with this many jobs.
 ///
 /// # Panics
-/// If a job does not run, or the cluster refuses what a user does.
+/// Panics if a job does not run, or the cluster rejects a user's call.
 pub fn measure(jobs: u64) -> Cost {
     on_paused_clock(async {
         let (sim, operator) = start(jobs).await;
@@ -63,7 +63,7 @@ pub fn measure(jobs: u64) -> Cost {
             cool(&mut elsewhere);
             let before = operator.spent();
             for n in 0..BATCH {
-                // Not neighbours, which lie together in memory.
+                // Not neighbors, because neighbors are adjacent in memory.
                 let name = format!("job-{}", (round * BATCH + n) * 7_919 % jobs);
                 let note = json!({"metadata": {"annotations": {"round": round.to_string()}}});
                 sim.edit(&name, note).await;
@@ -85,7 +85,7 @@ pub fn measure(jobs: u64) -> Cost {
     })
 }
 
-/// Fills the processor's caches with something else.
+/// Fills the processor's caches with unrelated data.
 fn cool(elsewhere: &mut [u8]) {
     for line in elsewhere.iter_mut().step_by(64) {
         *line = line.wrapping_add(1);
@@ -97,8 +97,8 @@ fn each(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / BATCH as f64
 }
 
-/// By which power of the jobs the costs grow: the slope of the line through their logarithms with the least squares.
-/// `of` chooses the cost.
+/// Returns the exponent by which the costs grow with the number of jobs: the slope of the least-squares line through
+/// the logarithms. `of` selects the cost.
 pub fn slope(costs: &[Cost], of: impl Fn(&Cost) -> f64) -> f64 {
     let points: Vec<(f64, f64)> = costs.iter().map(|c| ((c.jobs as f64).ln(), of(c).ln())).collect();
     let count = points.len() as f64;
@@ -109,7 +109,7 @@ pub fn slope(costs: &[Cost], of: impl Fn(&Cost) -> f64) -> f64 {
     along / across
 }
 
-/// A cluster with so many calm jobs, and the meter of its operator.
+/// Starts a cluster with this many calm jobs. Returns it with the meter of its operator.
 async fn start(jobs: u64) -> (Simulation, OperatorMeter) {
     let mut sim = Simulation::without_operator(|_, _| PodFate::Runs);
     sim.network.allow_calls(40 * jobs);
@@ -136,11 +136,11 @@ async fn create(sim: &Simulation, names: &[String]) {
     }
 }
 
-/// What an operator and the server below it have taken.
+/// The CPU time of an operator and of the server that it calls.
 #[derive(Clone, Default)]
 struct OperatorMeter {
     operator: Meter,
-    /// Within the operator's.
+    /// Included in the operator's time.
     server: Meter,
 }
 
@@ -150,7 +150,7 @@ impl OperatorMeter {
     }
 }
 
-/// CPU time of futures, in nanoseconds. Clones are handles to the same.
+/// CPU time of futures, in nanoseconds. Clones share the same counter.
 #[derive(Clone, Default)]
 struct Meter(Arc<AtomicU64>);
 
@@ -170,7 +170,7 @@ impl Meter {
         .await
     }
 
-    /// The service below `client`, measured.
+    /// Returns a service that wraps `client` and measures its calls.
     fn measure_calls(
         &self,
         client: Client,
@@ -185,7 +185,7 @@ impl Meter {
     }
 }
 
-/// This thread's CPU time in nanoseconds.
+/// Returns this thread's CPU time in nanoseconds.
 fn thread_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let nanoseconds = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);

@@ -1,4 +1,4 @@
-//! The log of a run. The same scenario gives the same log, to the byte.
+//! The log of a run. The same scenario gives the same log, byte for byte.
 
 use std::fmt::{Display, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::job::{self, Json};
 use crate::random::Hash;
 
-/// The log of one run. Clones are handles to the same log.
+/// The log of one run. Clones share the same log.
 #[derive(Clone)]
 pub struct History {
     start: Instant,
@@ -23,7 +23,7 @@ struct Log {
 }
 
 impl Default for History {
-    /// A log that begins now.
+    /// Creates a log that starts now.
     fn default() -> Self {
         Self {
             start: Instant::now(),
@@ -33,19 +33,19 @@ impl Default for History {
 }
 
 impl History {
-    /// Milliseconds since the beginning.
+    /// Returns the milliseconds since the start.
     pub fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The beginning.
+    /// Returns the start time.
     pub fn start(&self) -> Instant {
         self.start
     }
 
-    /// Adds a line.
+    /// Appends a line.
     pub fn note(&self, text: impl Display) {
-        // Writing into a string does not fail.
+        // Writing to a string does not fail.
         self.line(|line| {
             let _ = write!(line, "{text}");
         });
@@ -60,13 +60,13 @@ impl History {
         log.lines += 1;
     }
 
-    /// Adds a line for a change of a stored object. `operator` is the number of the operator that made it.
+    /// Appends a line for a change of a stored object. `operator` is the number of the operator that made it.
     pub fn change(&self, change: &Change, operator: Option<usize>) {
         let details = Details {
             plural: change.plural(),
             object: change.object(),
         };
-        // Most lines are these, and are put together without formatting.
+        // Most lines are changes, so they are built without formatting.
         self.line(|line| {
             *line += &change.resource_version().to_string();
             for word in [change.action().as_str(), change.kind(), change.name()] {
@@ -84,17 +84,17 @@ impl History {
         });
     }
 
-    /// The whole log.
+    /// Returns the whole log.
     pub fn text(&self) -> String {
         self.log().text.clone()
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub fn lines(&self) -> usize {
         self.log().lines
     }
 
-    /// The hash of the whole log.
+    /// Returns the hash of the whole log.
     pub fn hash(&self) -> u64 {
         let mut hash = Hash::default();
         hash.add(self.log().text.as_bytes());
@@ -106,21 +106,21 @@ impl History {
     }
 }
 
-/// The details of an object that a line shows.
+/// The details of an object in a log line.
 struct Details<'a> {
     plural: &'a str,
     object: &'a Object,
 }
 
 impl Details<'_> {
-    /// The end of its UID, which tells objects of one run apart.
+    /// Returns the end of the object's UID, which distinguishes the objects of one run.
     fn uid(&self) -> &str {
         let uid = Json::meta(self.object, "uid").as_str().unwrap_or_default();
         let end = uid.len().checked_sub(5).and_then(|at| uid.get(at..));
         end.unwrap_or(uid)
     }
 
-    /// A pod or a group: its attempt and its phase.
+    /// Appends the UID, attempt and phase of a pod or a group.
     fn of_attempt(&self, line: &mut String) {
         *line += self.uid();
         let annotations = Json::meta(self.object, "annotations");

@@ -1,14 +1,15 @@
-//! The whole operator against the in-memory API, on a simulated clock. Nodes, users, the network and all faults follow
-//! from one seed: the same seed gives the same run, to the byte.
+//! Runs the whole operator against the in-memory API, on a simulated clock. Nodes, users, the network and all faults
+//! are derived from one seed: the same seed gives the same run, byte for byte.
 //!
-//! docs/simulation.md says how to read a failing seed, and how to add a fault, a workload or an invariant.
+//! docs/maintainers/simulation.md describes how to read a failing seed, and how to add a fault, a workload or an
+//! invariant.
 //!
-//! * What a run is made of: [`scenario`], from [`config`], [`planned_job`], [`interventions`] and [`users`].
-//! * What goes wrong: [`faults`].
-//! * What runs: [`simulation`], with [`network`], [`kubelet`] and a gang scheduler.
-//! * What must hold: [`invariants`] at each change, [`settle`] at the end.
-//! * The modes of `sim`: [`run`] for one seed, [`shrink`], [`exhaustive`] with its [`workloads`], [`crowd`], [`growth`],
-//!   [`lives`].
+//! * The parts of a run: [`scenario`], from [`config`], [`planned_job`], [`interventions`] and [`users`].
+//! * The faults: [`faults`].
+//! * The running parts: [`simulation`], with [`network`], [`kubelet`] and a gang scheduler.
+//! * The checks: [`invariants`] at each change, [`settle`] at the end.
+//! * The modes of `sim`: [`run`] for one seed, [`shrink`], [`exhaustive`] with its [`workloads`], [`crowd`],
+//!   [`growth`], [`lives`].
 //!
 //! A module uses only modules below it:
 //!
@@ -24,7 +25,7 @@
 //! call  direct  job > job_type  random
 //! ```
 
-// A tool for tests: a state that cannot be is a bug in it, and a panic.
+// This crate is a test tool: an impossible state is a bug in the tool, so it may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod call;
@@ -55,5 +56,5 @@ pub mod threads;
 pub mod users;
 pub mod workloads;
 
-/// Seeds that once violated an invariant, one a line: the version of what seeds mean, the seed, what it found.
+/// Seeds that once violated an invariant, one per line: the seed version, the seed, and the violation.
 pub const REGRESSIONS: &str = include_str!("../regressions.txt");

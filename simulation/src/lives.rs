@@ -1,4 +1,4 @@
-//! Jobs from creation to deletion without faults, to measure how fast a simulation is.
+//! Runs jobs from creation to deletion without faults, to measure the speed of a simulation.
 
 use http::Method;
 use serde_json::json;
@@ -7,13 +7,13 @@ use crate::direct::{path, send};
 use crate::faults::PodFate;
 use crate::simulation::{SMALL, Simulation, on_paused_clock, train};
 
-/// Jobs in one simulation.
+/// The number of jobs in one simulation.
 pub const JOBS: u64 = 10;
 
-/// Creates [`JOBS`] jobs of four pods in one simulation, which run, succeed and are deleted.
+/// Creates [`JOBS`] jobs of four pods in one simulation. They run, succeed and are deleted.
 ///
 /// # Panics
-/// If one of them does not succeed, or an invariant is broken.
+/// Panics if a job does not succeed, or an invariant is violated.
 pub fn live() {
     on_paused_clock(async {
         let sim =

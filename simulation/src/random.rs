@@ -1,16 +1,16 @@
-//! Random numbers that follow from a seed alone.
+//! Random numbers that depend only on a seed.
 
-/// A generator of numbers (SplitMix64). The same seed gives the same numbers on every machine.
+/// A random number generator (SplitMix64). The same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A generator.
+    /// Creates a generator.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A generator for one purpose, named by `what` and `number`. Its numbers do not depend on what was drawn for
+    /// Creates a generator for one purpose, identified by `what` and `number`. Its numbers do not depend on draws for
     /// other purposes.
     pub fn about(seed: u64, what: &str, number: u64) -> Self {
         let mut hash = Hash::default();
@@ -22,7 +22,7 @@ impl Random {
         random
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -31,23 +31,23 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; 0 if that is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The bias is far below what any run could show.
+        // The modulo bias is too small to affect a run.
         self.draw().checked_rem(bound).unwrap_or(0)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// True in so many of a thousand cases.
+    /// Returns true with this probability, in thousandths.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1_000) < per_mille
     }
 
-    /// One of these, of which there is at least one.
+    /// Returns a random item of a slice, which must not be empty.
     pub fn pick<'a, T>(&mut self, among: &'a [T]) -> &'a T {
         let index = usize::try_from(self.below(among.len() as u64)).unwrap_or(0);
         &among[index]
@@ -65,14 +65,14 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Hashes more bytes.
+    /// Adds bytes to the hash.
     pub fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// The hash of all bytes so far.
+    /// Returns the hash of all bytes added so far.
     pub fn value(&self) -> u64 {
         self.0
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_seed_never_change() {
-        // Regression seeds mean nothing if these change.
+        // Regression seeds would be useless if these numbers changed.
         let mut random = Random::new(1);
         assert_eq!(
             (random.draw(), random.draw()),

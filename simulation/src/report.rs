@@ -1,4 +1,4 @@
-//! Sums up many runs.
+//! Sums up the results of many runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,22 +9,22 @@ use crate::invariants::Violation;
 use crate::run::RunSummary;
 use crate::scenario::Scenario;
 
-/// The sum of many runs.
+/// The summed results of many runs.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Runs.
+    /// The number of runs.
     pub runs: u64,
-    /// Jobs that were created.
+    /// The number of created jobs.
     pub jobs: u64,
-    /// Those of them that finished or were deleted.
+    /// The number of jobs that finished or were deleted.
     pub finished_jobs: u64,
-    /// Calls of operators.
+    /// The number of calls of operators.
     pub calls: u64,
-    /// Simulated seconds.
+    /// The simulated time in seconds.
     pub seconds: u64,
-    /// Faults of calls, by their labels.
+    /// The number of faults of calls, by label.
     pub faults: BTreeMap<String, u64>,
-    /// The first violation of each run that had one, by the run's name.
+    /// The first violation of each run with violations, by the run's name.
     pub violations: BTreeMap<String, Violation>,
 }
 
@@ -44,7 +44,7 @@ impl Report {
         }
     }
 
-    /// Adds the runs of another thread.
+    /// Adds the report of another thread.
     pub fn merge(&mut self, other: Self) {
         self.runs += other.runs;
         self.jobs += other.jobs;
@@ -57,7 +57,7 @@ impl Report {
         self.violations.extend(other.violations);
     }
 
-    /// The report, for runs that took so long on so many threads.
+    /// Returns the report as text. `took` is the duration of the runs, on this many threads.
     pub fn text(&self, took: Duration, threads: u32) -> String {
         let seconds = took.as_secs_f64();
         let rate = self.jobs as f64 / seconds / f64::from(threads);
@@ -79,7 +79,7 @@ impl Report {
     }
 }
 
-/// A scenario as text: its configuration, jobs, interventions and faults.
+/// Returns a scenario as text: its configuration, jobs, interventions and faults.
 pub fn describe(scenario: &Scenario) -> String {
     let mut text = format!("{:#?}\n", scenario.config);
     for job in &scenario.jobs {

@@ -1,4 +1,4 @@
-//! All that a run is made of.
+//! Scenarios: the complete inputs of runs.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use crate::planned_job::PlannedJob;
 use crate::random::Random;
 use crate::users::UserAction;
 
-/// All that a run is made of: the same scenario gives the same history, to the byte.
+/// The complete input of a run. The same scenario gives the same history, byte for byte.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What can go wrong.
+    /// The faults and interventions that may occur.
     pub config: RunConfig,
     /// The jobs.
     pub jobs: Vec<PlannedJob>,
-    /// What is done, in order of time.
+    /// The interventions, in order of time.
     pub interventions: Vec<ScheduledIntervention>,
-    /// The faults of calls; `None` draws them from the seed.
+    /// The faults of calls. If `None`, they are drawn from the seed.
     pub call_faults: Option<BTreeMap<CallSite, CallFault>>,
-    /// The fates of pods by name and attempt; `None` draws them from the seed.
+    /// The fates of pods by name and attempt. If `None`, they are drawn from the seed.
     pub pod_fates: Option<fn(&str, u32) -> PodFate>,
 }
 
 impl Scenario {
-    /// The scenario of a seed.
+    /// Creates the scenario of a seed.
     pub fn from_seed(seed: u64) -> Self {
         Self::from_config(RunConfig::from_seed(seed))
     }
 
-    /// A scenario drawn from the seed of this configuration.
+    /// Draws a scenario from the seed of this configuration.
     pub fn from_config(config: RunConfig) -> Self {
         let jobs = draw_jobs(&config);
         let interventions = draw_interventions(&config, &jobs);
@@ -51,7 +51,7 @@ fn draw_jobs(config: &RunConfig) -> Vec<PlannedJob> {
         .collect()
 }
 
-/// Each job is created, and the rest is drawn from the types that the configuration has.
+/// Schedules the creation of each job, and draws further interventions from the types of the configuration.
 fn draw_interventions(config: &RunConfig, jobs: &[PlannedJob]) -> Vec<ScheduledIntervention> {
     let mut random = Random::about(config.seed, "acts", 0);
     let mut drawn = Vec::new();

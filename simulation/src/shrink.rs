@@ -1,4 +1,4 @@
-//! Shrinks a scenario that violates an invariant, as long as it violates the same one.
+//! Shrinks a scenario that violates an invariant, while it still violates the same invariant.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use crate::job_type::JobType;
 use crate::run::run;
 use crate::scenario::Scenario;
 
-/// The most runs that one search may take.
+/// The maximum number of runs of one search.
 const MOST_RUNS: u32 = 600;
 
-/// The smallest scenario found that violates the invariant `id` first, as `scenario` does; `None` if `scenario` does
-/// not once its faults are listed instead of drawn.
+/// Returns the smallest scenario found whose first violated invariant is `id`, like that of `scenario`. Returns
+/// `None` if `scenario` does not violate it when its faults are listed instead of drawn.
 pub fn shrink(scenario: &Scenario, id: &str) -> Option<Scenario> {
     let faults = run(scenario).call_faults;
     let mut search = Search { id, runs: 0 };
@@ -49,7 +49,7 @@ impl Search<'_> {
         self.runs <= MOST_RUNS && run(scenario).violations.first().is_some_and(|v| v.id == self.id)
     }
 
-    /// Leaves out all interventions in one job after the other.
+    /// Removes all interventions of one job at a time.
     fn with_fewer_jobs(&mut self, mut best: Scenario) -> Scenario {
         for number in 0..best.jobs.len() {
             let mut fewer = best.clone();
@@ -92,7 +92,7 @@ impl Search<'_> {
         }
     }
 
-    /// Turns off one thing that the configuration has after the other.
+    /// Disables one feature of the configuration at a time.
     fn with_calmer_config(&mut self, mut best: Scenario) -> Scenario {
         let calmer: [fn(&mut Scenario); 5] = [
             |s| s.config.watch_delay = None,
@@ -112,7 +112,7 @@ impl Search<'_> {
     }
 }
 
-/// The job that an intervention is about.
+/// Returns the job that an intervention affects.
 fn job(scheduled: &ScheduledIntervention) -> Option<usize> {
     match &scheduled.intervention {
         Intervention::User(action) => action.job(),
@@ -120,7 +120,8 @@ fn job(scheduled: &ScheduledIntervention) -> Option<usize> {
     }
 }
 
-/// A part of `items` that is still `enough`, and is not if any one item is left out. Tries to leave out halves first.
+/// Returns a part of `items` that is still `enough`, but not if any one item is removed. Tries to remove halves
+/// first.
 fn minimize<T: Clone>(mut items: Vec<T>, mut enough: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut chunk = items.len();
     while chunk > 0 {

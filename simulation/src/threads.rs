@@ -1,11 +1,11 @@
-//! Many runs on several threads, each run on one.
+//! Executes many runs on several threads, each run on one thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::report::Report;
 
-/// Calls `act` with every number below `count`, on so many threads, and sums up the reports.
+/// Calls `act` with every number below `count` on this many threads, and returns the sum of the reports.
 pub fn parallel(count: u64, threads: u32, act: impl Fn(u64, &mut Report) + Sync) -> Report {
     let next = AtomicU64::new(0);
     let sum = Mutex::new(Report::default());

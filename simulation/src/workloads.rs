@@ -1,4 +1,4 @@
-//! Workloads: small scenarios, each with one feature, in which the exhaustive mode tries every fault at every call.
+//! Workloads: small scenarios with one feature each. The exhaustive mode tries every fault at every call of them.
 //!
 //! To add one, add it to [`all`].
 
@@ -15,12 +15,12 @@ use crate::planned_job::PlannedJob;
 use crate::scenario::Scenario;
 use crate::users::UserAction;
 
-/// Seconds between the actions of users: long enough for what a fault delays.
+/// The seconds between the actions of users, long enough for delays by faults.
 const BETWEEN_ACTIONS: u64 = 400;
 
-/// A small scenario.
+/// A small scenario with one feature.
 pub struct Workload {
-    /// Its feature.
+    /// The name of the feature.
     pub name: String,
     /// The scenario, without faults.
     pub scenario: Scenario,
@@ -28,12 +28,12 @@ pub struct Workload {
 
 const TRAIN: [(&str, i32); 3] = [("Scheduler", 1), ("Server", 1), ("Worker", 2)];
 
-/// All pods succeed, the scheduler last as in a real training, also if a fault delays another pod.
+/// All pods succeed. The scheduler ends last as in a real training, even if a fault delays another pod.
 fn succeeds(name: &str, _: u32) -> PodFate {
     Succeeds(if name.contains("scheduler") { 1_200 } else { 1_000 })
 }
 
-/// Worker 0 succeeds, and the others run on.
+/// Worker 0 succeeds, and the other pods keep running.
 fn worker_0_succeeds(name: &str, _: u32) -> PodFate {
     if name.ends_with("worker-0") {
         Succeeds(1_000)
@@ -104,7 +104,8 @@ fn workload(
     }
 }
 
-/// A job that a queue owns, suspended as its webhook leaves it, and what the queue does to it: one patch each.
+/// Returns workloads of a job in a queue. The job is created suspended, as the queue's webhook leaves it. Each action
+/// of the queue is one patch.
 fn queued() -> Vec<Workload> {
     let mut job = planned(
         JobType::Train,
@@ -129,7 +130,7 @@ fn queued() -> Vec<Workload> {
     ]
 }
 
-/// Jobs whose pods are bound together, by each of the schedulers.
+/// Returns workloads of jobs whose pods are bound together, for each scheduler.
 fn gangs() -> Vec<Workload> {
     let create = || UserAction::Create(0);
     let suspend = |yes: bool| UserAction::Edit(0, json!({"spec": {"runPolicy": {"suspend": yes}}}));
@@ -181,7 +182,7 @@ fn gangs() -> Vec<Workload> {
     all
 }
 
-/// All workloads.
+/// Returns all workloads.
 pub fn all() -> Vec<Workload> {
     let train = |policy: Value| vec![planned(JobType::Train, "job", &TRAIN, policy)];
     let workers = |n: i64| {
@@ -352,7 +353,7 @@ pub fn all() -> Vec<Workload> {
     let compact = |policy: Value| {
         let mut policy = policy;
         policy["layout"] = json!("Compact");
-        // So many replicas, of so long a name, that their environments have a ConfigMap.
+        // The number of replicas and the length of the name make the common environment large enough for a ConfigMap.
         let name = "job-with-a-name-of-forty-characters-or-so";
         vec![planned(
             JobType::Train,

@@ -1,7 +1,7 @@
-//! A part of what `make sim` does: the seeds that once violated an invariant, some others, and deaths at every call of
+//! A part of `make sim`: the seeds that once violated an invariant, some other seeds, and deaths at every call of
 //! some workloads.
 
-// A panic is how a test fails.
+// A test fails by a panic.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn seeds_that_once_violated_an_invariant_pass() {
 
 #[test]
 fn a_hundred_other_seeds_pass() {
-    // Others than those that `make sim` begins with.
+    // Other seeds than the first ones of `make sim`.
     const FROM: u64 = 1_000_000_000;
     let report = parallel(100, THREADS, |n, report| {
         report.add(FROM + n, &run(&Scenario::from_seed(FROM + n)));

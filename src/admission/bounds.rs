@@ -1,5 +1,5 @@
-//! Bounds of fields, as rules: a schema's own `enum` says it in other words, and keeps all rules from being
-//! evaluated, so that the user would learn of one mistake at a time.
+//! Turns the bounds of fields into rules. A schema's own `enum` has another message, and prevents the evaluation of
+//! all rules, so that the user would see only one mistake at a time.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -9,8 +9,7 @@ use super::add;
 use crate::job::Rule;
 use crate::job::rule as cel;
 
-/// Replaces the enumerations and bounds at and below `schema`, which is at `path`, but for those in pod
-/// templates.
+/// Replaces the enumerations and bounds at and below `schema`, which is at `path`, except in pod templates.
 pub(super) fn to_rules(schema: &mut JSONSchemaProps, path: &str) {
     words(schema);
     if let Some(min) = schema.minimum.take() {
@@ -22,7 +21,7 @@ pub(super) fn to_rules(schema: &mut JSONSchemaProps, path: &str) {
         add(schema, rule.with("self"));
     }
     if path.ends_with(".schedulingPolicy.queue") {
-        // The gang scheduler has the group in it. As under the Go operator, where it was first set.
+        // The gang scheduler has put the group in this queue. The field is immutable once set, as in the Go operator.
         add(
             schema,
             Rule::new("self == oldSelf", format!("{path} is immutable")),
@@ -46,7 +45,7 @@ fn words(schema: &mut JSONSchemaProps) {
     let known: Vec<&str> = known.iter().filter_map(|word| word.0.as_str()).collect();
     let named: Vec<&str> = known.iter().copied().filter(|w| !w.is_empty()).collect();
     if let Some(description) = &mut schema.description {
-        // What `kubectl explain` would have made of the enumeration.
+        // The words that `kubectl explain` would show for the enumeration.
         description.push_str(&match named[..] {
             [only] => format!(" `{only}`, if set."),
             _ => format!(" One of {}.", named.join(", ")),

@@ -1,4 +1,4 @@
-//! Rules on the policies of a job that go beyond restart policies.
+//! Rules for the failure and success policies of a job.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
@@ -10,7 +10,7 @@ use crate::validate::policies::{ALWAYS, CODES, NO_ACTION, TWO_MATCHERS, WINDOW_O
 use super::template::items;
 use super::{MAX_ROLE_NAME, add, property};
 
-/// Adds the rules to a spec that has the policies.
+/// Adds the rules to a spec that has these policies.
 pub(super) fn on_spec(spec: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
     let Some(policy) = property(spec, "runPolicy") else {
         return;

@@ -1,4 +1,4 @@
-//! Rules and bounds within a pod template, and what of it no job can have.
+//! Rules and bounds within a pod template, and the removal of fields that no job can use.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -12,17 +12,17 @@ use super::add;
 use crate::job::Rule;
 use crate::job::rule as cel;
 
-/// Longer names are refused in the API server's words.
+/// The maximum length of a container's name in the schema. Longer names are rejected with the API server's message.
 const LONGEST_NAME: i64 = 128;
 
-// Where an element's cost would count for each of a list's that has no bound, a pattern costs nothing. The
-// words are then the API server's.
+// Patterns for elements of lists without a bound. The cost of a rule would count for each element, but a pattern has
+// no cost. The messages are then the API server's.
 const ENV_NAME: &str = "^[ -<>-~]+$";
 const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
 const PORT_NAME: &str = "^(([a-z0-9]+-)*[a-z0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*)?$";
 const QUANTITY: &str = r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$";
 
-/// Volumes that no kubelet mounts any more, the last since 1.31.
+/// Types of volumes that kubelets no longer mount, the last since 1.31.
 const GONE_VOLUMES: [&str; 8] = [
     "cephfs",
     "flocker",
@@ -46,13 +46,13 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
     let Some(spec) = at(template, &["spec"]) else {
         return;
     };
-    // A role's rule says that they are missing, in better words.
+    // A role's rule reports missing containers with a better message.
     spec.required = None;
     if let Some(ephemeral) = at(spec, &["ephemeralContainers"]) {
-        // No pod can be made with them, so their 10 KB say nothing.
+        // No pod can be created with them, so their schema of 10 KB is not needed.
         *ephemeral = list_of(open(None));
     }
-    // Only those init containers have them that go on beside the others, and their 5 KB would be there twice.
+    // Among init containers only sidecars have these fields, and their schema of 5 KB would be there twice.
     for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         let container = at(spec, &["initContainers"]).and_then(items);
         if let Some(field) = container.and_then(|container| at(container, &[field])) {
@@ -119,7 +119,7 @@ fn tighten_container(container: &mut JSONSchemaProps, framework: &Framework) {
             name.max_length = Some(15);
         }
         if let Some(protocol) = at(port, &["protocol"]) {
-            // Stored, as by the definition of the Go operator.
+            // The default is stored, as by the definition of the Go operator.
             protocol.default = Some(JSON("TCP".into()));
         }
     }
@@ -133,7 +133,7 @@ fn tighten_container(container: &mut JSONSchemaProps, framework: &Framework) {
     }
 }
 
-/// What of a template the rules look at, where the rest is taken as it comes.
+/// Returns a schema of the template's fields that the rules read. All other fields are accepted.
 fn skeleton() -> JSONSchemaProps {
     let text = || JSONSchemaProps {
         type_: Some("string".to_owned()),
@@ -165,7 +165,7 @@ fn skeleton() -> JSONSchemaProps {
 
 type Properties = std::collections::BTreeMap<String, JSONSchemaProps>;
 
-/// An object that may have other fields, too.
+/// Returns the schema of an object that may have other fields.
 fn open(properties: Option<Properties>) -> JSONSchemaProps {
     JSONSchemaProps {
         type_: Some("object".to_owned()),
@@ -183,13 +183,13 @@ fn list_of(item: JSONSchemaProps) -> JSONSchemaProps {
     }
 }
 
-/// The property at `path`.
+/// Returns the property at `path`.
 fn at<'a>(schema: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut JSONSchemaProps> {
     path.iter()
         .try_fold(schema, |schema, name| schema.properties.as_mut()?.get_mut(*name))
 }
 
-/// The schema of a list's items.
+/// Returns the schema of a list's items.
 pub(super) fn items(list: &mut JSONSchemaProps) -> Option<&mut JSONSchemaProps> {
     match &mut list.items {
         Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(schema),

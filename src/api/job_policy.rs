@@ -50,7 +50,7 @@ pub struct FailureRule {
     #[schemars(length(max = MAX_POLICY_ROLES))]
     pub roles: Vec<String>,
 
-    /// Failures in which a container ended with these exit codes.
+    /// Failures in which a container ended with these exit codes. A pod that was taken away has no exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_exit_codes: Option<OnExitCodes>,
 
@@ -64,7 +64,7 @@ pub struct FailureRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OnExitCodes {
-    /// The container; any if unset.
+    /// The container; the framework's or an init container if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_name: Option<String>,
 

@@ -1,37 +1,37 @@
-//! What an answer of the API server means for the call that it answers: the one table.
+//! The meaning of each response of the API server, by the kind of call.
 //!
-//! | answer | create a child | patch an object | delete a child | write the status, delete the job |
+//! | response | create a child | patch an object | delete a child | write the status, delete the job |
 //! |---|---|---|---|---|
 //! | 404 [`NotFound`](Answer::NotFound) | failed for all children: the namespace or the kind is gone | the watch brings its end | if it names the child: done before | uncertain: read the job again |
-//! | 409 [`AlreadyExists`](Answer::AlreadyExists) | read whose it is: ours is a success if the cache takes it, a predecessor's goes by itself, anybody else's keeps the name | – | – | uncertain |
+//! | 409 [`AlreadyExists`](Answer::AlreadyExists) | read its owner: ours is a success if the cache takes it, a predecessor's goes by itself, any other keeps the name | – | – | uncertain |
 //! | 409 [`Conflict`](Answer::Conflict) | this child is refused | another object has the name now: the watch brings it | read who has the name now | uncertain: the cache is stale, or another writer came first |
 //! | 422 [`Invalid`](Answer::Invalid) | this child is refused | this object is refused | failed | nothing was written; of an invalid job, not tried again until an edit |
 //! | 400, 413 [`Rejected`](Answer::Rejected) | this child is refused | this object is refused | failed | nothing was written |
 //! | 401, 403, 429, other 4xx [`Denied`](Answer::Denied) | failed for all children | failed for all objects of the kind | failed for all children | nothing was written |
 //! | 5xx, a time-out, no connection [`Unknown`](Answer::Unknown) | failed for all children; the next reconcile finds out what became of it | the same | the same | uncertain |
 //!
-//! A child that is refused waits for its backoff or an edit of the spec (`pace.rs`); a failure for all keeps further
-//! calls of the same reconcile from being made (`apply.rs`). A `Retry-After` (429, 503) makes no call for the job until
-//! then (`requeue.rs`). 410 is an answer to lists and watches alone: `kube-follow` lists again.
+//! A child that is refused waits for its backoff or an edit of the spec (`pace.rs`). A failure for all stops further
+//! calls of the same reconcile (`apply.rs`). After a `Retry-After` (429, 503), no call is made for the job until then
+//! (`requeue.rs`). Only lists and watches get 410; `kube-follow` then lists again.
 
 use kube_follow::CallError;
 
-/// An error that the API server answered with, or that no answer came.
+/// An error response of the API server, or a missing response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// 404: the object, its namespace or its kind is not there.
+    /// 404: the object, its namespace or its kind does not exist.
     NotFound,
-    /// 409 because an object of that name is there.
+    /// 409, because an object of that name exists.
     AlreadyExists,
-    /// 409 for another reason: a precondition, or a quota that many count against.
+    /// 409 for another reason: a precondition, or a quota that other clients use too.
     Conflict,
     /// 422: the object breaks a rule of its schema or of its kind.
     Invalid,
-    /// 400 or 413: the object cannot be read, or is too large.
+    /// 400 or 413: the object cannot be decoded, or is too large.
     Rejected,
-    /// Any other 4xx: the call was not carried out, whatever object it was about.
+    /// Any other 4xx: the call was not carried out, regardless of its object.
     Denied,
-    /// Nobody knows whether the call was carried out.
+    /// It is unknown whether the call was carried out.
     Unknown,
 }
 
@@ -50,7 +50,7 @@ impl From<&CallError> for Answer {
 }
 
 impl Answer {
-    /// Whether a child is refused for its own name or content, and will be until somebody does something about it.
+    /// Returns true if a child is refused for its own name or content, which lasts until the cause is fixed.
     pub(super) fn refuses_child(self) -> bool {
         matches!(
             self,
@@ -58,8 +58,8 @@ impl Answer {
         )
     }
 
-    /// Whether a call about another object would fail as well: a quota that one exceeds, the next exceeds
-    /// too, and a server that does not answer should not be asked a thousand times.
+    /// Returns true if a call for another object would fail as well. A quota that rejects one object also rejects the
+    /// next, and a server that does not respond should not get a thousand calls.
     pub(super) fn fails_all(self) -> bool {
         !self.refuses_child()
     }

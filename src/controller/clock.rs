@@ -1,14 +1,14 @@
-//! Where the controller gets the time from.
+//! The controller's source of time.
 
 use jiff::Timestamp;
 
-/// Tells the time. Plans get it as an argument; tests and simulations bring their own.
+/// A source of time. Plans get the time as an argument; tests and simulations have their own clocks.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The system's clock.
+/// The system clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -1,4 +1,4 @@
-//! Step 1: the job and its children, from the caches. A job of which the cache may differ from the server is read again.
+//! Step 1: reads the job and its children from the caches. A job whose cached copy may be outdated is read again.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use super::reconciler::JobReconciler;
 use super::steps::Observation;
 
 impl<J: TrainingJob> JobReconciler<J> {
-    /// The job as it is cached, read again first if it is uncertain, and its children. None if it is gone, or another
-    /// has its name now.
+    /// Returns the cached job and its children. An uncertain job is read again first. Returns `None` if the job is
+    /// gone or another job has its name.
     ///
     /// # Errors
-    /// The job is uncertain, and could not be read.
+    /// The job is uncertain, and reading it failed.
     pub(super) async fn observe(
         &self,
         context: &Context,
@@ -69,13 +69,13 @@ impl<J: TrainingJob> JobReconciler<J> {
     }
 }
 
-/// The job of this name as the server has it, and the version at which that was so.
+/// Returns the job of this name from the server, if it exists, and the version of that state.
 async fn read_job<J: TrainingJob>(
     context: &Context,
     (namespace, name): &ObjectName,
 ) -> Result<(Option<StoredJob<J>>, Version), CallError> {
     let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), namespace);
-    // A list has a version of its own, and needs no permission that the operator has not.
+    // A list has a version of its own, and needs no permission that the operator lacks.
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     let list = context.timeout.call(api.list(&params)).await?;
     let version = list.metadata.resource_version.as_deref().map(Version::parse);

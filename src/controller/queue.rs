@@ -1,8 +1,8 @@
-//! The work queue: which job is reconciled next.
+//! The work queue, which decides which job is reconciled next.
 //!
-//! Jobs that have begun go before jobs that have not: of them something is to be told, which takes one call, while a new
-//! one takes a call for each of its children. Of either, first come, first served. A job that waits is there once; a job
-//! in work is not given out again until it is done. In the same order for the same calls.
+//! Jobs that have begun go before new jobs, because a status update takes one call and a new job takes a call for
+//! each of its children. Both groups are first in, first out. A waiting job is queued once. A job in progress is not
+//! handed out again until it is done. The order is deterministic for the same calls.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -19,13 +19,13 @@ pub(super) struct Key {
     pub(super) name: String,
 }
 
-/// Jobs that have begun in a row, after which one goes that has not.
+/// Consecutive jobs that have begun, after which a new job goes.
 const ROW: u32 = 8;
 
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Notify,
-    /// Jobs in work at once, and those of them that have not begun.
+    /// Maximum number of jobs in progress, and of new jobs among them.
     most: usize,
     most_new: usize,
 }
@@ -34,21 +34,21 @@ pub(super) struct Queue {
 struct State {
     begun: VecDeque<Key>,
     new: VecDeque<Key>,
-    /// The keys in `begun` and `new`, and since when.
+    /// The keys in `begun` and `new`, with the time at which they were queued.
     queued: BTreeMap<Key, Instant>,
-    /// How many have been taken from `begun` since one was taken from `new`.
+    /// Number of jobs taken from `begun` since one was taken from `new`.
     in_row: u32,
-    /// The jobs in work, and whether they were taken from `new`.
+    /// The jobs in progress; true if taken from `new`.
     working: BTreeMap<Key, bool>,
     working_new: usize,
-    /// Keys that came again while in work.
+    /// Keys that were added again while in progress.
     again: BTreeSet<Key>,
     due: BTreeMap<Key, Instant>,
     by_time: BTreeSet<(Instant, Key)>,
 }
 
 impl Queue {
-    /// A queue for so many jobs in work at once.
+    /// Creates a queue for at most this many jobs in progress.
     pub(super) fn new(most: usize) -> Self {
         let most = most.max(1);
         Self {
@@ -59,19 +59,19 @@ impl Queue {
         }
     }
 
-    /// Looks at a job as soon as may be.
+    /// Queues a job for reconciling as soon as possible.
     pub(super) fn add(&self, key: Key) {
         self.lock().ready(key, false);
         self.changed.notify_one();
     }
 
-    /// Looks at a job that has not begun.
+    /// Queues a job that has not begun.
     pub(super) fn add_new(&self, key: Key) {
         self.lock().ready(key, true);
         self.changed.notify_one();
     }
 
-    /// Looks at a job at this time, or earlier if that was asked before.
+    /// Queues a job for this time, or for an earlier time if one is already set.
     pub(super) fn add_at(&self, key: Key, at: Instant) {
         let mut state = self.lock();
         match state.due.get(&key) {
@@ -87,8 +87,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// The next job, when there is room for one more in work, and how long it waited. The caller says
-    /// [`done`](Self::done) when it has looked at it.
+    /// Waits for the next job and a free slot, and returns the job and the time it waited. The caller calls
+    /// [`done`](Self::done) after the reconcile.
     pub(super) async fn next(&self) -> (Key, Duration) {
         loop {
             let changed = self.changed.notified();
@@ -126,7 +126,7 @@ impl Queue {
         Some(key)
     }
 
-    /// A job has been reconciled.
+    /// Marks a job as reconciled.
     pub(super) fn done(&self, key: &Key) {
         let mut state = self.lock();
         if state.working.remove(key) == Some(true) {
@@ -139,14 +139,14 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// How many jobs wait.
+    /// Returns the number of waiting jobs.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.lock().queued.len()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // No code that holds the lock can leave the state half-changed.
+        // Code that holds the lock cannot leave the state half-changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

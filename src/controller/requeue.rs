@@ -1,4 +1,4 @@
-//! When a job is reconciled again: the one place that decides.
+//! Decides when a job is reconciled again. No other module makes this decision.
 
 use std::time::Duration;
 
@@ -14,23 +14,23 @@ use super::queue::Key;
 use super::steps::Written;
 use super::steps::{Applied, ApplyError};
 
-/// The longest time until a job is reconciled again for a time limit: clocks are set, and machines sleep.
+/// Maximum time until a job with a time limit is reconciled again, because clocks are set and machines sleep.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
-/// How a reconcile ended, and so when the next one is due.
+/// The outcome of a reconcile, which determines when the next one is due.
 pub(super) enum Next {
-    /// All is as planned. Reconcile again then, if at all; an event of a watch may come earlier.
+    /// The plan is done. Reconcile again at this time, if any; a watch event may come earlier.
     Done(Option<Instant>),
-    /// The plan was carried out, and another one is due at once.
+    /// The plan was carried out, and the next plan is due immediately.
     Now,
-    /// Something failed. Reconcile again after a backoff, or then if that is earlier.
+    /// An action failed. Reconcile again after a backoff, or at this time if it is earlier.
     Failed(Problem, Option<Instant>),
 }
 
-/// What failed.
+/// A failure, for the log and the backoff.
 pub(super) struct Problem {
     text: String,
-    /// How long the server asks for no further calls, if it does.
+    /// The delay before the next call that the server requested, if any.
     retry_after: Option<Duration>,
 }
 
@@ -52,10 +52,10 @@ impl From<CallError> for Problem {
     }
 }
 
-/// When to reconcile again after all five steps.
+/// Decides when to reconcile again after all five steps.
 ///
-/// `deferred` is when creates that were left out of the plan may be tried; `next_plan` was made after apply, and
-/// `acted` says that there was something to apply.
+/// `deferred` is the time when the creates that were left out of the plan may be tried. `next_plan` was computed
+/// after apply. `acted` is true if the plan had actions to apply.
 pub(super) fn decide(
     context: &Context,
     applied: &Applied,
@@ -64,7 +64,7 @@ pub(super) fn decide(
     deferred: Option<Instant>,
     acted: bool,
 ) -> Next {
-    // A child that was found to be gone sends no further watch event, and the job's time to live may have ended
+    // A child that was found to be gone causes no further watch event, and the job's time to live may have ended
     // meanwhile.
     let unfinished = next_plan.delete_job || acted && deferred.is_none() && next_plan.changes_children();
     let planned = next_plan
@@ -77,7 +77,7 @@ pub(super) fn decide(
         .iter()
         .find(|f| !matches!(f.problem, ApplyError::NotTried));
     match (written, failure) {
-        // If the job is gone or has changed, the watch says so, or the next reconcile reads it.
+        // If the job is gone or has changed, a watch event follows, or the next reconcile reads it.
         (Err(error), _) => Next::Failed(error.into(), due),
         (_, Some(failure)) => {
             let problem = Problem {
@@ -101,7 +101,7 @@ pub(super) fn decide(
     }
 }
 
-/// Puts the job back into the queue as `next` says.
+/// Queues the job again according to `next`.
 pub(super) fn schedule(context: &Context, kind: &str, key: &Key, next: Next, state: &mut JobState) {
     match next {
         Next::Done(due) => {
@@ -129,7 +129,7 @@ pub(super) fn schedule(context: &Context, kind: &str, key: &Key, next: Next, sta
             );
             let retry = now + wait;
             state.refused.until(retry);
-            // Time limits are kept whatever else fails, unless the server asks for no further calls.
+            // Time limits are kept despite other failures, unless the server requested a delay.
             context
                 .queue
                 .add_at(key.clone(), due.map_or(retry, |due| due.min(retry)));
@@ -137,9 +137,9 @@ pub(super) fn schedule(context: &Context, kind: &str, key: &Key, next: Next, sta
     }
 }
 
-/// The instant at which the clock will show `at`, or a while from now if that is earlier.
+/// Returns the instant at which the clock reaches `at`, but at most [`LONGEST_SLEEP`] from now.
 fn instant(context: &Context, at: Timestamp) -> Instant {
     let wait = Duration::try_from(at.duration_since(context.clock.now())).unwrap_or(Duration::ZERO);
-    // Plans see whole seconds: a moment too early would find nothing due.
+    // Plans have a resolution of whole seconds, so a reconcile slightly too early would find nothing due.
     Instant::now() + (wait + Duration::from_millis(5)).min(LONGEST_SLEEP)
 }

@@ -1,4 +1,4 @@
-//! What each step of a reconcile hands to the next.
+//! The data that each step of a reconcile passes to the next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::plan::observed::Observed;
 use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
 
-/// Observe: what a reconcile starts from.
+/// Result of observe: the job and its children from the caches.
 pub(super) struct Observation<J> {
     pub(super) job: Arc<StoredJob<J>>,
     pub(super) children: Arc<Observed>,
 }
 
-/// Apply: what was done, in that order, and what failed.
+/// Result of apply: the completed actions in order, and the failed ones.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
     pub(super) done: Vec<Done>,
     pub(super) failures: Vec<ApplyFailure>,
 }
 
-/// What was done to the children of one kind, by name.
+/// A completed action on the children of one kind, with their names.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) action: Action,
@@ -33,17 +33,17 @@ pub(super) struct Done {
     pub(super) names: Vec<String>,
 }
 
-/// What is done to a child.
+/// An action on a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Create,
-    /// It was there, without this operator's labels.
+    /// Add this operator's labels to an existing object that lacks them.
     Adopt,
     Patch,
     Delete,
 }
 
-/// A child to which it could not be done.
+/// A failed action on a child.
 #[derive(Debug)]
 pub(super) struct ApplyFailure {
     pub(super) action: Action,
@@ -53,7 +53,7 @@ pub(super) struct ApplyFailure {
 }
 
 impl Applied {
-    /// Adds what became of the objects of one kind that were to be made.
+    /// Adds the results of creating objects of one kind.
     pub(super) fn add_made(&mut self, kind: ChildKind, results: Vec<CallResult<Made>>) {
         let (adopted, created) = results
             .into_iter()
@@ -62,7 +62,7 @@ impl Applied {
         self.add(Action::Create, kind, created);
     }
 
-    /// Adds what became of the calls of one action and kind.
+    /// Adds the results of the calls of one action and kind.
     pub(super) fn add<T>(&mut self, action: Action, kind: ChildKind, results: Vec<CallResult<T>>) {
         let mut names = Vec::new();
         for result in results {
@@ -81,51 +81,51 @@ impl Applied {
         }
     }
 
-    /// Whether this was done to any child.
+    /// Returns true if this action was completed for any child.
     pub(super) fn has(&self, action: Action) -> bool {
         self.done.iter().any(|done| done.action == action)
     }
 }
 
-/// What became of a call: what it did and the name of the child that it was for, or that and what went wrong with it.
+/// The result of a call with the name of its child: its outcome, or the error.
 pub(super) type CallResult<T> = Result<(T, String), (String, ApplyError)>;
 
-/// How a child came to be there.
+/// The way in which a child came to exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
-    /// By this operator.
+    /// This operator created the child.
     Created,
-    /// By somebody else, for this job: it has this operator's labels now.
+    /// Another client created the child for this job; it has this operator's labels now.
     Adopted,
 }
 
-/// Why it could not.
+/// The cause of a failed action on a child.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApplyError {
-    /// The name belongs to somebody else's object.
+    /// An object that the job does not control has the name.
     #[error("the name is taken by an object that this job does not control")]
     NameTaken,
-    /// The predecessor of that name has not gone yet.
+    /// The predecessor of that name is not gone yet.
     #[error("an object of that name is still being deleted")]
     StillThere,
-    /// It was patched, and does not have what it was to have.
+    /// The child was patched, but the stored object lacks the change.
     #[error("the API server took the change and keeps something else")]
     NotKept,
-    /// The cache does not have it as the server does: it is gone; or it is there and the job's own, and the cache did not
-    /// take it from the answer, which a list or the watch had overtaken. So it is when a server was restored from a
-    /// backup and is not listed again yet.
+    /// The cached object is outdated. Either the object is gone, or it exists and the cache dropped the response
+    /// because a list or the watch had overtaken it. This also occurs after a restore of the server from a backup,
+    /// until the next list.
     #[error("the cache does not have the object as the API server does yet")]
     NotCached,
     /// The call failed.
     #[error("{}", .0.message())]
     Call(#[from] CallError),
-    /// Not tried, since a call of the same kind before it failed.
+    /// Not tried, because an earlier call of the same kind failed.
     #[error("not tried after an earlier failure")]
     NotTried,
 }
 
 impl ApplyError {
-    /// How long the server asks to be left alone, if it does.
+    /// Returns the delay before the next call that the server requested, if any.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Call(error) => error.retry_after(),
@@ -133,7 +133,7 @@ impl ApplyError {
         }
     }
 
-    /// Whether the child is refused for its own name or content, and will be until somebody does something about it.
+    /// Returns true if the child is refused for its own name or content, which lasts until the cause is fixed.
     pub(super) fn refuses_child(&self) -> bool {
         match self {
             Self::NameTaken | Self::NotKept => true,
@@ -142,23 +142,23 @@ impl ApplyError {
         }
     }
 
-    /// Whether calls for other children would fail as well.
+    /// Returns true if calls for other children would fail as well.
     pub(super) fn fails_all(&self) -> bool {
         matches!(self, Self::Call(error) if Answer::from(error).fails_all())
     }
 }
 
-/// Report: what became of the plan's status.
+/// Result of report: the outcome of writing the status.
 pub(super) enum Written {
-    /// It has not changed.
+    /// The status has not changed.
     Nothing,
-    /// It is stored.
+    /// The status is stored.
     Now,
-    /// The server took it and stored what it had.
+    /// The server accepted the patch, but stored the old status.
     Unchanged,
-    /// The server refuses every status of a job like this.
+    /// The server refuses every status of this invalid job.
     Refused,
-    /// It will be written then.
+    /// The status will be written at this time.
     Later(Instant),
 }
 

@@ -1,21 +1,21 @@
-//! What containers get that ask for a device: from the operator's settings, for jobs of every kind.
+//! Additions to containers that request a device, from the operator's settings, for jobs of every kind.
 
 use std::collections::BTreeMap;
 
-/// What the framework's containers get that ask for a resource in their limits or requests, by the resource's name, such as
-/// `nvidia.com/gpu`. Who asks for 0 of it asks for none.
+/// The additions to the framework's containers that have a resource in their limits or requests, by the resource's
+/// name, such as `nvidia.com/gpu`. A quantity of 0 does not count as a request.
 pub type Accelerators = BTreeMap<String, Accelerator>;
 
-/// What a container gets that asks for a resource.
+/// The additions to a container that requests a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accelerator {
-    /// Directories of the node.
+    /// Directories of the node to mount.
     pub volumes: Vec<HostVolume>,
-    /// Variables: names and values.
+    /// Environment variables: names and values.
     pub variables: Vec<(String, String)>,
 }
 
-/// A directory of the node, and where the container has it.
+/// A directory of the node and its mount path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostVolume {
     /// The name of the pod's volume.

@@ -1,4 +1,4 @@
-//! What is wrong with a job, field by field: the path, the problem, the remedy.
+//! Errors of a job by field: path, problem and remedy.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -7,16 +7,16 @@ use crate::api::Word;
 
 use super::nearest::nearest;
 
-/// One thing wrong with one field.
+/// An error of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldError {
-    /// The field, such as `spec.runPolicy.backoffLimit` or `spec.replicaSpecs.Worker.template.spec.containers[0].image`;
-    /// empty if the object as a whole is wrong.
+    /// The path of the field, such as `spec.runPolicy.backoffLimit` or
+    /// `spec.replicaSpecs.Worker.template.spec.containers[0].image`; empty if the object as a whole is wrong.
     pub path: String,
-    /// What is wrong with it.
+    /// The problem with the field.
     pub problem: String,
-    /// What to do about it; empty if the problem says so.
+    /// The remedy; empty if the problem implies it.
     pub remedy: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Everything that is wrong with a job.
+/// All errors of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(Vec<FieldError>);
 
@@ -47,7 +47,7 @@ impl FieldErrors {
         });
     }
 
-    /// Adds that `word` is none of the `known` ones that the field at `path` may have.
+    /// Adds the error that `word` is not one of the `known` words for the field at `path`.
     pub fn unknown_word(&mut self, path: impl Into<String>, word: &str, known: &[&str]) {
         let remedy = match known {
             [only] => format!("use {only}, or leave it out"),
@@ -56,15 +56,15 @@ impl FieldErrors {
         self.push(path, format!("{word:?} is not known"), remedy);
     }
 
-    /// Adds that a policy at `path` is a word that the API does not know, if it is.
+    /// Adds an error if the policy at `path` is a word that the API does not define.
     pub fn check_word<W: Word>(&mut self, path: impl Into<String>, policy: Option<&W>) {
         if let Some(unknown) = policy.and_then(W::unknown) {
             self.unknown_word(path, unknown, W::WORDS);
         }
     }
 
-    /// Adds that the number at `path` is not in `range`, if it is not, in the words of the rule that the definition has for
-    /// a field with `#[schemars(range(...))]`. A number that is not set is in every range.
+    /// Adds an error if the number at `path` is not in `range`. The text is that of the rule that the definition has
+    /// for a field with `#[schemars(range(...))]`. A missing number is in every range.
     ///
     /// ```
     /// use training_job::FieldErrors;
@@ -104,12 +104,12 @@ impl FieldErrors {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Returns true if there are no errors.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The errors, in the order in which they were found.
+    /// Iterates over the errors in the order in which they were found.
     pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
         self.0.iter()
     }
@@ -125,7 +125,7 @@ impl IntoIterator for FieldErrors {
 }
 
 impl fmt::Display for FieldErrors {
-    /// All errors, separated by line breaks.
+    /// Formats all errors, separated by line breaks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, error) in self.0.iter().enumerate() {
             if n > 0 {
@@ -139,7 +139,7 @@ impl fmt::Display for FieldErrors {
 
 impl std::error::Error for FieldErrors {}
 
-/// The remedy for a word that is none of the `known`.
+/// Returns the remedy for a word that is not one of the `known` words.
 pub(crate) fn one_of(word: &str, known: &[&str]) -> String {
     let use_one = format!("use one of {}", known.join(", "));
     match nearest(word, known.iter().copied()) {

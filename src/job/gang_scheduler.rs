@@ -1,22 +1,22 @@
-//! Schedulers that bind the pods of a job together or not at all.
+//! Schedulers that bind either all pods of a job or none.
 
 use k8s_openapi::api::core::v1::PodSpec;
 
 use super::ObjectKind;
 
-/// The gang scheduler of a cluster: it is told of each job by a PodGroup.
+/// The gang scheduler of a cluster. A PodGroup represents each job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GangScheduler {
-    /// Volcano, which says by the group's phase when pods may be made.
+    /// Volcano. The phase of the group determines when pods may be created.
     Volcano,
-    /// The coscheduling plugin of scheduler-plugins, in a scheduler of this name. Pods are made at once.
+    /// The coscheduling plugin of scheduler-plugins, in a scheduler with this name. Pods are created immediately.
     Coscheduling(String),
 }
 
 impl GangScheduler {
-    /// The one that a word stands for, as in the Go operator's `--gang-scheduler-name`: none for an empty one, Volcano for
-    /// its name in any case, and else the scheduler of this name.
+    /// Returns the scheduler for a name, as in the Go operator's `--gang-scheduler-name`: `None` for an empty name,
+    /// Volcano for its name in any case, and otherwise coscheduling in a scheduler with this name.
     ///
     /// ```
     /// use training_job::GangScheduler;
@@ -33,7 +33,7 @@ impl GangScheduler {
         }
     }
 
-    /// The scheduler's name, as pods have it.
+    /// Returns the name of the scheduler, as in pods.
     pub fn name(&self) -> &str {
         match self {
             Self::Volcano => "volcano",
@@ -41,7 +41,7 @@ impl GangScheduler {
         }
     }
 
-    /// The kind of its groups.
+    /// Returns the kind of its PodGroups.
     pub const fn pod_group(&self) -> ObjectKind {
         match self {
             Self::Volcano => ObjectKind::new("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"),
@@ -51,7 +51,7 @@ impl GangScheduler {
         }
     }
 
-    /// Whether pods of this template are its to bind: no other scheduler is named.
+    /// Returns true if this scheduler binds pods of this template, because the template names no other scheduler.
     pub(crate) fn binds(&self, template: Option<&PodSpec>) -> bool {
         let named = template.and_then(|spec| spec.scheduler_name.as_deref());
         named.is_none_or(|named| named.is_empty() || named == self.name())

@@ -1,7 +1,6 @@
-//! Which word was meant.
+//! Finds the word that a misspelled word was meant to be.
 
-/// The word of `known` that `word` was probably meant to be: the same but for case, or few typing
-/// errors away.
+/// Returns the word of `known` that is nearest to `word`, ignoring case, if it is only a few typing errors away.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = word.to_lowercase();
     let allowed = match wanted.chars().count() {
@@ -18,8 +17,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters must be inserted, removed, replaced or swapped with their neighbour to make
-/// `b` of `a`.
+/// Returns the number of characters to insert, delete, replace or swap with their neighbor to turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut before_last = vec![0; b.len() + 1];
@@ -58,7 +56,7 @@ mod tests {
         ] {
             assert_eq!(nearest(word, known), expected, "{word}");
         }
-        // Up to two letters none may differ, up to five one, up to eight two, else three.
+        // Allowed errors: 0 for up to two letters, 1 for up to five, 2 for up to eight, otherwise 3.
         for (word, known, expected) in [
             ("on", "on", true),
             ("on", "in", false),

@@ -1,4 +1,4 @@
-//! What a survey adds to the status: restarts in place, which replicas have started and completed.
+//! Records the results of a survey in the status: restarts in place, and which replicas have started and completed.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::recovery;
 use super::survey::{Standing, Survey};
 
-/// Records in the status what the survey found.
+/// Records the results of the survey in the status.
 pub(super) fn record<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
     draft
         .status
@@ -43,7 +43,7 @@ fn record_progress<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
         }
         let has_pod = |s: &&Standing| !matches!(s, Standing::Missing | Standing::Outdated(_));
         let prefix = of_role.replicas.iter().take_while(has_pod).count();
-        // The last ones may be on their way out since the role was smaller for a while: they are no loss.
+        // The last pods may be stopping because the role was smaller for a while. Their end is no failure.
         let leaving = |s: &&Standing| matches!(s, Standing::Stopping(_));
         let surplus = of_role.replicas[..prefix]
             .iter()

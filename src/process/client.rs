@@ -1,6 +1,6 @@
-//! The client of a process: one connection for all calls and watches, and lists that are compressed on their way.
+//! The HTTP client of a process: one connection for all calls and watches, with compressed lists.
 //!
-//! kube's own stack speaks HTTP/1.1 alone, which needs a connection for each call under way: 82 in a burst of a hundred
+//! kube's own stack only supports HTTP/1.1, which needs one connection per call in flight: 82 in a burst of a hundred
 //! jobs.
 
 use std::time::Duration;
@@ -17,21 +17,21 @@ use tower::util::BoxCloneService;
 use tower::{BoxError, ServiceBuilder};
 use tower_http::decompression::{DecompressionBody, DecompressionLayer};
 
-/// How long the server may be silent until it is asked whether it is there, and how long it may take to say so. A
-/// connection that is dead is found and left within both together.
+/// The idle time after which the server is pinged, and the timeout of the ping. A dead connection is detected and
+/// dropped within twice this time.
 const PING: Duration = Duration::from_secs(10);
 
-/// What carries out calls, for [`ClientBuilder`]'s layers.
+/// The service that carries out calls, below the layers of [`ClientBuilder`].
 type Transport =
     BoxCloneService<Request<Body>, http::Response<DecompressionBody<hyper::body::Incoming>>, BoxError>;
 
-/// A client for `config` that can be given more layers. It has a connection of its own.
+/// Returns a client builder for `config` to which layers can be added. The client has a connection of its own.
 ///
 /// # Errors
 /// The configuration has a proxy, or credentials that cannot be read.
 pub(super) fn builder(config: &Config) -> kube::Result<ClientBuilder<Transport>> {
     if config.proxy_url.is_some() {
-        // It says what kinds of proxy this program is built for.
+        // Returns kube's error, which lists the kinds of proxy that this build supports.
         ClientBuilder::try_from(config.clone())?;
     }
     let mut tcp = HttpConnector::new();

@@ -1,34 +1,37 @@
-//! How a process finds its cluster.
+//! Finds the cluster of a process.
 
 use std::path::{Path, PathBuf};
 
 use kube::Config;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-/// Why no cluster is found.
+/// An error while the configuration of the cluster is loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterConfigError {
-    /// The kubeconfig that was named cannot be used.
+    /// The given kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(KubeconfigError),
-    /// The context that was named cannot be used.
+    /// The given context cannot be used.
     #[error(transparent)]
     Context(KubeconfigError),
-    /// Nothing was named, and there is no default.
+    /// No kubeconfig was given, and there is no default.
     #[error(transparent)]
     Infer(InferConfigError),
 }
 
-/// The value of a variable that deployments of older operators set; none if it is empty.
+/// Returns the value of a variable that deployments of older operators set; `None` if it is empty.
 pub(super) fn fallback(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
-/// The address of a cluster, and who calls it: from `kubeconfig`, else from the file that `$USE_KUBE_CONFIG` names, as
-/// deployments of older operators have it, else from `$KUBECONFIG` or `~/.kube/config`, else, if
-/// no `context` is named, from the service account of the pod in which this process runs.
+/// Loads the address of a cluster and the credentials from the first of these sources:
 ///
-/// The client's own retries are off: whoever calls decides what is retried.
+/// * `kubeconfig`
+/// * the file in `$USE_KUBE_CONFIG`, which deployments of older operators set
+/// * `$KUBECONFIG` or `~/.kube/config`
+/// * the service account of the pod in which this process runs, unless a `context` is given
+///
+/// The client's own retries are off, because the caller decides what is retried.
 ///
 /// # Errors
 /// There is no configuration, or it cannot be used.

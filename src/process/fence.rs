@@ -1,8 +1,8 @@
-//! A fence around the leader's writes.
+//! A fence that stops writes of a process that is no longer the leader.
 //!
-//! A process that is stopped and goes on later, or whose timers come late, believes for a moment that
-//! it still leads. So every write is let through only while the lease that this process renewed last is
-//! surely its own: the layer sees the renewals pass, and counts from before they were sent.
+//! A process that was suspended, or whose timers are late, believes for a moment that it still leads. Therefore a
+//! write passes only while the lease that this process renewed last is certainly its own. The layer observes the
+//! renewals, and measures the lease from the time before each renewal was sent.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use http::{Method, Request, Response, StatusCode};
 use tower::{BoxError, Layer, Service};
 
-/// What the layer knows of the lease.
+/// The layer, with its view of the lease.
 #[derive(Clone, Debug)]
 pub(super) struct Fence(Arc<Shared>);
 
@@ -21,28 +21,28 @@ pub(super) struct Fence(Arc<Shared>);
 struct Shared {
     /// The end of the lease's path.
     suffix: String,
-    /// The path's end under which it is created.
+    /// The end of the path of the request that creates it.
     collection: String,
-    /// How long a renewal protects.
+    /// The time for which a renewal is valid.
     duration: Duration,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// When the lease was last renewed by this process.
+    /// The time of the last renewal by this process.
     renewed: Option<Instant>,
-    /// Whether the server has answered a question about the lease.
+    /// True if the server has responded to a request about the lease.
     asked: bool,
 }
 
-/// A write after the lease was lost.
+/// An attempt to write after the lease was lost.
 #[derive(Debug, thiserror::Error)]
 #[error("this process does not lead any more: its lease is older than {} s", .0.as_secs_f64())]
 struct NotLeading(Duration);
 
 impl Fence {
-    /// A fence for the lease `name` in `namespace`, of which a renewal protects for `duration`.
+    /// Creates a fence for the lease `name` in `namespace`. A renewal is valid for `duration`.
     pub(super) fn new(namespace: &str, name: &str, duration: Duration) -> Self {
         let collection = format!("/namespaces/{namespace}/leases");
         Self(Arc::new(Shared {
@@ -53,18 +53,18 @@ impl Fence {
         }))
     }
 
-    /// Whether the server lets this process ask about the lease, so that it can lead or stand by.
+    /// Returns true if the server accepts requests about the lease, so that this process can lead or stand by.
     pub(super) fn is_standing_by(&self) -> bool {
         self.lock().asked
     }
 
-    /// Lets no write through until the lease is had again.
+    /// Blocks writes until the lease is acquired again.
     pub(super) fn close(&self) {
         self.lock().renewed = None;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // The state is two plain values.
+        // The state consists of two plain values.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,7 +88,7 @@ impl Fence {
             return;
         }
         let mut state = self.lock();
-        // Before the first election there is no lease to be found.
+        // Before the first election the lease does not exist.
         state.asked |= status.is_success() || status == StatusCode::NOT_FOUND;
         if method != Method::GET && status.is_success() {
             state.renewed = Some(sent);
@@ -107,7 +107,7 @@ impl<S> Layer<S> for Fence {
     }
 }
 
-/// A client's service behind a fence.
+/// A client service behind a fence.
 #[derive(Clone, Debug)]
 pub(super) struct Fenced<S> {
     inner: S,

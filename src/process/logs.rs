@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::flags::{Encoder, LogFlags};
 
-/// Starts logging, as [`main`](super::main) does first. A second call in one process does nothing.
+/// Starts logging. [`main`](super::main) calls this first. Further calls in one process do nothing.
 pub fn start(flags: &LogFlags) {
     let (encoder, level) = match flags.zap_devel {
         Some(true) => (Encoder::Console, LevelFilter::DEBUG),
@@ -15,7 +15,7 @@ pub fn start(flags: &LogFlags) {
         None => (Encoder::Console, LevelFilter::INFO),
     };
     let level = flags.zap_log_level.unwrap_or(level);
-    // Libraries below say little that concerns who runs the operator.
+    // The lower libraries log little of use to an operator's user.
     let directives = format!("{},{level}", "hyper=warn,rustls=warn,tower=warn,hyper_util=warn");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives));
     let logs = tracing_subscriber::fmt()

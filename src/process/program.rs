@@ -1,28 +1,28 @@
-//! What a program is called: its lease, its environment variables and its help follow from that, so that two operators
-//! built on this library do not compete for one lease.
+//! The name of a program, which determines its lease, its environment variables and its help. Two operators built on
+//! this library therefore do not compete for one lease.
 
 use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::job::{SettingDefinition, TrainingJob};
 
-/// The program that an operator runs in.
+/// The program that runs an operator.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its name, such as `farm-operator`. Flags can be set by variables such as `FARM_OPERATOR_LEADER_ELECT`.
+    /// The name, such as `farm-operator`. Flags can be set by variables such as `FARM_OPERATOR_LEADER_ELECT`.
     pub name: String,
-    /// The name of the Lease by which its processes elect a leader, unless a flag says otherwise.
+    /// The name of the Lease for the election of a leader among its processes; a flag can override it.
     pub lease: String,
-    /// A kind of job that its help names as an example.
+    /// A kind of job for examples in the help.
     pub example_kind: Option<String>,
-    /// The settings of its kinds; each is a flag of its command line.
+    /// The settings of its kinds. Each setting is a flag on the command line.
     pub settings: Vec<SettingDefinition>,
 }
 
 static PROGRAM: OnceLock<Program> = OnceLock::new();
 
 impl Program {
-    /// A program of this name, with the lease `<name>-leader`.
+    /// Creates a program with this name and the lease `<name>-leader`.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let in_lease = |c: char| match c.to_ascii_lowercase() {
@@ -38,7 +38,7 @@ impl Program {
         }
     }
 
-    /// Names a kind that the program runs: its settings become flags, and the first kind is the example in help texts.
+    /// Adds a kind that the program runs. Its settings become flags, and the first kind is the example in help texts.
     #[must_use]
     pub fn kind<J: TrainingJob>(mut self) -> Self {
         self.settings.extend_from_slice(J::FRAMEWORK.settings);
@@ -46,13 +46,13 @@ impl Program {
         self
     }
 
-    /// Makes this the program's name. To be called before the command line is read; without it the name is that of the
-    /// executable. Only the first call in a process counts.
+    /// Makes this the program of the process. It must be called before the command line is parsed; otherwise the name
+    /// of the executable is used. Only the first call in a process has an effect.
     pub fn set(self) {
         let _ = PROGRAM.set(self);
     }
 
-    /// The variable that sets the flag whose variable ends with `flag`.
+    /// Returns the environment variable of a flag. `flag` is the end of its name.
     fn variable(&self, flag: &str) -> String {
         let in_name = |c: char| match c.to_ascii_uppercase() {
             c if c.is_ascii_alphanumeric() => c,
@@ -63,7 +63,7 @@ impl Program {
     }
 }
 
-/// This program.
+/// Returns the program of this process.
 pub(super) fn program() -> &'static Program {
     PROGRAM.get_or_init(|| {
         let executable = std::env::args_os().next().unwrap_or_default();
@@ -75,13 +75,13 @@ pub(super) fn program() -> &'static Program {
     })
 }
 
-/// The variable that sets a flag, such as `FARM_OPERATOR_LEADER_ELECT` for `LEADER_ELECT`.
+/// Returns the environment variable of a flag, such as `FARM_OPERATOR_LEADER_ELECT` for `LEADER_ELECT`.
 pub(super) fn variable(flag: &str) -> &'static str {
-    // A command line is built once or twice in a process.
+    // The leak is small, because a command line is built once or twice in a process.
     program().variable(flag).leak()
 }
 
-/// The help of `--enable-scheme`.
+/// Returns the help text of `--enable-scheme`.
 pub(super) fn enable_scheme_help() -> String {
     let example = program().example_kind.as_ref();
     let example = example

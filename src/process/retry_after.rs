@@ -1,7 +1,7 @@
-//! The wait that a server asks for in a header, put where the operator can read it.
+//! Copies the `Retry-After` header of a response into its body, where the operator can read it.
 //!
-//! The client makes an error of an answer's body and drops its header. A server, or a proxy before it,
-//! that is too busy says so in a header and often with a body of plain words.
+//! The client builds an error from the body of a response and drops the headers. An overloaded server, or a proxy in
+//! front of it, sends the delay in a header, often with a plain text body.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tower::{BoxError, Layer, Service};
 
-/// Writes the header `Retry-After` of refusals into their bodies.
+/// A layer that writes the `Retry-After` header of error responses into their bodies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetryAfter;
 
@@ -29,7 +29,7 @@ impl<S> Layer<S> for RetryAfter {
 
 type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// A client's service whose refusals say in their bodies when to come again.
+/// A client service whose error responses contain the delay in their bodies.
 #[derive(Clone, Debug)]
 pub(super) struct Reading<S>(S);
 
@@ -68,15 +68,15 @@ where
     }
 }
 
-/// The seconds that a refusal asks for. A date, or what is neither, asks for nothing: it is the back-off's
-/// to say when.
+/// Returns the seconds in the `Retry-After` header of an error response. A date or any other value is ignored, and
+/// the operator's own backoff applies.
 fn asked<B>(answer: &Response<B>) -> Option<u32> {
     let refused = answer.status().is_client_error() || answer.status().is_server_error();
     let header = answer.headers().get(RETRY_AFTER).filter(|_| refused)?;
     header.to_str().ok()?.trim().parse().ok()
 }
 
-/// The refusal's own words, as a `Status`, with the seconds.
+/// Returns the body of an error response as a `Status` with the seconds; the original message is kept.
 fn with_seconds(body: &[u8], code: StatusCode, seconds: u32) -> Value {
     let said = serde_json::from_slice::<Value>(body).ok();
     let mut status = said.filter(|s| s["kind"] == "Status").unwrap_or_else(|| {

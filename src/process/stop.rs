@@ -3,13 +3,13 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Tells when the process is to stop; clones tell the same.
+/// A receiver of the request to stop; clones receive the same request.
 #[derive(Clone, Debug)]
 pub(super) struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Listens for SIGTERM and SIGINT from now on. The second one ends the process at once, with the
-    /// code that the signal would have given.
+    /// Listens for SIGTERM and SIGINT from now on. The second signal ends the process immediately, with the exit code
+    /// of that signal.
     pub(super) fn on_signals() -> std::io::Result<Self> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -30,10 +30,10 @@ impl Stop {
         Ok(Self(receiver))
     }
 
-    /// Done once the process is to stop.
+    /// Completes when the process must stop.
     pub(super) async fn stopped(mut self) {
         if self.0.wait_for(|stop| *stop).await.is_err() {
-            // No signal can come any more.
+            // No further signal can arrive.
             std::future::pending::<()>().await;
         }
     }

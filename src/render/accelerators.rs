@@ -1,4 +1,4 @@
-//! What a pod gets because its container asks for a device.
+//! Additions to a pod whose container requests a device.
 
 use k8s_openapi::api::core::v1::{
     Container, HostPathVolumeSource, PodSpec, ResourceRequirements, Volume, VolumeMount,
@@ -8,29 +8,29 @@ use crate::api::variable;
 use crate::job::{Accelerators, HostVolume};
 use crate::validate::amount;
 
-/// What is added to a pod, and what of it the job has itself.
+/// The additions to a pod, and the conflicts with fields that the job sets itself.
 #[derive(Debug, Default)]
 pub(crate) struct Additions<'a> {
-    /// Which container it was looked for in.
+    /// The index of the container that gets the additions.
     container: usize,
     volumes: Vec<&'a HostVolume>,
     mounts: Vec<&'a HostVolume>,
     variables: Vec<&'a (String, String)>,
-    /// What is not added.
+    /// The additions that are left out.
     pub(crate) kept: Vec<Kept>,
 }
 
-/// Something of the job's own that an accelerator would have otherwise.
+/// A field that the job sets itself and that an accelerator would set otherwise.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Its field, below the pod's spec.
+    /// The path of the field, below the pod's spec.
     pub(crate) field: String,
-    /// What is not added because of it.
+    /// The problem: the addition that is left out because of the field.
     pub(crate) problem: String,
 }
 
-/// What `container` gets in a pod that is otherwise as its template says. What the job has in the same words is nothing to
-/// tell.
+/// Returns the additions for `container` in a pod that is otherwise as its template. A field to which the job itself
+/// gives the same value is neither added nor reported.
 pub(crate) fn additions<'a>(
     spec: &PodSpec,
     container: Option<usize>,
@@ -70,7 +70,7 @@ fn asks_for(container: &Container, resource: &str) -> bool {
 }
 
 impl<'a> Additions<'a> {
-    /// Returns whether the pod has the volume then.
+    /// Adds a volume. Returns true if the pod has the volume afterwards.
     fn volume(&mut self, spec: &PodSpec, resource: &str, volume: &'a HostVolume) -> bool {
         let mut own = spec.volumes.iter().flatten().enumerate();
         let Some((n, own)) = own.find(|(_, own)| own.name == volume.name) else {
@@ -144,7 +144,7 @@ impl<'a> Additions<'a> {
         }
     }
 
-    /// Adds it to the pod in which it was looked for.
+    /// Adds the additions to the spec for which they were computed.
     pub(super) fn add_to(self, spec: &mut PodSpec) {
         let volumes = self.volumes.into_iter().map(|volume| Volume {
             name: volume.name.clone(),
@@ -172,7 +172,7 @@ impl<'a> Additions<'a> {
     }
 }
 
-/// A list that stays absent if nothing comes to it.
+/// Extends a list, which stays absent if there is nothing to add.
 fn extend<T>(list: &mut Option<Vec<T>>, more: impl ExactSizeIterator<Item = T>) {
     if more.len() > 0 {
         list.get_or_insert_default().extend(more);

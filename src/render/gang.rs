@@ -1,5 +1,5 @@
-//! A job as a gang: its PodGroup, and what makes pods its members. As the Go operator v1.8.1 makes them (`control/podgroup_control.go`),
-//! but for the numbers, which are those that schedulers count.
+//! The PodGroup of a job, and the fields that make pods its members. As in the Go operator v1.8.1
+//! (`control/podgroup_control.go`), except for the numbers, which are counted as schedulers count them.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,26 @@ use crate::api::labels;
 use crate::job::{GangScheduler, JobObject, Replica, Role, TrainingJob};
 use crate::validate::ValidJob;
 
-/// Where `kubectl apply` keeps what it applied: with it, a PodGroup would be taken for the user's own.
+/// The annotation in which `kubectl apply` stores the applied manifest. With it, a PodGroup would look like the
+/// user's own.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How many replicas of a role the numbers of a group are about.
+/// The numbers of a role's replicas that a group counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Members<'a> {
     /// The role.
     pub(crate) role: &'a Role<'a>,
-    /// Those that have not ended, and are there or are to be made.
+    /// The replicas that have not ended, and that exist or are to be created.
     pub(crate) present: u32,
-    /// Those of them for which room is asked.
+    /// The replicas among these for which capacity is requested.
     pub(crate) asking: u32,
-    /// Those that are made when others run. A group that counted them would never be complete, but there must be room for
-    /// them.
+    /// The replicas that are created once others run. A group that counted them as members would never be complete,
+    /// but it requests capacity for them.
     pub(crate) later: u32,
 }
 
 impl<'a> Members<'a> {
-    /// All replicas of each role whose pods the scheduler binds.
+    /// Returns all replicas of each role whose pods the scheduler binds.
     pub(crate) fn all<J: TrainingJob>(job: &'a ValidJob<'_, J>, scheduler: &GangScheduler) -> Vec<Self> {
         let roles = job.topology.roles.iter();
         let bound_by_it = roles.filter(|role| scheduler.binds(role.template().spec.as_ref()));
@@ -50,7 +51,8 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Makes a pod a member: by its scheduler, if the template names none, and by a mark of the group.
+/// Makes a pod a member of the group: sets its scheduler, if the template names none, and a label or annotations that
+/// name the group.
 pub(super) fn join(
     scheduler: &GangScheduler,
     job: &str,
@@ -74,7 +76,8 @@ pub(super) fn join(
     }
 }
 
-/// The group of a job with these members, as it is made, or as one that is `there` is to be.
+/// Returns the PodGroup of a job with these members: a new one, or the wanted state of the existing one with the
+/// content `there`.
 pub(crate) fn pod_group<J: TrainingJob>(
     job: &ValidJob<'_, J>,
     scheduler: &GangScheduler,
@@ -86,7 +89,7 @@ pub(crate) fn pod_group<J: TrainingJob>(
     let present: u32 = members.iter().map(|m| m.present).sum();
     let asking: u32 = members.iter().map(|m| m.asking).sum();
     let wanted = policy.min_available.and_then(|n| u32::try_from(n).ok());
-    // More than there are would wait for ever.
+    // A group that requires more members than there are would wait forever.
     let fewest = wanted.unwrap_or(present).min(present);
     let resources = match policy.min_resources {
         Some(resources) if asking == present => json!(resources),
@@ -109,7 +112,7 @@ pub(crate) fn pod_group<J: TrainingJob>(
             }
         }
         GangScheduler::Coscheduling(_) => {
-            // Its definition takes no fewer.
+            // The definition of this PodGroup requires at least 1.
             spec.insert("minMember".to_owned(), fewest.max(1).into());
             if resources.as_object().is_some_and(|all| !all.is_empty()) {
                 spec.insert("minResources".to_owned(), resources);
@@ -139,7 +142,8 @@ pub(crate) fn pod_group<J: TrainingJob>(
     group
 }
 
-/// What the first `count` members ask for, in the order of the roles, and those that come later.
+/// Returns the sum of the requests of the first `count` members, in the order of the roles, and of the members that
+/// come later.
 fn sum<J: TrainingJob>(job: &ValidJob<'_, J>, members: &[Members<'_>], count: u32) -> Amounts {
     let mut left = count;
     let mut all = Amounts::new();
@@ -164,7 +168,7 @@ fn texts(amounts: Amounts) -> BTreeMap<String, String> {
     all.map(|(name, amount)| (name, amount.to_string())).collect()
 }
 
-/// Takes resources out of a group that nobody asks for any more: in a merge patch null does so.
+/// Removes resources from a group that are no longer requested. In a merge patch, null removes a field.
 fn drop_resources(spec: &mut Map<String, Value>, there: &Value) {
     let names = there.as_object().into_iter().flat_map(Map::keys);
     let names: Vec<&String> = names.collect();

@@ -1,4 +1,4 @@
-//! What a pod asks for, as schedulers count it.
+//! The resource requests of a pod, as schedulers count them.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,12 @@ use kube_syntax::quantity::Quantity;
 /// Amounts by the name of the resource.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
-/// The requests of a pod: what its containers ask for together, or an init container beside the sidecars that were started
-/// before it if that is more, and what the pod needs itself. A limit is a request where there is none. What the pod asks for
-/// as a whole stands in the place of its containers' requests.
+/// Returns the requests of a pod. For each resource it is the larger of its containers' sum and the highest request
+/// during the start, plus the overhead of the pod.
+///
+/// Sidecars count as containers. During the start, an init container counts with the sidecars that were started
+/// before it. A limit is the request of a resource that has no request. Resources of the pod as a whole replace the
+/// requests of its containers.
 pub(super) fn of_pod(spec: &PodSpec) -> Amounts {
     let mut sidecars = Amounts::new();
     let mut starting = Amounts::new();
@@ -47,13 +50,13 @@ fn of_resources(resources: Option<&ResourceRequirements>) -> Amounts {
 
 fn amounts(named: Option<&BTreeMap<String, resource::Quantity>>) -> Amounts {
     let named = named.into_iter().flatten();
-    // What is no quantity no API server takes in a pod.
+    // Invalid quantities are ignored, because API servers reject pods that have any.
     named
         .filter_map(|(name, quantity)| Some((name.clone(), Quantity::parse(&quantity.0)?)))
         .collect()
 }
 
-/// Adds amounts to others.
+/// Adds `more` to `to`.
 pub(super) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = to.entry(name.clone()).or_default();

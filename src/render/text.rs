@@ -1,22 +1,22 @@
-//! Objects as YAML for people to read, which kubectl reads back as the same objects.
+//! Writes objects as readable YAML, which kubectl reads back as the same objects.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_saphyr::SingleQuoted;
 
-/// A YAML document without its `---`.
+/// Returns a YAML document without its `---`.
 ///
 /// # Errors
-/// The value cannot be data.
+/// The value cannot be represented as data.
 ///
-/// The writer quotes what YAML 1.1 would read as anything but a string. Long strings are not folded:
-/// a value that is one line in the cluster is one line to read.
+/// The writer quotes strings that YAML 1.1 would read as another type. Long strings are not folded, so that a value
+/// of one line in the cluster is one line in the text.
 pub fn yaml(value: &impl Serialize) -> Result<String, String> {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     serde_saphyr::to_string_with_options(value, options).map_err(|error| error.to_string())
 }
 
-/// Objects as YAML documents, each behind a comment that names it.
+/// Returns objects as YAML documents, each after a comment that names it.
 ///
 /// # Errors
 /// As for [`yaml`].
@@ -31,8 +31,8 @@ pub fn documents(objects: &[Value]) -> Result<String, String> {
     Ok(text)
 }
 
-/// A value whose strings are quoted for people: JSON in a string, such as `MX_CONFIG`, stands in
-/// single quotes and needs no backslashes.
+/// A value whose strings are quoted for readability. JSON in a string, such as `MX_CONFIG`, is put in single quotes,
+/// and so needs no backslashes.
 pub struct Readable<'a>(pub &'a Value);
 
 impl Serialize for Readable<'_> {
@@ -50,7 +50,7 @@ fn is_json(text: &str) -> bool {
     text.starts_with(['{', '[', '"']) && text.chars().all(|c| c == ' ' || c.is_ascii_graphic())
 }
 
-/// Kind and name.
+/// Returns the kind and name of an object.
 pub fn title(object: &Value) -> String {
     let text = |pointer| {
         object
@@ -61,8 +61,8 @@ pub fn title(object: &Value) -> String {
     format!("{} {}", text("/kind"), text("/metadata/name"))
 }
 
-/// A snapshot of what a job gets, for review: the job in comments, so that who reads the folder of
-/// snapshots as manifests finds no job there, then its objects.
+/// Returns a snapshot of a job's objects, for review. The job comes first, as a comment, so that reading the
+/// snapshots as manifests yields no job. Its objects follow.
 ///
 /// # Errors
 /// As for [`yaml`].

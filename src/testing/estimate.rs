@@ -1,5 +1,5 @@
-//! What an expression costs at worst: each construction of the language, as cel-go's `checker/cost.go` has it. Only the
-//! worst case is followed; the server follows the best one, too, which it does not look at.
+//! Estimates the worst-case cost of an expression for each construct of the language, as in cel-go's
+//! `checker/cost.go`. The server also computes the best case, but does not use it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,28 +10,28 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 
 use super::size::{self, Bound, Type};
 
-/// Where a value comes from, by which the server looks for its size.
+/// The origin of a value, which the server uses to find its size.
 #[derive(Clone, Debug)]
 pub(super) enum Origin<'s> {
-    /// A field, and its path.
+    /// A field with its path.
     Field(&'s JSONSchemaProps, String),
-    /// A key of a map, for which the server has no size.
+    /// A map's key, which has no size in the server.
     Key,
-    /// A field that the server looks for in vain.
+    /// A field that the server cannot find.
     Nowhere,
-    /// It was made, or the server loses track of it.
+    /// A computed value, or one whose origin the server cannot trace.
     Lost,
 }
 
-/// What is known of an expression.
+/// The estimate of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Node<'s> {
     pub(super) cost: u64,
     pub(super) type_: Type<'s>,
     pub(super) origin: Origin<'s>,
-    /// Its size, where the expression itself says it.
+    /// The size, if the expression itself determines it.
     pub(super) size: Option<u64>,
-    /// The size of each of its elements, likewise.
+    /// The size of each element, if the expression itself determines it.
     pub(super) element: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Coster<'s> {
     pub(super) errors: RefCell<Vec<String>>,
 }
 
-/// A part of a size, rounded up: a tenth for going through a string.
+/// Divides a size, rounding up, for example by 10 for the traversal of a string.
 pub(super) fn part(size: u64, of: u64) -> u64 {
     size.div_ceil(of)
 }
@@ -88,12 +88,12 @@ impl<'s> Coster<'s> {
         }
     }
 
-    /// The bounds that are missing, and what is wrong.
+    /// Returns the missing bounds and the errors.
     pub(super) fn found(self) -> (BTreeSet<String>, Vec<String>) {
         (self.missing.into_inner(), self.errors.into_inner())
     }
 
-    /// How large a value can be.
+    /// Returns the maximum size of a value.
     pub(super) fn size(&self, node: &Node<'_>) -> u64 {
         if let Some(size) = node.size {
             return size;
@@ -114,14 +114,14 @@ impl<'s> Coster<'s> {
         }
     }
 
-    /// The size of what the server has no size for.
+    /// Returns the size of a value that has no size in the server.
     fn unknown(&self) -> u64 {
         let lost = "what `.?`, `orValue` and lists made in the rule give has no size for the server, whatever the schema says: use `has` and `.`";
         self.missing.borrow_mut().insert(lost.to_owned());
         u64::MAX
     }
 
-    /// How large each element of a list can be.
+    /// Returns the maximum size of each element of a list.
     pub(super) fn element_size(&self, list: &Node<'s>) -> u64 {
         match &list.origin {
             Origin::Lost => self.unknown(),
@@ -148,7 +148,7 @@ impl<'s> Coster<'s> {
             }
             Expr::Select(select) => {
                 let from = self.cost(&select.operand);
-                // A look whether the field is there costs nothing.
+                // A test for the presence of a field is free.
                 let free = select.test || matches!(from.type_, Type::Optional(_));
                 let cost = from.cost.saturating_add(u64::from(!free));
                 Node {
@@ -176,7 +176,7 @@ impl<'s> Coster<'s> {
         }
     }
 
-    /// A field, without what it costs.
+    /// Returns the estimate of a field, with cost 0.
     fn select(&self, from: &Node<'s>, name: &str) -> Node<'s> {
         let (of, optional) = match &from.type_ {
             Type::Optional(of) => (&**of, true),
@@ -212,7 +212,7 @@ impl<'s> Coster<'s> {
         }
     }
 
-    /// Where a field comes from, or an element.
+    /// Returns the origin of a field, or of an element if `field` is `None`.
     fn origin(&self, from: &Origin<'s>, field: Option<&str>) -> Origin<'s> {
         match (from, field) {
             (Origin::Field(schema, path), Some(name)) => match size::property(schema, name) {
@@ -224,7 +224,7 @@ impl<'s> Coster<'s> {
                 None => Origin::Nowhere,
             },
             (Origin::Key | Origin::Nowhere, _) => Origin::Nowhere,
-            // The server leaves out the first part of a path, which is `self` otherwise.
+            // The server drops the first part of a path, which is otherwise `self`.
             (Origin::Lost, _) => Origin::Field(self.root, self.path.to_owned()),
         }
     }
@@ -235,7 +235,7 @@ impl<'s> Coster<'s> {
         let is_map = matches!(range.type_, Type::Map(_));
         let origin = self.origin(&range.origin, None);
         let element = Node {
-            // Where it comes from says more than what it was made of.
+            // The origin determines the size; the elements only count if the server cannot find a field.
             size: range.element.filter(|_| matches!(origin, Origin::Nowhere)),
             origin,
             ..Node::new(1, range.type_.element())
@@ -281,7 +281,7 @@ impl<'s> Coster<'s> {
     fn call(&mut self, call: &CallExpr) -> Node<'s> {
         let arguments: Vec<Node<'s>> = call.args.iter().map(|argument| self.cost(argument)).collect();
         let target = call.target.as_deref().filter(|target| match &target.expr {
-            // The name of a library, as in `optional.of`, costs nothing.
+            // The name of a library, as in `optional.of`, is free.
             Expr::Ident(name) => self.variables.iter().any(|(known, _)| known == name),
             _ => true,
         });

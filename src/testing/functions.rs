@@ -1,9 +1,9 @@
-//! What calls of functions cost at worst, as `apiserver/pkg/cel/library/cost.go` of Kubernetes has it, and what they give.
+//! Worst-case costs and results of function calls, as in `apiserver/pkg/cel/library/cost.go` of Kubernetes.
 
 use super::estimate::{Coster, Node, part};
 use super::size::Type;
 
-/// Functions that cost 1, or that are not known better here.
+/// Functions that cost 1, or whose cost is not modeled here.
 const OTHERS: &str = "add asApproximateFloat asInteger bind bool bytes charAt compareTo contains containsCIDR containsIP distinct \
     double duration endsWith equivalent family first flatten getDate getDayOfMonth getDayOfWeek getDayOfYear \
     getEscapedPath getFullYear getHost getHostname getHours getMilliseconds getMinutes getMonth getPort getQuery \
@@ -16,7 +16,7 @@ impl<'s> Coster<'s> {
     pub(super) fn method(&self, name: &str, on: &Node<'s>, arguments: &[Node<'s>]) -> Option<Node<'s>> {
         let argument = |n: usize| arguments.get(n).map_or(0, |argument| self.size(argument));
         let tenth = || part(self.size(on), 10);
-        // An expression of a regular expression has four characters or so.
+        // One expression of a regular expression is assumed to have four characters.
         let matching = || part(self.size(on).saturating_add(1), 10).saturating_mul(part(argument(0), 4));
         let texts = || Type::List(Box::new(Type::Text));
         Some(match name {
@@ -70,7 +70,7 @@ impl<'s> Coster<'s> {
         })
     }
 
-    /// What is called without a target, and what is not known.
+    /// Returns the estimate of a call without a target, or of an unknown function.
     pub(super) fn function(&self, name: &str, argument: Option<&Node<'s>>) -> Node<'s> {
         let type_ = || argument.map_or(Type::Unknown, |argument| argument.type_.clone());
         match (name, argument) {

@@ -1,4 +1,4 @@
-//! The jobs of a folder.
+//! Reads the jobs of a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use crate::job::TrainingJob;
 
 /// A job in a file.
 pub(super) struct File {
-    /// The file's path below the folder as a name, with the job's if there are several.
+    /// The file's path below the folder as a name, followed by the job's name if the file has several jobs.
     pub(super) name: String,
-    /// The file, as it is called from the repository's root.
+    /// The path of the file relative to the root of the repository.
     pub(super) path: String,
     /// The job.
     pub(super) job: Value,
 }
 
-/// The jobs of kind `J` at and below a folder.
+/// Returns the jobs of kind `J` at and below a folder.
 pub(super) fn read<J: TrainingJob>(directory: &Path, folder: &str) -> Vec<File> {
     let mut found = Vec::new();
     for file in files(directory, &["json", "yaml", "yml"]) {
@@ -39,7 +39,7 @@ pub(super) fn read<J: TrainingJob>(directory: &Path, folder: &str) -> Vec<File> 
     found
 }
 
-/// The objects of kind `J` in a manifest.
+/// Returns the objects of kind `J` in a manifest.
 pub(super) fn of_kind<J: TrainingJob>(text: &str) -> Result<Vec<Value>, String> {
     let documents = kube_manifest::parse(text).map_err(|error| error.to_string())?;
     let group = format!("{}/", J::group(&()));
@@ -51,7 +51,7 @@ pub(super) fn of_kind<J: TrainingJob>(text: &str) -> Result<Vec<Value>, String> 
     Ok(documents.filter(is_ours).collect())
 }
 
-/// The files with one of these extensions at and below a folder, in order.
+/// Returns the sorted files with one of these extensions at and below a folder.
 pub(super) fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
@@ -69,7 +69,7 @@ pub(super) fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// A file's path below a folder as a name.
+/// Returns a file's path below a folder as a name.
 pub(super) fn stem(file: &Path, directory: &Path) -> String {
     let relative = file.strip_prefix(directory).unwrap_or(file).with_extension("");
     let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();

@@ -1,17 +1,17 @@
-//! Tests for who implements the trait (feature `testing`): plain functions for plain `#[test]`s. They make a runtime of
-//! their own where they need one, so an author needs no Tokio.
+//! Tests for implementors of the trait (feature `testing`): plain functions for plain `#[test]`s. They create a
+//! runtime where they need one, so an author needs no Tokio.
 //!
-//! | file | has |
+//! | file | contents |
 //! |---|---|
-//! | `snapshots.rs` | [`snapshots`]: what each job gets, for reviewers |
-//! | `definition.rs` | [`check_definition`]: whether the definition and its rules are right |
-//! | `status.rs` | whether a status is read back as it was written |
-//! | `cost.rs`, `estimate.rs`, `functions.rs`, `size.rs` | [`rule_costs`]: what an API server estimates that rules cost |
-//! | `rules.rs` | rules evaluated on a job |
+//! | `snapshots.rs` | [`snapshots`]: the objects of each job, for reviewers |
+//! | `definition.rs` | [`check_definition`]: checks the definition and its rules |
+//! | `status.rs` | checks that a status is decoded as it was encoded |
+//! | `cost.rs`, `estimate.rs`, `functions.rs`, `size.rs` | [`rule_costs`]: estimates the costs of rules as an API server does |
+//! | `rules.rs` | evaluates rules on a job |
 //! | `story.rs` | [`Story`]: a job's life on the in-memory API |
-//! | `jobs.rs` | the jobs of a folder |
+//! | `jobs.rs` | reads the jobs of a folder |
 
-// What is here is called by tests, and a panic is how a test fails.
+// Tests call this module, and a test fails by a panic.
 #![allow(clippy::panic, reason = "a panic is how a test fails")]
 
 mod cost;

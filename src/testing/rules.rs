@@ -1,4 +1,4 @@
-//! The rules of a definition, evaluated on an object as an API server does when it is created.
+//! Evaluates the rules of a definition on an object, as an API server does when the object is created.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -12,17 +12,17 @@ use serde_json::Value as Json;
 
 use super::size::{self, Type};
 
-/// Functions of Kubernetes that the interpreter does not have. Rules that call them are not evaluated.
+/// Functions of Kubernetes that the interpreter lacks. Rules that call them are not evaluated.
 const ELSEWHERE: &str = "asApproximateFloat asInteger bind cidr compareTo duration equivalent find findAll indexOf intersects ip \
     isCIDR isGreaterThan isIP isInteger isLessThan isQuantity isSemver isURL lastIndexOf optFlatMap optMap \
     quantity semver timestamp url";
 
-/// What rules may call.
+/// Returns the functions that rules may call.
 pub(super) fn environment() -> &'static Arc<Env> {
     static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
         let mut environment = Env::stdlib();
         for extension in [extensions::strings, extensions::lists] {
-            // Each is added once, so that none is there twice.
+            // Each extension is added once, so a conflict is impossible.
             let _ = environment.add_extension(extension);
         }
         Arc::new(environment)
@@ -30,16 +30,16 @@ pub(super) fn environment() -> &'static Arc<Env> {
     &ENVIRONMENT
 }
 
-/// What a rule has against an object.
+/// A rule that an object violates.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The field that it is about.
+    /// The path of the field that the rule concerns.
     pub(super) path: String,
     pub(super) words: String,
     pub(super) rule: String,
 }
 
-/// What the rules of a schema have against an object.
+/// Returns the rules of a schema that an object violates.
 pub(super) fn evaluate(schema: &JSONSchemaProps, object: &Json) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     visit(schema, object, "", &mut refusals);
@@ -76,9 +76,9 @@ fn visit(schema: &JSONSchemaProps, json: &Json, path: &str, refusals: &mut Vec<R
     }
 }
 
-/// What a rule says of a value, if it does not hold.
+/// Returns the message of a rule if a value violates it.
 fn refuse(rule: &ValidationRule, schema: &JSONSchemaProps, json: &Json) -> Option<String> {
-    // What does not parse is told by its cost.
+    // `rule_costs` reports a rule that does not parse.
     let program = environment().compile(&rule.rule).ok()?;
     let references = program.references();
     let is_transition = references.has_variable("oldSelf") && rule.optional_old_self != Some(true);
@@ -113,7 +113,7 @@ fn message(rule: &ValidationRule, context: &Context<'_, '_>) -> String {
     });
     match made {
         Some(Ok(text)) => text,
-        // A server then takes other words, which nobody chose.
+        // A server then uses a default message.
         Some(Err(error)) => {
             let mut words = rule.message.clone().unwrap_or_default();
             let _ = write!(words, "(its messageExpression fails: {error})");
@@ -142,7 +142,7 @@ fn context(schema: &JSONSchemaProps, json: &Json) -> Context<'static, 'static> {
             }
         }))
     };
-    // They fail where there is a function of that name; there is none.
+    // Adding a function fails only if the name is taken, which is not the case.
     let _ = context.add_function("max", move |This(list): List| most(&list, true));
     let _ = context.add_function("min", move |This(list): List| most(&list, false));
     let _ = context.add_function("isSorted", |This(list): List| list.is_sorted());
@@ -161,7 +161,8 @@ fn context(schema: &JSONSchemaProps, json: &Json) -> Context<'static, 'static> {
     context
 }
 
-/// A value as rules see it: fields that are not in the schema are not there, and numbers are of its types.
+/// Converts a value to the form that rules see: without fields outside the schema, and with the number types of the
+/// schema.
 fn value(schema: &JSONSchemaProps, json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,

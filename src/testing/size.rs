@@ -1,32 +1,32 @@
-//! What an API server takes from a schema for its rules: the types of fields, and how large values can be at most.
+//! Derives the types of fields and the maximum sizes of values from a schema, as an API server does for its rules.
 //!
-//! As `SchemaDeclType` of Kubernetes' `apiserver/pkg/cel/common` has it.
+//! The source is `SchemaDeclType` of Kubernetes' `apiserver/pkg/cel/common`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-/// The most bytes of a request: what has no bound of its own is bounded by that.
+/// Maximum size of a request in bytes, which bounds every value without a bound of its own.
 pub(super) const REQUEST: u64 = 3 * 1024 * 1024;
 
-/// The type of an expression, as far as costs depend on it.
+/// The type of an expression, to the extent that costs depend on it.
 #[derive(Clone, Debug)]
 pub(super) enum Type<'s> {
-    /// A number, a boolean, a time.
+    /// A number, a boolean or a time.
     Scalar,
     /// A string or bytes.
     Text,
     List(Box<Self>),
-    /// The type of the values; keys are strings.
+    /// A map with this type of values; keys are strings.
     Map(Box<Self>),
     Object(&'s JSONSchemaProps),
     Optional(Box<Self>),
-    /// Not known before the rule runs, or not known here.
+    /// A type that is unknown before the rule runs, or that is not modeled here.
     Unknown,
 }
 
 impl<'s> Type<'s> {
-    /// The type of values of a schema; none if rules cannot see them.
+    /// Returns the type of a schema's values; `None` if rules cannot see them.
     pub(super) fn of(schema: &'s JSONSchemaProps) -> Option<Self> {
         if schema.x_kubernetes_int_or_string == Some(true) {
             return Some(Self::Unknown);
@@ -52,7 +52,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// What a list has, or a map as its values.
+    /// Returns the type of a list's items or of a map's values.
     pub(super) fn element(&self) -> Self {
         match self {
             Self::List(of) | Self::Map(of) => (**of).clone(),
@@ -62,7 +62,7 @@ impl<'s> Type<'s> {
     }
 }
 
-/// The schema of a list's items.
+/// Returns the schema of a list's items.
 pub(super) fn items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     match schema.items.as_ref()? {
         JSONSchemaPropsOrArray::Schema(items) => Some(items),
@@ -70,7 +70,7 @@ pub(super) fn items(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     }
 }
 
-/// The schema of a map's values.
+/// Returns the schema of a map's values.
 pub(super) fn values(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     match schema.additional_properties.as_ref()? {
         JSONSchemaPropsOrBool::Schema(values) => Some(values),
@@ -78,7 +78,7 @@ pub(super) fn values(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     }
 }
 
-/// The field that a rule calls `name`.
+/// Returns the field with this escaped name.
 pub(super) fn property<'s>(
     schema: &'s JSONSchemaProps,
     name: &str,
@@ -91,11 +91,11 @@ pub(super) fn property<'s>(
     found.map(|(key, schema)| (key.as_str(), schema))
 }
 
-/// Words that no field can be called by.
+/// Reserved words, which rules escape in names of fields.
 const RESERVED: &str = "true false null in as break const continue else for function if import let loop package namespace return var \
     void while";
 
-/// How a rule calls a field.
+/// Returns the escaped name of a field, as rules use it.
 pub(super) fn escape(name: &str) -> String {
     if RESERVED.split(' ').any(|word| word == name) {
         return format!("__{name}__");
@@ -106,15 +106,15 @@ pub(super) fn escape(name: &str) -> String {
         .replace('/', "__slash__")
 }
 
-/// How many characters, items or entries a value can have.
+/// The maximum number of characters, items or entries of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
     pub(super) most: u64,
-    /// The field of the schema that would say so, and does not.
+    /// The keyword that the schema lacks for a bound.
     pub(super) missing: Option<&'static str>,
 }
 
-/// The most characters, items or entries of a value of a schema: 0 of what has none.
+/// Returns the maximum number of characters, items or entries of a schema's values; 0 for types without a size.
 pub(super) fn bound(schema: &JSONSchemaProps) -> Bound {
     let or = |said: Option<i64>, factor: u64, missing: &'static str, most: u64| match said {
         Some(said) => Bound {
@@ -154,14 +154,14 @@ pub(super) fn bound(schema: &JSONSchemaProps) -> Bound {
                     .max();
                 fixed(longest.unwrap_or(0) as u64)
             }
-            // A character may have four bytes.
+            // A character has up to four bytes.
             _ => or(schema.max_length, 4, "maxLength", REQUEST - 2),
         },
         _ => fixed(0),
     }
 }
 
-/// The fewest bytes of a value of a schema as JSON.
+/// Returns the minimum size in bytes of a schema's values as JSON.
 pub(super) fn smallest(schema: &JSONSchemaProps) -> u64 {
     if schema.x_kubernetes_int_or_string == Some(true) {
         return 1;

@@ -1,4 +1,4 @@
-//! What the jobs of a folder get, compared with what was committed.
+//! Compares the objects of the jobs in a folder with committed snapshots.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,12 +13,12 @@ use crate::validate::validate;
 
 use super::jobs::{self, files, stem};
 
-/// Compares what every job in a folder gets with a snapshot of it, by [insta]: a reviewer then sees in a
-/// pull request what a change of the framework does to the pods.
+/// Compares the objects of every job in a folder with a snapshot by [insta]. A reviewer of a pull request then sees
+/// the effect of a change of the framework on the pods.
 ///
-/// `base` is the folder from which the others are named: `env!("CARGO_MANIFEST_DIR")`. All YAML and JSON
-/// files at and below `jobs` are read, and of them the objects of kind `J`. Below `snapshots` there is a
-/// file `NAME.snap` for each: the job, then its services and pods, or why it is refused.
+/// `base` is the folder to which the other paths are relative: `env!("CARGO_MANIFEST_DIR")`. The objects of kind `J`
+/// in all YAML and JSON files at and below `jobs` are read. For each, a file `NAME.snap` below `snapshots` has the
+/// job, followed by its services and pods, or by the reason for its refusal.
 ///
 /// ```no_run
 /// # fn is_a_test<MyJob: training_job::TrainingJob>() {
@@ -26,12 +26,12 @@ use super::jobs::{self, files, stem};
 /// # }
 /// ```
 ///
-/// New and changed snapshots are accepted by `cargo insta review`, or by running the test with
-/// `INSTA_UPDATE=always`, which also deletes those that belong to no job.
+/// To accept new and changed snapshots, run `cargo insta review`, or run the test with `INSTA_UPDATE=always`, which
+/// also deletes snapshots without a job.
 ///
 /// # Panics
-/// When a snapshot is missing or stale, or belongs to no job; when there is no job; when a file cannot be
-/// read, or two jobs would have one snapshot.
+/// If a snapshot is missing or stale, or has no job; if there is no job; if a file cannot be read; if two jobs have
+/// the same snapshot name.
 ///
 /// [insta]: https://insta.rs
 pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: &str) {
@@ -51,7 +51,7 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
         let compare = || settings.bind(|| insta::assert_snapshot!(name.as_str(), text));
-        // All that differ are to be seen, not the first alone.
+        // Continues after a difference, so that all of them are reported.
         if catch_unwind(AssertUnwindSafe(compare)).is_err() {
             wrong.push(name);
         }
@@ -73,7 +73,7 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
     }
 }
 
-/// What a job gets, or why it is refused.
+/// Returns the snapshot of a job: its objects, or the reason for its refusal.
 fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
     let object = job.clone();
     let refused = |why: &str| {

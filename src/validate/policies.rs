@@ -1,4 +1,4 @@
-//! Policies that go beyond restart policies: what their words, numbers and names must be.
+//! Checks the words, numbers and names of failure and success policies.
 
 use kube_syntax::FieldPath;
 
@@ -8,21 +8,21 @@ use crate::api::{
 };
 use crate::job::{FieldErrors, Role, TrainingJob};
 
-/// What is wrong with a rule that has both.
+/// The error of a rule with two matchers: problem and remedy.
 pub(crate) const TWO_MATCHERS: [&str; 2] = ["it has onExitCodes and onPodConditions", "make two rules of it"];
-/// What is wrong with a window without a number.
+/// The error of a window without a number of restarts: problem and remedy.
 pub(crate) const WINDOW_OF_NOTHING: [&str; 2] = [
     "it has no maxRestarts",
     "add maxRestarts, or remove windowSeconds",
 ];
-/// What is wrong with a kubelet that restarts whatever happens.
+/// The error of restart policy Always in a job with failure rules: problem and remedy.
 pub(crate) const ALWAYS: [&str; 2] = [
     "with rules in the failure policy the operator restarts replicas, and never those that ended well",
     "use OnFailure",
 ];
-/// What is wrong with a list of exit codes.
+/// The error of a list of exit codes: problem and remedy.
 pub(crate) const CODES: [&str; 2] = ["they are no exit codes of failures", "name some from 1 to 255"];
-/// What is wrong with a rule without an action.
+/// The problem of a rule without an action.
 pub(crate) const NO_ACTION: &str = "it is missing";
 
 /// Checks a failure policy at `path`.

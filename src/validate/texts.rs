@@ -1,7 +1,7 @@
-//! Sentences that the validation and the rules of the custom resource definition share: whoever asks, the
-//! answer is the same.
+//! Error sentences shared by the validation and the rules of the custom resource definition, so that both report the
+//! same.
 //!
-//! The rules put `%s` and `%d` in the place of a value.
+//! The rules use `%s` and `%d` as placeholders for a value.
 
 use std::fmt::Display;
 
@@ -70,7 +70,7 @@ impl FieldErrors {
         self.push(path, format!("{name:?} cannot name a service"), JOB_NAMES);
     }
 
-    /// The name of a job that has no services, and is the value of a label.
+    /// Adds the error of a name that is too long for a label value. It is the name of a job without services.
     pub(crate) fn long_name(&mut self, path: impl Into<String>, length: impl Display) {
         self.push(
             path,
@@ -129,6 +129,6 @@ impl FieldErrors {
     }
 }
 
-/// What a job's name must be.
+/// The remedy for an invalid job name.
 pub(super) const JOB_NAMES: &str =
     "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'";

@@ -1,14 +1,14 @@
-//! The environment of a container's process, as a kubelet makes it.
+//! The environment of a container's process, as a kubelet builds it.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Container};
 use serde::Serialize;
 
-/// The entries of ConfigMaps, by the ConfigMaps' names.
+/// The entries of ConfigMaps, by the names of the ConfigMaps.
 pub type ConfigMaps = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The ConfigMaps among objects.
+/// Returns the ConfigMaps among these objects.
 pub fn config_maps(objects: &[impl Serialize]) -> ConfigMaps {
     let values = objects.iter().map(|object| serde_json::to_value(object).unwrap());
     let maps = values.filter(|value| value["kind"] == "ConfigMap");
@@ -19,11 +19,11 @@ pub fn config_maps(objects: &[impl Serialize]) -> ConfigMaps {
     .collect()
 }
 
-/// What a process of the container has in its environment: the entries of whole ConfigMaps first, then the container's
-/// variables in their order, each with its `$(NAME)` filled in from what is there by then.
+/// Returns the environment of the container's process. It starts with the entries of whole ConfigMaps. The
+/// container's variables follow in order, and each `$(NAME)` is replaced by the value set so far.
 ///
 /// # Panics
-/// A ConfigMap is missing, or a variable takes its value from elsewhere.
+/// Panics if a ConfigMap is missing, or if a variable has another kind of source.
 pub fn environment(container: &Container, maps: &ConfigMaps) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::new();
     for from in container.env_from.iter().flatten() {

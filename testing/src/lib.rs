@@ -1,6 +1,6 @@
-//! What the tests of the library and of all kinds of job share: a world in which stories are played on the pure
-//! core, a kind of job that belongs to no framework, and the comparison with recordings of the Go operator. With the
-//! feature `cluster`, also a real control plane.
+//! Shared code of the tests of the library and of all kinds of job: a simulated cluster for the pure planner, a kind
+//! of job without a framework, and the comparison with recordings of the Go operator. The feature `cluster` adds a
+//! real control plane.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A pod and a service that are no replica's.
+//! A pod and a service that do not belong to a replica.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -12,7 +12,7 @@ use super::object;
 
 const REPLICAS: [&str; 3] = ["job-client-x1-0", "job-worker-x1-0", "job-worker-x1-1"];
 
-/// A job of a client and two workers with a board.
+/// Returns a job of a client and two workers with a board.
 fn story() -> Story<ListJob> {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
     new["metadata"]["uid"].take();

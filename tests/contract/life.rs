@@ -1,4 +1,5 @@
-//! A job of that kind lives on the in-memory API: its pods are found under their own names, its status is the kind's own.
+//! The life of a job of that kind on the in-memory API. Its pods have names of their own, and its status has fields
+//! of its own.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ fn a_job_in_another_shape_lives_and_a_role_whose_failures_never_matter_does_not_
     assert_eq!(client, None, "there is none in this job");
     assert_eq!(story.conditions(), ["Created", "Running"]);
 
-    // No restart is allowed, and a notebook's failure is none.
+    // The job has no restarts left, and a notebook's failure does not count.
     story.exits("job-notebook-x1-0", 1);
     assert_eq!(story.pods(), all);
     assert_eq!(story.status().replica_statuses["NOTEBOOK"].failed, 1);
@@ -130,7 +131,7 @@ fn restarts_of_a_role_whose_failures_never_matter_count_by_themselves() {
     assert_eq!(story.conditions(), ["Created", "Running"]);
     assert_eq!(story.status().restart_count, 0);
 
-    // It has used up its own restart, and the workers have theirs.
+    // The notebook has used its own restart, and the workers still have theirs.
     story.all_run().exits("job-notebook-x1-0", 137);
     assert_eq!(story.status().replica_statuses["NOTEBOOK"].failed, 1);
     story.exits("job-worker-x1-0", 137);
@@ -140,7 +141,7 @@ fn restarts_of_a_role_whose_failures_never_matter_count_by_themselves() {
     assert_eq!(story.conditions(), ["Created", "Running"]);
 }
 
-/// The labels of a kind may follow from a spec that is edited.
+/// The labels of a kind may depend on a spec that is edited.
 #[test]
 fn a_service_finds_its_pod_by_the_labels_that_every_kind_has() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
@@ -157,7 +158,7 @@ fn a_service_finds_its_pod_by_the_labels_that_every_kind_has() {
     assert_eq!(service["metadata"]["labels"]["member_type"], "WORKER");
 }
 
-/// Both fail before the operator looks: the notebook first, which counts for nothing.
+/// Both fail before the operator reconciles. The notebook fails first, which does not count.
 #[test]
 fn the_failure_of_a_job_that_is_out_of_restarts_is_one_that_counts() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2), ("NOTEBOOK", 1)]);

@@ -1,4 +1,4 @@
-//! The contract, with a kind that uses every hook that the other kinds leave alone.
+//! Tests of the contract, with a kind that uses every hook that the other kinds do not use.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod board;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use list_job::ListJob;
 
-/// A job with these members, by type and number of replicas.
+/// Returns a job with these members, by type and number of replicas.
 fn object(members: &[(&str, i32)]) -> Value {
     let member = |(type_, replicas): &(&str, i32)| {
         json!({

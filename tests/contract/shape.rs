@@ -1,4 +1,4 @@
-//! What is read from a list, how replicas are called, and what is refused in which words.
+//! The roles from a list, the names of replicas, and the error messages.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! An operator that dies at any of its calls, before or after the call takes effect, is replaced by
-//! one with an empty memory that brings the job to the same end.
+//! An operator dies at any of its calls, before or after the call takes effect. A new operator with empty caches
+//! brings the job to the same end.
 
 use serde_json::{Value, json};
 
@@ -11,18 +11,19 @@ use crate::toys::{toy_job, without_operator};
 
 const SMALL: [(&str, i32); 2] = [("Scheduler", 1), ("Worker", 2)];
 
-/// Seconds from the users' last step until the job has come to its end.
+/// The seconds from the users' last step until the job has ended.
 const SETTLED: u64 = 180;
 
-/// What users do.
+/// A step of a user.
 enum Step {
-    /// They merge this into the job.
+    /// Merges a patch into the job.
     Edit(Value),
-    /// They delete the job, and create another of the same name.
+    /// Deletes the job, and creates another job of the same name.
     Recreate,
 }
 
-/// A life: a job with this in its spec, what its pods do, and the users' steps, each so many seconds after the one before.
+/// The life of a job: its spec, the fates of its pods, and the users' steps. Each step has its delay after the
+/// previous step, in seconds.
 struct Life<'a> {
     script: fn(&str, u32) -> PodFate,
     spec: Value,
@@ -30,8 +31,8 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    /// Lives it with an operator that dies at call number `at` (from 0), and returns how many calls
-    /// there were and what is left.
+    /// Plays the life with an operator that dies at the call with number `at` (from 0). Returns the number of calls
+    /// and the final state.
     async fn live(&self, death: Option<(usize, CallFault)>) -> (usize, Value) {
         let mut sim = without_operator(self.script);
         if let Some((at, fault)) = death {
@@ -72,13 +73,13 @@ impl Life<'_> {
     }
 }
 
-/// Ends well, the scheduler last, as it does in reality.
+/// The pod succeeds. The scheduler ends last, as in a real training.
 fn ends_well(name: &str, seconds: u64) -> PodFate {
     let later = u64::from(name.contains("scheduler"));
     Succeeds(seconds + 3 * later)
 }
 
-/// Jobs, pods and services as they are, times and identities aside.
+/// Returns the jobs, pods and services, without times and UIDs.
 fn remains(sim: &Simulation) -> Value {
     let mut jobs: Vec<Value> = sim
         .cluster

@@ -1,4 +1,4 @@
-//! What an event has in it, for who reads it.
+//! The fields of an event.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::Runs;

@@ -1,7 +1,6 @@
-//! The controller as it runs: real requests of a real client, answered by the in-memory API, on a
-//! paused clock.
+//! Tests of the running controller: a real client sends real requests to the in-memory API, on a paused clock.
 
-// A panic is how a test fails.
+// A test fails by a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answers;

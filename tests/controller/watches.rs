@@ -1,4 +1,4 @@
-//! Watches that end, lie behind, die or were never there.
+//! Watches that end, lag, fall silent or never start.
 
 use serde_json::json;
 
@@ -9,12 +9,12 @@ use training_job_simulation::simulation::{SMALL, Simulation, with_spec};
 
 use crate::toys::{simulate, toy_job, without_operator};
 
-/// Ends well, the scheduler last.
+/// The pod succeeds. The scheduler ends last.
 fn ends_well(name: &str, _: u32) -> PodFate {
     Succeeds(if name.contains("scheduler") { 15 } else { 10 })
 }
 
-/// A job lives while this is done to the cluster each second.
+/// Runs a job while `what` is done to the cluster each second.
 async fn lives_through(what: impl Fn(&Simulation)) -> Simulation {
     let sim = simulate(ends_well);
     sim.create(toy_job("job", &SMALL)).await;
@@ -161,8 +161,8 @@ async fn a_list_while_things_change_loses_nothing() {
     sim.assert_no_violations();
 }
 
-/// The versions of a server that was set back count up again from where they were then: a watch that is taken
-/// up from a version of before gets no event until they have come that far.
+/// The versions of a restored server restart at the backup's version. A watch from an earlier, higher version gets no
+/// event until the server has reached that version.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_set_back_is_listed_anew() {
     for versions in [Versions::GoBack, Versions::GoOn] {
@@ -182,7 +182,7 @@ async fn a_server_that_was_set_back_is_listed_anew() {
                 .all(|p| p.starts_with("kept-") && p.ends_with(":Running")),
             "{versions:?}: {pods:?}"
         );
-        // What it holds is known again: its pods are replaced when they go.
+        // The operator has the contents in its caches again: it replaces pods when they go.
         sim.delete_pod("kept-server-0").await;
         sim.advance(10).await;
         assert_eq!(sim.pods_now().len(), 4, "{versions:?}");
@@ -190,8 +190,8 @@ async fn a_server_that_was_set_back_is_listed_anew() {
     }
 }
 
-/// A server that was set back names a deleted job again, with its pods. The job may be listed long before them, and an
-/// answer that names a pod says nothing new to a watch that is past the pod's version.
+/// A restored server contains a deleted job and its pods again. The job may be listed long before the pods. A
+/// response that names a pod does not help a watch that has passed the pod's version.
 #[tokio::test(start_paused = true)]
 async fn pods_that_are_back_before_their_watch_is_are_not_tried_without_a_pause() {
     let mut sim = simulate(|_, _| Runs);
@@ -224,7 +224,7 @@ async fn pods_that_are_back_before_their_watch_is_are_not_tried_without_a_pause(
     sim.assert_no_violations();
 }
 
-/// Of its own write it knows by the answer: the watch dies while the write is under way.
+/// The operator learns of its own write from the response, because the watch breaks while the write is in flight.
 #[tokio::test(start_paused = true)]
 async fn what_it_has_written_it_goes_on_from() {
     let sim = simulate(|_, _| Runs);

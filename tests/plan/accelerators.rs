@@ -1,4 +1,4 @@
-//! What containers get that ask for a device, and what stays the job's own.
+//! Additions for containers that request a device, and the job's own settings that take precedence.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ fn settings() -> Settings {
     }
 }
 
-/// A job whose one worker has these fields in its container and these volumes, and a helper that asks for a device too.
+/// Returns a job with one worker. Its container has these fields, its pod has these volumes, and a helper container
+/// requests a device as well.
 fn job(container: Value, volumes: Value) -> ToyJob {
     let mut own = json!({"name": "toy", "image": "a"});
     for (field, value) in container.as_object().unwrap() {
@@ -55,7 +56,7 @@ fn job(container: Value, volumes: Value) -> ToyJob {
     serde_json::from_value(job).unwrap()
 }
 
-/// The volumes of the worker's pod, and the mounts and the variables of its container.
+/// Returns the volumes of the worker's pod, and the mounts and variables of its container.
 fn made(job: &ToyJob) -> (Value, Value, Value) {
     let valid = validate(job, &settings()).unwrap();
     let replica = Replica {
@@ -102,7 +103,7 @@ fn who_asks_for_a_device_gets_what_belongs_to_it_once() {
         assert_eq!(variables[0], json!({"name": "GPU_PATH", "value": "/lib/gpu"}));
         assert_eq!((notices(&job), warned(&job)), (vec![], vec![]));
     }
-    // Two devices: what they have in common is there once.
+    // Common parts of the two devices are added once.
     let both = json!({"limits": {GPU: "1", "example.com/fpga": "1"}});
     let (volumes, mounted, variables) = made(&job(json!({"resources": both}), json!([])));
     let names = |list: &Value, key: &str| -> Vec<String> {
@@ -150,7 +151,7 @@ fn what_the_job_has_itself_stays_and_it_is_told() {
     let stays =
         |what: &str| format!("the job's own {what} stays, and that of the accelerator {GPU} is not added");
     let (lib, path) = (stays("volume lib"), stays("variable GPU_PATH"));
-    // Each mount of a volume needs it, and it is told of once.
+    // Each mount of a volume needs the volume, and the notice names it once.
     assert_eq!(
         notices(&own),
         [format!("AcceleratorNotAdded: Worker: {lib}; Worker: {path}")]

@@ -1,11 +1,11 @@
-//! Jobs at the bounds of what can run, and one step beyond.
+//! Jobs at the limits of what can run, and one step beyond.
 
 use training_job::api::{CleanPodPolicy, MAX_REPLICAS, RestartPolicy};
 use training_job::{Settings, validate};
 
 use crate::world::{Stories, World};
 
-/// What is wrong with a job of this name with so many workers.
+/// Returns the validation error of a job with this name and number of workers.
 fn problem(name: &str, workers: i32) -> String {
     let mut w = World::train("Worker=1", "");
     w.scale("Worker", workers);
@@ -26,7 +26,7 @@ fn a_service_may_have_a_name_as_long_as_a_label() {
 
 #[test]
 fn a_role_may_have_so_many_replicas_and_no_more() {
-    // Their map of the cluster is too long for a variable, which is found only in jobs that are right so far.
+    // The environment is too large for a process. That error is found only in jobs without other errors.
     let at_the_bound = problem("job", MAX_REPLICAS);
     assert!(at_the_bound.contains("Linux starts no process"), "{at_the_bound}");
     assert_eq!(
@@ -35,7 +35,7 @@ fn a_role_may_have_so_many_replicas_and_no_more() {
     );
 }
 
-/// Clients in Go send "" for what is unset.
+/// Clients in Go send "" for an unset field.
 #[test]
 fn an_empty_word_is_none() {
     let w = World::train("Worker=1:''", "cleanPodPolicy: '', restartScope: ''");

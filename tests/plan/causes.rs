@@ -1,4 +1,4 @@
-//! The root cause of a failure, in the status.
+//! The root cause of a failure in the status.
 
 use training_job::plan::observed::MAX_MESSAGE;
 
@@ -101,7 +101,7 @@ fn the_container_that_failed_first_is_named() {
     let later =
         k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(w.now + jiff::SignedDuration::from_secs(9));
     w.pod("worker-0").exits(3);
-    // The sidecar died of it, 9 seconds later.
+    // The sidecar ended as a consequence, 9 seconds later.
     let status = w.pod("worker-0").object().status.as_mut().unwrap();
     status.container_statuses.as_mut().unwrap()[0].state =
         Some(training_job_testing::terminated(1, "Error", &later));

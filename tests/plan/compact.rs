@@ -1,4 +1,4 @@
-//! Compact jobs: one service, and one ConfigMap for what is the same in all pods.
+//! Compact jobs: one service, and one ConfigMap for the common part of all pods' environments.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::world::{Stories, World};
 
 const CONFIG_MAP: ObjectKind = ObjectKind::of::<ConfigMap>();
 
-/// The names of the ConfigMaps that are there.
+/// Returns the names of the existing ConfigMaps.
 fn maps(world: &World) -> Vec<String> {
     let maps = world.objects.get(&CONFIG_MAP).into_iter().flatten();
     maps.map(|(name, _)| name.clone()).collect()
 }
 
-/// The ConfigMap from which a pod takes variables.
+/// Returns the name of the ConfigMap from which a pod takes variables.
 fn taken(pod: &Pod) -> Option<String> {
     let from = pod.spec.as_ref().unwrap().containers[0].env_from.as_ref()?;
     Some(from[0].config_map_ref.as_ref().unwrap().name.clone())
@@ -120,7 +120,8 @@ fn a_suspended_job_has_nothing_and_gets_it_again() {
     assert_eq!((maps(&w), w.service_names()), (before, vec!["hosts".to_owned()]));
 }
 
-/// A job of 100 workers with this container, beside whatever else the pod is to have.
+/// Returns a worker's pod of a job of 100 workers, and the job's ConfigMaps. `container` has fields of the main
+/// container, and `pod` has fields of the pod's spec.
 fn worker(container: &Value, pod: &Value, layout: &str) -> (Pod, ConfigMaps) {
     let mut spec = pod.clone();
     let mut main = json!({"name": "toy", "image": "i"});
@@ -146,7 +147,7 @@ fn containers(pod: &Pod) -> &[Container] {
     &pod.spec.as_ref().unwrap().containers
 }
 
-/// What users write beside the framework's variables may refer to them, or have their names.
+/// Users' variables beside the framework's may refer to them, or have the same names.
 #[test]
 fn whatever_the_user_has_the_process_sees_the_same() {
     let own = |value: &str| json!({"env": [{"name": "OWN", "value": value}]});
@@ -156,7 +157,7 @@ fn whatever_the_user_has_the_process_sees_the_same() {
         (own("$(TOY_ROLE)"), true),
         (own("$$(TOY_ROLE)"), true),
         (json!({"env": [{"name": "TOY_CONFIG", "value": "mine"}]}), true),
-        // It comes before the framework's: nothing is known of that name by then.
+        // The variable comes before the framework's, so that name is not defined yet.
         (own("$(TOY_CONFIG)"), false),
         (own("$$(TOY_CONFIG)"), false),
         (from("theirs"), true),
@@ -206,7 +207,7 @@ fn what_a_user_searches_is_searched_behind_the_jobs_own_names() {
     assert_eq!(searches(&json!({})).searches, Some(vec![own.to_owned()]));
 }
 
-/// The roles' ports in one service: each number once, and no name twice.
+/// The ports of all roles in one service. Each number appears once, and names are unique.
 #[test]
 fn the_one_service_has_the_ports_of_all_roles() {
     let role = |ports: Value| json!({"template": {"spec": {"containers": [{"name": "toy", "image": "i", "ports": ports}]}}});

@@ -1,4 +1,4 @@
-//! The operator dies between any two of its calls, in any story, and the story ends as if it had not.
+//! The operator dies between any two of its calls, in any story. The story must end as without the crash.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use training_job_testing::steps;
 
 use crate::world::{Stories, World};
 
-/// What somebody does to the world after it has come to rest.
+/// A change of the world after it has come to rest.
 type Act = fn(&mut World);
 
 struct Story {
@@ -166,14 +166,14 @@ fn run(w: &mut World) {
     }
 }
 
-/// Ends an act that is one verb of the world, which returns the world.
+/// Adapts a method of the world that returns the world to an act.
 fn void(_: &mut World) {}
 
 fn finish_deletions(w: &mut World) {
     World::finish_deletions(w);
 }
 
-/// One pass of which the first `calls` calls are made, and the status stored or not.
+/// Runs a pass in which only the first `calls` calls are made, and the status is stored or not.
 fn crashed_pass(w: &mut World, calls: usize, stored: bool) {
     let plan = w.plan();
     w.check_plan(&plan);
@@ -186,7 +186,7 @@ fn crashed_pass(w: &mut World, calls: usize, stored: bool) {
     w.restart_operator();
 }
 
-/// All that a user can see at the end but events, which a crash may lose.
+/// The final state that a user can see, without events, which a crash may lose.
 #[derive(Debug, PartialEq)]
 struct End {
     pods: Vec<String>,
@@ -206,7 +206,7 @@ fn end(w: &World) -> End {
     }
 }
 
-/// Plays a story; before the passes after act `crash_at.0`, pass `crash_at.1` ends early.
+/// Plays a story. After act `crash_at.0`, pass `crash_at.1` ends early.
 fn play(story: &Story, crash_at: Option<(usize, usize)>, calls: usize, stored: bool) -> World {
     let mut w = (story.start)();
     for n in 0..=story.acts.len() {
@@ -224,7 +224,7 @@ fn play(story: &Story, crash_at: Option<(usize, usize)>, calls: usize, stored: b
     w
 }
 
-/// The number of calls in each pass after each act, without crashes.
+/// Returns the number of calls in each pass after each act, without crashes.
 fn passes(story: &Story) -> Vec<(usize, usize, usize)> {
     let mut w = (story.start)();
     let mut found = Vec::new();
@@ -271,7 +271,7 @@ fn every_story_ends_the_same_wherever_the_operator_dies() {
 
 #[test]
 fn stories_end_as_they_should() {
-    // What the crash test compares with must itself be right.
+    // The reference of the crash test must itself be correct.
     let ends: Vec<String> = STORIES
         .iter()
         .map(|story| {

@@ -1,4 +1,4 @@
-//! Jobs that are invalid, and are mended or spoilt by an edit (#12, #13).
+//! Jobs that are invalid, and are fixed or broken by an edit (#12, #13).
 
 use crate::world::{Stories, World};
 
@@ -83,7 +83,7 @@ fn a_mistake_in_a_finished_job_changes_nothing() {
 
 #[test]
 fn a_job_that_failed_before_it_started_is_no_invalid_one() {
-    // As another operator may have left it.
+    // Another operator may have left the job this way.
     let mut w = World::train("Worker=1:Never", "").started();
     w.pod("worker-0").exits(1);
     w.reconcile();

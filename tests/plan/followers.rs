@@ -1,11 +1,11 @@
-//! Failures that follow from another: processes that train together end when one of them is gone, and what they end with
-//! is no verdict.
+//! Secondary failures: processes that train together end when one of them is gone. Their exit codes do not decide the
+//! job.
 
 use training_job::api::RestartScope;
 
 use crate::world::{Stories, World};
 
-/// Workers that restart together, of which a wrong exit code fails the job.
+/// Workers that restart together. A non-retryable exit code of one of them fails the job.
 const WORKERS: &str = "Worker=3:ExitCode";
 
 fn cause(w: &World) -> (String, Option<i32>) {
@@ -56,7 +56,7 @@ fn one_that_is_told_of_first_is_held_until_the_others_are() {
     );
     let requeue = w.plan().requeue.expect("the time is looked at again");
     assert_eq!(requeue.at.duration_since(w.now).as_secs(), 3);
-    // The kubelet of another node tells now that worker 2 was killed at the same time.
+    // The kubelet of another node now reports that worker 2 was killed at the same time.
     w.pod("worker-2").exits(137);
     w.reconcile();
     assert_eq!(w.state(), ["Created", "Restarting"]);
@@ -85,7 +85,7 @@ fn where_nobody_else_runs_nothing_is_held() {
     }
 }
 
-/// A node is drained: its pod is being deleted, and the others end before it is gone.
+/// A node is drained. Its pod is being deleted, and the other pods end before it is gone.
 #[test]
 fn the_deletion_of_a_pod_explains_what_the_others_do() {
     let mut w = World::train(WORKERS, "").started();

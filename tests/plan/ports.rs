@@ -1,9 +1,9 @@
-//! The ports of a replica's service (#39): in the container's order, with their protocols, and always such as the API
-//! server takes.
+//! The ports of a replica's service (#39). They have the container's order and protocols, and are always valid for
+//! the API server.
 
 use crate::world::World;
 
-/// The service's ports for these ports of the container, as `name number/protocol`.
+/// Returns the service's ports for these ports of the container, as `name number/protocol`.
 fn service_ports(ports: &str) -> Vec<String> {
     let mut w = World::from_yaml(&format!(
         "metadata: {{name: job}}\nspec: {{replicaSpecs: {{Worker: {{template: {{spec: {{containers: \
@@ -31,9 +31,9 @@ fn ports_keep_their_order_and_protocol_and_have_names() {
             "[{name: gossip, containerPort: 7946, protocol: UDP}]",
             &["gossip 7946/UDP", "toy-port 4000/TCP"],
         ),
-        // A name is needed when there are several.
+        // A name is required if there are several ports.
         ("[{containerPort: 80}]", &["port-80 80/TCP", "toy-port 4000/TCP"]),
-        // One number under two names is exposed once, under the first.
+        // A number with two names is exposed once, under the first name.
         ("[{name: own, containerPort: 4000}]", &["own 4000/TCP"]),
         (
             "[{containerPort: 53}, {containerPort: 53, protocol: UDP}]",

@@ -1,4 +1,4 @@
-//! When a job runs and when it has succeeded (#5, #8).
+//! The times when a job is running and when it has succeeded (#5, #8).
 
 use crate::world::{Stories, World};
 
@@ -85,7 +85,7 @@ fn a_success_whose_pod_was_collected_is_not_lost() {
 
 #[test]
 fn a_success_on_record_stands_whatever_a_later_pod_does() {
-    // As an operator that lags behind may make it.
+    // An operator that lags behind may create such a pod.
     let mut w = World::train("Worker=2", "").started();
     let pod = w.pods["job-worker-0"].clone();
     w.pod("worker-0").succeeds();
@@ -143,7 +143,7 @@ fn after_the_moment_the_decision_stands() {
 
 #[test]
 fn a_worker_that_fails_in_the_moment_after_the_schedulers_end_fails_the_job() {
-    // A scheduler may end well when all workers raise an error.
+    // A scheduler may succeed although all workers raise an error.
     let mut w = World::train("Scheduler=1 Server=1 Worker=2:ExitCode", "").started();
     w.pod("scheduler-0").succeeds();
     w.observe_end("scheduler-0").reconcile();

@@ -1,19 +1,19 @@
-//! How long to wait before the next try.
+//! Wait times between retries.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-/// The first wait after an error, doubled with each further one.
+/// The wait after the first error. It doubles with each further error in a row.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// The longest wait, before it is spread.
+/// The longest wait, before the spread of up to a quarter is added.
 pub(crate) const LONGEST: Duration = Duration::from_secs(300);
 
-/// The wait after `errors` errors in a row: 0.5 s after the first, doubled with each further one up to 300 s, and
-/// lengthened by up to a quarter so that callers that failed together do not come back together.
+/// Returns the wait after `errors` errors in a row: 0.5 s after the first, doubled with each further one up to 300 s.
+/// The wait is lengthened by up to a quarter, so that callers that failed together do not retry together.
 ///
-/// The spread is not random: it follows from `key` and `errors`, so the same run waits the same again. Give each
-/// caller its own `key`, such as the name of the object.
+/// The spread is not random: it is derived from `key` and `errors`, so the same run waits for the same times again.
+/// Give each caller its own `key`, such as the name of the object.
 ///
 /// ```
 /// use kube_follow::backoff;
@@ -32,8 +32,8 @@ pub fn backoff(errors: u32, key: impl Hash) -> Duration {
     wait + wait / 4 * share / 256
 }
 
-/// A wait in whole milliseconds, at most [`u64::MAX`], as a field of a log line: `tracing` writes wider integers as
-/// text in JSON.
+/// Returns a wait in whole milliseconds, at most [`u64::MAX`], as a field of a log line. `tracing` writes wider
+/// integers as text in JSON.
 pub fn millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,8 @@
-//! Lists and watches of Kubernetes objects that outlive their server, and when to try a call again.
+//! Lists and watches of Kubernetes objects that survive server failures, and wait times for retries.
 //!
-//! [`Watch`] lists objects and watches them from there on, for ever, and hands each [`Event`] to a function. It is for
-//! controllers that keep a cache: events carry the versions of lists and bookmarks, so the cache knows how current it
-//! is, and which answer to its own writes is newer than what the watch has reported.
+//! [`Watch`] lists objects, then watches them without end, and passes each [`Event`] to a function. It is for
+//! controllers that keep a cache. Events carry the versions of lists and bookmarks. The cache can therefore compute
+//! how current it is, and which response to its own writes is newer than the watch.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -30,23 +30,23 @@
 //! # });
 //! ```
 //!
-//! # When things go wrong
+//! # Failures
 //!
-//! | what happens | what [`Watch::run`] does |
+//! | failure | reaction of [`Watch::run`] |
 //! |---|---|
-//! | The watch's version is too old (410, in whatever place it is sent) | Lists at once. If it happens again within 300 s, it waits first. |
+//! | The watch's version is too old (410, in whatever form it is sent) | Lists at once. If it happens again within 300 s, it waits first. |
 //! | An event cannot be decoded, or lines are lost | Lists at once, with the same bound. |
 //! | The server is silent, and the connection does not break | Gives up after [`Watch::silence_timeout`] and watches from the last version. |
-//! | A list, or the start of a watch, gets no answer | Gives up after [`Watch::call_timeout`]. |
-//! | The server was set back to a backup | An event with a lower version, or watches without any event for [`SILENCE`], lead to a list. |
+//! | A list, or the start of a watch, gets no response | Gives up after [`Watch::call_timeout`]. |
+//! | The server was restored from a backup | Lists after an event with a lower version, or after watches without any event for [`SILENCE`]. |
 //! | Watches end as soon as they begin | Waits before the next one. |
-//! | The server asks for a pause (`Retry-After`) | Waits that long, at most 300 s. |
+//! | The server requests a pause (`Retry-After`) | Waits that long, at most 300 s. |
 //!
-//! Waits grow with each failure in a row, from 0.5 s up to 40 s, and count from the start again once nothing has
-//! failed for 30 s.
+//! Waits grow with each failure in a row, from 0.5 s up to 40 s. They start from 0.5 s again once nothing has failed
+//! for 30 s.
 //!
-//! The same tools serve calls of your own: [`CallTimeout`] bounds a call, [`CallError`] says why it gave no usable
-//! answer, [`backoff`] how long to wait before the next try, and [`Version`] which of two states is newer.
+//! The same tools serve your own calls: [`CallTimeout`] bounds a call, [`CallError`] is the error of a call without a
+//! usable response, [`backoff`] returns the wait before a retry, and [`Version`] compares the age of two states.
 
 mod backoff;
 mod call;

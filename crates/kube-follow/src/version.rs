@@ -1,11 +1,11 @@
-//! Resource versions, compared.
+//! Comparison of resource versions.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// A resource version, to tell which of two states of an object is newer.
+/// A resource version. The greater of two is the newer state of an object.
 ///
-/// Kubernetes' are decimal numbers that grow (KEP-5504). One that is missing or not a number counts as 0, the
-/// default, so it never makes another state look stale.
+/// Kubernetes' versions are decimal numbers that grow (KEP-5504). One that is missing or not a number counts as 0,
+/// the default, so it never makes another state look stale.
 ///
 /// ```
 /// use kube_follow::Version;
@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub struct Version(u64);
 
 impl Version {
-    /// The version in an object's metadata.
+    /// Returns the version in an object's metadata.
     pub fn from_meta(meta: &ObjectMeta) -> Self {
         meta.resource_version
             .as_deref()
@@ -25,7 +25,7 @@ impl Version {
             .unwrap_or_default()
     }
 
-    /// The version that a `resourceVersion` field holds.
+    /// Parses the text of a `resourceVersion` field.
     pub fn parse(text: &str) -> Self {
         Self(text.parse().unwrap_or(0))
     }

@@ -1,4 +1,4 @@
-//! What is asked of servers that answer in their own ways: late, never, with errors in every place.
+//! Watches of servers that respond late, never, or with errors in every place.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::VecDeque;
@@ -19,12 +19,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use kube_follow::{CallTimeout, SILENCE, Watch};
 
-/// What a server answers: a status code, and lines, each with the seconds to wait before it.
+/// A server's response: a status code, and lines, each with the seconds to wait before it.
 #[derive(Clone)]
 struct Reply {
     code: u16,
     lines: Vec<(u64, String)>,
-    /// The seconds after the last line until the answer ends; `None` if it does not.
+    /// The seconds from the last line to the end of the response; `None` if it does not end.
     ends: Option<u64>,
 }
 
@@ -69,8 +69,8 @@ fn bookmark(version: &str) -> Value {
         "metadata": {"resourceVersion": version}}})
 }
 
-/// Watches for half a day a server that gives these answers, and then none. Returns the requests, each with the seconds
-/// that had passed.
+/// Runs a watch for half a day on a server that sends these responses and then none. Returns the requests, each with
+/// its time in seconds.
 async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) -> Vec<(u64, String)> {
     let begun = Instant::now();
     let made = Arc::new(Mutex::new(Vec::new()));
@@ -108,7 +108,7 @@ async fn requests(labels: Option<&str>, silence: Duration, replies: Vec<Reply>) 
     made.lock().unwrap().clone()
 }
 
-/// The same, but of each request only whether it is a list or a watch.
+/// Returns each request as a list or a watch, with its time in seconds.
 async fn verbs(replies: Vec<Reply>) -> Vec<(u64, &'static str)> {
     let made = requests(None, SILENCE, replies).await;
     let verb = |uri: String| {
@@ -168,7 +168,7 @@ async fn a_server_that_asks_for_it_is_left_alone() {
     );
 }
 
-/// As a server does in a burst of changes, for which the buffer of a reader is too small.
+/// Servers end watches in a burst of changes, for which the buffer of a reader is too small.
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_told_something_goes_on_at_once_however_often_it_ends() {
     let told = |version: u32| {
@@ -185,7 +185,7 @@ async fn a_watch_that_told_something_goes_on_at_once_however_often_it_ends() {
     let last = made.pop().unwrap().1;
     assert!(last.ends_with("resourceVersion=27"), "{last}");
 
-    // One that ends without news is left alone for ever longer, though others told something before.
+    // The wait grows for watches that end without an event, even though earlier watches sent events.
     let mut replies = vec![Reply::list("7", ""), told(8), told(9)];
     replies.extend(vec![Reply::watch(vec![], Some(0)); 6]);
     let made = verbs(replies).await;
@@ -199,7 +199,7 @@ async fn a_410_leads_to_a_list_wherever_it_comes() {
     let error = |code| json!({"type": "ERROR", "object": status(code, &Value::Null)});
     let as_event = |line| Reply::watch(vec![(5, line)], Some(0));
     let as_answer = |code| Reply::refusal(code, &Value::Null);
-    // As a line that is a status and no event.
+    // A line that is a status instead of an event.
     let bare = |code| as_event(status(code, &Value::Null));
     for (at, gone, other) in [
         (5, as_event(error(410)), as_event(error(500))),
@@ -222,7 +222,7 @@ async fn after_an_event_that_cannot_be_read_only_a_list_helps() {
     }
 }
 
-/// Its watches end in time without an event: the version that is asked for may be one that is yet to come.
+/// The requested version may be one that does not exist yet.
 #[tokio::test(start_paused = true)]
 async fn a_server_whose_watches_send_nothing_is_listed_again() {
     let watched = |lines: Vec<(u64, Value)>| {

@@ -4,18 +4,18 @@ use granit_parser::{Event, Parser, Placement};
 
 use crate::node::Position;
 
-/// A comment.
+/// A comment of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Where its `#` stands.
+    /// The place of its `#`.
     pub at: Position,
-    /// All of it, with the `#`.
+    /// The whole comment, with the `#`.
     pub text: String,
-    /// Whether no value and no key begins or ends before it in its line: the dash of an item may.
+    /// True if no key and no value stands before the comment in its line. The dash of a list item may stand there.
     pub is_alone: bool,
 }
 
-/// The comments of a text, in its order, up to the first place that is no YAML.
+/// Returns the comments of a text in order, up to the first syntax error.
 ///
 /// ```
 /// let comments = kube_manifest::comments("# the job\nname: a # its name\ntext: 'a # b'\n");

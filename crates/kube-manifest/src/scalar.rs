@@ -1,12 +1,12 @@
-//! Plain scalars as kubectl reads them: YAML 1.1 booleans, octal numbers with a leading 0, and
-//! numbers turned into JSON's.
+//! Plain scalars as kubectl reads them: YAML 1.1 booleans, octal numbers with a leading 0, and numbers converted to
+//! JSON numbers.
 //!
 //! YAML libraries follow the YAML 1.2 core schema or a mix of their own. A file must mean the same here and in
-//! `kubectl apply`, so this follows the rules of the Go library behind kubectl (yaml.v2).
+//! `kubectl apply`, so this module follows the rules of the Go library behind kubectl (yaml.v2).
 
 use serde_json::{Number, Value};
 
-/// The value of a scalar that is neither quoted nor tagged; `None` if JSON cannot hold it.
+/// Returns the value of a scalar without quotes and tag, or `None` if JSON cannot represent it.
 pub(crate) fn resolve(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),
@@ -35,9 +35,9 @@ pub(crate) fn resolve(text: &str) -> Option<Value> {
     Some(text.into())
 }
 
-/// A floating-point number as JSON prints it: without a fraction, as an integer.
+/// Returns a floating-point number as JSON prints it: as an integer if it has no fraction.
 pub(crate) fn number(float: f64) -> Option<Value> {
-    // Beyond 2^53 the integer would show digits that the float never had.
+    // Beyond 2^53 the integer would show digits that the float does not have.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if float.fract() == 0.0 && float.abs() <= EXACT {
         return Some(Value::Number((float as i64).into()));
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What `kubectl annotate --local -o json` made of them.
+    /// The values are the output of `kubectl annotate --local -o json`.
     #[test]
     fn scalars_are_read_as_by_kubectl() {
         for (text, value) in [

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, missing_docs)] // A measurement may fail by panic.
-//! How long the in-memory API takes for the requests of a job's life: `cargo bench -p kube-memory`. The goal is 20 to
-//! 30 µs a request within the server.
+//! Measures the in-memory API's time for the requests of a job's life: `cargo bench -p kube-memory`. The goal is 20
+//! to 30 µs a request within the server.
 //!
 //! The number of lives is an argument, so that instructions can be counted on a busy machine too:
 //! `valgrind --tool=callgrind target/release/deps/memory-* 100`.
@@ -19,14 +19,15 @@ use kube_memory::Cluster;
 use serde_json::{Value, json};
 use tower::Service as _;
 
-/// How many lives are measured, unless an argument says otherwise.
+/// The number of measured lives, unless an argument sets another.
 const LIFECYCLES: u32 = 2000;
 
 fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// Four pods and four services, each pod through its phases, then all gone with their owner; two watches read along.
+/// Creates four pods and four services, moves each pod through its phases, then removes all with their owner. Two
+/// watches read along.
 async fn lifecycle(client: &Client, round: u32) -> u32 {
     let pp = PatchParams::default();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());

@@ -1,4 +1,4 @@
-//! Backups of a cluster's store, and restoring one.
+//! Backups of a cluster's store, and their restoration.
 
 use std::sync::Arc;
 
@@ -6,16 +6,17 @@ use crate::Cluster;
 use crate::kinds::Target;
 use crate::store::object::Object;
 
-/// Versions skipped by [`Versions::GoOn`], so that a client's version from before the restore is never the newest.
+/// The number of versions skipped by [`Versions::GoOn`]. It keeps a client's version from before the restore from
+/// being the newest.
 const GAP: u64 = 1_000;
 
-/// How resource versions are counted after [`Cluster::restore`].
+/// The choice of resource versions after [`Cluster::restore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Versions {
-    /// From beyond the newest, and everything before it is compacted, as Kubernetes recommends for restoring an etcd
-    /// (`etcdutl snapshot restore --bump-revision --mark-compacted`).
+    /// Versions continue beyond the newest, and all versions before are compacted. Kubernetes recommends this for
+    /// restoring an etcd (`etcdutl snapshot restore --bump-revision --mark-compacted`).
     GoOn,
-    /// From the backup's, so that the same versions come again with other states.
+    /// Versions continue from the backup's, so that the same versions are used again for other states.
     GoBack,
 }
 
@@ -43,8 +44,8 @@ impl Cluster {
         })
     }
 
-    /// Restores a backup: objects created since are gone, and those deleted since are back, all with the UIDs and
-    /// versions that they had. The history is forgotten and all watches end, as when a server starts on a restored
+    /// Restores a backup. Objects created since are removed, and objects deleted since are back, with the UIDs and
+    /// versions of the backup. The history is cleared and all watches end, as when a server starts on a restored
     /// etcd. Observers are not called. A kind that was added since stays, without objects.
     pub fn restore(&self, backup: &Backup, versions: Versions) {
         self.shared.locked(|server| {

@@ -1,4 +1,4 @@
-//! The asynchronous side: a `tower::Service` around the core, and watches as streaming bodies.
+//! The asynchronous part: a `tower::Service` around the core, and watches as streaming bodies.
 
 use std::{
     convert::Infallible,
@@ -20,11 +20,11 @@ use crate::server::Answer;
 use crate::shared::Shared;
 use crate::store::watch::Next;
 
-/// How long a watch runs without `timeoutSeconds`.
+/// The duration of a watch without `timeoutSeconds`, in seconds.
 const WATCH_SECONDS: u64 = 1800;
 
-/// The API server as a [`tower::Service`]: what [`kube::Client::new`] wants, and what a layer that injects faults
-/// can wrap. It never fails and is always ready; refusals are HTTP answers.
+/// The API server as a [`tower::Service`], for [`kube::Client::new`]. A layer that injects faults can wrap it. It
+/// never fails and is always ready; rejected requests get HTTP responses.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(crate) shared: Arc<Shared>,
@@ -98,7 +98,7 @@ fn respond(shared: &Arc<Shared>, answer: Answer, seconds: u64) -> Response<Reply
     response
 }
 
-/// The body of an answer: a JSON text, or the lines of a watch as they come.
+/// The body of a response: a JSON text, or the lines of a watch as they are sent.
 ///
 /// A watch needs a Tokio runtime with its timer enabled, for `timeoutSeconds` and bookmarks.
 pub struct Reply {

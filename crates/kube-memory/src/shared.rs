@@ -1,4 +1,4 @@
-//! What handles to a cluster share: the server under a lock, and its clock.
+//! The state that handles to a cluster share: the server under a lock, and its clock.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Runs `act` on the locked server, then wakes the watches that have something to read.
+    /// Runs `act` on the locked server, then wakes the watches that have lines to read.
     pub(crate) fn locked<T>(&self, act: impl FnOnce(&mut Server) -> T) -> T {
         let mut server = self.lock();
         let result = act(&mut server);
@@ -32,7 +32,7 @@ impl Shared {
         result
     }
 
-    /// A panic of an observer does not make the cluster useless.
+    /// Ignores poisoning: the cluster stays usable after a panic of an observer.
     fn lock(&self) -> MutexGuard<'_, Server> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,7 +47,7 @@ impl Shared {
         server.store.table_mut(kind)?.watches.get_mut(&id).map(act)
     }
 
-    /// A bookmark, unless there are lines it would overtake.
+    /// Returns a bookmark, unless it would overtake unsent lines.
     pub(crate) fn bookmark_line(&self, kind: usize, id: u64) -> Option<Bytes> {
         let server = self.lock();
         let version = server.store.version();

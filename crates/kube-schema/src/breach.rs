@@ -1,47 +1,47 @@
-//! What is wrong with an object, as values.
+//! The violations of a schema, as values.
 
 use serde_json::Value;
 
 use crate::{path::Path, schema::Type};
 
-/// One thing wrong with one field.
+/// One violation of the schema in one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Breach<'a> {
-    /// Where the field is, or should be.
+    /// The path of the field; it may be missing.
     pub path: Path<'a>,
-    /// What is wrong with it.
+    /// The kind of violation.
     pub wrong: Wrong<'a>,
 }
 
-/// What is wrong with a field.
+/// The kinds of violation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wrong<'a> {
-    /// It is required and not there, or null where a null is dropped.
+    /// A required field is missing, or is null where nulls are dropped.
     Missing,
-    /// The schema has no such field. An API server drops it without a word, unless it is asked to be strict.
+    /// The schema has no such field. An API server drops it silently, unless the request demands strict validation.
     Unknown {
-        /// The fields that there are in its place, in order.
+        /// The fields that the schema has instead, in order.
         known: Vec<&'a str>,
     },
-    /// A null is an item of a list, or the value of a key that may be any text. Nulls of properties are no breach: they
-    /// are as good as absent. An API server drops the key, and refuses the item if it is of a type; whoever wrote a null
-    /// in such a place meant something.
+    /// A null is an item of a list, or the value of a key that may be any text. A null property is not a violation,
+    /// because it equals a missing one. An API server drops such a key. It rejects such an item if the schema gives
+    /// it a type. In both places the author probably meant something by the null.
     Null {
-        /// What should be there.
+        /// The type that the schema requires here, if any.
         wanted: Option<Type>,
     },
-    /// It is of another type.
+    /// The value has another type.
     Type {
-        /// What is there.
+        /// The value found.
         value: &'a Value,
-        /// What should be there.
+        /// The type that the schema requires here.
         wanted: Type,
     },
-    /// It is not among the values of an enumeration.
+    /// The value is not in the enumeration.
     Word {
-        /// What is there.
+        /// The value found.
         value: &'a Value,
-        /// What may be there.
+        /// The values of the enumeration.
         allowed: &'a [Value],
     },
     /// A number is below the minimum.
@@ -50,7 +50,7 @@ pub enum Wrong<'a> {
         value: &'a Value,
         /// The minimum.
         bound: f64,
-        /// Whether the minimum itself is too small as well.
+        /// True if the minimum itself is too small as well.
         exclusive: bool,
     },
     /// A number is above the maximum.
@@ -59,35 +59,35 @@ pub enum Wrong<'a> {
         value: &'a Value,
         /// The maximum.
         bound: f64,
-        /// Whether the maximum itself is too big as well.
+        /// True if the maximum itself is too big as well.
         exclusive: bool,
     },
-    /// An integer is beyond the bits of its format, `int32` or `int64`. An API server takes it; a program that decodes it
-    /// as that type cannot.
+    /// An integer exceeds the bits of its format, `int32` or `int64`. An API server accepts it; a program that
+    /// decodes it as that type cannot.
     Bits {
         /// The number.
         value: &'a Value,
-        /// How many bits it may have.
+        /// The greatest number of bits.
         bits: u32,
     },
-    /// A text is too short, a list or map has too few in it.
+    /// A text, list or map is too short.
     TooFew {
         /// The text, list or map.
         value: &'a Value,
-        /// What was counted.
+        /// The unit of `found` and `limit`.
         unit: Unit,
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// How many there must be at least.
+        /// The least number.
         limit: u64,
     },
-    /// A text is too long, a list or map has too many in it.
+    /// A text, list or map is too long.
     TooMany {
-        /// What was counted.
+        /// The unit of `found` and `limit`.
         unit: Unit,
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// How many there may be.
+        /// The greatest number.
         limit: u64,
     },
     /// A text does not match the pattern.
@@ -97,33 +97,33 @@ pub enum Wrong<'a> {
         /// The pattern, a regular expression.
         pattern: &'a str,
     },
-    /// An item of a set, or one of a list with keys, is there a second time.
+    /// Another item of the list equals this item, in a set, or has the same keys, in a list with keys.
     Duplicate {
         /// The item.
         value: &'a Value,
     },
-    /// It does not fit the combined schemas as it should.
+    /// The value violates `anyOf`, `oneOf` or `not`.
     Combined(Combination),
 }
 
-/// What a text, a list or a map has many of.
+/// The unit of a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A text has characters.
+    /// The characters of a text.
     Characters,
-    /// A list has items.
+    /// The items of a list.
     Items,
-    /// A map has entries.
+    /// The entries of a map.
     Entries,
 }
 
-/// How schemas are combined. There is none for `allOf`: what breaks one of those is a breach by itself.
+/// A combination of schemas. `allOf` is missing, because a violation of one of its schemas is reported by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Combination {
-    /// At least one must fit.
+    /// At least one schema must fit.
     AnyOf,
-    /// Exactly one must fit.
+    /// Exactly one schema must fit.
     OneOf,
-    /// It must not fit.
+    /// The schema must not fit.
     Not,
 }

@@ -1,11 +1,11 @@
-//! What an API server drops and what it fills in.
+//! The fields that an API server drops, and the defaults that it sets.
 
 use serde_json::Value;
 
 use crate::{is_type_or_metadata, path::At, schema::Schema};
 
 impl Schema {
-    /// Removes from an object the members that the schema does not know, and returns their paths.
+    /// Removes the members that the schema does not have from an object, and returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut pruned = Vec::new();
         self.prune_at(object, At::Here, true, &mut pruned);
@@ -44,8 +44,8 @@ impl Schema {
         }
     }
 
-    /// Fills in defaults, in what is there: an absent object without a default of its own stays absent. A null that may
-    /// not be there goes.
+    /// Sets defaults in existing objects. A missing object without a default of its own stays missing. A null that
+    /// the schema does not allow is removed, or replaced by the default.
     pub fn set_defaults(&self, value: &mut Value) {
         match value {
             Value::Object(map) => {

@@ -12,7 +12,7 @@ pub use self::{
     schema::{Schema, Type},
 };
 
-/// What every object has, whatever its schema says.
+/// Returns true for the members that every object has, whatever its schema.
 fn is_type_or_metadata(key: &str) -> bool {
     matches!(key, "apiVersion" | "kind" | "metadata")
 }

@@ -1,8 +1,8 @@
-//! Where in an object something is.
+//! The path of a value in an object.
 
 use std::fmt;
 
-/// One step from a value into it.
+/// One step from a value to a value in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
     /// To the member with this key.
@@ -11,13 +11,13 @@ pub enum Step<'a> {
     Item(usize),
 }
 
-/// The steps to a field from the value that was checked. As text it is as in an API server's answers:
-/// `spec.containers[0].image`, and `metadata.labels.example.com/app` where a key is no plain word.
+/// The steps from the checked value to a field. As text it has the form of an API server's messages:
+/// `spec.containers[0].image`, and `metadata.labels.example.com/app` for a key that is not a plain word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path<'a>(Vec<Step<'a>>);
 
 impl<'a> Path<'a> {
-    /// The steps, the outermost first.
+    /// Returns the steps, the outermost first.
     pub fn steps(&self) -> &[Step<'a>] {
         &self.0
     }
@@ -36,7 +36,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A path on the way into an object: each step is on the stack, and a [`Path`] is made where something is wrong.
+/// The path of the current value. Each step is on the stack; a [`Path`] is allocated only for a violation.
 #[derive(Clone, Copy)]
 pub(crate) enum At<'p, 'a> {
     Here,

@@ -1,32 +1,32 @@
-//! Where a field is: `spec.containers[0].image`. Written out only when something is wrong with the field.
+//! The path of a field: `spec.containers[0].image`. The text is written only when it is needed.
 
 use std::fmt;
 
-/// Where a field is, as in `spec.containers[0].image`.
+/// The path of a field, as in `spec.containers[0].image`.
 #[derive(Clone, Copy)]
 pub enum FieldPath<'a> {
-    /// Here.
+    /// A path that exists as text.
     At(&'a str),
-    /// In a member, or some levels below it.
+    /// A member, or a field some levels below, as in `a.b`.
     Member(&'a FieldPath<'a>, &'a str),
-    /// Under a key that may be any text.
+    /// A key that may be any text.
     Key(&'a FieldPath<'a>, &'a str),
-    /// In an item of a list.
+    /// An item of a list.
     Item(&'a FieldPath<'a>, usize),
 }
 
 impl<'a> FieldPath<'a> {
-    /// The path of a member of the object here.
+    /// Returns the path of a member of the object at this path.
     pub fn member(&'a self, name: &'a str) -> Self {
         Self::Member(self, name)
     }
 
-    /// The path of what is under a key here that may be any text.
+    /// Returns the path of a key that may be any text, in the map at this path.
     pub fn key(&'a self, key: &'a str) -> Self {
         Self::Key(self, key)
     }
 
-    /// The path of an item of the list here.
+    /// Returns the path of an item of the list at this path.
     pub fn item(&'a self, index: usize) -> Self {
         Self::Item(self, index)
     }
@@ -49,8 +49,8 @@ impl From<FieldPath<'_>> for String {
     }
 }
 
-/// The path of `key` below `path`: `path.key`, or `path[key]` if the key is not a plain word, as the
-/// keys of labels are.
+/// Returns the path of `key` below `path`: `path.key`, or `path[key]` if the key is not a plain word, such as the key
+/// of a label.
 pub fn field(path: &str, key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if key.is_empty() || !key.chars().all(plain) {
@@ -62,7 +62,7 @@ pub fn field(path: &str, key: &str) -> String {
     }
 }
 
-/// The path of item `n` of the list at `path`.
+/// Returns the path of item `n` of the list at `path`.
 pub fn item(path: &str, n: usize) -> String {
     format!("{path}[{n}]")
 }

@@ -1,13 +1,13 @@
-//! Names, labels and their keys. Each function says why a text is not what it should be, in the words of the API
-//! server (`k8s.io/apimachinery/pkg/util/validation`), and nothing if it is.
+//! Checks of names, labels and their keys. Each function returns the API server's messages about an invalid text
+//! (`k8s.io/apimachinery/pkg/util/validation`), and nothing for a valid one.
 
-/// The longest label, in characters: of a service's name, a label's value, a container's name.
+/// The greatest length of a label in characters: a service's name, a label's value, a container's name.
 pub const LABEL_MAX: usize = 63;
 
-/// What [`label_1035`] takes, as a regular expression.
+/// The texts that [`label_1035`] accepts, as a regular expression.
 pub const DNS_1035: &str = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$";
 
-/// What [`label_1123`] takes, as a regular expression.
+/// The texts that [`label_1123`] accepts, as a regular expression.
 pub const DNS_1123: &str = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$";
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
@@ -28,7 +28,8 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Names are counted in characters, values in bytes.
+/// Checks a text's length. The messages count names in characters and values in bytes, as the API server's do; both
+/// are compared in bytes.
 fn at_most(text: &str, limit: usize, unit: &str) -> Option<String> {
     (text.len() > limit).then(|| format!("must be no more than {limit} {unit}"))
 }
@@ -40,8 +41,8 @@ fn is_label(text: &str) -> bool {
         && bytes.iter().all(|b| lower(*b) || *b == b'-')
 }
 
-/// Why a text is no DNS-1123 label, as containers need one: lower-case letters, digits and `-`, with a letter or digit
-/// at both ends, at most 63 characters.
+/// Returns the error of a text that is not a DNS-1123 label, which containers need: lower-case letters, digits and
+/// `-`, with a letter or digit at both ends, at most 63 characters.
 pub fn label_1123(text: &str) -> Option<String> {
     let wrong = || {
         let why = if subdomain(text).is_none() {
@@ -54,14 +55,15 @@ pub fn label_1123(text: &str) -> Option<String> {
     at_most(text, 63, "characters").or_else(wrong)
 }
 
-/// Why a text is no DNS-1035 label, as services need one: a DNS-1123 label that begins with a letter.
+/// Returns the error of a text that is not a DNS-1035 label, which services need: a DNS-1123 label that begins with a
+/// letter.
 pub fn label_1035(text: &str) -> Option<String> {
     let starts = text.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
     at_most(text, 63, "characters").or_else(|| (!starts || !is_label(text)).then(|| LABEL_1035.to_owned()))
 }
 
-/// Why a text is no DNS-1123 subdomain, as most objects' names are: labels with dots between them, at most 253
-/// characters.
+/// Returns the error of a text that is not a DNS-1123 subdomain, which most objects' names must be: labels with dots
+/// between them, at most 253 characters.
 pub fn subdomain(text: &str) -> Option<String> {
     at_most(text, 253, "characters")
         .or_else(|| (!text.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()))
@@ -75,8 +77,8 @@ fn is_name_part(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-/// Why a text is no key of a label or annotation: `name`, or `prefix/name` with a DNS subdomain as the prefix. Empty if
-/// it is one.
+/// Returns the errors of a text that is not a key of a label or annotation: `name`, or `prefix/name` with a DNS
+/// subdomain as the prefix. Empty for a valid key.
 pub fn qualified(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -105,13 +107,15 @@ pub fn qualified(key: &str) -> Vec<String> {
     wrong
 }
 
-/// Why a text is no value of a label: empty, or at most 63 letters, digits, `-`, `_` and `.` between letters or digits.
+/// Returns the error of a text that is not a value of a label: empty, or at most 63 letters, digits, `-`, `_` and `.`
+/// between letters or digits.
 pub fn label_value(value: &str) -> Option<String> {
     at_most(value, 63, "bytes")
         .or_else(|| (!value.is_empty() && !is_name_part(value)).then(|| LABEL_VALUE.to_owned()))
 }
 
-/// Why a text is no name of a port (at most 15 letters, digits and single hyphens, one letter at least).
+/// Returns the error of a text that is not a name of a port: at most 15 lower-case letters, digits and single
+/// hyphens, with at least one letter.
 pub fn port_name(name: &str) -> Option<String> {
     if name.len() > 15 {
         return Some("must be no more than 15 characters".to_owned());
@@ -131,7 +135,7 @@ pub fn port_name(name: &str) -> Option<String> {
     (name.starts_with('-') || name.ends_with('-')).then(|| "must not begin or end with a hyphen".to_owned())
 }
 
-/// Why a text is no name of an environment variable: printable ASCII but `=`.
+/// Returns the error of a text that is not a name of an environment variable: printable ASCII except `=`.
 pub fn env_name(name: &str) -> Option<String> {
     let printable = |b: u8| (b' '..=b'~').contains(&b) && b != b'=';
     (name.is_empty() || !name.bytes().all(printable)).then(|| ENV_NAME.to_owned())

@@ -1,6 +1,6 @@
-//! Syntax of Kubernetes resource quantities, such as `500m`, `1.5Gi` or `1e3`.
+//! The syntax of Kubernetes resource quantities, such as `500m`, `1.5Gi` or `1e3`.
 
-/// Whether the API server takes `text` as a quantity.
+/// Returns true if the API server accepts `text` as a quantity.
 pub fn is_quantity(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let after_number = unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -10,7 +10,7 @@ pub fn is_quantity(text: &str) -> bool {
         && (is_suffix(after_number) || is_exponent(after_number))
 }
 
-/// The number that a quantity stands for.
+/// Returns the number that a quantity stands for.
 pub fn amount(text: &str) -> Option<f64> {
     let text = text.trim();
     let split = text
@@ -33,13 +33,13 @@ pub fn amount(text: &str) -> Option<f64> {
         "Ti" => 1024.0f64.powi(4),
         "Pi" => 1024.0f64.powi(5),
         "Ei" => 1024.0f64.powi(6),
-        // 12 or 12e6: no unit.
+        // No unit, as in 12 or 12e6.
         _ => return text.parse().ok(),
     };
     Some(number.parse::<f64>().ok()? * factor)
 }
 
-/// An amount that can be added to others without loss, and is written as Go's `resource.Quantity` writes it.
+/// An amount that can be added to others without loss. It is written as Go's `resource.Quantity` writes it.
 ///
 /// ```
 /// use kube_syntax::quantity::Quantity;
@@ -49,9 +49,9 @@ pub fn amount(text: &str) -> Option<f64> {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quantity {
-    /// In billionths; what is less is rounded up.
+    /// The amount in billionths; smaller fractions are rounded up.
     nano: i128,
-    /// Whether it was written with a suffix such as `Gi`.
+    /// True if it was written with a suffix such as `Gi`.
     is_binary: bool,
 }
 
@@ -59,11 +59,11 @@ const NANO: i128 = 1_000_000_000;
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// The largest amount, as in Go; what is more is cut to it.
+/// The largest amount, as in Go; larger amounts are reduced to it.
 const LARGEST: i128 = i64::MAX as i128 * NANO;
 
 impl Quantity {
-    /// The amount that `text` stands for; none if the API server would not take it.
+    /// Parses a quantity. Returns `None` if the API server would reject the text.
     pub fn parse(text: &str) -> Option<Self> {
         if !is_quantity(text) {
             return None;
@@ -73,7 +73,7 @@ impl Quantity {
         let after_number = unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
         let number = &unsigned[..unsigned.len() - after_number.len()];
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        // Beyond 40 digits nothing counts any more; those after the ninth are rounded up.
+        // Only about the first 36 digits are significant. Digits after the ninth decimal place are rounded up.
         let mut numerator = 0i128;
         let mut scale = 0i32;
         for (n, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
@@ -105,14 +105,14 @@ impl Quantity {
         })
     }
 
-    /// The larger of two, in its own notation.
+    /// Returns the larger of two amounts, in its own notation.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         if other.nano > self.nano { other } else { self }
     }
 }
 
-/// `number` times ten to the power of `exponent`, rounded up.
+/// Returns `number` times ten to the power of `exponent`, rounded up.
 fn scaled(number: i128, exponent: i32) -> i128 {
     let factor = 10i128.checked_pow(exponent.unsigned_abs());
     match (exponent < 0, factor) {
@@ -123,7 +123,7 @@ fn scaled(number: i128, exponent: i32) -> i128 {
     }
 }
 
-/// The sum has the notation of the first one that is not nothing.
+/// The sum has the notation of the first operand that is not zero.
 impl std::ops::Add for Quantity {
     type Output = Self;
 

@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 
-/// The port whose holder owns a block: outside of the range that the kernel gives to clients, and of no known service.
+/// The port of the claim on a block. It is outside the range that the kernel gives to clients, and no known service
+/// uses it.
 const CLAIM_PORT: u16 = 64_127;
-/// The second byte of the first block; 127.0.x.x and the low numbers belong to resolvers and other tools.
+/// The second byte of the first block. 127.0.x.x and the low numbers belong to resolvers and other tools.
 const FIRST_BLOCK: u8 = 64;
 const LAST_BLOCK: u8 = 127;
-/// The last bytes that pods get; the first address of a block is the claim's own.
+/// The range of the last byte of pods' addresses. The first address of a block is for the claim.
 const FIRST_HOST: u8 = 2;
 const LAST_HOST: u8 = 254;
 
-/// Hands out one address of 127.0.0.0/8 for each pod name.
+/// Assigns one address of 127.0.0.0/8 to each pod name.
 ///
-/// Several agents may run on one machine: each owns blocks of 253 addresses, and owning a block means holding a socket
-/// that is bound to its first address, which the kernel gives to one process only and takes back however it ends.
+/// Several agents may run on one machine. Each owns blocks of 253 addresses. The owner of a block holds a socket
+/// bound to the block's first address. The kernel gives that address to one process only, and releases it when the
+/// process ends.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
     claims: Vec<(Block, UdpSocket)>,
@@ -31,17 +33,17 @@ impl Addresses {
     /// Claims a first block.
     ///
     /// # Errors
-    /// No block is free, or this system has no loopback addresses but 127.0.0.1.
+    /// No block is free, or this system has no loopback addresses except 127.0.0.1.
     pub(super) fn claim() -> io::Result<Self> {
         let mut addresses = Self::default();
         addresses.claim_block()?;
         Ok(addresses)
     }
 
-    /// The address of the pod `name`, whether or not such a pod exists by now. A name keeps its address.
+    /// Returns the address of the pod `name`, whether or not such a pod exists. A name keeps its address.
     ///
     /// # Errors
-    /// All addresses are used and no further block can be had.
+    /// All addresses are used and no further block can be claimed.
     pub(super) fn get_or_assign(&mut self, namespace: &str, name: &str) -> io::Result<Ipv4Addr> {
         let key = (namespace.to_owned(), name.to_owned());
         if let Some(address) = self.given.get(&key) {
@@ -59,8 +61,8 @@ impl Addresses {
         }
     }
 
-    /// The address of the pod `name`, of which the API has `known`, as an earlier agent gave it. It is kept, unless its
-    /// block has become another agent's since.
+    /// Returns the address of the pod `name`, whose address in the API is `known`, set by an earlier agent. The
+    /// address is kept, unless another agent has claimed its block since.
     ///
     /// # Errors
     /// See [`get_or_assign`](Self::get_or_assign).
@@ -94,7 +96,7 @@ impl Addresses {
     fn claim_this(&mut self, (high, low): Block) -> io::Result<()> {
         let socket = UdpSocket::bind((Ipv4Addr::new(127, high, low, 1), CLAIM_PORT))?;
         self.claims.push(((high, low), socket));
-        // Taken from the end: the lowest first.
+        // Addresses are taken from the end, so the lowest comes last.
         let hosts = (FIRST_HOST..=LAST_HOST).rev();
         self.free
             .extend(hosts.map(|host| Ipv4Addr::new(127, high, low, host)));
@@ -148,7 +150,7 @@ mod tests {
         let free = Ipv4Addr::new(127, LAST_BLOCK, 200, 7);
         assert_eq!(two.adopt("ns", "b", free).unwrap(), free);
         assert_ne!(one.adopt("ns", "b", free).unwrap(), free, "it is claimed");
-        // A pod for which no address was left.
+        // A pod that got no address of a block.
         assert_eq!(
             one.adopt("ns", "c", Ipv4Addr::LOCALHOST).unwrap(),
             Ipv4Addr::LOCALHOST

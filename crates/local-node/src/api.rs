@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use super::env_values::ConfigRef;
 
-/// No request takes longer: the API of a dead machine must not hold up the end of a process.
+/// The timeout of every request. The API of a dead machine must not delay the end of a process.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// One pod: a name together with the UID that it means.
+/// One pod, by name and UID.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PodRef {
     pub(super) namespace: String,
@@ -37,31 +37,31 @@ impl PodRef {
     }
 }
 
-/// Why a request failed.
+/// The reason that a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
-    /// The object is not there, or another of the same name is.
+    /// The object is missing, or another object has its name.
     #[error("it is gone")]
     Gone,
     /// The object is not in the state that the request expects.
     #[error("{0}")]
     Conflict(String),
-    /// Anything else; it may be tried again.
+    /// Any other failure; the request may be retried.
     #[error("{0}")]
     Failed(String),
 }
 
 type ApiFuture<'a, T> = BoxFuture<'a, Result<T, ApiError>>;
 
-/// The API as the agent sees it.
+/// The requests that the agent sends.
 pub(super) trait PodApi: Send + Sync + 'static {
     fn bind<'a>(&'a self, pod: &'a PodRef, node: &'a str) -> ApiFuture<'a, ()>;
     fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()>;
-    /// Removes the pod at once; its processes have ended.
+    /// Removes the pod at once. Its processes must have ended.
     fn delete<'a>(&'a self, pod: &'a PodRef) -> ApiFuture<'a, ()>;
-    /// The names that resolve in the namespace: its services that select pods.
+    /// Returns the names that resolve in the namespace: its services that select pods.
     fn services<'a>(&'a self, namespace: &'a str) -> ApiFuture<'a, Vec<String>>;
-    /// The entries of a ConfigMap or Secret; `None` if there is none.
+    /// Returns the entries of a ConfigMap or Secret, or `None` if it does not exist.
     fn contents<'a>(
         &'a self,
         namespace: &'a str,
@@ -73,7 +73,7 @@ pub(super) trait PodApi: Send + Sync + 'static {
     fn unregister<'a>(&'a self, node: &'a str) -> ApiFuture<'a, ()>;
 }
 
-/// The API over a client.
+/// The API of a client.
 pub(super) struct KubeApi {
     client: Client,
 }
@@ -87,8 +87,8 @@ impl KubeApi {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Turns a conflict into [`ApiError::Gone`] if the pod no longer exists: a new pod of its name has another UID,
-    /// which conflicts like a concurrent write.
+    /// Converts a conflict to [`ApiError::Gone`] if the pod no longer exists. A new pod of the same name has another
+    /// UID, and causes the same conflict as a concurrent write.
     async fn resolve_conflict<T>(&self, pod: &PodRef, answer: Result<T, ApiError>) -> Result<(), ApiError> {
         let Err(ApiError::Conflict(_)) = &answer else {
             return answer.map(|_| ());
@@ -141,7 +141,7 @@ impl PodApi for KubeApi {
 
     fn report<'a>(&'a self, pod: &'a PodRef, status: &'a PodStatus) -> ApiFuture<'a, ()> {
         async move {
-            // With the UID the patch is refused if the name means another pod by now.
+            // The UID makes the server reject the patch if the name belongs to another pod by now.
             let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid}, "status": status}));
             let pods = self.pods(&pod.namespace);
             let answer = with_timeout(pods.patch_status(&pod.name, &PatchParams::default(), &patch)).await;
@@ -170,7 +170,7 @@ impl PodApi for KubeApi {
         async move {
             let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
             let list = with_timeout(services.list(&ListParams::default())).await?;
-            // A service without a selector (such as `kubernetes`) leads to no pod.
+            // A service without a selector (such as `kubernetes`) has no pods.
             let selects = |service: &Service| {
                 service
                     .spec

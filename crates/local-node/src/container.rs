@@ -1,4 +1,4 @@
-//! The record of each container of a pod: its state, how it ended last, its restarts.
+//! The record of each container of a pod: its state, its last end, its restarts.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::config::RestartBackoff;
 
-/// A container that has run this long without a restart starts its back-off anew.
+/// A container that has run this long without a restart starts its backoff anew.
 const BACKOFF_RESET: Duration = Duration::from_secs(600);
 
-/// When a container runs in the life of its pod.
+/// The part of the pod's life in which a container runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContainerType {
     /// Runs to its end before the next one starts.
@@ -21,16 +21,16 @@ pub(super) enum ContainerType {
     Main,
 }
 
-/// When a waiting container may start, once it is its turn.
+/// The time at which a waiting container may start, once its predecessors allow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Now,
     At(Instant),
-    /// It cannot start as this pod is written.
+    /// The container cannot start as this pod is written.
     Never,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Termination {
     pub(super) exit_code: i32,
@@ -42,7 +42,7 @@ pub(super) struct Termination {
     pub(super) pid: Option<u32>,
 }
 
-/// The state of a container, as the API has it.
+/// The state of a container, as reported to the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RunState {
     Waiting {
@@ -64,10 +64,10 @@ pub(super) struct ContainerRecord {
     pub(super) image: String,
     pub(super) type_: ContainerType,
     pub(super) state: RunState,
-    /// How the run before this one ended.
+    /// The end of the previous run.
     pub(super) last: Option<Termination>,
     pub(super) restarts: i32,
-    /// Restarts since it last ran well: the back-off's exponent.
+    /// The restarts since the container last ran well: the exponent of the backoff.
     restarts_in_a_row: u32,
 }
 
@@ -97,7 +97,7 @@ impl ContainerRecord {
         self.state = RunState::Running { pid, started: now };
     }
 
-    /// Records the end of a run. With `restart` the container waits for the next one.
+    /// Records the end of a run. With `restart` the container then waits for the next run.
     pub(super) fn ended(
         &mut self,
         end: Termination,
@@ -107,7 +107,7 @@ impl ContainerRecord {
         now: Instant,
     ) {
         if matches!(self.state, RunState::Waiting { .. }) {
-            // It never became a process, but it counts as a restart.
+            // The container never became a process, but the attempt counts as a restart.
             self.restarts += i32::from(self.last.is_some());
         }
         if !restart {
@@ -140,7 +140,7 @@ impl ContainerRecord {
     }
 }
 
-/// All containers of a pod, init containers first, none started.
+/// Returns all containers of a pod, init containers first, none started.
 pub(super) fn containers(pod: &Pod) -> Vec<ContainerRecord> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let init = spec.init_containers.iter().flatten().map(|container| {

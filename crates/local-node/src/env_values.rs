@@ -1,4 +1,4 @@
-//! Where a container's variables get their values: literals, the pod's fields, ConfigMaps and Secrets.
+//! The sources of a container's variables: literals, the pod's fields, ConfigMaps and Secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -22,7 +22,7 @@ pub(super) enum ConfigRef {
 /// The contents of the ConfigMaps and Secrets that exist.
 pub(super) type ConfigData = BTreeMap<ConfigRef, BTreeMap<String, String>>;
 
-/// Where values can come from, beside the container itself.
+/// The sources of values, besides the container itself.
 pub(super) struct ValueSources<'a> {
     pub(super) pod: &'a Pod,
     pub(super) address: Ipv4Addr,
@@ -31,12 +31,12 @@ pub(super) struct ValueSources<'a> {
     pub(super) contents: ConfigData,
 }
 
-/// Why a container cannot be configured yet: the message of its `CreateContainerConfigError`.
+/// The reason that a container cannot be configured yet: the message of its `CreateContainerConfigError`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct ConfigError(pub(super) String);
 
-/// The ConfigMaps and Secrets that the container's variables refer to.
+/// Returns the ConfigMaps and Secrets that the container's variables refer to.
 pub(super) fn config_refs(container: &Container) -> BTreeSet<ConfigRef> {
     let whole = container.env_from.iter().flatten().flat_map(|from| {
         let config_map = from
@@ -68,7 +68,8 @@ pub(super) fn config_refs(container: &Container) -> BTreeSet<ConfigRef> {
     whole.chain(single).flatten().collect()
 }
 
-/// The environment that the pod's specification declares for the container, before anything is changed for this machine.
+/// Returns the environment that the pod's specification declares for the container, before any change for this
+/// machine.
 ///
 /// # Errors
 /// A ConfigMap, Secret or key is missing and not optional, or a field reference is not one that pods may use.
@@ -119,7 +120,7 @@ pub(super) fn declared_environment(
     Ok(env)
 }
 
-/// The value and whether it is secret; `None` for something optional that does not exist.
+/// Returns the value, and true if it is secret. Returns `None` if the source is optional and missing.
 fn value_from(
     container: &Container,
     from: &EnvVarSource,

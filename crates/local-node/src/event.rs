@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use super::environment::Difference;
 use super::status::was_stopped;
 
-/// Something to show to the user.
+/// An event of the node for its user.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum NodeEvent {
@@ -16,11 +16,11 @@ pub enum NodeEvent {
     Prepared(Prepared),
     /// A process wrote a line.
     Log(LogLine),
-    /// A pod's phase has changed, or why it waits.
+    /// A pod's phase, or the reason that it waits, has changed.
     Phase(PodPhase),
 }
 
-/// A container about to be started, and in what it differs from the same container in a cluster.
+/// A container about to be started, with its differences from the same container in a cluster.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The pod's namespace.
@@ -29,11 +29,11 @@ pub struct Prepared {
     pub pod: String,
     /// The container's name.
     pub container: String,
-    /// What differs: worth a look when a program behaves otherwise than in a cluster.
+    /// The differences, which may explain why a program behaves otherwise than in a cluster.
     pub differences: Vec<Difference>,
 }
 
-/// How far a pod has come.
+/// The progress of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodPhase {
     /// The pod's namespace.
@@ -42,13 +42,13 @@ pub struct PodPhase {
     pub pod: String,
     /// `Pending`, `Running`, `Succeeded` or `Failed`.
     pub phase: String,
-    /// The highest exit code of its containers, once it has ended.
+    /// The highest exit code of the pod's containers, once the pod has ended.
     pub exit_code: Option<i32>,
-    /// Whether it was stopped before it ended by itself: it was deleted, or the node has shut down. Its phase is
-    /// `Failed` then, unless it was deleted before its end could be reported. A pod that was stopped and still succeeds
-    /// does not count.
+    /// True if the pod was stopped before it ended by itself: it was deleted, or the node shut down. The phase is
+    /// `Failed` then, unless the pod was deleted before its end could be reported. False for a pod that was stopped
+    /// and still succeeds.
     pub stopped: bool,
-    /// Why a container does not run, or why the pod was ended, if known.
+    /// The reason that a container does not run or that the pod was ended, if known.
     pub message: Option<String>,
 }
 
@@ -61,9 +61,9 @@ pub struct LogLine {
     pub pod: String,
     /// The container's name, if the pod has several.
     pub container: Option<String>,
-    /// The line without its end. What is not UTF-8 is replaced, and a line of more than 16 KiB comes in pieces.
+    /// The line without its end. Bytes that are not UTF-8 are replaced. A line of more than 16 KiB is sent in pieces.
     pub text: String,
-    /// Where the process wrote it.
+    /// The stream that the process wrote to.
     pub stream: Stream,
 }
 
@@ -77,7 +77,7 @@ pub enum Stream {
 }
 
 impl PodPhase {
-    /// How far a pod of the API has come. `gone` says that it was deleted, and this is its last state.
+    /// Returns the progress of a pod of the API. `gone` is true if the pod was deleted and this is its last state.
     #[must_use]
     pub fn from_pod(pod: &Pod, gone: bool) -> Self {
         let namespace = pod.namespace().unwrap_or_default();
@@ -112,7 +112,7 @@ impl PodPhase {
     }
 }
 
-/// For people: `Running`, `Failed with exit code 3`, `Stopped`, each with the message if there is one.
+/// For people: `Running`, `Failed with exit code 3`, `Stopped`, each followed by the message if there is one.
 impl fmt::Display for PodPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.exit_code.filter(|code| *code != 0) {

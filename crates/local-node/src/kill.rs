@@ -11,16 +11,17 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// Its value is `AGENT/POD_UID/CONTAINER/`: see [`sweep`].
 pub(super) const MARKER: &str = "TRAINING_JOB_POD";
 
-/// The variable with the markers of those who had a command run in another pod, one for each way from pod to pod: the
-/// command is theirs too.
+/// The variable with the markers of the callers of a command in another pod, one for each step from pod to pod. The
+/// command belongs to the callers too.
 pub(super) const CALLERS: &str = "TRAINING_JOB_CALLERS";
 
-/// How often [`sweep`] looks again, a millisecond apart, for processes that were forked meanwhile or take long to die.
+/// The number of times that [`sweep`] looks again, a millisecond apart, for processes that were forked meanwhile or
+/// take long to die.
 const MAX_ROUNDS: u32 = 1000;
 
 /// Sends a signal to a process group, if it still exists.
 pub(super) fn signal_group(group: u32, signal: Signal) {
-    // Group 1 and below would mean other processes than ours.
+    // Group 1 and below would address processes that are not ours.
     let Some(pid) = i32::try_from(group)
         .ok()
         .filter(|pid| *pid > 1)
@@ -28,24 +29,24 @@ pub(super) fn signal_group(group: u32, signal: Signal) {
     else {
         return;
     };
-    // The only failures are that it is gone, or has become another user's: neither can be helped.
+    // The only failures are a missing group, or one of another user; both can be ignored.
     let _ = kill_process_group(pid, signal);
 }
 
-/// Kills process groups, and every process whose environment has the marker with a value that begins with `value`; and
-/// waits until they are gone, as what they held (ports above all) may be wanted next. A process that cleared its
-/// environment *and* left its process group is not found.
+/// Kills process groups, and every process whose marker's value begins with `value`. Waits until they are gone,
+/// because their resources (above all ports) may be needed next. A process that cleared its environment *and* left
+/// its process group is not found.
 pub(super) fn sweep(groups: impl IntoIterator<Item = u32>, value: &str) {
     kill_all(groups, |marker| marker.starts_with(value));
 }
 
-/// The same for all processes of a pod, whichever agent has started them.
+/// Kills all processes of a pod, whichever agent started them.
 pub(super) fn sweep_pod(uid: &str) {
     kill_all([], |marker| marker.split('/').nth(1) == Some(uid));
 }
 
 fn kill_all(groups: impl IntoIterator<Item = u32>, wanted: impl Fn(&str) -> bool) {
-    // Looked up before the kill: a dying process has no environment any more.
+    // They are found before the kill, because a dying process has no environment.
     let mut dying: HashSet<Pid> = marked(&wanted).collect();
     for group in groups {
         signal_group(group, Signal::KILL);
@@ -66,15 +67,15 @@ fn kill_all(groups: impl IntoIterator<Item = u32>, wanted: impl Fn(&str) -> bool
     }
 }
 
-/// Whether a process is gone, or a zombie that somebody else has to reap.
+/// Returns true if a process is gone, or is a zombie that its parent has to reap.
 fn is_over(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-    // The state follows the program's name, which is in brackets and may have any characters.
+    // The state follows the program's name, which is in brackets and may contain any characters.
     stat.rsplit_once(')')
         .is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// The processes whose marker's value is wanted.
+/// Returns the processes with a marker whose value is wanted.
 fn marked(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = Pid> {
     let own = std::process::id();
     fs::read_dir("/proc")
@@ -83,7 +84,7 @@ fn marked(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = Pid> {
         .flatten()
         .filter_map(move |entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-            // Other users' processes cannot be read, and zombies have no environment left.
+            // Other users' processes cannot be read, and zombies have no environment.
             let environment = fs::read(entry.path().join("environ")).ok()?;
             let mut values = environment.split(|byte| *byte == 0).flat_map(markers);
             let marked = values.any(&wanted);
@@ -93,7 +94,7 @@ fn marked(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = Pid> {
         })
 }
 
-/// The markers that a variable holds.
+/// Returns the markers in a variable.
 fn markers(variable: &[u8]) -> impl Iterator<Item = &str> {
     let value = [MARKER, CALLERS]
         .iter()

@@ -1,8 +1,8 @@
 //! A Kubernetes node agent that runs pods as processes of this machine: no container, no root.
 //!
-//! [`Node`] does the work of a kubelet (and of the scheduler) for a laptop or a test. It binds pods to itself, runs
-//! their containers' commands as processes of the user who runs it, and reports their states to the API, which may be
-//! that of a cluster or one in memory:
+//! [`Node`] does the work of a kubelet (and of the scheduler) on a laptop or in a test. It binds pods to itself, runs
+//! their containers' commands as processes of the user who runs it, and reports their states to the API. The API may
+//! be that of a cluster, or one in memory:
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -43,30 +43,30 @@
 [`Jobs`] runs whole training jobs without any cluster: an in-memory API, the operator and a node in one process."
 )]
 //!
-//! # What differs from a cluster
+//! # Differences from a cluster
 //!
-//! * Images are not pulled: a container needs a `command`, and finds this machine's programs
-//!   ([`NodeConfig::path`], [`NodeConfig::venv`]).
+//! * Images are not pulled. A container needs a `command`, which finds this machine's programs ([`NodeConfig::path`],
+//!   [`NodeConfig::venv`]).
 //! * Each pod name has a loopback address of its own. The names of services, and of the pods of the same controller,
 //!   are replaced by these addresses in environment values, commands and arguments: [`Environment`]. Values of
 //!   `metadata` fields stay names.
-//! * Files of ConfigMaps and Secrets that a container mounts lie elsewhere, and paths in environment values, commands and
-//!   arguments lead there. Other volumes, resources, probes and security contexts have no effect.
-//! * What else a program needs on one machine is a function in [`NodeConfig::adjust_env`].
+//! * Files of mounted ConfigMaps and Secrets are in the pod's folder, and paths in environment values, commands and
+//!   arguments are replaced. Other volumes, resources, probes and security contexts have no effect.
+//! * Other changes that a program needs on one machine are made by a function in [`NodeConfig::adjust_env`].
 //!
-//! Whatever differs for a container is reported before it starts: [`NodeEvent::Prepared`].
+//! Each difference for a container is reported before the container starts: [`NodeEvent::Prepared`].
 //!
 //! # No process is left behind
 //!
-//! Every container has a process group of its own. It is killed when the container's first process ends, when the pod is
-//! deleted, when the agent ends, and, by a guard process, when the agent is killed. Children that left the group are
-//! found by a variable in their environment.
+//! Every container has a process group of its own. The group is killed when the container's first process ends, when
+//! the pod is deleted, when the agent ends, and, by a guard process, when the agent is killed. Children that left the
+//! group are found by a variable in their environment.
 //!
-//! # Where to find what
+//! # Modules
 //!
-//! The way of a pod: `node` watches; `dispatcher` gives each pod a task; `pod_task` asks `lifecycle` (pure) what to do
-//! next and `prepare` (pure) what to run; `process` runs it; `status` (pure) makes a pod's status of it, and `report`
-//! delivers that to the API.
+//! A pod passes through these modules. `node` watches. `dispatcher` gives each pod a task. `pod_task` takes the next
+//! step from `lifecycle` (pure) and the command to run from `prepare` (pure). `process` runs the command. `status`
+//! (pure) computes the pod's status, and `report` delivers the status to the API.
 
 mod addresses;
 mod agent;

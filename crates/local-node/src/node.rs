@@ -1,4 +1,4 @@
-//! The node: watches pods, binds them, and hands each to a task of its own.
+//! The node: watches pods, binds them, and passes each to a task of its own.
 
 use std::fmt;
 use std::io;
@@ -21,29 +21,29 @@ use super::event::NodeEvent;
 use super::guard::Guard;
 use super::node_object;
 
-/// Why a node could not be started.
+/// The reason that a node could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
-    /// The working directory is not there.
+    /// The working directory does not exist.
     #[error("the working directory {0} does not exist")]
     Workdir(std::path::PathBuf),
-    /// Something that the node needs of this machine: loopback addresses, `/bin/sh`, the directory for logs.
+    /// The machine lacks something that the node needs: loopback addresses, `/bin/sh`, the directory for logs.
     #[error("the node cannot be started: {0}")]
     Machine(#[from] io::Error),
 }
 
 /// A running node agent.
 ///
-/// All processes of its pods end with it, be it by [`shutdown`](Self::shutdown), by [`kill`](Self::kill) or because it
-/// is dropped. If the agent's own process is killed, a guard process kills them within some milliseconds.
+/// All processes of its pods end with it, by [`shutdown`](Self::shutdown), by [`kill`](Self::kill) or because it is
+/// dropped. If the agent's own process is killed, a guard process kills them within some milliseconds.
 pub struct Node {
     guard: Arc<Guard>,
-    /// Asks for an orderly end within the given time.
+    /// Requests an orderly end within the given time.
     stop: Option<oneshot::Sender<Duration>>,
-    /// The dispatcher first.
+    /// The dispatcher is the first.
     tasks: Vec<JoinHandle<()>>,
-    /// The Node object's name, if there is to be one.
+    /// The API and the Node object's name, if the node is to be registered.
     registered: Option<(Arc<dyn PodApi>, String)>,
 }
 
@@ -51,12 +51,12 @@ impl Node {
     /// Starts a node agent on the API behind `client`. Must be called within a tokio runtime that has I/O and time
     /// enabled.
     ///
-    /// Its events are sent to `events`. Receive them all the time: lines of output wait for room in the channel, so
-    /// processes that write faster than you read are slowed down, as by a pipe.
+    /// Events are sent to `events`. Receive them all the time, because lines of output wait for capacity in the
+    /// channel: processes that write faster than you read are slowed down, as by a pipe.
     ///
     /// # Errors
-    /// The machine lacks something that the node needs: see [`NodeError`]. An API that cannot be reached is no error:
-    /// it is tried again for ever.
+    /// The machine lacks something that the node needs: see [`NodeError`]. An API that cannot be reached is not an
+    /// error; the node retries without end.
     pub fn start(
         client: Client,
         config: NodeConfig,
@@ -108,9 +108,9 @@ impl Node {
         })
     }
 
-    /// Ends all pods' processes: SIGTERM, and after `grace` (or [`NodeConfig::grace_cap`], if that is shorter) SIGKILL.
-    /// Reports their ends. A Node object that was registered is removed. Takes at most `grace` and some seconds.
-    /// Dropping the future kills at once.
+    /// Ends all pods' processes: SIGTERM, and after `grace` (or [`NodeConfig::grace_cap`], if that is shorter)
+    /// SIGKILL. Reports their ends. Removes the Node object if the node registered one. Takes at most `grace` and
+    /// some seconds. Dropping the future kills the processes at once.
     pub async fn shutdown(mut self, grace: Duration) {
         if let Some(stop) = self.stop.take() {
             // Without a receiver the dispatcher has ended, and there is nothing to stop.
@@ -120,7 +120,7 @@ impl Node {
             let _ = dispatcher.await;
         }
         for task in &self.tasks {
-            // The heartbeat would bring the Node object back.
+            // The heartbeat would create the Node object again.
             task.abort();
         }
         if let Some((api, name)) = &self.registered {

@@ -17,33 +17,33 @@ use super::config::NODE_AGENT;
 use super::env_values::HOST_IP;
 use super::resources::Machine;
 
-/// A node controller takes a node for dead that is silent for 40 s.
+/// The interval of updates. A node controller treats a node as dead after 40 s without an update.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How long the API may take to remove the node.
+/// The timeout of the node's removal.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Why a node's name cannot be used.
+/// The reason that a node's name cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeNameError {
-    /// The node is another machine's, or not an agent's at all.
+    /// The Node object belongs to another machine, or not to an agent.
     #[error("the node {name} is {owner}; choose another name")]
     Taken {
         /// The node's name.
         name: String,
-        /// Whose it is, in words.
+        /// A description of the owner.
         owner: String,
     },
-    /// The API did not answer, or refused.
+    /// The API did not respond, or rejected the request.
     #[error(transparent)]
     Api(#[from] kube::Error),
 }
 
-/// Checks that a name is free for a [`Node`](super::Node) on this machine: that there is no Node object of another
-/// machine with it, whose pods would be run twice.
+/// Checks that a name is free for a [`Node`](super::Node) on this machine. It is taken if another machine has a Node
+/// object with this name, because the pods would then be run twice.
 ///
 /// # Errors
-/// [`NodeNameError::Taken`], or the API server cannot be asked.
+/// [`NodeNameError::Taken`], or the request to the API server failed.
 pub async fn check_node_name(client: &Client, name: &str) -> Result<(), NodeNameError> {
     let Some(found) = Api::<Node>::all(client.clone()).get_opt(name).await? else {
         return Ok(());
@@ -59,7 +59,8 @@ pub async fn check_node_name(client: &Client, name: &str) -> Result<(), NodeName
     })
 }
 
-/// A name for the node of this machine: `local-` and the machine's name, so that it is no kubelet's and no other machine's.
+/// Returns a name for the node of this machine: `local-` and the machine's name. It differs from the names of
+/// kubelets and of other machines.
 #[must_use]
 pub fn default_node_name() -> String {
     let machine = machine_name().to_lowercase().replace('_', "-");
@@ -67,7 +68,7 @@ pub fn default_node_name() -> String {
     name.trim_end_matches(['-', '.']).to_owned()
 }
 
-/// This machine's name, as far as it can be the value of a label.
+/// Returns this machine's name, with characters replaced that the value of a label must not contain.
 fn machine_name() -> String {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy();
@@ -80,7 +81,7 @@ fn machine_name() -> String {
     label.trim_matches(|c| !allowed(c)).to_owned()
 }
 
-/// Removes the node, unless the API does not answer.
+/// Removes the node, unless the API does not respond.
 pub(super) async fn remove(api: &dyn PodApi, name: &str) {
     match tokio::time::timeout(REMOVE_TIMEOUT, api.unregister(name)).await {
         Ok(Ok(()) | Err(ApiError::Gone)) => {}
@@ -89,7 +90,7 @@ pub(super) async fn remove(api: &dyn PodApi, name: &str) {
     }
 }
 
-/// Creates the node and keeps it ready, for ever. An API without nodes, or one that forbids them, is warned of once.
+/// Creates the node and keeps it ready without end. Logs one warning if the API has no nodes or forbids them.
 pub(super) async fn keep_registered(api: Arc<dyn PodApi>, name: String) {
     let since = Timestamp::now();
     let mut warned = false;
@@ -115,7 +116,7 @@ fn node(name: &str, since: Timestamp, now: Timestamp) -> Node {
     ]
     .map(|(resource, amount)| (resource.to_owned(), Quantity(amount)))
     .into();
-    // No host name among the addresses: clients would prefer it, and it need not resolve.
+    // The addresses contain no host name, because clients would prefer it and it may not resolve.
     let address = NodeAddress {
         type_: "InternalIP".to_owned(),
         address: HOST_IP.to_string(),
@@ -132,7 +133,7 @@ fn node(name: &str, since: Timestamp, now: Timestamp) -> Node {
         ("kubernetes.io/hostname", name.to_owned()),
         (NODE_AGENT, machine_name()),
     ];
-    // A process of this machine's user is not what a pod of no training job expects.
+    // Pods that belong to no training job do not expect to run as a process of this machine's user.
     let taint = Taint {
         key: NODE_AGENT.to_owned(),
         effect: "NoSchedule".to_owned(),

@@ -1,4 +1,4 @@
-//! The life of one pod: one task, from its first start to its deletion.
+//! The life of one pod: one task, from the pod's first start to its deletion.
 
 mod files;
 mod removal;
@@ -30,13 +30,13 @@ use super::status::{Observed, StopCause, status};
 use files::Files;
 use stop::Stop;
 
-/// What the task of a pod has to react to.
+/// An event for the task of a pod.
 #[derive(Debug)]
 pub(super) enum Command {
     Changed(Box<Pod>),
-    /// The pod is no longer in the API.
+    /// The pod was removed from the API.
     Gone,
-    /// The agent stops; the processes have this long.
+    /// The agent stops; the processes have this time to end.
     Shutdown(Duration),
 }
 
@@ -52,18 +52,18 @@ pub(super) struct PodTask {
     policy: RestartPolicy,
     containers: Vec<ContainerRecord>,
     conditions: Vec<PodCondition>,
-    /// The process groups that run, by container.
+    /// The running process groups, by index of their container.
     groups: BTreeMap<usize, u32>,
-    /// How runs end, with the place of their container.
+    /// The ends of runs, each with the index of its container.
     ends: JoinSet<(usize, Exit)>,
     files: Files,
     stop: Option<Stop>,
-    /// When sidecars that do not end with the others are killed.
+    /// The time at which sidecars are killed that do not end with the others.
     sidecars_end: Option<Instant>,
     deleted: bool,
     gone: bool,
     shutting_down: bool,
-    /// The phase that the user was shown last.
+    /// The phase that was last reported to the user.
     last_phase: Option<PodPhase>,
     reporter: StatusReporter,
 }
@@ -105,7 +105,7 @@ impl PodTask {
         }
     }
 
-    /// Runs the pod to its end, and stays until it is deleted.
+    /// Runs the pod to its end, then waits until the pod is deleted.
     pub(super) async fn run(mut self) {
         match recovery::classify(&self.pod) {
             FoundPod::Ended => {}
@@ -118,7 +118,7 @@ impl PodTask {
         agent.folders.remove(&at);
     }
 
-    /// Reports a pod as failed whose processes were another agent's, and are dead by now.
+    /// Reports a pod as failed whose processes belonged to another agent and are dead by now.
     fn fail_lost(&mut self) {
         recovery::mark_lost(&self.pod, &mut self.containers, Timestamp::now());
         self.report(Some(FinalPhase::Failed));
@@ -152,7 +152,7 @@ impl PodTask {
         }
     }
 
-    /// Waits for whatever happens first, and handles it.
+    /// Waits for the next event or timer, and handles it.
     async fn await_change(&mut self, wake: Option<Instant>) {
         let kill = self
             .stop
@@ -168,7 +168,7 @@ impl PodTask {
             Some(()) = self.files.next(|at| self.groups.contains_key(&at)) => {}
             Some(end) = self.ends.join_next() => match end {
                 Ok((at, exit)) => self.on_container_ended(at, exit),
-                // The run's task died: its group has been killed with it, but which it was is not known.
+                // The task of the run died. Its group was killed with it, but its container is unknown.
                 Err(error) => self.on_run_lost(&error),
             },
             command = self.commands.recv() => self.handle(command.unwrap_or(Command::Gone)),

@@ -1,4 +1,4 @@
-//! From a container of a pod to the process that is run for it (pure but for looking whether directories exist).
+//! Converts a container of a pod to a process (pure, except that it checks whether directories exist).
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::process::Launch;
 use super::references::Text;
 use super::volumes::{self, Mount, replace_paths};
 
-/// The variables that processes get from this machine: nothing else of the agent's own environment reaches them.
+/// The variables that processes get from this machine. No other variable of the agent's own environment reaches them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostVariables {
     folders: Folders,
@@ -40,22 +40,22 @@ impl HostVariables {
     }
 }
 
-/// A container ready to be started, and what differs from a cluster.
+/// A container ready to be started, and its differences from a cluster.
 #[derive(Debug)]
 pub(super) struct Preparation {
     pub(super) launch: Launch,
     pub(super) differences: Vec<Difference>,
-    /// Files that have to be there before.
+    /// The files that must be written before the start.
     pub(super) mounts: Vec<Mount>,
 }
 
-/// Why a container cannot be started.
+/// The reason that a container cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PrepareError {
-    /// Something that it needs is not there, but may come.
+    /// An object or key that the container needs is missing, but may be created later.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The command is the image's, and there are no images.
+    /// The command is defined in the image, and there are no images.
     #[error(
         "images are not pulled, so the command of image {image:?} is not known: set `command` in container {container:?}"
     )]
@@ -110,7 +110,7 @@ pub(super) fn prepare(
     })
 }
 
-/// The program to run, its arguments, and what differs in them.
+/// The program to run, its arguments, and their differences.
 type ProcessCommand = (String, Vec<String>, Vec<Difference>);
 
 fn command(
@@ -154,7 +154,7 @@ fn command(
     Ok((program, words, differences))
 }
 
-/// What runs in the place of a container that has nothing to do here.
+/// Returns the command that runs instead of a skipped container.
 fn skipped(container: &Container, why: &str) -> ProcessCommand {
     let words = container.command.iter().chain(&container.args).flatten();
     let words: Vec<&str> = words.map(String::as_str).collect();
@@ -172,7 +172,7 @@ fn skipped(container: &Container, why: &str) -> ProcessCommand {
     )
 }
 
-/// What the container mounts.
+/// Returns the container's mounts.
 ///
 /// # Errors
 /// A ConfigMap, Secret or key is missing and not optional.
@@ -232,7 +232,7 @@ fn add_host_variables(
         .and_then(|spec| spec.hostname.clone())
         .unwrap_or_else(|| sources.pod.name_any());
     if env.get("HOSTNAME").is_none() {
-        // As in a cluster, so it counts as no difference.
+        // The value is the same as in a cluster, so it does not count as a difference.
         env.declare("HOSTNAME", Text::kept(hostname), false);
     }
 }
@@ -278,7 +278,7 @@ fn adjust_env(
     adjust(&pod, env);
 }
 
-/// Where the process starts, and the difference if that is not where the container would.
+/// Returns the directory in which the process starts, and the difference if the container would start in another.
 fn directory(container: &Container, workdir: &Path) -> (PathBuf, Option<Difference>) {
     let Some(wanted) = container
         .working_dir
@@ -301,7 +301,7 @@ fn directory(container: &Container, workdir: &Path) -> (PathBuf, Option<Differen
     (workdir.to_owned(), Some(difference))
 }
 
-/// The fields that are set but have no effect here.
+/// Returns the fields that are set but have no effect here.
 fn ignored_fields(container: &Container, pod: Option<&PodSpec>, mounted: &[Mount]) -> Vec<Difference> {
     let setting = |name: &str, value: String, why: &str| Difference {
         part: PodPart::Setting,

@@ -5,18 +5,18 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use super::container::{ContainerRecord, RunState, Termination};
 
-/// What happened to a pod before this agent found it.
+/// The history of a pod before this agent found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundPod {
-    /// It has not been started.
+    /// The pod has not been started.
     New,
-    /// It was started by an agent that is gone, and its processes with it.
+    /// The pod was started by an agent that is gone, and its processes are gone too.
     Lost,
-    /// It has ended.
+    /// The pod has ended.
     Ended,
 }
 
-/// Tells from a pod's status what happened to it.
+/// Derives a pod's history from its status.
 pub(super) fn classify(pod: &Pod) -> FoundPod {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let ran = |status: &ContainerStatus| {
@@ -33,7 +33,7 @@ pub(super) fn classify(pod: &Pod) -> FoundPod {
     }
 }
 
-/// Ends every container that was not known to have ended.
+/// Ends every container that has no recorded end.
 pub(super) fn mark_lost(pod: &Pod, containers: &mut [ContainerRecord], now: Timestamp) {
     for record in containers {
         let known = statuses(pod).find(|status| status.name == record.name);

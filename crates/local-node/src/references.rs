@@ -1,11 +1,11 @@
-//! Text of a pod's specification with its `$(VARIABLE)` references filled in.
+//! Text of a pod's specification with its `$(VARIABLE)` references replaced.
 
 use std::ops::Range;
 
-/// A value, and which parts of it are names that must stay names.
+/// A value, and the parts of it that must stay names.
 ///
-/// `metadata.name` used as a value (a log prefix, a checkpoint's file name, the number at its end) means the name and
-/// not an address, also after it has been carried into another value by a reference.
+/// `metadata.name` as a value (a log prefix, a checkpoint's file name, the number at its end) means the name and not
+/// an address, also after a reference has copied it into another value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text {
     value: String,
@@ -21,7 +21,7 @@ impl Text {
         }
     }
 
-    /// Text that is used exactly as it is.
+    /// Text that is used unchanged.
     pub(super) fn kept(value: impl Into<String>) -> Self {
         let value = value.into();
         let whole = 0..value.len();
@@ -35,7 +35,7 @@ impl Text {
         &self.value
     }
 
-    /// Whether the whole of `part` must stay as it is.
+    /// Returns true if all of `part` must stay unchanged.
     pub(super) fn keeps(&self, part: &Range<usize>) -> bool {
         self.kept
             .iter()
@@ -53,8 +53,8 @@ impl Text {
         );
     }
 
-    /// Replaces `$(NAME)` by what `lookup` knows. `$$` is one dollar sign, so `$$(NAME)` is the text `$(NAME)`;
-    /// a reference that nothing answers stays as it is written.
+    /// Replaces `$(NAME)` by the result of `lookup`. `$$` is one dollar sign, so `$$(NAME)` is the text `$(NAME)`. A
+    /// reference without a result stays unchanged.
     pub(super) fn expand(input: &str, lookup: impl Fn(&str) -> Option<Text>) -> Self {
         let mut text = Self::default();
         let mut rest = input;

@@ -12,13 +12,13 @@ use super::api::{ApiError, PodApi, PodRef};
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(10);
 
-/// The delays between attempts: doubling, bounded, without an end.
+/// Returns the delays between attempts: doubling, bounded, without end.
 pub(super) fn retries() -> impl Iterator<Item = Duration> + Send {
     std::iter::successors(Some(FIRST_RETRY), |delay| Some((*delay * 2).min(LAST_RETRY)))
 }
 
-/// Sends the statuses of one pod in order, and each until it has arrived. While one is on its way or cannot be sent,
-/// newer ones replace it: the API gets the latest, and the last for certain.
+/// Sends the statuses of one pod in order, each until it has arrived. While a status is being sent or cannot be sent,
+/// newer ones replace it. The API therefore gets the latest status, and certainly the final one.
 pub(super) struct StatusReporter {
     latest: watch::Sender<Latest>,
     task: JoinHandle<()>,
@@ -27,7 +27,7 @@ pub(super) struct StatusReporter {
 #[derive(Default)]
 struct Latest {
     status: Option<PodStatus>,
-    /// Whether no other will follow.
+    /// True if no other status will follow.
     is_final: bool,
 }
 
@@ -40,7 +40,7 @@ impl StatusReporter {
         }
     }
 
-    /// Sends `status` unless it is the one given last.
+    /// Sends `status`, unless it equals the previous one.
     pub(super) fn report(&self, status: PodStatus) {
         self.latest.send_if_modified(|latest| {
             let new = latest.status.as_ref() != Some(&status);
@@ -49,7 +49,7 @@ impl StatusReporter {
         });
     }
 
-    /// Waits until the last status has arrived, or nobody can want it any more.
+    /// Waits until the last status has arrived or is no longer needed.
     pub(super) async fn delivered(&mut self) {
         self.latest.send_modify(|latest| latest.is_final = true);
         if !self.task.is_finished() {

@@ -1,10 +1,10 @@
-//! Resource quantities, as far as environment variables ask for them.
+//! Resource quantities, as far as environment variables refer to them.
 
 use k8s_openapi::api::core::v1::{Container, ResourceFieldSelector};
 
 use kube_syntax::quantity::amount;
 
-/// What the machine has: the answer where a container sets no limit, as on a real node.
+/// The machine's resources: the value for a container without a limit, as on a real node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
     pub(super) cpus: f64,
@@ -12,7 +12,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// This machine; memory is 0 if the kernel does not tell.
+    /// Reads this machine's resources. Memory is 0 if the kernel does not report it.
     pub(super) fn this() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let kib = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
@@ -26,8 +26,8 @@ impl Machine {
     }
 }
 
-/// The value of a `resourceFieldRef`, rounded up to whole units of its divisor; `None` for a resource that neither the
-/// container nor the machine knows.
+/// Returns the value of a `resourceFieldRef`, rounded up to whole units of its divisor, or `None` for a resource that
+/// is unknown for both the container and the machine.
 pub(super) fn field_value(
     container: &Container,
     selector: &ResourceFieldSelector,

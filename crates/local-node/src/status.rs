@@ -1,4 +1,4 @@
-//! A pod's status from the states of its containers (pure).
+//! Computes a pod's status from the states of its containers (pure).
 
 use std::net::Ipv4Addr;
 
@@ -14,35 +14,35 @@ use super::container::{ContainerRecord, ContainerType, RunState, Termination};
 use super::env_values::HOST_IP;
 use super::lifecycle::{FinalPhase, initialized};
 
-/// The conditions that a kubelet owns; others in a pod's status belong to somebody else and are left as they are.
+/// The conditions that a kubelet owns. Other conditions of a pod have other owners and are not changed.
 const OWN_CONDITIONS: [&str; 4] = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
 
-/// Whether the pod was stopped: see [`StopCause::is_a_stop`].
+/// Returns true if the pod was stopped: see [`StopCause::is_a_stop`].
 pub(super) fn was_stopped(status: &PodStatus) -> bool {
     let mut conditions = status.conditions.iter().flatten();
     conditions.any(|condition| condition.type_ == STOPPED && condition.status == "True")
 }
 
-/// Why the agent ends a pod's processes.
+/// The reason that the agent ends a pod's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopCause {
     /// The pod was deleted.
     Deleted,
     /// The agent shuts down.
     NodeShutdown,
-    /// Its `activeDeadlineSeconds` are over.
+    /// The pod's `activeDeadlineSeconds` are over.
     Deadline,
-    /// The agent has lost track of a container.
+    /// The agent has lost a container's run.
     Lost,
 }
 
 impl StopCause {
-    /// Whether somebody else wanted the pod to end: it has not failed then.
+    /// Returns true if the end was requested from outside. The pod has not failed by itself then.
     fn is_a_stop(self) -> bool {
         matches!(self, Self::Deleted | Self::NodeShutdown)
     }
 
-    /// The reason and the message of the status of a pod that ended because of it.
+    /// Returns the reason and the message in the status of a pod that ended because of this.
     fn reason_and_message(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Deadline => Some((
@@ -58,20 +58,20 @@ impl StopCause {
     }
 }
 
-/// What the status is computed from, beside the pod itself.
+/// The observed state of a pod, from which its status is computed.
 pub(super) struct Observed<'a> {
     pub(super) containers: &'a [ContainerRecord],
     pub(super) address: Ipv4Addr,
     pub(super) start_time: Timestamp,
     pub(super) final_phase: Option<FinalPhase>,
-    /// Why its processes were ended, if they were.
+    /// The reason that the pod's processes were ended, if they were.
     pub(super) cause: Option<StopCause>,
-    /// The conditions reported last, whose transition times stay where nothing changed.
+    /// The last reported conditions. Their transition times are kept where the status is unchanged.
     pub(super) previous: &'a [PodCondition],
     pub(super) now: Timestamp,
 }
 
-/// The status to report. `phase` is final exactly if there is an final_phase.
+/// Returns the status to report. Its phase is final if and only if `final_phase` is set.
 pub(super) fn status(pod: &Pod, observed: &Observed<'_>) -> PodStatus {
     let of = |init: bool| {
         let chosen = observed
@@ -153,7 +153,7 @@ fn container_status(record: &ContainerRecord) -> ContainerStatus {
         image: record.image.clone(),
         image_id: String::new(),
         container_id: id.map(container_id),
-        // There are no probes: what runs is ready, and an init container is ready when it has succeeded.
+        // There are no probes. A running container is ready; an init container is ready when it has succeeded.
         ready: (record.is_running() && record.type_ != ContainerType::Init) || init_done,
         started: Some(record.is_running()),
         restart_count: record.restarts,
@@ -222,7 +222,7 @@ fn conditions(pod: &Pod, observed: &Observed<'_>) -> Vec<PodCondition> {
     own.chain(others).chain(stopped).collect()
 }
 
-/// A condition, with the time since when it has this status.
+/// Returns a condition with the time since which it has this status.
 fn condition(
     type_: &str,
     is_true: bool,

@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets that a container mounts: here they are files in the pod's folder, and paths lead there.
+//! ConfigMaps and Secrets that a container mounts. Here they are files in the pod's folder, and paths are replaced.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Container, KeyToPath, PodSpec, Volume, VolumeMo
 use super::env_values::{ConfigData, ConfigError, ConfigRef, missing};
 use super::environment::{Difference, FILES_ARE_ELSEWHERE, PodPart};
 
-/// The permissions of files where the volume names none, as in a cluster.
+/// The permissions of files whose volume sets none, as in a cluster.
 const FILE_MODE: i32 = 0o644;
 
 /// A volume whose files come from a ConfigMap or Secret.
@@ -23,7 +23,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// `None` for a volume of any other type.
+    /// Returns `None` for a volume of any other type.
     fn of(volume: &'a Volume) -> Option<Self> {
         let (store, items, mode, optional) = match (&volume.config_map, &volume.secret) {
             (Some(map), _) => {
@@ -90,10 +90,10 @@ impl File {
     }
 }
 
-/// Files that a container finds under a path.
+/// The files that a container has under a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// Where the container has them, and where they are here.
+    /// The path in the container; `local` is the path here.
     pub(super) pod: String,
     pub(super) local: PathBuf,
     directory: PathBuf,
@@ -120,7 +120,7 @@ impl Mount {
         for file in &self.files {
             let path = self.directory.join(&file.path);
             fs::create_dir_all(path.parent().unwrap_or(&self.directory))?;
-            // A running program may be reading what an earlier start has written.
+            // A running program may be reading the files of an earlier start.
             let part = path.with_extension("part");
             fs::write(&part, &file.text)?;
             fs::set_permissions(&part, Permissions::from_mode(file.mode & 0o777))?;
@@ -130,8 +130,8 @@ impl Mount {
     }
 }
 
-/// Writes what has changed in the files of a container that runs, and removes those that have gone, as a kubelet does. A
-/// mount of a single file stays as it is.
+/// Writes the changed files of a running container, and removes files that no longer exist, as a kubelet does. A
+/// mount of a single file is not changed.
 ///
 /// # Errors
 /// The pod's folder cannot be written.
@@ -147,12 +147,12 @@ pub(super) fn rewrite(before: &[Mount], now: &[Mount]) -> io::Result<()> {
     Ok(())
 }
 
-/// Which ConfigMaps and Secrets the container mounts.
+/// Returns the ConfigMaps and Secrets that the container mounts.
 pub(super) fn mounted<'a>(container: &'a Container, pod: &'a PodSpec) -> impl Iterator<Item = ConfigRef> {
     sources(container, pod).map(|(_, source)| source.store)
 }
 
-/// What the container mounts, in a folder of each volume below `folder`.
+/// Returns the container's mounts, each in a folder of its volume below `folder`.
 ///
 /// # Errors
 /// A ConfigMap, Secret or key is missing and not optional.
@@ -193,7 +193,7 @@ fn sources<'a>(
     mounts.filter_map(move |mount| Some((mount, Source::of(volumes.get(mount.name.as_str())?)?)))
 }
 
-/// The text with every path below a mount led to the files; `None` if it has none.
+/// Returns the text with every path below a mount replaced by the path of the files, or `None` if it contains none.
 pub(super) fn replace_paths(text: &str, mounts: &[Mount]) -> Option<String> {
     let mut out = String::new();
     let mut done = 0;
@@ -213,7 +213,7 @@ pub(super) fn replace_paths(text: &str, mounts: &[Mount]) -> Option<String> {
     (done > 0).then(|| out + &text[done..])
 }
 
-/// Whether a character may be within the name of a file.
+/// Returns true if a character may be part of a file's name.
 fn is_in_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '.' | '_')
 }

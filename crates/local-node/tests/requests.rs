@@ -1,4 +1,4 @@
-//! The requests that the node agent makes, seen by a scripted API server.
+//! The requests of the node agent, recorded by a scripted API server.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 
 type Answer = Response<UnsyncBoxBody<Bytes, std::convert::Infallible>>;
 
-/// One pod, and every request that wrote something or asked for values.
+/// A server with one pod. It records every request that wrote an object or read values.
 struct Script {
     pod: Mutex<Value>,
     seen: watch::Sender<Vec<(String, Value)>>,
@@ -115,7 +115,7 @@ impl Script {
         }
     }
 
-    /// The first request with this line and a body as wanted, waited for.
+    /// Waits for the first request with this line and a matching body.
     async fn request(&self, line: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut seen = self.seen.subscribe();
         let found = |seen: &[(String, Value)]| {

@@ -1,4 +1,4 @@
-//! A pod that was stopped from outside is told from one that failed by itself.
+//! A pod that was stopped from outside is distinguished from one that failed by itself.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
 use std::time::Duration;

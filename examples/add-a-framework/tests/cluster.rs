@@ -1,4 +1,4 @@
-//! The operator on a real API server, set up as docs/add-a-framework.md says.
+//! The operator on a real API server, set up as docs/authors/add-a-framework.md says.
 
 #[path = "../src/job.rs"]
 #[allow(dead_code)]

@@ -1,5 +1,5 @@
-//! What a JAXJob's processes read, to the byte as the Go operator v1.9.0 writes it (`envvar.go`). JAX itself
-//! reads none of it: the program hands it to `jax.distributed.initialize`.
+//! The environment variables of a JAXJob, byte for byte as the Go operator v1.9.0 writes them (`envvar.go`). JAX
+//! itself reads none of them: the program passes them to `jax.distributed.initialize`.
 
 use k8s_openapi::api::core::v1::EnvVar;
 use training_job::api::variable;
@@ -7,10 +7,10 @@ use training_job::{Replica, Topology};
 
 pub(crate) const WORKER: &str = "Worker";
 
-/// The environment of a replica: where process 0 is, which has each process meet the others.
+/// Returns the environment of a replica: the address of process 0, through which all processes connect.
 pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     vec![
-        // What a process prints is seen at once.
+        // Makes Python write its output without buffering.
         variable("PYTHONUNBUFFERED", "1"),
         variable("COORDINATOR_PORT", replica.role.port.to_string()),
         variable("COORDINATOR_ADDRESS", replica.role.host(0)),

@@ -1,5 +1,5 @@
-//! JAXJob: distributed training with JAX (workers, the first of which coordinates them), as the Kubeflow
-//! training operator v1.9.0 had it.
+//! JAXJob: distributed training with JAX, as in the Kubeflow training operator v1.9.0. The first worker is the
+//! coordinator.
 
 mod environment;
 mod job;

@@ -1,8 +1,9 @@
-//! What differs where all replicas run on one machine.
+//! Adjustments for replicas that all run on one machine.
 
 use local_node::{Environment, LocalPod};
 
-/// The coordinator would listen at all addresses of the machine, and a second job's could not.
+/// Sets the address of the coordinator. By default it listens at all addresses of the machine, so that the
+/// coordinator of a second job would fail.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     if environment.get("JAX_COORDINATOR_BIND_ADDRESS").is_some() {
         return;

@@ -1,10 +1,10 @@
-//! What the Go operator v1.9.0 made of JAXJobs on a real API server, and what we make of them: the same to the
-//! byte, but for the places in [`DIFFERENCES`].
+//! Compares our objects of JAXJobs with those of the Go operator v1.9.0 on a real API server. They must be equal byte
+//! for byte, except at the paths in [`DIFFERENCES`].
 
 use training_job_jax::JAXJob;
 use training_job_testing::{Difference, compare_renders};
 
-/// Everything that differs. An entry that matches nothing fails the test.
+/// All differences. An entry that matches nothing fails the test.
 const DIFFERENCES: &[Difference<'_>] = &[
     ("jax-env", "pods.job-worker-0.spec.containers[1].env", TWICE),
     ("jax-env", "pods.job-worker-1.spec.containers[1].env", TWICE),

@@ -1,4 +1,4 @@
-//! Stories of JAXJobs' lives: the recorded ones, and those in which the Go operator leaves a job hanging.
+//! Scenarios of JAXJobs: the recorded ones, and those in which a job hangs under the Go operator.
 
 use training_job_jax::JAXJob;
 use training_job_testing::World;
@@ -46,7 +46,7 @@ fn a_lone_worker_that_the_kubelet_restarts_runs_on() {
     w.pod("worker-0").restarts_in_place(137);
     assert_eq!(w.reconcile().state(), RUNNING);
     assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [0]);
-    // In a job of two the other one is lost.
+    // In a job of two workers the other one restarts as well.
     let mut w = started("Worker=2:OnFailure");
     w.pod("worker-0").restarts_in_place(137);
     w.reconcile().finish_deletions().reconcile();
@@ -68,7 +68,7 @@ fn an_unset_policy_is_never() {
     );
 }
 
-/// By it the SDK finds the job's log.
+/// The SDK finds the job's log by this label.
 #[test]
 fn worker_0_is_labelled() {
     let w = started("Worker=2");

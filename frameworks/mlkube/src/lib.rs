@@ -1,6 +1,5 @@
-//! The kinds of 2017 from which MXJob and TFJob come: `mxnet.mlkube.io/v1beta1 MxJob` (deepinsight/mxnet-operator) and
-//! `mlkube.io/v1beta1 TfJob` (the first of what became tf-operator). What is kept of them and what differs is in
-//! `docs/mlkube.md`.
+//! The kinds of 2017 that preceded MXJob and TFJob: `mxnet.mlkube.io/v1beta1 MxJob` (deepinsight/mxnet-operator) and
+//! `mlkube.io/v1beta1 TfJob` (the origin of tf-operator). `docs/users/mlkube.md` lists what is kept and what differs.
 
 mod mxjob;
 mod replica;

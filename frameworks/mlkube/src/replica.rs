@@ -1,4 +1,4 @@
-//! What both kinds make of an entry of their list of replica specs.
+//! Converts the entries of the list of replica specs, for both kinds.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,12 @@ use k8s_openapi::api::core::v1::{ContainerPort, PodTemplateSpec};
 use training_job::api::{ReplicaSpec, RestartPolicy};
 use training_job::{Replica, ReplicaNames, RoleDefinition};
 
-/// An entry as the library has it.
+/// Returns an entry as a replica spec of the library.
 ///
-/// The old operators ran a batch Job for each replica. The template's restart policy says what becomes of a failed one:
-/// with `Never` the job fails; else an exit code from 128 on restarts and a lower one fails the job. So
-/// the policy is taken out of the template: the operator restarts, not the kubelet.
+/// The old operators ran a batch Job for each replica. The restart policy of the template decided what followed a
+/// failure. With `Never` the job failed. With other policies exit codes of 128 or more restarted the replica, and
+/// lower ones failed the job. The policy is removed from the template, because the operator restarts the replica, not
+/// the kubelet.
 pub(crate) fn spec(
     replicas: Option<i32>,
     template: Option<&PodTemplateSpec>,
@@ -40,13 +41,14 @@ pub(crate) fn spec(
     }
 }
 
-/// `<job>-<type in lower case>-<runtime id>-<index>`.
+/// Returns the replicas' names, `<job>-<type in lower case>-<runtime id>-<index>`.
 pub(crate) fn names(job: Option<&str>, role: &RoleDefinition, runtime_id: &str) -> ReplicaNames {
     let job = job.unwrap_or_default();
     ReplicaNames::Indexed(format!("{job}-{}-{runtime_id}", role.slug()))
 }
 
-/// The labels that the old operators gave a replica: `group` marks their own, `job_label` has the job's name.
+/// Returns the labels that the old operators set on a replica. `group` marks their own pods, `job_label` contains the
+/// job's name.
 pub(crate) fn labels(
     group: &str,
     job_label: &str,
@@ -65,8 +67,8 @@ pub(crate) fn labels(
     .into()
 }
 
-/// Whether a replica that ended so is restarted: from 128 on, which is what a signal leaves, but never what was killed
-/// for its memory, which would be again.
+/// Returns true if a replica that ended this way is restarted: for exit codes of 128 or more, which signals cause. A
+/// replica that was killed for its memory is not restarted, because it would be killed again.
 pub(crate) fn is_retryable(exit_code: i32, reason: &str) -> bool {
     exit_code >= 128 && reason != "OOMKilled"
 }

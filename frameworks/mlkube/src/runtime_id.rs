@@ -1,11 +1,11 @@
-//! The four characters by which the names of a job's pods differ from those of an earlier job of the same name.
+//! The four characters that distinguish the names of a job's pods from those of an earlier job of the same name.
 
 use training_job::{FieldErrors, Rule};
 
-/// The field that has them, if the job says them itself; an object that the old operator has seen does.
+/// The field with the runtime ID. It is set in objects that the old operator has processed.
 const FIELD: &str = "RuntimeId";
 
-/// What is wrong, and what to do.
+/// The problem and the remedy.
 const BAD: [&str; 2] = [
     "it becomes part of names",
     "use up to 8 lower-case letters and digits, or leave it out",
@@ -15,7 +15,7 @@ const FIXED: [&str; 2] = [
     "make another job with it",
 ];
 
-/// The job's own, or four of `[0-9a-z]` that follow from its UID.
+/// Returns the job's own runtime ID, or four characters of `[0-9a-z]` that are derived from its UID.
 pub(crate) fn of(own: Option<&str>, uid: Option<&str>) -> String {
     match own.filter(|own| !own.is_empty()) {
         Some(own) => own.to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn of(own: Option<&str>, uid: Option<&str>) -> String {
     }
 }
 
-/// FNV-1a, in base 36.
+/// Returns an FNV-1a hash in base 36.
 fn from_uid(uid: &str) -> String {
     let hash = uid.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -32,7 +32,7 @@ fn from_uid(uid: &str) -> String {
     (0..4).filter_map(digit).collect()
 }
 
-/// Adds an error if it cannot be part of a name.
+/// Adds an error if the runtime ID cannot be part of a name.
 pub(crate) fn check(own: Option<&str>, errors: &mut FieldErrors) {
     let fits =
         |own: &str| own.len() <= 8 && own.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -41,7 +41,8 @@ pub(crate) fn check(own: Option<&str>, errors: &mut FieldErrors) {
     }
 }
 
-/// The same as rules for the API server, of the field that is spelt like this; and that it stays as it is.
+/// Returns the same check as rules for the API server, for the field of this spelling. A second rule makes the field
+/// immutable.
 pub(crate) fn rules(field: &str) -> [Rule; 2] {
     let fits = format!("!has(self.{field}) || self.{field}.matches(\"^[a-z0-9]{{0,8}}$\")");
     let stays = format!(

@@ -1,4 +1,4 @@
-//! The definitions say what validation says.
+//! Checks that the definitions and `validate` report the same errors.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use training_job::testing::check_definition;
@@ -14,10 +14,10 @@ fn they_take_the_jobs_that_validate_takes() {
     }
 }
 
-/// What else they take is told by validation.
+/// The lists are the errors that only `validate` reports.
 #[test]
 fn they_refuse_bad_jobs_in_the_same_words() {
-    // An entry without a type may be of any, as far as the API server knows.
+    // The API server cannot derive the type of an entry that names none.
     let later = [
         "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: a dist job needs a SCHEDULER; add one, or set jobMode to local",
         "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: a dist job needs a SERVER; add one, or set jobMode to local",

@@ -1,11 +1,10 @@
-//! What jobs get, for reviewers to read: `snapshots/` in the repository.
+//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
 
 use training_job::testing::snapshots;
 use training_job_mlkube::{MxJob, TfJob};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The jobs that people start from.
 #[test]
 fn examples() {
     let jobs = "../../examples/legacy";
@@ -13,7 +12,7 @@ fn examples() {
     snapshots::<TfJob>(HERE, jobs, "../../snapshots/mlkube/tfjob/examples");
 }
 
-/// Every field, and the odd forms.
+/// Every field, and unusual forms.
 #[test]
 fn cases() {
     let jobs = "../../operator/tests/mlkube";

@@ -1,5 +1,5 @@
-//! MPIJob: a launcher whose `mpirun` starts processes in the pods of workers, by the remote shell of the API server, as the
-//! Kubeflow training operator v1.8.1 had it (API v1).
+//! MPIJob: a launcher whose `mpirun` starts processes in the workers' pods through the exec API of the API server, as
+//! in the Kubeflow training operator v1.8.1 (API v1).
 
 mod environment;
 mod job;

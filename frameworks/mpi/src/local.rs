@@ -1,19 +1,19 @@
-//! What differs where all replicas run on one machine.
+//! Adjustments for replicas that all run on one machine.
 
 use local_node::{Environment, LocalPod};
 
 use crate::environment::{DELIVERY, OWN_DELIVERY};
 use crate::objects::SHELL;
 
-/// The variables that name the remote shell, by which `mpirun` starts processes in other pods.
+/// The variables that name the remote shell. `mpirun` starts processes in other pods with it.
 const SHELLS: [&str; 3] = [
     "OMPI_MCA_plm_rsh_agent",
     "PRTE_MCA_plm_ssh_agent",
     "I_MPI_HYDRA_BOOTSTRAP_EXEC",
 ];
 
-/// There is no `kubectl`: the node itself runs commands in other pods. What processes leave for their neighbours must not be
-/// found by those of other pods, which have the same machine.
+/// Replaces `kubectl`, because the node itself runs commands in other pods. Sets a temporary directory for each pod,
+/// because processes must not find the files of other pods on the same machine.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     if [DELIVERY, OWN_DELIVERY].contains(&&*pod.container) {
         environment.skip_container("processes are started in other pods without kubectl, and wait for them");
@@ -41,5 +41,5 @@ pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     }
 }
 
-/// What Open MPI does collectives with.
+/// The variable that selects Open MPI's components for collective operations.
 const COLLECTIVES: &str = "OMPI_MCA_coll";

@@ -1,5 +1,5 @@
-//! What an MXJob's processes read: `MX_CONFIG` and the `DMLC_*` variables, to the byte as the Go
-//! operator v1.8.1 writes them (`mxnet.go`).
+//! The environment variables of an MXJob, `MX_CONFIG` and `DMLC_*`, byte for byte as the Go operator v1.8.1 writes
+//! them (`mxnet.go`).
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use training_job::{Replica, Role, Topology};
 
 use crate::MXJobSpec;
 
-/// The annotation of a tuner server's template that holds the key under which it registers.
+/// The annotation of a tuner server's template with the key under which the server registers.
 pub(crate) const TUNER_SERVER_KEY: &str = "tuner-server-key";
 
-/// What is the same for all replicas.
+/// The part of `MX_CONFIG` that all replicas share.
 #[derive(Serialize)]
 struct Cluster<'a> {
     cluster: BTreeMap<&'a str, Vec<Address>>,
@@ -32,7 +32,7 @@ struct Task<'a> {
     index: u32,
 }
 
-/// The environment of a replica.
+/// Returns the environment of a replica.
 pub(crate) fn variables(spec: &MXJobSpec, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     let scheduler = topology.role("Scheduler");
     let mut environment = vec![
@@ -53,7 +53,7 @@ pub(crate) fn variables(spec: &MXJobSpec, topology: &Topology<'_>, replica: &Rep
     environment
 }
 
-/// The Go operator's entry for an empty value has no value.
+/// Returns a variable. Like the Go operator, it omits an empty value.
 fn variable(name: &str, value: String) -> EnvVar {
     EnvVar {
         name: name.to_owned(),
@@ -62,7 +62,7 @@ fn variable(name: &str, value: String) -> EnvVar {
     }
 }
 
-/// The cluster, and behind it in the same object the replica's own task.
+/// Returns `MX_CONFIG`: one object with the cluster, followed by the replica's own task.
 fn config(spec: &MXJobSpec, topology: &Topology<'_>, replica: &Replica<'_>) -> String {
     let cluster = topology.once("MX_CONFIG", || escape_as_go(json(&cluster(spec, topology))));
     let task = json(&Task {
@@ -91,12 +91,12 @@ fn cluster<'a>(spec: &'a MXJobSpec, topology: &'a Topology<'_>) -> Cluster<'a> {
     }
 }
 
-/// Strings and numbers always serialize.
+/// Returns a value as JSON. Strings and numbers always serialize.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The stand-alone operator had the key in the replica spec's `label`.
+/// Returns the key of a tuner server. The stand-alone operator had it in the replica spec's `label`.
 fn tuner_server_key<'a>(spec: &'a MXJobSpec, role: &'a Role<'_>) -> &'a str {
     let of_template = role.annotation(TUNER_SERVER_KEY);
     of_template
@@ -104,7 +104,7 @@ fn tuner_server_key<'a>(spec: &'a MXJobSpec, role: &'a Role<'_>) -> &'a str {
         .unwrap_or_default()
 }
 
-/// What Go's JSON encoder escapes and serde's does not.
+/// The characters that Go's JSON encoder escapes and serde's does not.
 const ESCAPED_BY_GO: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
 
 fn escape_as_go(json: String) -> String {

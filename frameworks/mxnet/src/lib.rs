@@ -1,6 +1,5 @@
-//! MXJob: Apache MXNet training (scheduler, servers, workers; BytePS as well) and TVM tuning
-//! (tracker, servers, tuner), as the Kubeflow training operator v1.8.1 and the stand-alone
-//! mxnet-operator before it had them.
+//! MXJob: training with Apache MXNet or BytePS (scheduler, servers, workers) and tuning with TVM (tracker, servers,
+//! tuner), as in the Kubeflow training operator v1.8.1 and in the stand-alone mxnet-operator before it.
 
 mod compatibility;
 mod definition;

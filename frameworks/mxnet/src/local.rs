@@ -1,10 +1,10 @@
-//! What differs where all replicas run on one machine.
+//! Adjustments for replicas that all run on one machine.
 
 use local_node::{Environment, LocalPod};
 
-/// With `DMLC_USE_KUBERNETES=1` the scheduler listens on every address, and two jobs with one port
-/// break each other; with 0 it listens on its own. Servers and workers would pick the machine's
-/// first network, or fail where there is none.
+/// Sets `DMLC_USE_KUBERNETES=0`. With 1 the scheduler listens at every address, so that two jobs with one port break
+/// each other. With 0 it listens at its own. Servers and workers would choose the machine's first network, or fail
+/// without one.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     if environment.in_pod("DMLC_USE_KUBERNETES") == Some("1") {
         environment.set(

@@ -1,4 +1,4 @@
-//! What is legal in an MXJob and certainly not meant.
+//! Warnings about valid MXJobs that cannot do what their author intends.
 
 use training_job::{FieldErrors, Topology};
 
@@ -26,8 +26,8 @@ pub(crate) fn add(job: &MXJob, topology: &Topology<'_>, warnings: &mut FieldErro
     }
 }
 
-/// The scheduler makes one cluster of servers and workers. All wait for it, and it for as many of them as there are; without
-/// one its address in their environment is empty.
+/// Warns of roles that cannot form a cluster. The scheduler connects servers and workers: they wait for it, and it
+/// waits for the configured number of them. Without a scheduler, its address in their environment is empty.
 fn check_roles(topology: &Topology<'_>, warnings: &mut FieldErrors) {
     let role = |name| topology.role(name);
     match (role("Scheduler"), role("Server"), role("Worker")) {

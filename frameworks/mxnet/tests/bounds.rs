@@ -1,6 +1,6 @@
-//! What an MXJob may leave out, and how long its configuration may be.
+//! The optional fields of an MXJob, and the maximum length of its configuration.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use training_job::validate::MAX_ENV_BYTES;
@@ -16,7 +16,7 @@ fn job(label: &str) -> MXJob {
     .unwrap()
 }
 
-/// What is wrong with a job.
+/// Returns the errors of a job as text.
 fn problem(job: &MXJob) -> String {
     let errors = validate(job, &Settings::default()).err();
     errors.map(|e| e.to_string()).unwrap_or_default()
@@ -38,7 +38,7 @@ fn a_variable_may_be_as_long_as_linux_takes_it() {
     );
 }
 
-/// Clients in Go send "" for what is unset.
+/// Go clients send "" for an unset string.
 #[test]
 fn an_empty_word_is_none() {
     let mut job = job("");

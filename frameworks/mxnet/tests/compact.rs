@@ -1,7 +1,7 @@
-//! A compact job has one service and tells once what is the same in its pods; its processes see what those of a plain
-//! job see.
+//! A compact job has one service, and one ConfigMap for the common part of the environment. Its processes see the
+//! same variables as those of a plain job.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -93,7 +93,7 @@ fn pods_find_each_other_by_one_service() {
     }
 }
 
-/// A job of 60 workers, whose names are long enough together.
+/// Returns a job of 60 workers, which together have names of sufficient length.
 fn story() -> Story<MXJob> {
     let container = json!({"name": "mxnet", "image": "i"});
     let role = |replicas: u32| json!({"replicas": replicas, "restartPolicy": "ExitCode", "template": {"spec": {"containers": [container]}}});
@@ -107,7 +107,7 @@ fn story() -> Story<MXJob> {
     Story::new(&job.to_string())
 }
 
-/// The ConfigMap that a pod refers to.
+/// Returns the name of the ConfigMap that a pod refers to.
 fn map_of(story: &Story<MXJob>, pod: &str) -> String {
     let from = story.pod(pod).spec.unwrap().containers[0]
         .env_from
@@ -165,7 +165,7 @@ fn what_pods_refer_to_is_there_before_them_and_through_all_their_restarts() {
     assert_eq!(story.object("configmaps", &map), None);
 }
 
-/// Somebody has another object of that name: nothing is made that would need ours.
+/// The operator must not create pods that would need its own ConfigMap.
 #[test]
 fn a_config_map_of_somebody_else_is_not_touched() {
     let name = map_of(&story(), "spirals-worker-0");

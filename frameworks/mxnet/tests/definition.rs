@@ -1,6 +1,6 @@
-//! The committed definition is the one that is made, and says what validation says.
+//! Checks that the committed definition is up to date, and that it and `validate` report the same errors.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -32,7 +32,7 @@ fn it_takes_the_jobs_that_validate_takes() {
     assert_eq!(check_definition::<MXJob>(HERE, "tests/warned"), [""; 0]);
 }
 
-/// But for what is no YAML, which has no jobs.
+/// Except for files that are not YAML, because they contain no jobs.
 #[test]
 fn it_refuses_jobs_in_the_words_of_validate() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("invalid");
@@ -52,13 +52,13 @@ fn it_refuses_jobs_in_the_words_of_validate() {
         )
     };
     let untold = [
-        // Not all versions have the fields.
+        // Only some versions have these fields.
         &*compact("hostname"),
         &*compact("subdomain"),
         &*compact("setHostnameAsFQDN"),
         "./config-too-long.yaml: spec.mxReplicaSpecs: with 4001 replicas, MX_CONFIG of job-scheduler-0 would have 149966 \
          bytes, and Linux starts no process with more than 131072 in one variable; use fewer replicas or a shorter job name",
-        // An API server drops it before rules see it.
+        // The API server drops a null before rules are evaluated.
         "./role-null.yaml: spec.mxReplicaSpecs.Worker: it is null; give the role replicas and a template, or leave it out",
     ];
     assert_eq!(check_definition::<MXJob>(&folder, "."), untold);

@@ -1,6 +1,6 @@
-//! What a user is told of each mistake: one job in `invalid/` for each, and the words in `snapshots/`.
+//! The error messages of invalid jobs: one job for each mistake in `invalid/`, and the messages in `snapshots/`.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -24,7 +24,7 @@ fn every_mistake_is_told_with_its_place_and_remedy() {
     });
 }
 
-/// The others would run outside of the quota.
+/// Other roles would run outside of the quota.
 #[test]
 fn a_job_in_a_queue_has_only_roles_of_its_mode() {
     let role = json!({"replicas": 1, "template": {"spec": {"containers": [{"name": "mxnet", "image": "example.com/mxnet:1"}]}}});

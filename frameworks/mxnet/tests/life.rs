@@ -1,7 +1,7 @@
-//! Stories of MXJobs' lives: when they run and have succeeded, what is restarted, and what their two shapes differ in.
-//! `#n` names the defect of the Go operator v1.8.1 that a story shows not to be here.
+//! Scenarios of MXJobs: the conditions Running and Succeeded, restarts, and the differences between the two shapes.
+//! `#n` is a defect of the Go operator v1.8.1 that the scenario must not show.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use training_job::api::SuccessPolicy;
@@ -13,17 +13,16 @@ const CREATED: [&str; 1] = ["Created"];
 const RUNNING: [&str; 2] = ["Created", "Running"];
 const SUCCEEDED: [&str; 2] = ["Created", "Succeeded"];
 
-/// A training job in the nested shape, with roles such as `Scheduler=1 Worker=2:OnFailure`.
+/// Returns a training job in the nested shape, with roles such as `Scheduler=1 Worker=2:OnFailure`.
 fn train(roles: &str, run_policy: &str) -> World {
     World::with(roles, &format!("jobMode: MXTrain\nrunPolicy: {{{run_policy}}}"))
 }
 
-/// A training job in the inline shape.
+/// Returns a training job in the inline shape.
 fn inline(roles: &str, field: &str) -> World {
     World::with(roles, &format!("jobMode: MXTrain\n{field}"))
 }
 
-/// A tuning job.
 fn tune(roles: &str) -> World {
     World::with(roles, "jobMode: MXTune\nrunPolicy: {}")
 }
@@ -143,7 +142,7 @@ fn tuners_restart_alone() {
     assert_eq!(w.attempts()["tunerserver-1"], 1);
 }
 
-/// From 128 on in the nested shape; in the inline shape those that the stand-alone operator documents.
+/// From 128 on in the nested shape. In the inline shape, the codes that the stand-alone operator documents.
 #[test]
 fn each_shape_has_exit_codes_of_its_own_that_are_tried_again() {
     let last_condition = |mut w: World, code| {
@@ -161,7 +160,7 @@ fn each_shape_has_exit_codes_of_its_own_that_are_tried_again() {
     }
 }
 
-/// The stand-alone operator cleans up everything unless it is told otherwise (#16, #24).
+/// The default of the stand-alone operator is to delete all pods (#16, #24).
 #[test]
 fn the_inline_shape_has_a_clean_up_policy_of_its_own() {
     let roles = "Scheduler=1 Server=1 Worker=2";

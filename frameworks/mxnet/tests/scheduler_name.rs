@@ -1,12 +1,12 @@
-//! The scheduler that first manifests name for all pods, beside the role's own.
+//! The scheduler for all pods, which early manifests set in addition to those of the roles.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use training_job::{Settings, render, validate};
 use training_job_mxnet::MXJob;
 
-/// The scheduler of a pod, for these lines of the job's spec and its template's.
+/// Returns the scheduler of a pod, for these lines of the job's spec and of its template.
 fn scheduler(spec: &str, template: &str) -> Option<String> {
     let job: MXJob = serde_saphyr::from_str(&format!(
         "apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {{name: job}}\nspec:\n  jobMode: MXTrain\n  {spec}\n  \

@@ -1,9 +1,8 @@
-//! What jobs get, for reviewers to read: `snapshots/` in the repository.
+//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
 
 use training_job::testing::snapshots;
 use training_job_mxnet::MXJob;
 
-/// The jobs that people start from.
 #[test]
 fn examples() {
     snapshots::<MXJob>(
@@ -13,7 +12,7 @@ fn examples() {
     );
 }
 
-/// Every topology, mode, policy and odd form.
+/// Every topology, mode, policy and unusual form.
 #[test]
 fn cases() {
     snapshots::<MXJob>(
@@ -23,7 +22,7 @@ fn cases() {
     );
 }
 
-/// The shapes of the stand-alone mxnet-operator. Its first is refused.
+/// The shapes of the stand-alone mxnet-operator. Its first shape is invalid.
 #[test]
 fn legacy() {
     snapshots::<MXJob>(

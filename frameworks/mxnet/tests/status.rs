@@ -1,6 +1,6 @@
-//! What an MXJob's status has beside that of every job, and what a job's file may have there.
+//! The additional status fields of an MXJob, and the status that a manifest may contain.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn jobs_of_the_stand_alone_operator_have_their_replicas_under_its_name_too() {
     assert_eq!(written(job("v1", stand_alone, json!({}))), counts);
     assert_eq!(written(job("v1", json!({"backoffLimit": 1}), json!({}))), counts);
     assert_eq!(written(job("v1", json!({}), json!({}))), Value::Null);
-    // Once there, it does not fall behind.
+    // Once the field exists, it stays up to date.
     let before = json!({"mxReplicaStatuses": {"Worker": {"active": 9}}});
     assert_eq!(written(job("v1", json!({}), before)), counts);
 }

@@ -1,7 +1,7 @@
-//! What is told of jobs that are valid, and surely not what their authors mean: one in `warned/` for each
-//! snapshot, the job and the words.
+//! The warnings about valid jobs that are almost certainly mistakes: one job in `warned/` for each snapshot with the
+//! job and its warnings.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;

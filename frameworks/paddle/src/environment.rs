@@ -1,5 +1,5 @@
-//! What a PaddleJob's processes read, to the byte as the Go operator v1.8.1 writes it (`envvar.go`):
-//! `paddle.distributed.launch` does.
+//! The environment variables of a PaddleJob, byte for byte as the Go operator v1.8.1 writes them (`envvar.go`).
+//! `paddle.distributed.launch` reads them.
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector};
 use training_job::api::variable;
@@ -8,17 +8,18 @@ use training_job::{Replica, Topology};
 pub(crate) const MASTER: &str = "Master";
 pub(crate) const WORKER: &str = "Worker";
 
-/// The address of the pod itself: the launcher serves where all meet if that is its own address.
+/// The variable with the pod's own address. The launcher runs the rendezvous server if the rendezvous address is its
+/// own.
 const OWN_ADDRESS: &str = "POD_IP_DUMMY";
 
-/// The environment of a replica. With masters, which are the parameter servers, all meet at the first of them, else at
-/// the first worker.
+/// Returns the environment of a replica. The rendezvous is at the first master if there are masters (the parameter
+/// servers), and else at the first worker.
 pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     let master = topology.role(MASTER);
     let meeting = master.unwrap_or(replica.role);
     let is_meeting = replica.role.name() == meeting.name() && replica.index == 0;
     let mut environment = vec![
-        // What a process prints is seen at once.
+        // Makes Python write its output without buffering.
         variable("PYTHONUNBUFFERED", "1"),
         variable("PADDLE_JOB_ID", topology.job),
         variable("PADDLE_NNODES", topology.total().to_string()),

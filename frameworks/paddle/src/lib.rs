@@ -1,5 +1,5 @@
-//! PaddleJob: distributed training with PaddlePaddle (workers alone, as a collective; or with masters, which
-//! are their parameter servers), as the Kubeflow training operator v1.8.1 had it.
+//! PaddleJob: distributed training with PaddlePaddle, as in the Kubeflow training operator v1.8.1. A job has only
+//! workers (collective training), or also masters, which are the parameter servers.
 
 mod elastic;
 mod environment;

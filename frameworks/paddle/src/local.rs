@@ -1,10 +1,11 @@
-//! What differs where all replicas run on one machine.
+//! Adjustments for replicas that all run on one machine.
 
 use local_node::{Environment, LocalPod};
 
-/// Paddle compares the address where all meet with its own, to know who has to listen there: without being told it takes the
-/// one of the machine's name, and nobody listens. The one that does, does so at all addresses. And
-/// each launcher writes its trainers' output into files of the working directory, to read it from there.
+/// Sets the pod's address and its log directory. Paddle's launcher runs the rendezvous server if the rendezvous
+/// address is its own. By default its own address is that of the machine's name, so that no launcher would run the
+/// server. The server listens at all addresses, so that each job needs a port of its own. Each launcher writes its
+/// trainers' output to files in the working directory and reads it from there.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     environment.give_own_ports("PADDLE_MASTER");
     if environment.get("POD_IP").is_none() {

@@ -1,10 +1,10 @@
-//! What the Go operator v1.8.1 made of PaddleJobs on a real API server, and what we make of them: the same to the
-//! byte, but for the places in [`DIFFERENCES`].
+//! Compares our objects of PaddleJobs with those of the Go operator v1.8.1 on a real API server. They must be equal
+//! byte for byte, except at the paths in [`DIFFERENCES`].
 
 use training_job_paddle::PaddleJob;
 use training_job_testing::{Difference, compare_renders};
 
-/// Everything that differs. An entry that matches nothing fails the test.
+/// All differences. An entry that matches nothing fails the test.
 const DIFFERENCES: &[Difference<'_>] = &[
     ("paddle-env", "pods.job-worker-0.spec.containers[1].env", TWICE),
     ("paddle-env", "pods.job-worker-1.spec.containers[1].env", TWICE),

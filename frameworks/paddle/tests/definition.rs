@@ -1,4 +1,4 @@
-//! The definition says what validation says.
+//! Checks that the definition and `validate` report the same errors.
 
 use training_job::testing::check_definition;
 use training_job_paddle::PaddleJob;

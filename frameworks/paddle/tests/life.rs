@@ -1,5 +1,5 @@
-//! Stories of PaddleJobs' lives: the recorded ones, and those in which the Go operator leaves a job
-//! hanging or fails it for no reason.
+//! Scenarios of PaddleJobs: the recorded ones, and those in which a job hangs or fails without reason under the Go
+//! operator.
 
 use training_job::{Settings, render, validate};
 use training_job_paddle::PaddleJob;
@@ -50,7 +50,7 @@ fn the_end_of_all_parameter_servers_is_the_end() {
     assert_eq!(w.told("Succeeded"), "PaddleJob job is successfully completed.");
 }
 
-/// The Go operator waits for the servers for ever.
+/// The Go operator waits for the servers forever.
 #[test]
 fn servers_that_nobody_stops_do_not_keep_the_job() {
     let mut w = started("Master=2 Worker=2");
@@ -60,7 +60,7 @@ fn servers_that_nobody_stops_do_not_keep_the_job() {
     assert_eq!(w.reconcile().after(10).reconcile().state(), SUCCEEDED);
 }
 
-/// A server that comes back has lost its part of the model.
+/// A restarted server has lost its part of the model.
 #[test]
 fn a_killed_replica_restarts_the_whole_job() {
     for (roles, killed) in [
@@ -80,7 +80,7 @@ fn a_killed_replica_restarts_the_whole_job() {
     assert_eq!(w.attempts().into_values().collect::<Vec<_>>(), [0]);
 }
 
-/// Without a master no pod is labelled, unlike in the other kinds.
+/// Without a master no pod is labeled, unlike in the other kinds.
 #[test]
 fn every_master_is_labelled() {
     for (roles, masters) in [("Master=2 Worker=1", 2), ("Worker=2", 0)] {

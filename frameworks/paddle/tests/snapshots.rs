@@ -1,9 +1,8 @@
-//! What jobs get, for reviewers to read: `snapshots/` in the repository.
+//! Compares the rendered objects with `snapshots/` in the repository, which reviewers read.
 
 use training_job::testing::snapshots;
 use training_job_paddle::PaddleJob;
 
-/// The jobs that people start from.
 #[test]
 fn examples() {
     snapshots::<PaddleJob>(

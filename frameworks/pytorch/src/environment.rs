@@ -1,10 +1,10 @@
-//! What a PyTorchJob's processes read, to the byte as the Go operator v1.8.1 writes it (`envvar.go`,
-//! `elastic.go`): `PET_*` is for torchrun, the rest for programs without it.
+//! The environment variables of a PyTorchJob, byte for byte as the Go operator v1.8.1 writes them (`envvar.go`,
+//! `elastic.go`). `PET_*` is for torchrun, the rest for programs without it.
 //!
-//! Workers of a job without a master that is not elastic get more than they did there, which was nothing
-//! that says where to meet: a plain program could not start, and torchrun waited at its own loopback address. Worker 0
-//! has the master's part, so that both work. torchrun takes its arguments before these variables, and those that the job
-//! sets itself are left as they are.
+//! One case differs: the workers of a job that has no master and is not elastic. The Go operator gave them no
+//! rendezvous address, so that a plain program could not start and torchrun waited at its own loopback address. Here
+//! worker 0 takes the master's part, so that both work. Arguments of torchrun take precedence over these variables,
+//! and variables that the job sets itself are unchanged.
 
 use k8s_openapi::api::core::v1::EnvVar;
 use training_job::{Replica, Role, Topology};
@@ -14,7 +14,7 @@ use crate::{ElasticPolicy, PyTorchJobSpec};
 pub(crate) const MASTER: &str = "Master";
 pub(crate) const WORKER: &str = "Worker";
 
-/// The environment of a replica.
+/// Returns the environment of a replica.
 pub(crate) fn variables(
     spec: &PyTorchJobSpec,
     topology: &Topology<'_>,
@@ -40,7 +40,7 @@ pub(crate) fn variables(
     environment
 }
 
-/// The Go operator's entry for an empty value has no value.
+/// Returns a variable. Like the Go operator, it omits an empty value.
 fn variable(name: &str, value: impl Into<String>) -> EnvVar {
     EnvVar {
         name: name.to_owned(),
@@ -49,8 +49,8 @@ fn variable(name: &str, value: impl Into<String>) -> EnvVar {
     }
 }
 
-/// Where all meet, which is at the first replica of a role, and who is who. The rank counts pods, the size processes:
-/// torchrun, which starts several of them, makes both anew.
+/// Returns the rendezvous address, which is the first replica of a role, and the replica's rank. The rank counts
+/// pods, the size counts processes. torchrun starts several processes and replaces both.
 fn meeting(
     spec: &PyTorchJobSpec,
     topology: &Topology<'_>,
@@ -75,9 +75,9 @@ fn meeting(
     ]
 }
 
-/// Where workers meet that come and go.
+/// Returns the rendezvous of an elastic job.
 fn elastic(policy: &ElasticPolicy, topology: &Topology<'_>) -> Vec<EnvVar> {
-    // Without workers the job is refused.
+    // A job without workers is invalid.
     let Some(workers) = topology.role(WORKER) else {
         return Vec::new();
     };
@@ -116,7 +116,7 @@ fn joined(conf: &[crate::RdzvConf]) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// Whether a container of the role's template sets this variable itself.
+/// Returns true if a container of the role's template sets this variable.
 fn sets(role: &Role<'_>, name: &str) -> bool {
     let containers = role.template().spec.iter().flat_map(|pod| &pod.containers);
     let mut set = containers.flat_map(|container| container.env.iter().flatten());

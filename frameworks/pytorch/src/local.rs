@@ -1,8 +1,9 @@
-//! What differs where all replicas run on one machine.
+//! Adjustments for replicas that all run on one machine.
 
 use local_node::{Environment, LocalPod};
 
-/// PyTorch's first process listens at all addresses of the machine: two jobs with one port would join one another.
+/// Sets ports of the job's own. PyTorch's first process listens at all addresses of the machine, so that two jobs
+/// with one port would connect to each other.
 pub fn adjust_local(pod: &LocalPod, environment: &mut Environment) {
     if pod.container == "init-pytorch" {
         environment.skip_container("names are addresses here, and a worker waits for the port itself");

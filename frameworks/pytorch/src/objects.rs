@@ -1,4 +1,4 @@
-//! The autoscaler of an elastic job, as the Go operator v1.8.1 makes it (`hpa.go`).
+//! The autoscaler of an elastic job, as the Go operator v1.8.1 creates it (`hpa.go`).
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use kube::Resource;
@@ -10,7 +10,7 @@ use crate::{ElasticPolicy, PyTorchJob};
 
 pub(crate) const AUTOSCALER: ObjectKind = ObjectKind::of::<HorizontalPodAutoscaler>();
 
-/// The autoscaler that changes the number of workers, if the job has something to go by.
+/// Returns the autoscaler that changes the number of workers, if the job has metrics.
 pub(crate) fn autoscaler(policy: &ElasticPolicy, topology: &Topology<'_>) -> Option<JobObject> {
     let metrics = policy.metrics.as_ref()?;
     let (min, max) = policy.bounds(topology.replicas(WORKER));

@@ -1,5 +1,5 @@
-//! The init container that waits for the master's name, as the Go operator v1.8.1 makes it (`initcontainer.go`): there each
-//! worker has it. PyTorch itself waits for the master, so here it is made for those who ask for it.
+//! The init container that waits until the master's name resolves, as the Go operator v1.8.1 creates it
+//! (`initcontainer.go`) for each worker. PyTorch itself waits for the master, so here the container is optional.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) const TRIES: SettingDefinition = SettingDefinition::new(
     "How often such an init container asks for the name, every two seconds; 100 if only its image is given",
 );
 
-/// The container in which a replica waits, if it is asked for and there is somebody to wait for.
+/// Returns the init container of a worker, if a setting enables it and there is a master.
 pub(crate) fn container(topology: &Topology<'_>, replica: &Replica<'_>) -> Option<Container> {
     let [image, tries] = [&IMAGE, &TRIES].map(|setting| topology.settings.get(setting));
     if image.is_empty() && tries.is_empty() || replica.role.name() != WORKER {

@@ -1,4 +1,4 @@
-//! What processes read where the recordings do not say: they are in `compat.rs`.
+//! The environment variables in cases without recordings. `compat.rs` covers the recorded cases.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use training_job::{Settings, render, validate};
 use training_job_pytorch::PyTorchJob;
 use training_job_testing::World;
 
-/// The variables of each pod's first container, in order.
+/// Returns the variables of each pod's first container, in order.
 fn environments(roles: &str, fields: &str) -> Vec<Vec<(String, String)>> {
     of(&World::<PyTorchJob>::with(roles, fields).job)
 }
@@ -31,7 +31,7 @@ fn names(environment: &[(String, String)]) -> Vec<&str> {
     environment.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// The Go operator gave such workers nothing that says where to meet.
+/// The Go operator gave such workers no rendezvous address.
 #[test]
 fn workers_without_a_master_meet_at_the_first() {
     let all = environments("Worker=3", "nprocPerNode: '4'");
@@ -63,7 +63,7 @@ fn workers_without_a_master_meet_at_the_first() {
             ("PET_MASTER_PORT", "23456"),
             ("MASTER_ADDR", "job-worker-0"),
             ("PET_MASTER_ADDR", "job-worker-0"),
-            // The rank counts pods, the size processes: torchrun makes both anew.
+            // The rank counts pods, the size counts processes. torchrun replaces both.
             ("WORLD_SIZE", "12"),
             ("RANK", &index),
             ("PET_NODE_RANK", &index),
@@ -74,7 +74,7 @@ fn workers_without_a_master_meet_at_the_first() {
     }
 }
 
-/// One container's word counts for the whole pod: others in it belong to the same program.
+/// A variable of one container applies to the whole pod, because the others belong to the same program.
 #[test]
 fn what_such_a_job_says_itself_is_left_as_it_is() {
     let mut job = World::<PyTorchJob>::with("Worker=2", "").job;
@@ -98,7 +98,7 @@ fn what_such_a_job_says_itself_is_left_as_it_is() {
             ("job-worker-0", "2")
         );
     }
-    // With a master the operator's outrank them, as under the Go operator.
+    // With a master the operator's variables take precedence, as under the Go operator.
     let mut with_master = World::<PyTorchJob>::with("Master=1 Worker=2", "").job;
     let worker = job.spec.pytorch_replica_specs.remove("Worker");
     with_master
@@ -131,7 +131,7 @@ fn workers_that_come_and_go_are_told_of_a_rendezvous_alone() {
     );
 }
 
-/// By an empty list of settings the Go operator ended.
+/// The Go operator crashed on an empty list of settings.
 #[test]
 fn bounds_follow_from_one_another_and_no_settings_are_none() {
     for (policy, nodes) in [

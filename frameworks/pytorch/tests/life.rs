@@ -1,5 +1,5 @@
-//! Stories of PyTorchJobs' lives: the recorded ones, and those in which the Go operator leaves a job
-//! hanging or fails it for no reason.
+//! Scenarios of PyTorchJobs: the recorded ones, and those in which a job hangs or fails without reason under the Go
+//! operator.
 
 use training_job_pytorch::PyTorchJob;
 use training_job_testing::World;
@@ -32,7 +32,7 @@ fn the_master_decides() {
     assert_eq!(w.counts("Worker"), (0, 2, 0));
 }
 
-/// The words differ from those with a master.
+/// The message differs from that of a job with a master.
 #[test]
 fn without_a_master_all_workers_decide() {
     let mut w = World::<PyTorchJob>::with("Worker=2", "");
@@ -55,14 +55,14 @@ fn the_first_worker_to_succeed_ends_an_elastic_job() {
     w.pod("worker-1").succeeds();
     w.reconcile().after(10).reconcile();
     assert_eq!(w.state(), SUCCEEDED);
-    // A master outweighs that.
+    // A master takes precedence over that.
     let mut w = started("Master=1 Worker=3", ELASTIC);
     w.pod("worker-1").succeeds();
     w.reconcile().after(10).reconcile();
     assert_eq!(w.state(), RUNNING);
 }
 
-/// One verdict: the Go operator has the job both succeed and fail.
+/// There is one verdict. Under the Go operator such a job both succeeds and fails.
 #[test]
 fn a_failure_that_is_final_outweighs_an_elastic_success() {
     let mut w = started("Worker=3", ELASTIC);
@@ -132,7 +132,7 @@ fn a_wrong_exit_code_is_final() {
     assert!(w.status().completion_time.is_some());
 }
 
-/// The Go operator asks for the number to be written.
+/// The Go operator requires the number.
 #[test]
 fn a_master_without_a_number_is_one() {
     let mut w = World::<PyTorchJob>::from_yaml(
@@ -155,7 +155,7 @@ fn a_master_needs_no_workers() {
     assert_eq!(w.reconcile().state(), SUCCEEDED);
 }
 
-/// By it the SDK finds the job's log.
+/// The SDK finds the job's log by this label.
 #[test]
 fn the_master_or_worker_0_is_labelled() {
     for (roles, master) in [

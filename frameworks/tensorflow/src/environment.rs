@@ -1,4 +1,4 @@
-//! `TF_CONFIG`, to the byte as the Go operator v1.8.1 writes it (`tensorflow.go`).
+//! `TF_CONFIG`, byte for byte as the Go operator v1.8.1 writes it (`tensorflow.go`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use training_job::{Replica, Role, Topology};
 pub(crate) const PS: &str = "PS";
 pub(crate) const WORKER: &str = "Worker";
 
-/// What a replica must know if workers may come and go.
+/// The cluster as a replica of a job with dynamic workers sees it.
 #[derive(Serialize)]
 struct Sparse {
     worker: BTreeMap<u32, String>,
@@ -25,7 +25,8 @@ struct Task<'a> {
     index: u32,
 }
 
-/// The environment of a replica: none for a job of one, which TensorFlow would take for a cluster.
+/// Returns the environment of a replica. It is empty for a job of one replica, because TensorFlow would treat that as
+/// a cluster.
 pub(crate) fn variables(
     topology: &Topology<'_>,
     replica: &Replica<'_>,
@@ -46,12 +47,12 @@ pub(crate) fn variables(
     vec![variable("TF_CONFIG", config)]
 }
 
-/// Strings and numbers always serialize.
+/// Returns a value as JSON. Strings and numbers always serialize.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// All endpoints by role: the same for all replicas.
+/// Returns all endpoints by role. They are the same for all replicas.
 fn whole(topology: &Topology<'_>) -> Arc<str> {
     topology.once("TF_CONFIG", || {
         let roles = topology.roles.iter();
@@ -60,7 +61,8 @@ fn whole(topology: &Topology<'_>) -> Arc<str> {
     })
 }
 
-/// A worker knows all parameter servers and itself, a parameter server only itself.
+/// Returns the endpoints of one replica: a worker gets all parameter servers and itself, a parameter server only
+/// itself.
 fn sparse(topology: &Topology<'_>, replica: &Replica<'_>) -> Sparse {
     let own = || endpoint(topology, replica.role, replica.index);
     let servers = || topology.role(PS).map(|ps| endpoints(topology, ps));
@@ -79,7 +81,7 @@ fn endpoints(topology: &Topology<'_>, role: &Role<'_>) -> Vec<String> {
     role.all().map(|r| endpoint(topology, role, r.index)).collect()
 }
 
-/// In a plain job `<host>.<namespace>.svc:<port>`, as under the Go operator.
+/// Returns `<host>.<namespace>.svc:<port>` in a plain job, as under the Go operator.
 fn endpoint(topology: &Topology<'_>, role: &Role<'_>, index: u32) -> String {
     format!("{}.{}:{}", role.host(index), topology.domain(), role.port)
 }

@@ -1,5 +1,5 @@
-//! TFJob: distributed training with TensorFlow (parameter servers, workers, a chief or master, an
-//! evaluator), as the Kubeflow training operator v1.8.1 had it.
+//! TFJob: distributed training with TensorFlow (parameter servers, workers, a chief or master, an evaluator), as in
+//! the Kubeflow training operator v1.8.1.
 
 mod environment;
 mod job;

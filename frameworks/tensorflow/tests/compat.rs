@@ -1,5 +1,5 @@
-//! What the Go operator v1.8.1 made of TFJobs on a real API server, and what we make of them: the same
-//! to the byte.
+//! Compares our objects of TFJobs with those of the Go operator v1.8.1 on a real API server. They must be equal byte
+//! for byte, except for the differences of all kinds.
 
 use training_job_tensorflow::TFJob;
 use training_job_testing::compare_renders;

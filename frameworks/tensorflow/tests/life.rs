@@ -1,4 +1,4 @@
-//! Stories of TFJobs' lives: the recorded ones, and what the recordings do not show.
+//! Scenarios of TFJobs: the recorded ones, and those without recordings.
 
 use training_job::{Settings, render, validate};
 use training_job_tensorflow::TFJob;
@@ -13,7 +13,7 @@ fn started(roles: &str, fields: &str) -> World<TFJob> {
     World::with(roles, fields).started()
 }
 
-/// `TF_CONFIG` of every container that has one, as `pod/container`.
+/// Returns `TF_CONFIG` of every container that has one, as `pod/container`.
 fn configs(job: &TFJob) -> Vec<(String, String)> {
     let valid = validate(job, &Settings::default()).unwrap_or_else(|e| unreachable!("{e}"));
     let pods = render::all(&valid).pods;
@@ -93,7 +93,7 @@ fn beside_parameter_servers_a_worker_restarts_alone() {
     );
 }
 
-/// The others end with 1 when one is killed, which would be final.
+/// The other workers end with 1 when one is killed, which would be final.
 #[test]
 fn a_collective_restarts_as_a_whole_but_for_its_evaluator() {
     let mut w = started("Worker=2:ExitCode Evaluator=1:ExitCode", "");
@@ -125,7 +125,7 @@ fn dynamic_workers_may_fail_but_for_the_last() {
     assert_eq!(w.reconcile().state(), FAILED);
 }
 
-/// A worker that is about to be restarted is not one that the job goes on without.
+/// The job must not continue without a worker that is about to be restarted.
 #[test]
 fn a_dynamic_worker_that_restarts_is_awaited() {
     let dynamic = "enableDynamicWorker: true\nsuccessPolicy: AllWorkers";
@@ -139,7 +139,8 @@ fn a_dynamic_worker_that_restarts_is_awaited() {
     assert_eq!(w.reconcile().state(), SUCCEEDED);
 }
 
-/// Not recorded; as the types in the Go operator's `tensorflow.go` have it. Older operators named it `sparseCluster`.
+/// There is no recording. The expectation follows the types in the Go operator's `tensorflow.go`. Older operators
+/// named it `sparseCluster`.
 #[test]
 fn dynamic_workers_are_told_of_themselves_and_the_parameter_servers() {
     let w = World::<TFJob>::with("PS=1 Worker=2", "enableDynamicWorker: true");

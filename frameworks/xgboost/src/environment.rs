@@ -1,4 +1,4 @@
-//! What an XGBoostJob's processes read, to the byte as the Go operator v1.8.1 writes it (`xgboost.go`).
+//! The environment variables of an XGBoostJob, byte for byte as the Go operator v1.8.1 writes them (`xgboost.go`).
 
 use k8s_openapi::api::core::v1::EnvVar;
 use training_job::api::variable;
@@ -7,7 +7,7 @@ use training_job::{Replica, Topology};
 pub(crate) const MASTER: &str = "Master";
 pub(crate) const WORKER: &str = "Worker";
 
-/// The environment of a replica: for XGBoost where the tracker is, for LightGBM all workers as well.
+/// Returns the environment of a replica: the address of the tracker for XGBoost, and of all workers for LightGBM.
 pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     let Some(master) = topology.role(MASTER) else {
         return Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<E
         variable("MASTER_ADDR", master.host(0)),
         variable("WORLD_SIZE", topology.total().to_string()),
         variable("RANK", rank.to_string()),
-        // What a process prints is seen at once.
+        // Makes Python write its output without buffering.
         variable("PYTHONUNBUFFERED", "1"),
     ];
     if let Some(worker) = topology.role(WORKER) {

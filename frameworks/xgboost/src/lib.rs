@@ -1,5 +1,5 @@
-//! XGBoostJob: distributed training with XGBoost or LightGBM (a master, which takes part as rank 0,
-//! and workers), as the Kubeflow training operator v1.8.1 had it.
+//! XGBoostJob: distributed training with XGBoost or LightGBM (a master, which is rank 0, and workers), as in the
+//! Kubeflow training operator v1.8.1.
 
 mod environment;
 mod job;

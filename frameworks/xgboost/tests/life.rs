@@ -1,5 +1,5 @@
-//! Stories of XGBoostJobs' lives: the recorded ones, and those in which the Go operator leaves a job
-//! hanging or fails it for no reason.
+//! Scenarios of XGBoostJobs: the recorded ones, and those in which a job hangs or fails without reason under the Go
+//! operator.
 
 use training_job_testing::World;
 use training_job_xgboost::XGBoostJob;
@@ -10,7 +10,7 @@ fn started(roles: &str) -> World<XGBoostJob> {
     World::with(roles, "runPolicy: {}").started()
 }
 
-/// Type, reason and message of a condition that holds, the last of its type.
+/// Returns the reason and the message of the last condition of a type that holds.
 fn told(world: &World<XGBoostJob>, kind: &str) -> (String, String) {
     let held = world.held(kind);
     held.map_or_else(Default::default, |c| (c.reason, c.message))
@@ -93,7 +93,7 @@ fn a_failure_is_told_of_an_xgboostjob() {
     );
 }
 
-/// The Go operator deletes the pod to restart it, and sets the job Failed in the same pass.
+/// The Go operator deletes the pod to restart it, and sets the job to Failed in the same reconcile.
 #[test]
 fn on_failure_is_no_failure() {
     let mut w = started("Master=1:OnFailure Worker=1:OnFailure");

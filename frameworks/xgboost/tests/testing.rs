@@ -1,11 +1,11 @@
-//! What `training_job::testing` says of snapshots that are wrong.
+//! The error messages of `training_job::testing` for incorrect snapshots.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use training_job::testing::snapshots;
 use training_job_xgboost::XGBoostJob;
 
-/// What a run says of a folder with this job and these snapshots.
+/// Returns the error of a run with a folder that contains this job and these snapshots.
 fn complaint(name: &str, job: &str, committed: &[(&str, &str)]) -> Option<String> {
     let base = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&base);

@@ -15,7 +15,7 @@ use training_job_testing::World;
 use training_job_xgboost::XGBoostJob;
 use training_operator::fuzzing::{self, Job, Program};
 
-/// Jobs with more replicas are validated and not rendered, since each pod may name all others.
+/// The maximum number of replicas to render. Larger jobs are only validated, because each pod may name all others.
 const MOST_REPLICAS: u32 = 24;
 
 thread_local! {
@@ -25,11 +25,11 @@ thread_local! {
 /// Reads, validates, renders, explains and plans the jobs of a manifest.
 ///
 /// # Panics
-/// * Something in the program does.
-/// * The same bytes give other findings a second time.
+/// * The program panics.
+/// * A second review of the same bytes gives different findings.
 /// * A finding's line and column are not in the file, or a finding could control a terminal.
 /// * A job that validates cannot be rendered, explained, or planned to its end.
-/// * What is rendered is not read back as the same objects.
+/// * A rendered object changes when it is read back.
 pub fn check(bytes: &[u8]) {
     let review = PROGRAM.with(|program| program.review(bytes.to_vec()));
     let again = PROGRAM.with(|program| program.review(bytes.to_vec()));
@@ -59,8 +59,8 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Asserts that a file has this line and column, counted as editors do: from 1, with one line more than line breaks, and
-/// one column more than characters.
+/// Asserts that a file has this line and column, counted like in editors: from 1, with one more line than there are
+/// line breaks, and one more column than there are characters.
 fn assert_in_file(bytes: &[u8], row: usize, column: usize, line: &str) {
     let text = std::str::from_utf8(bytes).expect("only text has lines");
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -117,7 +117,7 @@ fn render(job: &Job) -> Vec<Value> {
     objects
 }
 
-/// A job settles, whatever becomes of its first pods, and the same state has one plan.
+/// Asserts that a job settles after any end of its first pods, and that the same state always has the same plan.
 fn check_plans<J: TrainingJob>(object: &Value) {
     let mut world = World::<J>::from_yaml(&object.to_string());
     world.reconcile();

@@ -1,4 +1,4 @@
-//! The checks of the fuzz targets, each a function from bytes. A panic is a finding.
+//! The checks of the fuzz targets. Each check is a function from bytes, and a panic is a finding.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Runs the targets on the committed corpora, without a fuzzer: what was found once stays fixed.
+//! Runs the targets on the committed corpora, without a fuzzer, so that earlier findings stay fixed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use training_job_fuzz_targets::{job, status, watch};
 
-/// The most bytes of all corpora, which are in the repository for ever.
+/// The maximum size of all corpora in bytes. They stay in the repository forever.
 const MOST_BYTES: u64 = 300_000;
 
 fn play(target: &str, check: fn(&[u8])) {

@@ -10,7 +10,7 @@ use crate::seen::{Figures, Life};
 use crate::stage::{SETTLING, Stage};
 use crate::work::{Contender, Course, Jobs, Work};
 
-/// One contender does the work once: the figures, and its calls by verb and resource.
+/// Runs the work once by one contender. Returns the figures, and the calls by verb and resource.
 pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> (Figures, Figures) {
     let kind = work.jobs.kind;
     let mut stage = Stage::start(contender, kind, in_flight).await;
@@ -25,7 +25,6 @@ pub(crate) async fn run(contender: Contender, work: &Work, in_flight: usize) -> 
     }
 }
 
-/// All kinds.
 const KINDS: [&str; 9] = [
     "MXJob",
     "MxJob",
@@ -65,7 +64,7 @@ async fn burst(stage: &Stage, driver: &mut Driver, jobs: Jobs) -> (Figures, Figu
     (figures, calls)
 }
 
-/// It is ready when a job that was created while it was away has a pod.
+/// Measures a restart. The operator is ready when a job that was created in the meantime has a pod.
 async fn restart(stage: &mut Stage, driver: &mut Driver, jobs: Jobs) -> (Figures, Figures) {
     driver.submit(jobs, names(jobs));
     driver
@@ -136,7 +135,7 @@ async fn beside(stage: &Stage, driver: &mut Driver, large: Jobs) -> (Figures, Fi
     (figures, calls)
 }
 
-/// What a kind costs of which there are no jobs.
+/// Measures the cost of kinds without jobs.
 async fn kinds(stage: &mut Stage) -> (Figures, Figures) {
     sleep(SETTLING).await;
     let one = stage.memory();

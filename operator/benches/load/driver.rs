@@ -1,4 +1,5 @@
-//! The driver: it creates jobs, plays the kubelets of their pods, and notes when a user would see what.
+//! The driver creates jobs, plays the kubelets of their pods, and records the times at which a user would see
+//! changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +23,13 @@ use crate::work::{Jobs, Kind};
 /// Longer than any operator should need.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// Calls of the driver under way at once.
+/// The maximum number of the driver's calls in flight.
 const CALLS: usize = 32;
 
-/// Only the head of an object in an answer.
+/// Requests only the metadata of an object.
 const HEAD: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// What the driver learns, and when it did.
+/// An event that the driver has received.
 enum News {
     Created {
         job: String,
@@ -66,7 +67,7 @@ pub(crate) struct Driver {
     watches: [JoinHandle<()>; 2],
 }
 
-/// With what it does things, many at once.
+/// The clients of concurrent actions.
 #[derive(Clone)]
 struct Hands {
     users: kube::Client,
@@ -75,7 +76,7 @@ struct Hands {
     kind: Kind,
     limit: Arc<Semaphore>,
     send: mpsc::UnboundedSender<(Instant, News)>,
-    /// To the plain writer, if it is the one who works.
+    /// The channel to the plain writer, if it is the contender.
     tell: Option<mpsc::UnboundedSender<Value>>,
 }
 
@@ -107,7 +108,7 @@ impl Driver {
         }
     }
 
-    /// Creates jobs of these names; they are followed by `until`.
+    /// Creates jobs of these names. `until` follows them.
     pub(crate) fn submit(&mut self, jobs: Jobs, names: impl IntoIterator<Item = String>) {
         for name in names {
             self.seen.lives.insert(name.clone(), Life::new(jobs));
@@ -128,7 +129,7 @@ impl Driver {
         }
     }
 
-    /// Plays on until all is as awaited.
+    /// Processes events until the condition is met.
     pub(crate) async fn until(&mut self, what: &str, awaited: impl Fn(&Seen) -> bool) {
         let all = async {
             while !awaited(&self.seen) {
@@ -140,7 +141,7 @@ impl Driver {
         done.unwrap_or_else(|_| panic!("awaited {what} for {PATIENCE:?}"));
     }
 
-    /// Plays on for a while.
+    /// Processes events for this time.
     pub(crate) async fn play(&mut self, time: Duration) {
         let all = async {
             loop {
@@ -151,7 +152,7 @@ impl Driver {
         let _: Result<(), _> = timeout(time, all).await;
     }
 
-    /// Makes pods that are nobody's, and has them run.
+    /// Creates running pods that belong to no job.
     pub(crate) async fn foreign(&self, count: usize) {
         let all = (0..count).map(|n| {
             let hands = self.hands.clone();
@@ -190,7 +191,7 @@ impl Hands {
         }
     }
 
-    /// What a kubelet writes when the container of a pod runs or has ended. A pod that has gone is let be.
+    /// Writes the status that a kubelet writes when a pod's container runs or has ended. A missing pod is skipped.
     async fn set(&self, pod: &str, phase: &str, code: i32) {
         let _permit = self.limit.acquire().await.unwrap();
         let state = match phase {
@@ -214,7 +215,7 @@ impl Hands {
     }
 }
 
-/// Takes notice, and does what a kubelet would.
+/// Records an event and acts as a kubelet would.
 fn note(seen: &mut Seen, at: Instant, news: News, hands: &Hands) {
     let hands = hands.clone();
     match news {
@@ -259,7 +260,7 @@ fn note(seen: &mut Seen, at: Instant, news: News, hands: &Hands) {
     }
 }
 
-/// All pods of a job run: a worker is killed, or they end after a time, or they run for ever.
+/// Continues when all pods of a job run: a worker is killed, or the pods end after a time, or they run forever.
 fn all_run(life: &mut Life, job: &str, at: Instant, hands: Hands) {
     life.all_run.get_or_insert(at);
     hands.tell(json!({ "runs": job }));
@@ -276,7 +277,7 @@ fn all_run(life: &mut Life, job: &str, at: Instant, hands: Hands) {
         });
     } else if let Some(train) = life.jobs.train {
         life.is_ending = true;
-        // The end that is the job's comes when all others have ended.
+        // The pod that decides the job ends after all others.
         let kind = life.jobs.kind;
         let (last, first): (Vec<String>, Vec<String>) =
             life.pods.keys().cloned().partition(|pod| kind.is_decided_by(pod));

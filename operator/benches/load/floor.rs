@@ -1,7 +1,7 @@
-//! The plain writer: what any operator must at least call, and nothing else. It makes the services and then the pods
-//! of each job as this library renders them, and writes two statuses a job: that it runs, and that it has ended.
-//! It watches nothing: the driver tells it when, over a connection of their own. It is a process of its own, so that
-//! what it uses is counted as an operator's is.
+//! The plain writer makes only the calls that any operator must make. It creates the services and then the pods of
+//! each job as this library renders them, and writes two statuses per job: running and ended. It watches nothing: the
+//! driver sends it events over a separate connection. It is a separate process, so that its resource usage is
+//! measured like an operator's.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -20,10 +20,11 @@ use training_job::plan::observed::Observed;
 use training_job::{Settings, plan, validate};
 use training_job_mxnet::MXJob;
 
-/// The answer to what is made need not be read.
+/// Requests only the metadata of created objects, because their content is not needed.
 const HEAD: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Where the driver talks to the plain writer: the address, and what is sent there, line by line.
+/// Opens the connection from the driver to the plain writer. Returns its address, and a channel whose messages are
+/// sent as lines.
 pub(crate) async fn listen() -> (String, mpsc::UnboundedSender<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -40,7 +41,7 @@ pub(crate) async fn listen() -> (String, mpsc::UnboundedSender<Value>) {
     (address, tell)
 }
 
-/// A call that is to be made.
+/// A call to make.
 enum Call {
     Service(String, Box<Service>),
     Pod(Box<Pod>),
@@ -48,9 +49,9 @@ enum Call {
     Status(String, &'static str),
 }
 
-/// A job under way.
+/// A job in progress.
 struct Job {
-    /// As it was last stored.
+    /// The job as it was last stored.
     stored: Value,
     services: usize,
     pods: Vec<Pod>,
@@ -60,12 +61,12 @@ struct Writer {
     client: Client,
     jobs: Mutex<HashMap<String, Job>>,
     calls: Mutex<VecDeque<Call>>,
-    /// One for each call that waits.
+    /// Has one permit for each waiting call.
     waiting: Semaphore,
     times: Mutex<Vec<f64>>,
 }
 
-/// Does what the driver at this address says, with so many calls in flight.
+/// Acts on the events of the driver at this address, with this number of calls in flight.
 pub(crate) async fn run(address: &str, in_flight: usize) {
     let mut config = Config::infer().await.unwrap();
     config.headers.push((USER_AGENT, "floor/1".parse().unwrap()));
@@ -136,7 +137,7 @@ impl Writer {
         );
     }
 
-    /// Before all that waits: who has begun a job ends it first.
+    /// Inserts calls before all waiting ones, so that a started job is finished first.
     fn push(&self, calls: impl IntoIterator<Item = Call>) {
         self.queue(calls, true);
     }
@@ -175,7 +176,7 @@ impl Writer {
                 let under_way = jobs.get_mut(&job).unwrap();
                 under_way.services -= 1;
                 if under_way.services == 0 {
-                    // Those of a job that may come again are kept, and a plain writer has no other use for them.
+                    // The pods are cloned, because a job that restarts needs them again.
                     let pods: Vec<_> = under_way.pods.iter().rev().cloned().map(Box::new).collect();
                     self.push(pods.into_iter().map(Call::Pod));
                 }

@@ -1,5 +1,5 @@
-//! The driver's watches. They read no more of an object than is asked for, so that they are not what is slow, and have
-//! nothing of the code that is measured.
+//! The driver's watches. They read only the needed fields of an object, so that they are not the bottleneck. They
+//! share no code with the measured operator.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
-/// A job of which only the conditions are read.
+/// A job with only its conditions.
 pub(crate) type Told = Object<NotUsed, Conditions>;
 
 /// The conditions of a status.
@@ -22,7 +22,6 @@ pub(crate) struct Conditions {
     conditions: Vec<Standing>,
 }
 
-/// One condition.
 #[derive(Clone, Debug, Deserialize)]
 struct Standing {
     #[serde(rename = "type")]
@@ -38,14 +37,14 @@ impl Conditions {
     }
 }
 
-/// What has become of an object.
+/// The presence of an object.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Is {
     There,
     Gone,
 }
 
-/// Tells each version of each object, and when it has gone, for ever. A watch that ends goes on from where it was, at once.
+/// Reports each version of each object and its deletion, forever. A watch that ends is resumed immediately.
 pub(crate) async fn follow<K>(api: Api<K>, mut tell: impl FnMut(K, Is))
 where
     K: Resource + Clone + DeserializeOwned + Debug,
@@ -61,7 +60,7 @@ where
     }
 }
 
-/// Watches from a version, until the server knows it no more.
+/// Watches from a version until the server has compacted it.
 async fn watch<K>(api: &Api<K>, mut version: String, tell: &mut impl FnMut(K, Is))
 where
     K: Resource + Clone + DeserializeOwned + Debug,

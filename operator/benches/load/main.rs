@@ -2,7 +2,7 @@
 //!
 //! This operator, the Go operator v1.8.1 with and without its client's limits, and a plain writer do the same work in
 //! turn, in one run. The driver plays the kubelets and watches as a user would. Figures are compared within the run;
-//! between runs they depend on the machine. docs/performance.md has the results, and says how they are made.
+//! between runs they depend on the machine. docs/maintainers/performance.md has the results, and says how they are made.
 //!
 //! `-- --quick` does less of each; `--work burst,churn` only some, whose figures take the place of those of before;
 //! `--jobs 1000 --workers 3 --train 1` a burst of one's own; `--only ours,floor` leaves the others out; `--curve` is the
@@ -43,7 +43,7 @@ struct Arguments {
     /// Fewer jobs, one round: some minutes.
     #[arg(long)]
     quick: bool,
-    /// Which work of docs/performance.md, by name; all unless given.
+    /// Which work of docs/maintainers/performance.md, by name; all unless given.
     #[arg(long, value_delimiter = ',')]
     work: Vec<String>,
     /// Another burst instead: how many jobs are created at once.

@@ -1,19 +1,19 @@
-//! What processes use, as Linux counts it.
+//! The resource usage of processes as Linux counts it.
 
 use std::fs;
 use std::path::Path;
 
-/// Clock ticks in a second, in `/proc`.
+/// Clock ticks per second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// What a process has used so far.
+/// The resource usage of a process so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// Seconds of CPU.
+    /// CPU time in seconds.
     pub(crate) cpu: f64,
-    /// The most memory that it had at once, in MiB.
+    /// The peak of the resident memory in MiB.
     pub(crate) peak_rss: f64,
-    /// The memory that it has, in MiB.
+    /// The current resident memory in MiB.
     pub(crate) rss: f64,
 }
 
@@ -32,13 +32,13 @@ impl Usage {
         }
     }
 
-    /// Of this process.
+    /// Returns the usage of this process.
     pub(crate) fn own() -> Self {
         Self::of(rustix::process::getpid().as_raw_nonzero().get())
     }
 }
 
-/// For how many seconds a process has been there.
+/// Returns the age of a process in seconds.
 pub(crate) fn age(pid: i32) -> f64 {
     let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let uptime = uptime
@@ -48,7 +48,7 @@ pub(crate) fn age(pid: i32) -> f64 {
     uptime.unwrap_or_default() - field(pid, 19) / TICKS
 }
 
-/// A number of `/proc/PID/stat`, counted from behind the name, which may have blanks.
+/// Returns a number of `/proc/PID/stat`, counted after the name, because the name may contain blanks.
 fn field(pid: i32, n: usize) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -56,7 +56,7 @@ fn field(pid: i32, n: usize) -> f64 {
     number.unwrap_or_default()
 }
 
-/// The process of this program that has the directory in its command line.
+/// Returns the process of this program that has the directory in its command line.
 pub(crate) fn find(program: &str, directory: &Path) -> Option<i32> {
     let directory = directory.to_string_lossy();
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {

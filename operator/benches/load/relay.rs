@@ -1,5 +1,5 @@
-//! A relay between an operator and the API server, which counts connections and bytes. What they say passes through it
-//! encrypted, so that neither can tell, and HTTP/2 and compression are as without it.
+//! A relay between an operator and the API server that counts connections and bytes. The traffic passes through it
+//! encrypted, so that HTTP/2 and compression work as without it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use training_job_testing::cluster::ControlPlane;
 
-/// The relay, until it is dropped.
+/// A relay that runs until it is dropped.
 pub(crate) struct Relay {
-    /// By which an operator uses it.
+    /// The kubeconfig with which an operator uses it.
     kubeconfig: PathBuf,
     counts: Arc<Counts>,
     task: JoinHandle<()>,
@@ -27,10 +27,10 @@ struct Counts {
     sent: AtomicUsize,
 }
 
-/// What has passed so far.
+/// The traffic so far.
 #[derive(Clone, Copy)]
 pub(crate) struct Traffic {
-    /// How many connections were made.
+    /// The number of connections that were opened.
     pub(crate) connections: usize,
     /// Bytes from the API server.
     pub(crate) received: usize,
@@ -44,7 +44,7 @@ impl Relay {
         let mut config: Value = serde_json::from_slice(&fs::read(plane.kubeconfig()).unwrap()).unwrap();
         let server = config["clusters"][0]["cluster"]["server"].take();
         let server = server.as_str().unwrap().trim_start_matches("https://").to_owned();
-        // The server's certificate is for this address, whatever the port.
+        // The server's certificate is valid for this address and any port.
         let here = format!("https://{}", listener.local_addr().unwrap());
         config["clusters"][0]["cluster"]["server"] = json!(here);
         let kubeconfig = plane.directory().join("relay.kubeconfig");
@@ -92,7 +92,7 @@ async fn serve(listener: TcpListener, server: String, counts: Arc<Counts>) {
     }
 }
 
-/// Passes on what comes until one side ends.
+/// Copies data until one side ends.
 async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, count: &AtomicUsize) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(n @ 1..) = from.read(&mut buffer).await {

@@ -1,4 +1,4 @@
-//! What was seen of the jobs, and the figures that it gives.
+//! The observed times of the jobs, and the figures derived from them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use tokio::time::Instant;
 
 use crate::work::Jobs;
 
-/// Figures by name. What each is stands in `table.rs`.
+/// Figures by name. `table.rs` describes them.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
-/// A pod, as long as it is there.
+/// An existing pod.
 pub(crate) struct Known {
     uid: String,
     pub(crate) runs: bool,
 }
 
-/// When what was seen of one job.
+/// The observed times of one job.
 pub(crate) struct Life {
     pub(crate) jobs: Jobs,
     pub(crate) created: Option<Instant>,
-    /// The pods that there are, by name.
+    /// The existing pods by name.
     pub(crate) pods: BTreeMap<String, Known>,
-    /// When each pod was first seen, also of those that are gone.
+    /// The time at which each pod was first seen, including deleted pods.
     pub(crate) made: Vec<Instant>,
-    /// When its pods all ran first.
+    /// The time at which all its pods ran first.
     pub(crate) all_run: Option<Instant>,
     pub(crate) is_ending: bool,
     pub(crate) killed: Option<Instant>,
@@ -49,7 +49,7 @@ impl Life {
         }
     }
 
-    /// Whether this pod was known before; it is now.
+    /// Records a pod. Returns true if the pod was known before.
     pub(crate) fn has(&mut self, pod: &str, uid: &str, at: Instant) -> bool {
         if self.pods.get(pod).is_some_and(|known| known.uid == uid) {
             return true;
@@ -63,29 +63,29 @@ impl Life {
         false
     }
 
-    /// The pod, if it is still this one.
+    /// Returns the pod if it has the same UID.
     pub(crate) fn pod(&mut self, pod: &str, uid: &str) -> Option<&mut Known> {
         self.pods.get_mut(pod).filter(|known| known.uid == uid)
     }
 
-    /// Whether all its pods run.
+    /// Returns true if all its pods run.
     pub(crate) fn runs(&self) -> bool {
         self.is_made() && self.pods.values().all(|pod| pod.runs)
     }
 
-    /// Whether all its pods have been made.
+    /// Returns true if all its pods have been created.
     pub(crate) fn is_made(&self) -> bool {
         self.pods.len() >= self.jobs.pods()
     }
 
-    /// From its creation to its last pod, before any was lost.
+    /// Returns the time from the job's creation to its last pod, before any pod was lost.
     pub(crate) fn making(&self) -> Option<Duration> {
         let last = self.made.get(self.jobs.pods() - 1)?;
         Some(last.saturating_duration_since(self.created?))
     }
 }
 
-/// What was seen of all.
+/// The observed times of all jobs.
 pub(crate) struct Seen {
     begun: Instant,
     pub(crate) lives: BTreeMap<String, Life>,
@@ -105,12 +105,12 @@ impl Seen {
             .expect("only jobs of the driver's have pods")
     }
 
-    /// Whether this is so of all jobs.
+    /// Returns true if the condition holds for all jobs.
     pub(crate) fn all(&self, is: impl Fn(&Life) -> bool) -> bool {
         self.lives.values().all(is)
     }
 
-    /// The times of a burst.
+    /// Returns the times of a burst.
     pub(crate) fn figures(&self) -> Figures {
         let lives = || self.lives.values();
         let first = lives()
@@ -159,7 +159,7 @@ impl Seen {
     }
 }
 
-/// The middle and nearly the longest of many times, in seconds.
+/// Adds the median and the 99th percentile of times, in seconds.
 fn spread(figures: &mut Figures, name: &str, times: impl Iterator<Item = Duration>) {
     let mut times: Vec<f64> = times.map(|time| time.as_secs_f64()).collect();
     times.sort_by(f64::total_cmp);

@@ -1,45 +1,45 @@
-//! The figures as they are kept, and the tables that are made of them.
+//! The stored figures, and the tables that show them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a run of the benchmark has found.
+/// The results of a run of the benchmark.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Results {
-    /// Of the machine, for all: operator, control plane and driver.
+    /// The cores of the machine, which operator, control plane and driver share.
     pub(crate) cores: usize,
-    /// Calls of the plain writer under way at once.
+    /// The plain writer's calls in flight.
     pub(crate) in_flight: usize,
-    /// Each line of work.
+    /// The lines of work.
     pub(crate) works: Vec<Worked>,
 }
 
-/// One line of work, done by some.
+/// One line of work with its runs.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Worked {
-    /// By which it is chosen.
+    /// The name that selects it.
     pub(crate) name: String,
-    /// What it is.
+    /// The heading in the report.
     pub(crate) title: String,
-    /// In the order in which they were done.
+    /// The runs in the order of their execution.
     pub(crate) runs: Vec<Run>,
 }
 
-/// One contender's, once.
+/// One run of one contender.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Run {
-    /// Whose.
+    /// The contender.
     pub(crate) by: String,
-    /// Counted from one.
+    /// The number of the round, from 1.
     pub(crate) round: usize,
-    /// By name.
+    /// The figures by name.
     pub(crate) figures: BTreeMap<String, f64>,
-    /// By verb and resource.
+    /// The calls by verb and resource.
     pub(crate) calls: BTreeMap<String, f64>,
 }
 
-/// The contenders, as they are kept and as they are shown.
+/// The contenders: the stored names and the displayed names.
 const CONTENDERS: [(&str, &str); 4] = [
     ("ours", "this operator"),
     ("go-unlimited", "Go, unlimited"),
@@ -47,7 +47,7 @@ const CONTENDERS: [(&str, &str); 4] = [
     ("floor", "plain writer"),
 ];
 
-/// Figures in the order in which they are shown.
+/// The figures in the order of display.
 const FIGURES: [(&str, &str); 40] = [
     ("cpu", "operator CPU, s"),
     ("rss", "peak RSS, MiB"),
@@ -91,7 +91,7 @@ const FIGURES: [(&str, &str); 40] = [
     ("call_p99", "a call, p99, ms"),
 ];
 
-/// A heading and two tables for each line of work: figures, and calls.
+/// Returns a heading and two tables for each line of work: figures, and calls.
 pub(crate) fn tables(results: &Results) -> String {
     results.works.iter().map(section).collect()
 }
@@ -115,7 +115,8 @@ fn section(work: &Worked) -> String {
     text + "\n"
 }
 
-/// One row a figure that somebody has, one column a contender, and ours as a part of others'.
+/// Returns a table with one row for each figure that a contender has and one column for each contender. Further
+/// columns give this operator's figure as a fraction of another contender's.
 fn table(
     work: &Worked,
     head: &str,
@@ -156,7 +157,7 @@ fn table(
     text
 }
 
-/// The middle of what the rounds gave, and from where to where they went.
+/// Returns the median of the rounds and the range.
 fn spread(values: &[f64]) -> String {
     match (middle(values), values) {
         (Some(middle), [first, .., last]) => {
@@ -167,7 +168,7 @@ fn spread(values: &[f64]) -> String {
     }
 }
 
-/// Of values in order; of an even number the mean of the two in the middle.
+/// Returns the median of sorted values. For an even number it is the mean of the two in the middle.
 fn middle(values: &[f64]) -> Option<f64> {
     let (low, high) = (
         values.get(values.len().checked_sub(1)? / 2)?,
@@ -183,7 +184,7 @@ fn part(ours: Option<f64>, theirs: Option<f64>) -> String {
     }
 }
 
-/// As many digits as mean something.
+/// Returns a number with its significant digits.
 fn number(value: f64) -> String {
     match value {
         value if value.fract() == 0.0 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! Puts the comments of a document to the same fields of its new text.
+//! Moves the comments of a document to the same fields of its new text.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,15 @@ use kube_manifest::{Comment, Content, Node, Position};
 
 use super::log::Log;
 
-/// A value of the document as it was.
+/// The position of a value in the original document.
 struct Place {
     at: Position,
-    /// Whether it has a key.
+    /// True if the value has a key.
     has_key: bool,
 }
 
-/// The places of all fields and items, in the file's order; of those that begin at one place the outermost.
+/// Returns the positions of all fields and items, in the file's order. Of several that begin at one position, only
+/// the outermost is kept.
 fn places(document: &Node) -> Vec<Place> {
     let mut places = Vec::new();
     collect(document, &mut places);
@@ -45,7 +46,7 @@ fn collect(node: &Node, places: &mut Vec<Place>) {
     }
 }
 
-/// The lines of a new text in which the values are that came from a place of the old one. `new` is what `text` was read as.
+/// Maps positions of the old document to lines of the new text. `new` is the document parsed from that text.
 fn lines(old: &Node, new: &Node) -> BTreeMap<Position, usize> {
     let mut lines = BTreeMap::new();
     pair(old, new, &mut lines);
@@ -56,7 +57,7 @@ fn pair(old: &Node, new: &Node, lines: &mut BTreeMap<Position, usize>) {
     match (&old.content, &new.content) {
         (Content::List(old), Content::List(new)) => {
             for (old, new) in old.iter().zip(new) {
-                // What an alias stands for is there more than once: the comment stays with the first.
+                // The target of an alias occurs several times. Its comment stays with the first.
                 lines.entry(old.at).or_insert(new.at.line);
                 pair(old, new, lines);
             }
@@ -71,10 +72,10 @@ fn pair(old: &Node, new: &Node, lines: &mut BTreeMap<Position, usize>) {
     }
 }
 
-/// The new text with the comments of the old one.
+/// Returns the new text with the comments of the old one.
 ///
-/// `source` is the document as it was, `old` what it was made into, with the places of `source`, and `new` the same as it
-/// was read from `text`. A comment of a field that has gone is told of.
+/// `source` is the original document. `old` is the converted document, with the positions of `source`. `new` is the
+/// document parsed from `text`. A comment whose field was removed is reported.
 pub(super) fn place(
     comments: &[Comment],
     source: &Node,

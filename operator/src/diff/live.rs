@@ -1,4 +1,4 @@
-//! Compares with what runs in a cluster.
+//! Compares the rendered objects with the objects in a cluster.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ use crate::cluster::within;
 use crate::kinds::{ForKind, decode, unreadable};
 use crate::write::title;
 
-/// The old side and the new one: what the jobs of the same names have in the cluster, and what `jobs` get.
+/// Returns the old side and the new side: the objects of the same jobs in the cluster, and the objects that `jobs`
+/// get.
 pub(super) async fn sides(
     client: &Client,
     jobs: Vec<Job>,
@@ -40,21 +41,21 @@ pub(super) async fn sides(
             .and_then(|answer| Ok(answer?))
             .with_context(|| format!("{} {namespace}/{name}", job.kind.name()))?;
         if let Some(there) = &there {
-            // The same job, so that its objects have the same owner.
+            // The objects of both sides must have the same owner.
             job.object["metadata"]["uid"] = json!(there.uid());
         }
         let mut wanted = job
             .render(settings)
             .map_err(|failure| anyhow::anyhow!("{failure}"))?;
         if let Some(there) = there {
-            // A field that the stored job sets counts as decided by the job, too. An invalid stored job sets none.
+            // Fields that the stored job sets are compared as well. An invalid stored job sets none.
             let stored = job
                 .kind
                 .render(&serde_json::to_value(&there)?, settings)
                 .unwrap_or_default();
             let controller = job.kind.framework.controller;
             let selector = format!("{OPERATOR_NAME}={controller},{JOB_NAME}={name}");
-            // Who has no jobs with other objects need not be allowed to read these.
+            // Other kinds are read only if the jobs have such objects, because the user may lack the permission.
             let mut kinds = ["Service", "Pod"]
                 .map(|kind| GroupVersionKind::gvk("", "v1", kind))
                 .to_vec();
@@ -88,8 +89,8 @@ pub(super) async fn sides(
     Ok((old, new))
 }
 
-/// What a job has beside services and pods, as the operator would make it now: a PodGroup or a list of hosts says how far
-/// the pods have come.
+/// Plans the objects of a job other than services and pods, as the operator would create them now. They may depend on
+/// the state of the pods: a PodGroup and a list of hosts do.
 struct Beside<'a> {
     job: &'a Value,
     settings: &'a Settings,
@@ -116,14 +117,14 @@ impl ForKind for Beside<'_> {
     }
 }
 
-/// The kind of a rendered object.
+/// Returns the kind of a rendered object.
 fn kind(object: &Value) -> GroupVersionKind {
     let version = object["apiVersion"].as_str().unwrap_or_default();
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap_or_default())
 }
 
-/// The objects of a kind that a job controls.
+/// Returns the objects of a kind that a job controls.
 async fn owned(
     client: &Client,
     kind: &GroupVersionKind,
@@ -133,7 +134,7 @@ async fn owned(
     let resource = ApiResource::from_gvk(kind);
     let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource);
     let found = match within(api.list(&ListParams::default().labels(selector))).await {
-        // A definition that is not there has no objects.
+        // Without a definition there are no objects of that kind.
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(Vec::new()),
         answer => answer
             .and_then(|answer| Ok(answer?))
@@ -147,7 +148,7 @@ async fn owned(
         controllers.any(|o| Some(&o.uid) == owner.metadata.uid.as_ref())
     };
     let ours = found.items.into_iter().filter(is_ours);
-    // Items of a list do not say of which kind they are.
+    // The items of a list lack their apiVersion and kind.
     let types = TypeMeta {
         api_version: resource.api_version.clone(),
         kind: resource.kind.clone(),

@@ -1,11 +1,11 @@
-//! Changes as a comment on a pull request.
+//! Renders changes as a comment on a pull request.
 
 use super::change::{Change, What, tally};
 
-/// GitHub takes 65,536 characters; a workflow may want to add something.
+/// GitHub's limit is 65,536 characters. The rest is left for additions by a workflow.
 const MAX_CHARACTERS: usize = 60_000;
 
-/// Each change in a folded section. Changes for which there is no room are only counted.
+/// Returns the comment, with each change in a folded section. Changes beyond the limit are only counted.
 pub(super) fn comment(changes: &[Change]) -> String {
     if changes.is_empty() {
         return "### Training jobs\n\nNothing changes in the pods and services that the jobs get.\n"

@@ -1,18 +1,18 @@
-//! Reduces an object of a cluster to what a job decides.
+//! Reduces an object of a cluster to the fields that a job sets.
 //!
-//! The API server and admission add to objects: defaults, tolerations, tokens. So only those fields of an object are
-//! kept that its render has as well.
+//! The API server and admission plug-ins add defaults, tolerations and tokens to objects. Therefore only the fields
+//! that the rendered object has as well are kept.
 
 use serde_json::{Map, Value};
 use training_job::validate::amount;
 
-/// The fields that may identify an item of a list. The first that the items have is used.
+/// The fields that may identify an item of a list. The first that all items have is used.
 const KEYS: [&str; 6] = ["name", "mountPath", "devicePath", "containerPort", "port", "key"];
 
 /// The fields whose values are quantities.
 const QUANTITIES: [&str; 5] = ["limits", "requests", "sizeLimit", "divisor", "minResources"];
 
-/// The parts of `object` that one of `shapes` has; all if there is no shape for it.
+/// Returns the parts of `object` that at least one of `shapes` has. Returns the whole object if there are no shapes.
 pub(super) fn shaped(object: &Value, shapes: &[&Value]) -> Value {
     match (object, shapes) {
         (_, []) => object.clone(),
@@ -33,7 +33,7 @@ pub(super) fn shaped(object: &Value, shapes: &[&Value]) -> Value {
     }
 }
 
-/// Admission adds how long a pod outlives its node.
+/// Removes the tolerations of node conditions that admission adds.
 fn tolerations(all: &Value, shapes: &[&Value]) -> Value {
     let of_node = |item: &&Value| {
         item["key"]
@@ -54,7 +54,8 @@ fn tolerations(all: &Value, shapes: &[&Value]) -> Value {
     )
 }
 
-/// The same for quantities, which the API server writes in its own way.
+/// Reduces quantities. A quantity that equals a shape's is replaced by the shape's, because the API server normalizes
+/// them.
 fn quantities(value: &Value, shapes: &[&Value]) -> Value {
     if let Value::Object(members) = value {
         let kept = members.iter().filter_map(|(key, member)| {
@@ -80,7 +81,7 @@ fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
         items.iter().chain(of_shapes).all(|item| item.get(key).is_some())
     };
     let Some(key) = KEYS.into_iter().find(every) else {
-        // By place.
+        // Without a key, items are matched by position.
         let at = |(n, item)| {
             let same: Vec<&Value> = lists.iter().filter_map(|list| list.get(n)).collect();
             shaped(item, &same)
@@ -92,7 +93,7 @@ fn list(items: &[Value], shapes: &[&Value]) -> Vec<Value> {
             .iter()
             .filter_map(|list| list.iter().find(|i| i[key] == item[key]));
         let same: Vec<&Value> = same.collect();
-        // The cluster added what no render has.
+        // The cluster added items that are in no shape.
         (!same.is_empty()).then(|| shaped(item, &same))
     });
     kept.collect()

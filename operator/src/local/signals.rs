@@ -1,4 +1,4 @@
-//! Signals that end a run.
+//! Catches the signals that end a run.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Begins to catch the signals. Until then they end the process.
+    /// Begins to catch the signals. Before that they end the process.
     pub(super) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -21,7 +21,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next signal; returns the exit code for it.
+    /// Waits for the next signal and returns its exit code.
     pub(super) async fn next(&mut self) -> u8 {
         tokio::select! {
             Some(()) = self.interrupt.recv() => 130,

@@ -1,4 +1,4 @@
-//! Waits for a container in which a command can be run.
+//! Waits for a container that can run a command.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::cluster::within;
 
-/// How long a pod is awaited that is not there, and a server that does not answer.
+/// The maximum time to wait for a missing pod or an unreachable server.
 const ABSENCE: Duration = Duration::from_secs(60);
 
-/// How long to wait before a server that cannot be reached is asked again.
+/// The delay before a request to an unreachable server is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which container a command is for where the caller does not say.
+/// The annotation that names the default container for commands.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
-/// What a pod is good for.
+/// The state of a pod, as far as commands are concerned.
 #[derive(Debug, PartialEq, Eq)]
 enum Stand {
     Absent,
-    /// Not yet, or not at the moment.
+    /// The container does not run yet, or is between two runs.
     Waits,
     Runs,
     Ended,
 }
 
-/// Awaits that the container runs: its name.
+/// Waits until the container runs, and returns its name.
 ///
 /// # Errors
-/// The pod is not there in a minute, it has ended, it has no such container, or the server refuses.
+/// The pod is missing for a minute, has ended, or lacks the container, or the server rejects the request.
 pub(super) async fn until_it_runs(
     pods: &Api<Pod>,
     name: &str,
@@ -69,12 +69,12 @@ pub(super) async fn until_it_runs(
     }
 }
 
-/// Says why nothing happens.
+/// Prints the reason for the delay.
 fn note(name: &str, why: &str) {
     anstream::eprintln!("training-operator: waiting for {name}: {why}");
 }
 
-/// Whether it is worth another look: the watch of a pod ends with the server, which may come back.
+/// Returns an error only after the deadline. A watch of a pod ends with the server, which may come back.
 fn again(deadline: Instant, ended: Result<Option<Pod>, Error>) -> anyhow::Result<()> {
     match ended {
         Err(error) if Instant::now() >= deadline => Err(error).context("the pod is not seen"),
@@ -82,7 +82,7 @@ fn again(deadline: Instant, ended: Result<Option<Pod>, Error>) -> anyhow::Result
     }
 }
 
-/// What the pod is good for. A container that was restarted in it runs again.
+/// Returns the state of the pod. A container that was restarted in the pod runs again.
 fn stand(pod: Option<&Pod>, container: Option<&str>) -> Stand {
     let Some(pod) = pod else {
         return Stand::Absent;
@@ -104,10 +104,10 @@ fn stand(pod: Option<&Pod>, container: Option<&str>) -> Stand {
     }
 }
 
-/// The container that is meant.
+/// Returns the name of the container for the command.
 ///
 /// # Errors
-/// The pod has none of this name.
+/// The pod has no container of this name.
 fn container_of(pod: Option<&Pod>, container: Option<&str>) -> anyhow::Result<String> {
     let annotation = pod.and_then(|pod| pod.annotations().get(DEFAULT_CONTAINER));
     let wanted = container.or(annotation.map(String::as_str));

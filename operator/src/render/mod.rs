@@ -17,7 +17,7 @@ use args::{Format, Part};
 pub(crate) use args::Args;
 pub(crate) use summary::text as summary;
 
-/// Prints what the jobs would get.
+/// Prints the objects that the jobs get.
 pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
     let settings = arguments.settings.read()?;
     let checked = check(&arguments.files);

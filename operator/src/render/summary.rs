@@ -1,4 +1,4 @@
-//! How much jobs ask for: a table for people, the same as YAML or JSON for programs.
+//! Sums up the resources that jobs request: as a table for people, as YAML or JSON for programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,10 +23,10 @@ struct Summary {
 struct Job {
     name: String,
     namespace: String,
-    /// In the order in which their pods are made.
+    /// In the order in which their pods are created.
     roles: Vec<Role>,
     total: Demand,
-    /// The ports of the service that all roles share, if they do.
+    /// The ports of the service that all roles share, if there is one.
     #[serde(skip)]
     ports: BTreeSet<String>,
 }
@@ -50,7 +50,7 @@ struct Demand {
 
 type Amounts = BTreeMap<String, f64>;
 
-/// A summary of rendered objects, as a table or in `format`.
+/// Returns a summary of rendered objects, as a table or in `format`.
 pub(crate) fn text(objects: &[Value], format: Option<Format>) -> Result<String, String> {
     let mut summary = Summary::default();
     for object in objects {
@@ -70,7 +70,7 @@ fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
     );
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let jobs = &mut summary.jobs;
-    // Two files may hold one job in two forms: pods come last in each.
+    // Two files may contain the same job in two forms. The pods of each come last.
     let is_new = |last: &Job| {
         (last.name.as_str(), last.namespace.as_str()) != (job, namespace)
             || (object["kind"] != "Pod" && last.total.replicas > 0)
@@ -125,7 +125,7 @@ fn add(summary: &mut Summary, object: &Value) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// The ports of a service.
+/// Returns the ports of a service.
 fn ports(service: &Value) -> serde_json::Result<Vec<String>> {
     let ports = Service::deserialize(service)?.spec.and_then(|s| s.ports);
     let ports = ports.unwrap_or_default().into_iter().map(|port| {
@@ -136,8 +136,8 @@ fn ports(service: &Value) -> serde_json::Result<Vec<String>> {
     Ok(ports.collect())
 }
 
-/// What the scheduler reserves for a pod: the sum over its containers, or, if that is more, what an init container needs
-/// together with the sidecars before it.
+/// Returns the resources that the scheduler reserves for a pod: the sum over its containers, or the demand of an init
+/// container and the sidecars before it if that is greater.
 fn pod_requests(spec: &PodSpec) -> Amounts {
     let mut sidecars = Amounts::new();
     let mut start = Amounts::new();
@@ -163,7 +163,7 @@ fn pod_requests(spec: &PodSpec) -> Amounts {
     total
 }
 
-/// A container that sets only a limit requests that, by the API server's default.
+/// Returns a container's requests. Without a request the limit is requested, by the API server's default.
 fn requests(container: &Container) -> Amounts {
     let resources = container.resources.clone().unwrap_or_default();
     let mut all = resources.limits.unwrap_or_default();
@@ -180,7 +180,8 @@ fn add_up(sum: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// All vendors' device plug-ins name them so; Nvidia's slices of a GPU are counted as one each.
+/// Returns true if a resource is a GPU by the naming of the vendors' device plug-ins. Each of Nvidia's slices of a
+/// GPU counts as one.
 fn is_gpu(resource: &str) -> bool {
     resource.split_once('/').is_some_and(|(domain, name)| {
         name.contains("gpu") || domain.contains("gpu") || name.starts_with("mig-")
@@ -191,7 +192,7 @@ fn as_quantities<S: serde::Serializer>(amounts: &Amounts, serializer: S) -> Resu
     serializer.collect_map(amounts.iter().map(|(name, n)| (name, quantity(*n))))
 }
 
-/// A quantity in the unit that makes it shortest.
+/// Returns a quantity in the unit that makes it shortest.
 fn quantity(n: f64) -> String {
     let plain = decimals(n);
     let binary = ["Ki", "Mi", "Gi", "Ti", "Pi"]

@@ -1,9 +1,9 @@
-//! Findings as SARIF 2.1.0.
+//! Writes findings as SARIF 2.1.0.
 
 use kube_manifest::{Finding, Severity};
 use serde_json::{Value, json};
 
-/// A log of one run.
+/// Returns a log of one run.
 pub(crate) fn log(findings: &[Finding]) -> Value {
     let rule = |severity: Severity, text: &str| {
         json!({
@@ -64,7 +64,7 @@ fn result(finding: &Finding) -> Value {
     })
 }
 
-/// A file's name as a relative URI, or an absolute one of scheme `file`.
+/// Returns a file's name as a relative URI, or as an absolute URI with the scheme `file`.
 fn uri(file: &str) -> String {
     let mut uri = String::new();
     for byte in file.bytes() {

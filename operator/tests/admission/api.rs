@@ -1,9 +1,9 @@
-//! What the API server says to a manifest, by way of kubectl.
+//! Sends manifests to the API server through kubectl.
 
 use serde_json::Value;
 use training_job_testing::cluster::ControlPlane;
 
-/// Why a manifest was refused, in the form of `validate`: a sorted line for each mistake. Nothing if it
+/// Creates a manifest. Returns the errors in the form of `validate`, one sorted line for each mistake, or none if it
 /// was stored.
 pub(crate) async fn create(
     cluster: &ControlPlane,
@@ -20,7 +20,7 @@ pub(crate) async fn create(
     lines(&output.stderr)
 }
 
-/// The lines of a refusal.
+/// Returns the lines of an error message.
 pub(crate) fn lines(message: &str) -> Vec<String> {
     let mut lines: Vec<_> = message
         .lines()
@@ -40,12 +40,12 @@ pub(crate) fn lines(message: &str) -> Vec<String> {
     lines
 }
 
-/// `spec.roles[Worker].replicas: Invalid value: -1: words` as `spec.roles.Worker.replicas: words`.
+/// Converts `spec.roles[Worker].replicas: Invalid value: -1: words` to `spec.roles.Worker.replicas: words`.
 fn line(text: &str) -> String {
     let Some((path, said)) = text.split_once(": Invalid value: ") else {
         return text.to_owned();
     };
-    // A value stands before the words if they are about a scalar.
+    // For a scalar the value precedes the message.
     let mut values = serde_json::Deserializer::from_str(said).into_iter::<Value>();
     let words = match values.next() {
         Some(Ok(_)) => said[values.byte_offset()..].strip_prefix(": ").unwrap_or(said),
@@ -54,7 +54,7 @@ fn line(text: &str) -> String {
     format!("{}: {words}", plain(path))
 }
 
-/// A path whose keys stand behind dots, but for the numbers of lists.
+/// Returns a path with its keys behind dots. Indices of lists stay in brackets.
 fn plain(path: &str) -> String {
     let mut plain = String::new();
     for part in path.replace(".[", "[").split_inclusive(['[', ']']) {

@@ -1,4 +1,4 @@
-//! Every bad job of the corpus, and who says what about it.
+//! Every invalid job of the corpus, and the component that reports it.
 
 use std::fmt::Write;
 
@@ -9,9 +9,9 @@ use training_job_testing::cluster::{ControlPlane, wait};
 use super::corpus::{self, Manifest};
 use super::{api, operator};
 
-/// In the snapshot, `=` is before what the API server says in the words of `validate`, `api` before what
-/// it says in its own, and `validate` before what only `validate` says. What the API server takes has, as
-/// `operator`, the condition that it gets.
+/// In the snapshot, `=` marks errors of the API server with the same message as `validate`, `api` marks other
+/// messages of the API server, and `validate` marks errors that only `validate` reports. For accepted jobs,
+/// `operator` is the resulting condition.
 // Matrix: I-3, J1, J2
 #[tokio::test]
 async fn what_validate_refuses_the_api_server_refuses_in_the_same_words() {
@@ -43,8 +43,8 @@ async fn what_validate_refuses_the_api_server_refuses_in_the_same_words() {
     insta::assert_snapshot!(table);
 }
 
-/// What is said, without the place, which a rule may have to give less exactly, and without a guess of
-/// what was meant, which a rule cannot make.
+/// Returns a message without its path, which a rule may report less precisely, and without a suggestion, which a rule
+/// cannot compute.
 fn words(line: &str) -> String {
     let said = line.split_once(": ").map_or(line, |(_, said)| said);
     match (said.find("did you mean "), said.find("? use one of ")) {
@@ -53,7 +53,7 @@ fn words(line: &str) -> String {
     }
 }
 
-/// What the operator says of the jobs of a manifest that were stored; they are then deleted.
+/// Returns the operator's messages about the stored jobs of a manifest, and deletes these jobs.
 async fn stored(cluster: &ControlPlane, namespace: &str, manifest: &Manifest) -> Vec<String> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(&manifest.text).unwrap_or_default();
     let mut lines = Vec::new();

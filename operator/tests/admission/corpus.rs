@@ -1,4 +1,4 @@
-//! The jobs of all tests, by file.
+//! The jobs of all tests by file.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,13 +8,12 @@ use serde_json::Value;
 
 use super::program::{empty_directory, root, run};
 
-/// A manifest.
 pub(crate) struct Manifest {
-    /// The file that has it, below the repository's root.
+    /// The file, relative to the repository's root.
     pub(crate) file: String,
-    /// One or more YAML documents, or what should be.
+    /// One or more YAML documents, valid or not.
     pub(crate) text: String,
-    /// What `validate` has against it, without the places: a line for each error; none if it is good.
+    /// The errors of `validate` without their positions, one line each. Empty if the manifest is valid.
     pub(crate) offline: Vec<String>,
 }
 

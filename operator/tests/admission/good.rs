@@ -1,11 +1,11 @@
-//! Every good job of the corpus.
+//! Every valid job of the corpus.
 
 use serde_json::Value;
 use training_job_testing::cluster::ControlPlane;
 
 use super::{api, corpus};
 
-/// Strictly: without a field that the server does not know.
+/// The check is strict: unknown fields are errors.
 #[tokio::test]
 async fn what_validate_takes_the_api_server_takes_in_every_version() {
     let cluster = ControlPlane::shared().await;
@@ -17,7 +17,7 @@ async fn what_validate_takes_the_api_server_takes_in_every_version() {
         .iter()
         .map(|m| m.text.as_str())
         .filter(|text| text.contains("kubeflow.org/") && !text.contains("kind: Experiment"))
-        // Their namespaces are not there.
+        // The namespaces of these files do not exist.
         .filter(|text| !text.contains("namespace:"))
         .collect();
     let mut told = api::create(cluster, &namespace, &as_they_are.join("\n---\n"), &DRY).await;
@@ -26,7 +26,7 @@ async fn what_validate_takes_the_api_server_takes_in_every_version() {
             .iter()
             .flat_map(|m| serde_saphyr::from_multiple::<Value>(&m.text).unwrap());
         let texts: Vec<_> = jobs
-            // Only v1 asks for a job mode.
+            // Only v1 requires a job mode.
             .filter(|job| job["kind"] == "MXJob" && (version != "v1" || job["spec"].get("jobMode").is_some()))
             .map(|mut job| {
                 job["metadata"].as_object_mut().unwrap().remove("namespace");

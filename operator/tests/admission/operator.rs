@@ -1,4 +1,4 @@
-//! The operator in the test's own process.
+//! Runs the operator in the process of the test.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
@@ -15,7 +15,7 @@ use training_job_tensorflow::TFJob;
 use training_job_testing::cluster::{ControlPlane, wait};
 use training_job_xgboost::XGBoostJob;
 
-/// Runs it for all kinds in one namespace, until the handle is aborted.
+/// Starts an operator for all kinds in one namespace. It runs until the handle is aborted.
 pub(crate) fn start(cluster: &ControlPlane, namespace: &str) -> JoinHandle<()> {
     let options = Options {
         namespace: Some(namespace.to_owned()),
@@ -31,7 +31,7 @@ pub(crate) fn start(cluster: &ControlPlane, namespace: &str) -> JoinHandle<()> {
     tokio::spawn(operator.run())
 }
 
-/// The jobs of a kind, read as they are.
+/// Returns the untyped API for jobs of a kind.
 pub(crate) fn jobs(cluster: &ControlPlane, namespace: &str, kind: &str) -> Api<DynamicObject> {
     let plural = format!("{}s", kind.to_lowercase());
     let resource =
@@ -39,7 +39,7 @@ pub(crate) fn jobs(cluster: &ControlPlane, namespace: &str, kind: &str) -> Api<D
     Api::namespaced_with(cluster.client(), namespace, &resource)
 }
 
-/// The condition of this type, if it is true.
+/// Returns the condition of this type if it is true.
 pub(crate) fn condition<'a>(job: &'a DynamicObject, type_: &str) -> Option<&'a Value> {
     let conditions = job.data["status"]["conditions"].as_array()?;
     conditions
@@ -47,7 +47,7 @@ pub(crate) fn condition<'a>(job: &'a DynamicObject, type_: &str) -> Option<&'a V
         .find(|c| c["type"] == type_ && c["status"] == "True")
 }
 
-/// What the operator thinks of a job: nothing if it makes its pods, else its message, line by line.
+/// Returns the operator's errors of a job, line by line. Returns none if it creates the job's pods.
 pub(crate) async fn verdict(api: &Api<DynamicObject>, name: &str) -> Vec<String> {
     let seen = |job: Option<&DynamicObject>| {
         job.is_some_and(|job| condition(job, "Created").is_some() || condition(job, "Failed").is_some())
@@ -61,7 +61,7 @@ pub(crate) async fn verdict(api: &Api<DynamicObject>, name: &str) -> Vec<String>
     problems.lines().map(str::to_owned).collect()
 }
 
-/// The events about a job, as `reason: message`.
+/// Returns the events about a job, as `reason: message`.
 pub(crate) async fn events(cluster: &ControlPlane, namespace: &str, job: &str) -> Vec<String> {
     let api: Api<Event> = Api::namespaced(cluster.client(), namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={job}"));

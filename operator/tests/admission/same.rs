@@ -1,9 +1,9 @@
-//! Whether a job is still the same behind a webhook that is written in Go.
+//! Compares a job with the same job after a webhook in Go.
 
 use serde_json::{Value, json};
 
-/// What Go's types write of nothing: containers without resources, dates that are null, and an empty run policy, in which
-/// the API server fills in its only default.
+/// Returns true for the zero values that Go's types write: containers without resources, null dates, and an empty run
+/// policy with the API server's only default.
 fn is_of_nothing(key: &str, value: &Value) -> bool {
     match key {
         "creationTimestamp" => value.is_null(),
@@ -13,7 +13,7 @@ fn is_of_nothing(key: &str, value: &Value) -> bool {
     }
 }
 
-/// Where `there` differs from `here` in more than what is of nothing.
+/// Collects the differences of `there` from `here`, except for zero values.
 pub(crate) fn differences(at: &str, here: &Value, there: &Value, found: &mut Vec<String>) {
     match (here, there) {
         (Value::Object(a), Value::Object(b)) => {
@@ -29,7 +29,7 @@ pub(crate) fn differences(at: &str, here: &Value, there: &Value, found: &mut Vec
                 differences(&format!("{at}[{n}]"), a, b, found);
             }
         }
-        // A quantity of a whole number may be a number.
+        // An integral quantity may be a number.
         (Value::Number(a), Value::String(b)) if a.to_string() == *b => {}
         (a, b) if a == b => {}
         (a, b) => found.push(format!("{at}: {a} became {b}")),

@@ -1,4 +1,4 @@
-//! Manifests of the stand-alone mxnet-operator, in all versions that it had.
+//! Manifests of the stand-alone mxnet-operator, in all its versions.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use training_job_testing::cluster::ControlPlane;
 use super::operator;
 use super::program::root;
 
-/// They are applied as users apply them, read back under `v1` and under their own version, and run.
+/// The manifests are applied as users apply them, read back under `v1` and under their own version, and run.
 #[tokio::test]
 async fn its_manifests_apply_as_they_are_and_run() {
     let cluster = ControlPlane::shared().await;
@@ -54,7 +54,7 @@ async fn its_manifests_apply_as_they_are_and_run() {
                 "{name}: {role}"
             );
         }
-        // What is not changed is not written.
+        // An unchanged manifest is not written again.
         let file = file.to_str().unwrap();
         let again = ["apply", "--namespace", &namespace, "-f", file];
         cluster.kubectl(&again).await.success();

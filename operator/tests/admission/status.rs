@@ -1,28 +1,28 @@
-//! Statuses in the files of jobs: as saved from a cluster, from other operators, and plain wrong.
+//! Statuses in job manifests: exported from a cluster, from other operators, and invalid.
 
 use serde_json::{Value, json};
 use training_job_testing::cluster::ControlPlane;
 
-/// What a file may have there.
+/// Returns statuses that a manifest may contain.
 fn statuses() -> Vec<Value> {
     vec![
         json!(null),
         json!({}),
         json!({"conditions": null, "replicaStatuses": null, "startTime": null, "recovery": null, "failure": null}),
-        // The stand-alone operator's.
+        // From the stand-alone operator.
         json!({
             "conditions": [{"type": "Running", "status": "True", "reason": "MXJobRunning", "message": "m",
                 "lastUpdateTime": "2020-06-01T00:00:00Z", "lastTransitionTime": "2020-06-01T00:00:00Z"}],
             "mxReplicaStatuses": {"Scheduler": {}, "Worker": {"active": 1}}, "startTime": "2020-06-01T00:00:00Z",
             "completionTime": null, "lastReconcileTime": null,
         }),
-        // The Go operator's.
+        // From the Go operator.
         json!({"conditions": [], "replicaStatuses": {"Worker": {"active": 1, "labelSelector": {"matchLabels": {"a": "b"}}}}}),
-        // Those of older ones.
+        // From older operators.
         json!({"phase": "Done", "state": "Succeeded", "reason": "", "controlPaused": false,
             "conditions": [{"type": "Ready", "transitionTime": "2017-12-01T00:00:00Z"}]}),
         json!({"replicaStatuses": [{"mx_replica_type": "WORKER", "state": "Running", "ReplicasStates": {"Running": 1}}]}),
-        // Nobody's.
+        // From no operator.
         json!({"conditions": {"a": 1}, "startTime": 5, "restartCount": "many", "failure": [], "recovery": "x"}),
         json!({"conditions": [{"status": "Perhaps", "type": null, "odd": {"deep": [null]}}], "mxReplicaStatuses": "none"}),
         json!("done"),
@@ -72,7 +72,7 @@ async fn none_keeps_a_job_from_being_applied() {
         for flags in [&[][..], &["--server-side"]] {
             let namespace = cluster.namespace("statuses").await;
             let mut refused = Vec::new();
-            // Created, and applied over what is there.
+            // The first time the jobs are created, the second time they are updated.
             for _ in 0..2 {
                 for (name, job) in jobs(version) {
                     let apply = [&["apply", "--namespace", &namespace, "-f", "-"], flags].concat();

@@ -1,4 +1,4 @@
-//! Objects that were stored before the API server knew the rules, or around them.
+//! Objects that were stored before the API server had the rules, or that bypassed them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use training_job_testing::cluster::{ControlPlane, Options, wait, wait_for_all};
 use super::operator;
 use super::program::root;
 
-/// A job with one worker, changed by a merge of `patch` into its spec.
+/// Returns a job with one worker. `patch` is merged into its spec.
 fn job(name: &str, patch: Value) -> Value {
     let container = json!({"name": "mxnet", "image": "i"});
     let mut job = json!({
@@ -36,7 +36,7 @@ fn merge(into: &mut Value, patch: Value) {
     }
 }
 
-/// Bad jobs, each with an edit of its spec that makes it good, if there is one.
+/// Returns invalid jobs, each with an edit of its spec that fixes it, if there is one.
 fn bad() -> Vec<(Value, Option<Value>)> {
     let worker = |patch: Value| json!({"mxReplicaSpecs": {"Worker": patch}});
     let fixed = |bad: Value, good: Value| (worker(bad), Some(worker(good)));
@@ -143,7 +143,7 @@ fn bad() -> Vec<(Value, Option<Value>)> {
     bad
 }
 
-/// The definition of MXJobs as one without a schema has it.
+/// Returns the definition of MXJobs without a schema.
 fn loose() -> String {
     let file = root().join("crds/kubeflow.org_mxjobs.yaml");
     let mut definition: Value = serde_saphyr::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
@@ -172,7 +172,7 @@ async fn each_gets_one_condition_and_one_event_and_runs_when_it_is_mended() {
     }
     cluster.install_crds().await;
     let running = operator::start(&cluster, &namespace);
-    // One that nothing is wrong with runs beside them.
+    // A valid job runs in the same namespace.
     let good = job("good", json!({}));
     cluster
         .kubectl_with_input(&create, &good.to_string())
@@ -185,7 +185,7 @@ async fn each_gets_one_condition_and_one_event_and_runs_when_it_is_mended() {
         let name = job["metadata"]["name"].as_str().unwrap();
         table += &told(&cluster, &jobs, &namespace, name).await;
     }
-    // Nothing more is written for them, whatever time passes and whatever else happens.
+    // Nothing more is written for them, however much time passes and whatever else happens.
     let before = versions(&jobs).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(versions(&jobs).await, before);
@@ -217,7 +217,7 @@ async fn each_gets_one_condition_and_one_event_and_runs_when_it_is_mended() {
     insta::assert_snapshot!(table);
 }
 
-/// What the operator says of a job: by its status, or if none can be written by an event alone.
+/// Returns the operator's report about a job: its status, or only an event if the status cannot be written.
 async fn told(cluster: &ControlPlane, jobs: &Api<DynamicObject>, namespace: &str, name: &str) -> String {
     let mut text = format!("{name}\n");
     let events = loop {

@@ -38,11 +38,11 @@ async fn a_restart_keeps_data_and_port() {
 
     cluster.stop_api_server();
     assert!(api.get("kept").await.is_err());
-    // What is awaited meanwhile is found afterwards.
+    // A wait that begins during the outage ends after it.
     let awaited = cluster.wait::<ConfigMap>(&namespace, "kept", |found| found.is_some());
     let (found, ()) = tokio::join!(awaited, cluster.start_api_server());
     assert!(found.is_some());
-    // The same client, thus the same port.
+    // The client is the same, so the port must be the same.
     assert!(api.get("kept").await.is_ok());
     cluster.restart_api_server().await;
     assert!(api.get("kept").await.is_ok());

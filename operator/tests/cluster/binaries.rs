@@ -1,4 +1,4 @@
-//! Programs of the control plane that somebody brings.
+//! A control plane whose programs come from the user.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn what_is_missing_is_named() {
     let error = Binaries::of_assets(&folder).unwrap_err();
     assert!(error.starts_with(&expected), "{error}");
 
-    // The variable is read by who starts a control plane.
+    // The variable is read when a control plane starts.
     let ended = child::command("start")
         .env("KUBEBUILDER_ASSETS", &folder)
         .output()

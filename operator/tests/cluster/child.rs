@@ -1,4 +1,4 @@
-//! This test program, run as a child of itself that starts a control plane.
+//! Runs this test program as a child that starts a control plane.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use training_job_testing::cluster::{ControlPlane, Program};
 
 const ROLE: &str = "CLUSTER_TEST_CHILD";
 
-/// A command that runs [`child`] in a role: `start`, `stay` or `panic`.
+/// Returns a command that runs [`child`] in a role: `start`, `stay` or `panic`.
 pub(crate) fn command(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -16,18 +16,18 @@ pub(crate) fn command(role: &str) -> Command {
     command
 }
 
-/// No test of its own: what tests of ends start. Its control plane is in a static, so nothing drops it.
+/// Not a test itself: the tests of process ends start it. Its control plane is in a static, so it is never dropped.
 #[tokio::test]
 async fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let cluster = ControlPlane::shared().await;
-    // It would have the shell that watches over it stay, if the group were not killed.
+    // The sleeping child process would survive if the process group were not killed.
     let program = cluster.spawn(
         Program::new("sh")
             .args(["-c", "sleep 1000 & echo asleep; wait"])
             .env("MARK", cluster.directory()),
     );
-    // Until then it is the shell that watches over it, or nothing.
+    // Before this line the program may not have started.
     program.wait_for_line("asleep").await;
     println!("\nready {}", cluster.directory().display());
     match &*role {

@@ -1,4 +1,4 @@
-//! What the controller manager does.
+//! The controllers of the controller manager.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ResourceQuota};
 use kube::api::{Api, DeleteParams, PostParams};
@@ -22,7 +22,7 @@ async fn children_go_with_their_owner() {
     assert!(api.get_opt("stranger").await.unwrap().is_some());
 }
 
-/// The kinds of `crds/` are no exception.
+/// The kinds of `crds/` are covered as well.
 #[tokio::test]
 async fn children_go_with_their_job() {
     let cluster = ControlPlane::shared().await;

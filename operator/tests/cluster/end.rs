@@ -1,4 +1,4 @@
-//! However a test program ends, nothing stays.
+//! No process or file remains, however a test program ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::child;
 
-/// The processes whose command line or environment names a directory.
+/// Returns the processes whose command line or environment contains a directory.
 fn users_of(directory: &Path) -> Vec<String> {
     let needle = directory.to_str().unwrap();
     let mut found = Vec::new();
@@ -26,7 +26,7 @@ fn users_of(directory: &Path) -> Vec<String> {
     found
 }
 
-/// Starts a child and awaits that its control plane runs.
+/// Starts a child and waits until its control plane runs.
 fn start(role: &str) -> (Child, PathBuf) {
     let mut child = child::command(role)
         .stdout(Stdio::piped())
@@ -36,12 +36,12 @@ fn start(role: &str) -> (Child, PathBuf) {
     let output = BufReader::new(child.stdout.take().unwrap());
     let mut lines = output.lines().map(Result::unwrap);
     let ready = lines.find_map(|line| line.strip_prefix("ready ").map(PathBuf::from));
-    // Nobody else writes, so the rest may be lost.
+    // The rest of the output is discarded. It must be read all the same, or the child could block.
     std::thread::spawn(move || lines.for_each(drop));
     (child, ready.unwrap())
 }
 
-/// Nothing tells when strangers' processes end.
+/// There is no event for the end of processes that are not children, so it is polled.
 #[track_caller]
 fn expect_nothing_left(directory: &Path) {
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Pods that go through their phases by hand.
+//! Moves pods through their phases.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, PostParams};
@@ -13,7 +13,7 @@ fn phase(pod: &Pod) -> &str {
         .unwrap_or_default()
 }
 
-/// Restarts and exit code of a container.
+/// Returns the restarts and the exit code of a container.
 fn container(pod: &Pod, name: &str) -> (i32, Option<i32>) {
     let mut all = pod
         .status

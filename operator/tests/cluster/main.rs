@@ -1,4 +1,4 @@
-//! The control plane that the tests of a real API server stand on.
+//! The control plane for the tests with a real API server.
 
 #![allow(
     clippy::unwrap_used,

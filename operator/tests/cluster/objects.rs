@@ -1,11 +1,10 @@
-//! Objects to make.
+//! Objects for the tests.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-/// Makes a config map.
 pub(crate) async fn config_map(
     client: Client,
     namespace: &str,
@@ -22,7 +21,6 @@ pub(crate) async fn config_map(
     api.create(&PostParams::default(), &object).await.unwrap()
 }
 
-/// A pod of two containers.
 pub(crate) fn pod(name: &str) -> Pod {
     let object = json!({"metadata": {"name": name}, "spec": {"containers": [
         {"name": "main", "image": "i"}, {"name": "side", "image": "i"},

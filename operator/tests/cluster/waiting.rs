@@ -1,4 +1,4 @@
-//! Awaiting objects.
+//! Waits for objects.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
@@ -7,7 +7,7 @@ use training_job_testing::cluster::{ControlPlane, wait};
 
 use crate::objects::config_map;
 
-/// That something is absent is not concluded before the first list is in.
+/// Absence must not be reported before the first list is complete.
 #[tokio::test]
 async fn what_is_there_is_not_absent() {
     let cluster = ControlPlane::shared().await;

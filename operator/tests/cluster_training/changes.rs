@@ -1,4 +1,4 @@
-//! What a user does to a job in mid-training.
+//! Changes that a user makes to a job during training.
 
 use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;

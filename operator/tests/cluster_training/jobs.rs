@@ -1,4 +1,4 @@
-//! What the API server tells of jobs and pods.
+//! The state of jobs and pods on the API server.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use training_job_testing::cluster::wait_for_all;
 use crate::processes;
 use crate::trial::Trial;
 
-/// A pod as it stands.
+/// The state of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stand {
     pub(crate) uid: String,
     pub(crate) phase: String,
-    /// How often it was replaced, and its containers restarted.
+    /// The number of its replacements, and of its containers' restarts.
     pub(crate) restarts: (u32, i32),
 }
 
 impl Trial<'_> {
-    /// Awaits that a job's status is as wanted.
+    /// Waits until a job's status meets a condition.
     pub(crate) async fn status<J>(&self, job: &str, wanted: impl Fn(&JobStatus) -> bool) -> JobStatus
     where
         J: TrainingJob + Serialize,
@@ -32,7 +32,7 @@ impl Trial<'_> {
         found.and_then(|job| job.status().cloned()).unwrap_or_default()
     }
 
-    /// Awaits that a condition of a job is true.
+    /// Waits until a condition of a job is true.
     pub(crate) async fn condition<J>(&self, job: &str, type_: ConditionType) -> JobStatus
     where
         J: TrainingJob + Serialize,
@@ -40,7 +40,7 @@ impl Trial<'_> {
         self.status::<J>(job, |status| status.is(type_)).await
     }
 
-    /// Awaits the end of a job, which must be a success.
+    /// Waits for the end of a job, which must succeed.
     pub(crate) async fn success<J>(&self, job: &str)
     where
         J: TrainingJob + Serialize,
@@ -58,29 +58,29 @@ impl Trial<'_> {
         Api::namespaced(self.plane.client(), &self.namespace)
     }
 
-    /// The pods by name.
+    /// Returns the pods by name.
     pub(crate) async fn pods(&self) -> BTreeMap<String, Stand> {
         stands(&self.all_pods().list(&Default::default()).await.unwrap().items)
     }
 
-    /// Awaits that so many pods are left.
+    /// Waits until this number of pods remains.
     pub(crate) async fn pods_left(&self, count: usize) {
         wait_for_all(self.all_pods(), "", |pods| pods.len() == count).await;
     }
 
-    /// Awaits that there are no pods, and sees that their processes are gone.
+    /// Waits until there are no pods, and checks that their processes have ended.
     pub(crate) async fn no_pods(&self) {
         self.pods_left(0).await;
         assert_eq!(processes::of_pods(self.agent()), [""; 0]);
     }
 
-    /// Awaits that there are no services.
+    /// Waits until there are no services.
     pub(crate) async fn no_services(&self) {
         let services: Api<Service> = Api::namespaced(self.plane.client(), &self.namespace);
         wait_for_all(services, "", |services| services.is_empty()).await;
     }
 
-    /// Awaits that no pod runs any more. All must have succeeded, each replaced so often.
+    /// Waits until no pod runs. All must have succeeded, each after this number of replacements.
     pub(crate) async fn all_succeed(&self, restarts: u32) -> Vec<String> {
         let over = |pod: &Pod| matches!(stand(pod).phase.as_str(), "Succeeded" | "Failed");
         let pods = wait_for_all(self.all_pods(), "", |pods| pods.iter().all(over)).await;
@@ -92,7 +92,7 @@ impl Trial<'_> {
         pods.into_keys().collect()
     }
 
-    /// What stands behind `key` in the results that two workers have printed, which must be the same.
+    /// Checks that the results of the workers are equal after `key`.
     pub(crate) fn expect_same_result(&self, key: &str, workers: usize) {
         let text = self.node.text();
         let results: Vec<&str> = text

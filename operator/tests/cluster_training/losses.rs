@@ -1,4 +1,4 @@
-//! What may be killed in mid-training.
+//! Failures of components during training.
 
 use training_job::api::ConditionType;
 use training_job_mxnet::MXJob;
@@ -8,7 +8,7 @@ use crate::manifest::Manifest;
 use crate::training::SPIRALS;
 use crate::trial::{MXNET, Trial, fresh, node};
 
-/// A training that takes some seconds, so that there is a middle. Its pods stay, to be looked at.
+/// Returns a training that takes some seconds, so that a failure can interrupt it. Its pods are kept for inspection.
 pub(crate) fn slow() -> Manifest {
     Manifest::example("train.yaml")
         .policy("cleanPodPolicy", "None")
@@ -17,20 +17,20 @@ pub(crate) fn slow() -> Manifest {
 }
 
 impl Trial<'_> {
-    /// Creates the slow training, and waits until it is in the middle.
+    /// Creates the slow training and waits until it has begun.
     pub(crate) async fn begin(&self) {
         self.create(&slow().text()).await;
         self.mid_training().await;
     }
 
-    /// The training succeeds, after it was begun anew so often.
+    /// Checks that the training succeeds after this number of restarts.
     pub(crate) async fn expect_trained(&self, restarts: u32) {
         self.success::<MXJob>("spirals").await;
         assert_eq!(self.all_succeed(restarts).await, SPIRALS);
         self.expect_same_result("weights=", 2);
     }
 
-    /// The whole job is begun anew, and the one who failed is named.
+    /// Checks that the whole job restarts and that its status names the failed pod.
     async fn expect_restarted_because_of(&self, pod: &str, exit_code: i32) {
         let status = self
             .condition::<MXJob>("spirals", ConditionType::Restarting)
@@ -44,7 +44,7 @@ impl Trial<'_> {
     }
 }
 
-/// Nothing but the operator knows that it was away.
+/// Pods and processes are unaffected by an outage of the operator.
 // Matrix: A1
 #[tokio::test]
 async fn a_killed_operator_is_not_noticed_by_the_job() {
@@ -57,7 +57,7 @@ async fn a_killed_operator_is_not_noticed_by_the_job() {
     trial.end().await;
 }
 
-/// Not even processes know that their API server was away.
+/// Pods and processes are unaffected by an outage of the API server.
 // Matrix: D1
 #[tokio::test]
 async fn a_killed_api_server_is_not_noticed_by_the_job() {
@@ -66,10 +66,10 @@ async fn a_killed_api_server_is_not_noticed_by_the_job() {
     trial.begin().await;
     let before = trial.pods().await;
     plane.stop_api_server();
-    // One that begins meanwhile waits.
+    // A node that starts during the outage waits.
     let late = plane.spawn(node(&plane, "local-late", "default"));
     late.wait_for_line("waiting for https://").await;
-    // What happens meanwhile is seen later.
+    // Changes during the outage are observed after it.
     trial.node.wait_for_line(" | step=20 rank=").await;
     plane.start_api_server().await;
     late.wait_for_line("node local-late of https://").await;
@@ -89,7 +89,7 @@ async fn expect_the_same_pods(
     }
 }
 
-/// The others would wait for it for ever.
+/// The other replicas would wait for it forever.
 // Matrix: E5
 #[tokio::test]
 async fn a_killed_worker_begins_the_job_anew() {
@@ -110,7 +110,7 @@ async fn a_deleted_pod_begins_the_job_anew() {
     trial.end().await;
 }
 
-/// The processes of a node end with its agent, however that ends; the next one says so.
+/// The processes of a node end with its agent, however the agent ends. The next agent reports this.
 // Matrix: E3
 #[tokio::test]
 async fn a_killed_node_begins_the_job_anew() {

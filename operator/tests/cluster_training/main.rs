@@ -1,5 +1,5 @@
-//! Real training on a real API server: `training-operator run` and `training-operator local node` as
-//! processes of their own, and MXNet, TVM, XGBoost and Open MPI in the pods.
+//! Real training on a real API server. `training-operator run` and `training-operator local node` are separate
+//! processes, and MXNet, TVM, XGBoost and Open MPI run in the pods.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The node by itself, with pods of a shell.
+//! The node without an operator, with pods that run a shell.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The examples, trained and tuned for real.
+//! Trains and tunes with the examples.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ async fn mxnet_trains() {
     let trial = Trial::shared("train", MXNET).await;
     trial.create(&example("mxnet/train.yaml")).await;
     trial.success::<MXJob>("spirals").await;
-    // Who takes its time to end may be deleted before.
+    // Pods that end slowly may have been deleted.
     let left = trial.all_succeed(0).await;
     assert!(left.iter().all(|pod| SPIRALS.contains(&pod.as_str())), "{left:?}");
     trial.expect_same_result("weights=", 2);
@@ -47,7 +47,7 @@ async fn mxnet_trains() {
     trial.end().await;
 }
 
-/// As deepinsight/mxnet-operator had them.
+/// The job of deepinsight/mxnet-operator.
 #[tokio::test]
 async fn an_mxjob_of_mlkube_trains() {
     let trial = Trial::shared("train-mlkube", MXNET).await;
@@ -70,7 +70,7 @@ async fn tvm_tunes() {
     trial.create(&example("mxnet/tune.yaml")).await;
     trial.success::<MXJob>("matmul").await;
     trial.node.wait_for_line("matmul-tuner-0 | RESULT records=").await;
-    // Tracker and servers, which never end, are deleted.
+    // The tracker and the servers never end, so they are deleted.
     trial.pods_left(1).await;
     assert_eq!(trial.all_succeed(0).await, ["matmul-tuner-0"]);
     trial.end().await;

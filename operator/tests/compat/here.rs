@@ -177,7 +177,7 @@ pub(crate) struct Reasons {
 /// Why something differs.
 #[derive(Deserialize)]
 pub(crate) struct Reason {
-    /// The first words of a line of docs/differences.md.
+    /// The first words of a line of docs/users/differences.md.
     pub(crate) docs: Option<String>,
     /// Why there need be no such line.
     pub(crate) why: Option<String>,

@@ -1,4 +1,4 @@
-//! What is converted gets the pods that it got before.
+//! A converted job gets the same pods as before.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use training_job_mxnet::MXJob;
 
 use crate::program::run_with_input;
 
-/// What the jobs of one run of the program become, in their order.
+/// Converts jobs by one run of the program. Returns them in the same order.
 fn convert(jobs: &[Value]) -> Vec<Value> {
     let text = serde_saphyr::to_string_multiple(jobs).unwrap();
     let converted = run_with_input(&["convert", "-"], text.as_bytes());
@@ -22,14 +22,14 @@ fn convert(jobs: &[Value]) -> Vec<Value> {
     documents.iter().map(kube_manifest::Node::to_json).collect()
 }
 
-/// A job as it is read.
+/// Reads a job.
 fn read(job: &Value) -> MXJob {
     static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::new::<MXJob>);
     let checked = manifest::check::<MXJob>(&SCHEMAS, job);
     checked.unwrap_or_else(|errors| panic!("{errors}\n{job:#}")).job
 }
 
-/// The specs of the pods and services that a job gets, by kind and name.
+/// Returns the specs of a job's pods and services by kind and name.
 fn children(job: &Value) -> BTreeMap<String, Value> {
     let mut job = read(job);
     job.meta_mut().uid = Some(render::NO_UID.to_owned());
@@ -47,7 +47,7 @@ fn some<S: Strategy<Value = Value>>(value: S) -> impl Strategy<Value = Value> {
     prop_oneof![1 => Just(Value::Null), 2 => value]
 }
 
-/// An object of these members without those that are null.
+/// Returns an object of these members without null ones.
 fn object(members: Vec<(&str, Value)>) -> Value {
     let members = members.into_iter().filter(|(_, value)| !value.is_null());
     members
@@ -136,7 +136,7 @@ fn policies() -> impl Strategy<Value = Vec<(&'static str, Value)>> {
         .prop_map(|(clean, ttl)| vec![("cleanPodPolicy", clean), ("ttlSecondsAfterFinished", ttl)])
 }
 
-/// An MXJob of a version that is served.
+/// An MXJob of a served version.
 fn mapped() -> impl Strategy<Value = Value> {
     let restart = prop_oneof![Just("Never"), Just("OnFailure"), Just("ExitCode")];
     let label = some(Just(json!("2080ti"))).boxed();
@@ -189,7 +189,7 @@ fn mapped() -> impl Strategy<Value = Value> {
         )
 }
 
-/// An MXJob of `v1alpha1`, of which the scheduler's port may be named in two places.
+/// An MXJob of `v1alpha1`, which may set the scheduler's port in two places.
 fn listed() -> impl Strategy<Value = Value> {
     let root = some((1..60_000).prop_map(Value::from)).boxed();
     let replica = |type_: &'static str| {
@@ -214,7 +214,7 @@ fn listed() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The variables of a pod, the last of a name.
+/// Returns the variables of a container. The last of several with one name counts.
 fn variables_of(container: &Value) -> BTreeMap<&str, &str> {
     let all = container["env"].as_array().into_iter().flatten();
     all.map(|v| {
@@ -226,7 +226,7 @@ fn variables_of(container: &Value) -> BTreeMap<&str, &str> {
     .collect()
 }
 
-/// What the stand-alone operator's first version would have run of a job.
+/// Checks the pods against those of the first version of the stand-alone operator.
 fn expect_first_version(job: &Value, children: &BTreeMap<String, Value>) {
     let replicas = job["spec"]["replicaSpecs"].as_array().unwrap();
     let count = |replica: &Value| replica["replicas"].as_u64().unwrap_or(1);
@@ -251,7 +251,7 @@ fn expect_first_version(job: &Value, children: &BTreeMap<String, Value>) {
                 }
             }
             assert_eq!(pod["volumes"], template["volumes"]);
-            // The exit code decides, as it did, and the operator restarts.
+            // As before, the exit code decides, and the operator restarts.
             assert_eq!(pod["restartPolicy"], "Never");
             let named = [&template["schedulerName"], &job["spec"]["schedulerName"]];
             let named = named
@@ -273,7 +273,7 @@ fn expect_first_version(job: &Value, children: &BTreeMap<String, Value>) {
     }
 }
 
-/// The same job as an MxJob of mlkube.io, which names no scheduler of pods.
+/// Returns the same job as an MxJob of mlkube.io, without a scheduler's name.
 fn ancestor(job: &Value) -> Value {
     let mut job = job.clone();
     job["apiVersion"] = json!("mxnet.mlkube.io/v1beta1");
@@ -285,7 +285,8 @@ fn ancestor(job: &Value) -> Value {
     job
 }
 
-/// What runs in the pods of a job, by role and index: all that is not the operator's, and what the parameter server reads.
+/// Returns the processes of a job's pods by role and index: the fields that the operator does not set, and the
+/// configuration that the parameter server reads.
 fn processes<J: TrainingJob>(job: &Value) -> BTreeMap<(String, String), Value> {
     let job: J = serde_json::from_value(job.clone()).unwrap();
     let valid = validate(&job, &Settings::default()).unwrap();
@@ -331,7 +332,7 @@ proptest! {
             prop_assert_eq!(policy.backoff_limit, before.backoff_limit);
             let clean = &old["spec"]["cleanPodPolicy"];
             let in_spec = ["ttlSecondsAfterFinished", "backoffLimit"].iter().any(|f| !old["spec"][f].is_null());
-            // Of v1, only what has a policy at the top of its spec is the stand-alone operator's.
+            // Under v1, a job is the stand-alone operator's only if a policy is at the top of its spec.
             if clean.is_null() && (old["apiVersion"] != "kubeflow.org/v1" || in_spec) {
                 prop_assert_eq!(&new["spec"]["runPolicy"]["cleanPodPolicy"], "All");
             } else {

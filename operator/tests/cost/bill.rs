@@ -1,4 +1,4 @@
-//! The calls of an operator, added up.
+//! Counts the calls of an operator.
 
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -6,7 +6,7 @@ use training_job_testing::cluster::{Audit, Call, ControlPlane, Options};
 
 use crate::rig::stage::Stage;
 
-/// The control plane of this program, which records all calls.
+/// Returns the control plane of this program, whose audit log records all calls.
 async fn control_plane() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     let options = Options {
@@ -16,7 +16,7 @@ async fn control_plane() -> &'static ControlPlane {
     SHARED.get_or_init(|| ControlPlane::start(options)).await
 }
 
-/// A namespace whose operator is a service account with the rights of `manifests/`.
+/// Creates a namespace whose operator is a service account with the permissions of `manifests/`.
 pub(crate) async fn stage(name: &str) -> Stage<'static> {
     let cluster = control_plane().await;
     cluster.install_crds().await;
@@ -46,7 +46,7 @@ pub(crate) async fn stage(name: &str) -> Stage<'static> {
     Stage::within(cluster, &namespace, &kubeconfig).await
 }
 
-/// All calls of a stage's operator so far; a watch is there when it begins.
+/// Returns all calls of a stage's operator so far. A watch is included when it begins.
 pub(crate) fn calls(stage: &Stage<'_>) -> Vec<Call> {
     let user = format!("system:serviceaccount:{}:operator", stage.namespace);
     let all = stage.cluster.audit().into_iter();
@@ -54,15 +54,15 @@ pub(crate) fn calls(stage: &Stage<'_>) -> Vec<Call> {
         .collect()
 }
 
-/// What one job has cost.
+/// The cost of one job.
 #[derive(Debug)]
 pub(crate) struct Bill {
     /// Creations and deletions of pods, services and ConfigMaps.
     pub(crate) objects: usize,
-    /// What was written as its status, each time.
+    /// Each status that was written.
     pub(crate) statuses: Vec<Value>,
     pub(crate) events: usize,
-    /// All else that names it.
+    /// All other calls that name the job.
     pub(crate) others: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Whole lives.
+//! The cost of whole lives of jobs.
 
 use futures::future::join_all;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::bill::{Bill, stage};
 use crate::rig::jobs::{cleaned, deciding, job};
 use crate::rig::stage::Stage;
 
-/// When a job's pods run.
+/// The time at which a job's pods start to run.
 #[derive(Clone, Copy)]
 enum Start {
     AtOnce,
@@ -16,7 +16,7 @@ enum Start {
     Late,
 }
 
-/// A job's life from its creation to its end: its pods begin together, and end together.
+/// Runs a job from its creation to its end. Its pods begin together and end together.
 async fn life(stage: &Stage<'_>, job: Value, replicas: u32, start: Start) -> Bill {
     let name = job["metadata"]["name"].as_str().unwrap().to_owned();
     let clean = job["spec"]["runPolicy"]["cleanPodPolicy"] == "All";
@@ -41,8 +41,8 @@ async fn life(stage: &Stage<'_>, job: Value, replicas: u32, start: Start) -> Bil
     Bill::of(stage, &name)
 }
 
-/// A life that costs no more statuses than this. The operator waits a second for what changes together: on a
-/// machine that was too slow for that once, another life is lived. Who writes too often does so in each.
+/// Runs jobs until one costs no more statuses than expected. The operator waits a second for simultaneous changes. A
+/// machine that is too slow once gets another attempt. An operator that writes too often fails all attempts.
 async fn quick_life(stage: &Stage<'_>, replicas: u32, policy: &str, start: Start) -> Bill {
     let mut bills = Vec::new();
     let statuses = match start {
@@ -76,7 +76,7 @@ async fn a_job_of_n_replicas_costs_2n_calls_and_two_statuses() {
     operator.expect_well();
 }
 
-/// A service, and where that pays a ConfigMap, which goes at the end.
+/// The other calls concern a service, and a ConfigMap if it pays, which is deleted at the end.
 #[tokio::test]
 async fn a_compact_job_of_n_replicas_costs_n_calls_and_a_few() {
     let stage = stage("compact").await;

@@ -1,4 +1,4 @@
-//! What jobs cost the API server, by its own account: its audit log of the operator's user.
+//! The cost of jobs for the API server, counted in its audit log by the operator's user.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Nothing to do.
+//! An operator without work makes no calls.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn when_nothing_changes_watches_are_renewed_and_nothing_else() {
     stage.until_all_run("ends", 4).await;
     stage.succeed("ends", 4).await;
     stage.until_event("ends", "MXJobSucceeded").await;
-    // A last look follows the last write.
+    // The last reconcile follows the last write.
     for resource in RESOURCES {
         stage
             .proxy
@@ -85,7 +85,7 @@ async fn a_new_operator_writes_nothing_to_a_hundred_running_jobs() {
     let mut reads: Vec<_> = reads.collect();
     reads.sort();
     assert_eq!(since, reads);
-    // The last look may have had something to write.
+    // The last reconcile may have written something.
     stage.succeed("job-99", 1).await;
     let writes = calls(&stage)[before..]
         .iter()

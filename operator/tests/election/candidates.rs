@@ -1,4 +1,4 @@
-//! Two operators that elect one of them.
+//! Two operators that elect a leader.
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use training_job_testing::cluster::{Audit, Call, ControlPlane, Options, Proxy, w
 use crate::rig::operator::{Operator, command};
 use crate::rig::stage::Stage;
 
-/// The control plane of this program, which records all calls.
+/// Returns the control plane of this program, whose audit log records all calls.
 pub(crate) async fn control_plane() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     let options = Options {
@@ -18,7 +18,7 @@ pub(crate) async fn control_plane() -> &'static ControlPlane {
     SHARED.get_or_init(|| ControlPlane::start(options)).await
 }
 
-/// How long the others wait for a silent leader.
+/// The lease duration in seconds, after which another operator replaces a silent leader.
 pub(crate) const LEASE_SECONDS: i32 = 4;
 
 const FLAGS: [&str; 6] = [
@@ -30,7 +30,6 @@ const FLAGS: [&str; 6] = [
     "--leader-election-id=lease",
 ];
 
-/// One of two operators.
 pub(crate) struct Candidate {
     pub(crate) name: &'static str,
     pub(crate) operator: Operator,
@@ -38,7 +37,7 @@ pub(crate) struct Candidate {
     user: String,
 }
 
-/// Two operators of one namespace, each with a service account and a proxy of its own.
+/// Two operators of one namespace, each with its own service account and proxy.
 pub(crate) struct Election {
     pub(crate) stage: Stage<'static>,
     pub(crate) leader: Candidate,
@@ -46,7 +45,7 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    /// Starts two operators, and awaits that one leads and both say that they are ready.
+    /// Starts two operators, and waits until one leads and both report that they are ready.
     pub(crate) async fn start(name: &str) -> Self {
         let cluster = control_plane().await;
         let stage = Stage::of(cluster, name).await;
@@ -115,17 +114,17 @@ impl Candidate {
         }
     }
 
-    /// Its metric `training_operator_leader`.
+    /// Returns the metric `training_operator_leader`.
     pub(crate) async fn leads(&self) -> f64 {
         self.operator.metric("training_operator_leader").await.unwrap()
     }
 
-    /// Whether a call is its own.
+    /// Returns true if this candidate made the call.
     pub(crate) fn made(&self, call: &Call) -> bool {
         call.user == self.user
     }
 
-    /// Awaits that it holds the lease and works.
+    /// Waits until this candidate holds the lease and works.
     pub(crate) async fn takes_over(&self, stage: &Stage<'static>) -> LeaseSpec {
         stage
             .holder(|holder| holder.starts_with(&format!("{}_", self.name)))
@@ -138,13 +137,13 @@ impl Candidate {
     }
 }
 
-/// Whether a call changes a job or what belongs to one.
+/// Returns true if a call changes a job or one of its objects.
 pub(crate) fn works(call: &Call) -> bool {
     let reads = matches!(&*call.verb, "get" | "list" | "watch");
     !reads && call.resource != "leases" && call.stage == "ResponseComplete"
 }
 
-/// The calls since this candidate got the lease for the last time, from then on.
+/// Returns the calls since this candidate last acquired the lease, including the acquisition.
 pub(crate) fn since_lease_of<'c>(candidate: &Candidate, calls: &'c [Call]) -> &'c [Call] {
     let got = |call: &Call| {
         let before = call
@@ -162,7 +161,7 @@ pub(crate) fn since_lease_of<'c>(candidate: &Candidate, calls: &'c [Call]) -> &'
 }
 
 impl Stage<'static> {
-    /// Awaits that somebody holds the lease, such as is wanted.
+    /// Waits for a lease holder that meets the condition.
     pub(crate) async fn holder(&self, wanted: impl Fn(&str) -> bool) -> String {
         let mut found = String::new();
         let api = kube::api::Api::<Lease>::namespaced(self.cluster.client(), &self.namespace);
@@ -175,20 +174,20 @@ impl Stage<'static> {
         found
     }
 
-    /// The lease as it is.
+    /// Returns the current lease.
     pub(crate) async fn lease(&self) -> LeaseSpec {
         let api = kube::api::Api::<Lease>::namespaced(self.cluster.client(), &self.namespace);
         api.get("lease").await.unwrap().spec.unwrap()
     }
 
-    /// The calls of both operators in this namespace.
+    /// Returns the calls of both operators in this namespace.
     pub(crate) fn calls(&self) -> Vec<Call> {
         let all = self.cluster.audit().into_iter();
         all.filter(|call| call.namespace == self.namespace && call.user.starts_with("system:serviceaccount:"))
             .collect()
     }
 
-    /// No pod and no service was made twice.
+    /// Checks that no pod and no service was created twice.
     pub(crate) fn expect_each_made_once(&self) {
         let calls = self.calls();
         let mut made: Vec<_> = calls

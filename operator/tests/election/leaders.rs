@@ -1,4 +1,4 @@
-//! One of two leads; when it cannot, the other does, and no job notices.
+//! One of two operators leads. When it fails, the other takes over, and no job is affected.
 
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::jiff::SignedDuration;
@@ -74,7 +74,7 @@ async fn a_stopped_leader_that_goes_on_later_writes_nothing_and_stands_by() {
     stage.create(job("a", 2)).await;
     let pods = stage.until_all_run("a", 2).await;
     leader.operator.0.signal(Signal::STOP);
-    // Its watches bring it this before it looks at the clock.
+    // Its watches deliver these events before it checks the clock.
     stage.create(job("b", 4)).await;
     for n in 0..4 {
         stage.create(job(&format!("b{n}"), 1)).await;
@@ -96,7 +96,7 @@ async fn a_stopped_leader_that_goes_on_later_writes_nothing_and_stands_by() {
         .collect();
     assert!(late.is_empty(), "{late:?}");
     assert_eq!(stage.pods_of("a").await, pods);
-    // It is as good as new.
+    // It works like a new one.
     other.operator.0.signal(Signal::KILL);
     leader.takes_over(&stage).await;
     stage.create(job("d", 2)).await;
@@ -168,7 +168,7 @@ async fn a_leader_that_is_asked_to_end_gives_the_lease_back_at_once() {
     stage.succeed("a", 2).await;
     stage.expect_each_made_once();
 
-    // Who stands by has nothing to give back, and ends as well.
+    // An operator on standby has no lease to release, and ends as well.
     let third = Operator::start(
         stage.cluster,
         other.proxy.kubeconfig(),
@@ -183,7 +183,7 @@ async fn a_leader_that_is_asked_to_end_gives_the_lease_back_at_once() {
     assert_eq!(third.0.exit_code().await, 0);
 }
 
-/// What election is there to avoid. Still nothing is made twice, and nothing is deleted.
+/// Election prevents this situation. Still nothing is created twice, and nothing is deleted.
 // Matrix: K-1
 #[tokio::test]
 async fn two_without_election_waste_calls_and_do_no_harm() {

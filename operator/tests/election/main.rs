@@ -1,4 +1,4 @@
-//! `training-operator run` as a process: who leads, flags and signals, health and metrics.
+//! `training-operator run` as a process: leader election, flags, signals, health and metrics.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! How the process ends.
+//! The end of the process.
 
 use training_job_testing::cluster::{Fault, On, Signal};
 
@@ -27,7 +27,7 @@ async fn a_signal_lets_it_finish_what_is_under_way() {
             0,
             "nothing is begun"
         );
-        // The next one finds all as it was left.
+        // The next operator continues with the existing objects.
         let operator = stage.operator();
         stage.until_all_run("a", 2).await;
         stage.until_all_run("b", 1).await;

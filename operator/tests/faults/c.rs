@@ -1,4 +1,4 @@
-//! Watches that end, are too old, or die without a word.
+//! Watches that end, are too old, or fall silent.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ async fn c01_a_watch_that_ends_goes_on_where_it_was() {
         for resource in RESOURCES {
             assert_eq!(stage.proxy.cut_watches(resource, in_order), 1, "{resource}");
         }
-        // While nobody watches.
+        // While no watch is open.
         stage.kubelet.succeeds(&deciding(&name, 2)).await;
         for resource in RESOURCES {
             stage.proxy.watched(resource, n + 1).await;
         }
         stage.until(&name, ConditionType::Succeeded).await;
     }
-    // Ended by the server after each event.
+    // The server ends the watch after each event.
     let short = stage
         .proxy
         .fault(On::call("watch", "pods").times(3), Fault::EndsAfter(1));
@@ -93,8 +93,8 @@ async fn c02_a_watch_that_is_told_410_lists_once_for_each_time() {
     operator.expect_well();
 }
 
-/// As a server under load ends the watches of readers that were slow for a moment. That is no failure, and costs neither a
-/// list nor a wait.
+/// A server under load ends the watches of slow readers. This is not an error, and must cause neither a list nor a
+/// delay.
 #[tokio::test]
 async fn c11_watches_end_after_each_event_while_many_jobs_come_and_end() {
     let stage = Stage::new("c11").await;
@@ -111,7 +111,7 @@ async fn c11_watches_end_after_each_event_while_many_jobs_come_and_end() {
     join_all(names.iter().map(|name| stage.until_all_run(name, 5))).await;
     join_all(names.iter().map(|name| stage.succeed(name, 5))).await;
     for (resource, ends) in ends {
-        // At least that each job came and ended, and that each pod and service was made.
+        // At least the creation and the end of each job, and the creation of each pod and service.
         let events = if resource == "mxjobs" { 40 } else { 100 };
         assert!(ends.count() >= events, "{ends:?}");
         assert_eq!(stage.proxy.count(&On::call("list", resource)), 1, "{resource}");
@@ -150,7 +150,7 @@ async fn c08_a_watch_that_died_is_noticed_shown_and_begun_anew() {
     assert_eq!(frozen.count(), 1);
     let heard = metric("heard_timestamp_seconds", "pods").unwrap();
     stage.kubelet.succeeds(&deciding("a", 2)).await;
-    // The others live: a job that comes is seen at once, and its pods are made.
+    // The other watches work: a new job is observed immediately, and its pods are created.
     stage.create(job("b", 1)).await;
     stage
         .proxy

@@ -1,4 +1,4 @@
-//! The API server dies and comes back.
+//! The API server dies and restarts.
 
 use training_job::api::ConditionType;
 use training_job_testing::cluster::{ControlPlane, Fault, On, Options};
@@ -16,7 +16,7 @@ async fn d01_jobs_outlive_the_api_servers_death_at_any_time() {
     stage.create(job("runs", 2)).await;
     let pods = stage.until_all_run("runs", 2).await;
 
-    // In the middle of a job's creation.
+    // During the creation of a job.
     let held = stage
         .proxy
         .fault(On::call("create", "pods").named("half-worker-3"), Fault::Held);
@@ -33,7 +33,7 @@ async fn d01_jobs_outlive_the_api_servers_death_at_any_time() {
     stage.until_all_run("half", 6).await;
     assert_eq!(stage.pods_of("runs").await, pods);
 
-    // In the middle of its end.
+    // During the end of a job.
     let held = stage
         .proxy
         .fault(On::call("delete", "pods").prefixed("half"), Fault::Held);
@@ -47,7 +47,7 @@ async fn d01_jobs_outlive_the_api_servers_death_at_any_time() {
     stage.succeed("runs", 2).await;
     assert_eq!(stage.pods_of("runs").await, pods);
     for resource in ["mxjobs", "pods", "services"] {
-        // A list was tried for each death at most, since its versions are still there.
+        // At most one list for each outage was tried, because the versions are still available.
         let lists = stage.proxy.count(&On::call("list", resource));
         assert!(lists <= 3, "{lists} lists of {resource}");
     }

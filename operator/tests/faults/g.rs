@@ -1,4 +1,4 @@
-//! Jobs and namespaces that are deleted while a job is made.
+//! Jobs and namespaces that are deleted while a job is created.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ async fn g01_a_job_deleted_at_any_call_of_its_making_leaves_nothing() {
         (7..=8).contains(&calls),
         "services, pods, statuses, events: {calls}"
     );
-    // One job for each call, which is held before it arrives; and one each whose answer is held.
+    // One job for each call, which is held before it arrives, and one for each call whose response is held.
     let mut planned = Vec::new();
     for number in 0..6 {
         for (kind, fault) in [("before", Fault::Held), ("after", Fault::Unanswered)] {
@@ -44,7 +44,7 @@ async fn g01_a_job_deleted_at_any_call_of_its_making_leaves_nothing() {
     });
     futures::future::join_all(lives).await;
     stage.good_job().await;
-    // What was under way may still come, and goes again.
+    // Calls in flight may still create objects, which are deleted again.
     let kept = |name: &str| name.starts_with("probe") || name.starts_with("good");
     wait_for_all(stage.pods(), "", |all: &[Pod]| {
         all.iter().all(|pod| kept(&pod.name_any()))
@@ -85,7 +85,7 @@ async fn g07_in_a_namespace_that_goes_nothing_is_made_and_no_storm_blows() {
     let held = stage
         .proxy
         .fault(On::call("create", "services").prefixed("a"), Fault::Held);
-    // The job stays for a while, too, as one whose owner waits for something.
+    // The job also remains for a while, as one with a finalizer does.
     let mut kept = job("a", 4);
     kept["metadata"]["finalizers"] = json!(["example.com/stay"]);
     stage.create(kept).await;
@@ -123,7 +123,7 @@ async fn g07_in_a_namespace_that_goes_nothing_is_made_and_no_storm_blows() {
     configs.patch("anchor", &Default::default(), &free).await.unwrap();
     wait(namespaces, &stage.namespace, |found| found.is_none()).await;
     let tries = stage.proxy.calls().iter().filter(|c| terminating(c)).count();
-    // One pass: four services, which were under way, four pods, and an event for each kind.
+    // One reconcile: four services that were in flight, four pods, and an event for each kind.
     assert!(tries <= 10, "{tries} tries");
     assert_eq!(stage.pods_deleted(), 0);
     operator.expect_well();

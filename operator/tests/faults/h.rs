@@ -1,4 +1,4 @@
-//! Pods that admission refuses.
+//! Pods that admission rejects.
 
 use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
 use kube::ResourceExt;
@@ -60,7 +60,7 @@ async fn h02_pods_that_policy_denies_are_told_and_come_when_it_allows_them() {
         .unwrap();
     let operator = stage.operator();
     let large = json!({"requests": {"cpu": "8"}, "limits": {"cpu": "8"}});
-    // The server learns of limits some moments after it has stored them; so a pod is tried without the operator.
+    // The server applies limits some moments after it stored them, so the test probes with a pod of its own.
     let probe = json!({"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": "i", "resources": large}]}});
     let probe = serde_json::from_value(probe).unwrap();
     while stage.pods().create(&PostParams::default(), &probe).await.is_ok() {

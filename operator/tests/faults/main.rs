@@ -1,7 +1,7 @@
-//! What operators must get over, on a real API server: the rows of a matrix of faults, each a test whose
+//! Faults that operators must tolerate, on a real API server. Each test covers a row of a matrix of faults, and its
 //! name begins with the row's.
 //!
-//! B: answers. C: watches. D: the control plane. F: identity. G: a job's end. H: admission.
+//! B: responses. C: watches. D: the control plane. F: identity. G: a job's end. H: admission.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Jobs go from the Go operator to ours and back, and from the stand-alone operator to ours, at every stage of their lives.
+//! Jobs move from the Go operator to ours and back, and from the stand-alone operator to ours, at every stage of
+//! their lives.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,10 +35,10 @@ async fn no_pod_is_restarted_where_jobs_restart_as_a_whole() {
     hand_over("handover-job", &[]).await;
 }
 
-/// The program of the Go operator as it was released.
+/// The program of the Go operator as released.
 const GO: &str = "training-operator.v1";
 
-/// Who finishes a job.
+/// The operator that finishes a job.
 const ENDS: [&str; 2] = ["ours", "theirs"];
 
 async fn hand_over(namespace: &str, flags: &[&str]) {
@@ -73,7 +74,7 @@ async fn hand_over(namespace: &str, flags: &[&str]) {
     let restarted = name(&(Stage::Restarting, "theirs"));
     assert_eq!(jobs.is(&restarted, ConditionType::Running).await.restart_count, 1);
 
-    // Ours is killed while it works, and comes again.
+    // Our operator is killed while it works, and restarts.
     ours.signal(Signal::KILL);
     ours.exit_code().await;
     let before = jobs.identities().await;
@@ -93,14 +94,14 @@ async fn hand_over(namespace: &str, flags: &[&str]) {
     for one in &all {
         let status = jobs.expect_end(&name(one), one.0 != Stage::Failed).await;
         if one.0 == Stage::Restarting {
-            // The Go operator writes a status, of ended jobs as well, without what it does not know.
+            // The Go operator writes statuses, even of ended jobs, without the fields that it lacks.
             assert_eq!(status.restart_count, 0, "{}", name(one));
         }
     }
     stop(theirs).await;
 }
 
-/// Ends an operator as a Deployment does it. The Go operator ends its work and then panics, always.
+/// Ends an operator as a Deployment does. The Go operator always panics after it has finished its work.
 async fn stop(operator: Background) {
     operator.signal(Signal::TERM);
     let code = operator.exit_code().await;

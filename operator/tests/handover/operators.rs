@@ -9,7 +9,7 @@ use training_job_testing::cluster::{Background, ControlPlane, Program, free_port
 
 const PAGES: [&str; 2] = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
 
-/// Ours, for one namespace, with MXJobs unless other kinds are given.
+/// Starts our operator for one namespace, with MXJobs unless other kinds are given.
 pub(crate) async fn ours(
     cluster: &ControlPlane,
     kubeconfig: &Path,
@@ -28,9 +28,10 @@ pub(crate) async fn ours(
     operator
 }
 
-/// The Go operator v1.8.1, for one namespace, with MXJobs unless other kinds are given: the program of this name in `target/go-operator`. It works when its webhooks could be asked, which are none
-/// here: it needs a configuration of webhooks and a Secret to fill, and two places with certificates, of
-/// which nobody asks for more than that they are there.
+/// Starts the Go operator v1.8.1 for one namespace, with MXJobs unless other kinds are given. `program` is its name
+/// in `target/go-operator`. The operator works only once its webhooks are ready. There are no webhooks here, but the
+/// operator needs a configuration of webhooks, a Secret to fill, and two directories with certificates. Only their
+/// existence matters.
 pub(crate) async fn theirs(
     cluster: &ControlPlane,
     kubeconfig: &Path,
@@ -46,7 +47,7 @@ pub(crate) async fn theirs(
         let from = cluster.directory().join("certificates").join(from);
         fs::copy(from, certificates.join(to)).unwrap();
     }
-    // This path is in the program. Others may use it as well, so it is never removed.
+    // The program contains this path. Other tests may use it as well, so it is never removed.
     let fixed = Path::new("/tmp/k8s-webhook-server/serving-certs");
     fs::create_dir_all(fixed).unwrap();
     if !fixed.join("tls.crt").exists() {
@@ -58,7 +59,7 @@ pub(crate) async fn theirs(
         {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
          "metadata": {"name": "validator.training-operator.kubeflow.org"}, "webhooks": []},
     ]});
-    // Each test has its Secret, and one of them is the first to make the configuration.
+    // Each test has its own Secret. The first one creates the configuration.
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     cluster
         .kubectl_with_input(&apply, &objects.to_string())
@@ -78,7 +79,7 @@ pub(crate) async fn theirs(
     operator
 }
 
-/// The program. It is built if it is not there.
+/// Returns the program, which is built if it is missing.
 fn built(program: &str) -> PathBuf {
     let script = match program {
         "unlimited" => "tests/go-operator/unlimited/build.sh",

@@ -1,4 +1,4 @@
-//! Jobs of the kinds that came after the MXJob go from the Go operator to ours, at every stage of their lives.
+//! Jobs of the kinds that came after the MXJob move from the Go operator to ours, at every stage of their lives.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::jobs::{Identities, Jobs, Kind, OTHERS};
 use crate::stages::{STAGES, Stage};
 use crate::{GO, operators, stop};
 
-/// Whether there is such a stage. The Go operator shows that an MPIJob restarts, for ever, and deletes nothing.
+/// Returns true if the stage exists. Under the Go operator an MPIJob stays Restarting forever, and no pod is deleted.
 fn is_possible(kind: Kind, stage: Stage) -> bool {
     kind.is_restarted || stage != Stage::AboutToRestart
 }
 
-/// Whether ours restarts it, as a whole: a replica was killed, and it is its failure that is found.
+/// Returns true if our operator restarts the job as a whole, because it finds the failure of a killed replica.
 fn is_restarted(kind: Kind, stage: Stage) -> bool {
     stage == Stage::AboutToRestart || stage == Stage::Restarting && !kind.is_restarted
 }
@@ -64,7 +64,7 @@ async fn jobs_of_the_other_kinds_are_taken_over_as_they_are() {
         }
     }
 
-    // What an MPIJob has beside its pods is ours now: it tells of the workers as they begin to run.
+    // The other objects of an MPIJob are now ours: the ConfigMap lists the workers as they begin to run.
     let mut created = all.iter().filter(|(jobs, stage, _)| is_created_mpi(jobs, *stage));
     let (jobs, stage, job) = created.next().unwrap();
     stage.go_on(jobs, job).await;
@@ -103,7 +103,7 @@ async fn jobs_of_the_other_kinds_are_taken_over_as_they_are() {
     stop(ours).await;
 }
 
-/// The events of what could not be done.
+/// Returns the events about failures.
 async fn failures(cluster: &ControlPlane, namespace: &str) -> BTreeSet<String> {
     let events: Api<Event> = Api::namespaced(cluster.client(), namespace);
     let all = events.list(&ListParams::default()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Jobs go from the stand-alone mxnet-operator to ours, at every stage of their lives. Its objects are made by hand, as it
-//! made them: the same names and owners as ours, and other labels.
+//! Jobs move from the stand-alone mxnet-operator to ours, at every stage of their lives. The test creates the objects
+//! as that operator did: with the same names and owners as ours, and with other labels.
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -13,7 +13,7 @@ use training_job_testing::cluster::ControlPlane;
 use crate::jobs::Jobs;
 use crate::operators;
 
-/// A version of the stand-alone operator, by the labels that it gave.
+/// A version of the stand-alone operator, by its labels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Release {
     /// v1.1.0 and later.
@@ -28,14 +28,14 @@ const RELEASES: [Release; 3] = [Release::Newest, Release::Middle, Release::Beta]
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// No pod runs yet, and one and a service were not made any more.
+    /// No pod runs yet. One pod and its service are missing.
     Created,
     Running,
-    /// A worker has failed for good since.
+    /// A worker has failed for good after the operator stopped.
     Failed,
-    /// A worker was killed since, and its role has the policy ExitCode.
+    /// A worker whose role has the policy ExitCode was killed after the operator stopped.
     Killed,
-    /// It has ended, and its pods stay.
+    /// It has ended, and its pods remain.
     Finished,
 }
 
@@ -69,7 +69,7 @@ impl Release {
         }
     }
 
-    /// The status as it was stored.
+    /// Returns the status as it was stored.
     fn status(self, stage: Stage) -> Value {
         let condition = |type_: &str, status: &str| {
             json!({"type": type_, "status": status, "reason": format!("MXJob{type_}"), "message": "",
@@ -103,7 +103,6 @@ impl Release {
     }
 }
 
-/// A job of the stand-alone operator.
 #[derive(Clone, Copy)]
 pub(crate) struct Old {
     pub(crate) release: Release,
@@ -115,12 +114,12 @@ impl Old {
         format!("{:?}-{:?}", self.release, self.stage).to_lowercase()
     }
 
-    /// What is missing when its operator is stopped.
+    /// Returns true if this replica was missing when its operator stopped.
     fn lacks(self, role: &str, index: u32) -> bool {
         self.stage == Stage::Created && (role, index) == ("worker", 1)
     }
 
-    /// Makes the job and what it had.
+    /// Creates the job and its objects.
     pub(crate) async fn make(self, client: &Client, jobs: &Jobs, namespace: &str) {
         let name = self.name();
         let policy = if self.stage == Stage::Killed {
@@ -185,7 +184,7 @@ impl Old {
             .unwrap();
     }
 
-    /// Lets the job go on under ours, to its end.
+    /// Continues the job under our operator, to its end.
     pub(crate) async fn go_on(self, jobs: &Jobs) {
         let name = self.name();
         match self.stage {
@@ -204,7 +203,7 @@ impl Old {
     }
 }
 
-/// All pods and services of a namespace, by kind and name.
+/// Returns all pods and services of a namespace by kind and name.
 async fn all(client: &Client, namespace: &str) -> Vec<(String, Value)> {
     let list = ListParams::default();
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
@@ -243,7 +242,7 @@ async fn jobs_of_the_stand_alone_operator_are_taken_over() {
     let ours = operators::ours(cluster, &cluster.kubeconfig(), &namespace, &flags).await;
     jobs.seen_by_all("marker").await;
     for old in &olds {
-        // What was missing is there, and what was killed is replaced.
+        // Missing pods are created, and killed pods are replaced.
         if old.stage != Stage::Finished {
             jobs.complete(&old.name()).await;
         }
@@ -267,7 +266,7 @@ async fn jobs_of_the_stand_alone_operator_are_taken_over() {
     let of_old = |(name, _): &&(String, Value)| !name.contains("marker");
     let count = now.iter().filter(of_old).count();
     assert_eq!(count, 2 * REPLICAS.len() * olds.len(), "none is doubled");
-    // Each service leads to its pod, whoever made either.
+    // Each service selects its pod, whichever operator created either.
     for (name, service) in now.iter().filter(|(name, _)| name.starts_with("service")) {
         let selector = &service["spec"]["selector"];
         let found = now.iter().filter(|(name, object)| {

@@ -1,4 +1,4 @@
-//! Lives of jobs that need all that the components for gang schedulers permit.
+//! Jobs that need every permission of the components for gang schedulers.
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -9,7 +9,7 @@ use training_job_testing::cluster::{ControlPlane, wait};
 use crate::life::create;
 use crate::mpi::SCALED;
 
-/// The components, and the API version of the groups that each is about.
+/// The components, each with the API version of its PodGroup.
 pub(crate) const COMPONENTS: [(&str, &str); 2] = [
     ("volcano", "scheduling.volcano.sh/v1beta1"),
     ("coscheduling", "scheduling.x-k8s.io/v1alpha1"),
@@ -32,7 +32,7 @@ fn job(name: &str) -> Value {
     })
 }
 
-/// Creates a job whose group's name is taken, and one that is to be changed.
+/// Creates a job whose group's name is taken, and a job that will be changed.
 pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str, version: &str) {
     let spec = json!({"minMember": 1});
     let taken =
@@ -40,7 +40,7 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str, version
     create(cluster, namespace, &[taken, job("taken"), job(SCALED)]).await;
 }
 
-/// Scales the other one when it has its group, and suspends it.
+/// Scales the second job once it has its group, and suspends it.
 pub(crate) async fn change(cluster: &ControlPlane, namespace: &str, version: &str) {
     let (group, version) = version.split_once('/').unwrap();
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, "PodGroup"));

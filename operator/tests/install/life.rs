@@ -1,4 +1,4 @@
-//! Lives of jobs that need all that the operator may do.
+//! Jobs that need every permission of the operator.
 
 use std::pin::pin;
 
@@ -45,7 +45,7 @@ pub(crate) const KINDS: [(&str, &str, &str, &str, &str); 6] = [
     ),
 ];
 
-/// A kind of mlkube.io, whose jobs stay when they have ended.
+/// A kind of mlkube.io. Its jobs remain when they have ended.
 pub(crate) struct OldKind {
     pub(crate) group: &'static str,
     pub(crate) kind: &'static str,
@@ -87,7 +87,7 @@ impl OldKind {
     }
 }
 
-/// Starts the operator as the manifests do it, for who the service account is.
+/// Starts the operator as the manifests do, with the credentials of their service account.
 pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: &str) -> Background {
     let kubeconfig = cluster
         .kubeconfig_for_service_account(namespace, "training-operator")
@@ -98,7 +98,7 @@ pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: 
     let mut program = Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(arguments)
         .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
-        // What the component mpi permits is for this, too.
+        // The permissions of the component mpi are also for this setting.
         .env(
             "TRAINING_OPERATOR_MPI_REMOTE_SHELL_IMAGE",
             "example.com/training-operator:1",
@@ -112,16 +112,16 @@ pub(crate) async fn start(cluster: &ControlPlane, objects: &[Value], namespace: 
     cluster.spawn(program)
 }
 
-/// What jobs are to show.
+/// The permissions that the jobs exercise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shown<'a> {
-    /// Everything that is permitted.
+    /// All permissions.
     All,
-    /// What is done with jobs of this group and plural.
+    /// The permissions on jobs of this group and plural.
     Kind(&'a str, &'a str),
-    /// What is done with ConfigMaps.
+    /// The permissions on ConfigMaps.
     ConfigMaps,
-    /// What is done with other objects, for all kinds alike.
+    /// The permissions on other objects, which all kinds share.
     Others,
 }
 
@@ -131,14 +131,14 @@ impl Shown<'_> {
             Self::All => true,
             Self::Kind(of, kind) => (of, kind) == (group, plural),
             Self::ConfigMaps => false,
-            // The one has an autoscaler.
+            // The second kind has an autoscaler.
             Self::Others => group == "kubeflow.org" && ["mxjobs", "pytorchjobs"].contains(&plural),
         }
     }
 }
 
-/// Creates a job of each kind that is to vanish with all it has, one whose names are taken, and two that have what another
-/// operator made; or as many of them as show something.
+/// Creates a job of each kind that vanishes with its objects, one whose names are taken, and two with objects of
+/// another operator. Creates only those that exercise `shown`.
 pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str, shown: Shown<'_>) {
     let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken-worker-0"},
@@ -177,8 +177,8 @@ pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str, shown: 
     }
 }
 
-/// Creates a job with all that it needs, of which nothing has the operator's labels, and what `add` puts there as well. It is
-/// suspended until all is there.
+/// Creates a job with all its objects, none with the operator's labels, and with the objects that `add` appends. The
+/// job is suspended until all objects exist.
 pub(crate) async fn create_adopted<J: TrainingJob>(
     cluster: &ControlPlane,
     namespace: &str,
@@ -208,13 +208,13 @@ pub(crate) async fn create_adopted<J: TrainingJob>(
     jobs.patch(&name, &PatchParams::default(), &resume).await.unwrap();
 }
 
-/// A compact job that is to vanish, one whose ConfigMap's name is taken, and one of another operator: called so that what twelve pods have in common
-/// is worth a ConfigMap.
+/// A compact job that vanishes, one whose ConfigMap's name is taken, and one with objects of another operator. Their
+/// names are long, so that the common environment of twelve pods is worth a ConfigMap.
 pub(crate) const COMPACT: &str = "compact-with-a-name-of-many-letters-that-vanishes";
 const COMPACT_TAKEN: &str = "compact-with-a-name-of-many-letters-that-is-taken";
 pub(crate) const COMPACT_ADOPTED: &str = "compact-with-a-name-of-many-letters-that-is-adopted";
 
-/// A job whose pods and autoscaler are another operator's.
+/// A job whose pods and autoscaler belong to another operator.
 pub(crate) const AUTOSCALED: &str = "autoscaled";
 
 fn compact(name: &str) -> Value {
@@ -224,7 +224,7 @@ fn compact(name: &str) -> Value {
     job
 }
 
-/// The name of the ConfigMap of the job whose name of it is taken.
+/// Returns the name of the ConfigMap of the job for which that name is taken.
 pub(crate) fn shared(namespace: &str) -> String {
     let mut job = compact(COMPACT_TAKEN);
     job["metadata"]["namespace"] = json!(namespace);
@@ -262,7 +262,7 @@ fn job(name: &str, kind: &str, field: &str, role: &str, container: &str) -> Valu
     job
 }
 
-/// Makes every pod of a job succeed, for ever, but those of MPIJobs that wait to be used run.
+/// Makes every pod of a job succeed, forever. The waiting workers of MPIJobs run instead.
 pub(crate) async fn play_kubelet(cluster: &ControlPlane, namespace: &str) {
     let kubelet = cluster.kubelet(namespace).await;
     let only = watcher::Config::default().labels("training.kubeflow.org/operator-name");

@@ -1,4 +1,4 @@
-//! What kustomize makes of manifests/.
+//! Builds manifests/ with kustomize.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use training_job_testing::cluster::{ControlPlane, repository};
 
-/// The objects of an overlay with these components for this namespace, as its users make it: in a kustomization of their own.
+/// Returns the objects of an overlay with these components for this namespace, built by a separate kustomization as
+/// users do.
 pub(crate) async fn build(
     cluster: &ControlPlane,
     overlay: &str,
@@ -18,7 +19,7 @@ pub(crate) async fn build(
     objects(&built.success())
 }
 
-/// Writes that kustomization.
+/// Writes that kustomization and returns its directory.
 pub(crate) fn kustomization(
     cluster: &ControlPlane,
     overlay: &str,
@@ -48,7 +49,7 @@ pub(crate) fn objects(yaml: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(yaml).unwrap()
 }
 
-/// The object of this kind and name.
+/// Returns the object of this kind and name.
 pub(crate) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     let is = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
     objects
@@ -57,17 +58,17 @@ pub(crate) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Valu
         .unwrap_or_else(|| panic!("no {kind} {name}"))
 }
 
-/// Something that may be done.
+/// A permission.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Permission {
-    /// The API group; empty for the core.
+    /// The API group. Empty for the core group.
     pub(crate) group: String,
-    /// The resource, with its subresource behind a `/`.
+    /// The resource, with its subresource after a `/`.
     pub(crate) resource: String,
     pub(crate) verb: String,
 }
 
-/// What a role permits, one by one.
+/// Returns the permissions of a role.
 pub(crate) fn permissions(role: &Value) -> BTreeSet<Permission> {
     let texts = |list: &Value| -> Vec<String> { serde_json::from_value(list.clone()).unwrap() };
     let mut all = BTreeSet::new();
@@ -86,7 +87,7 @@ pub(crate) fn permissions(role: &Value) -> BTreeSet<Permission> {
     all
 }
 
-/// The role without this permission, each of the others as it was.
+/// Returns the role without this permission. The others are unchanged.
 pub(crate) fn without(role: &Value, taken: &Permission) -> Value {
     let mut rules = Vec::new();
     for rule in role["rules"].as_array().unwrap() {

@@ -1,4 +1,4 @@
-//! Lives of MPIJobs that need all that the component mpi permits.
+//! MPIJobs that need every permission of the component mpi.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::rbac::v1::Role;
@@ -12,7 +12,7 @@ use training_job_testing::cluster::{ControlPlane, Kubelet, wait};
 
 use crate::life::{create, create_adopted};
 
-/// A job that is to vanish, one that has what another operator made, and one that changes while it runs.
+/// A job that vanishes, one with objects of another operator, and one that changes while it runs.
 pub(crate) const PLAIN: &str = "mpi-plain";
 pub(crate) const ADOPTED: &str = "mpi-adopted";
 pub(crate) const SCALED: &str = "mpi-scaled";
@@ -31,7 +31,7 @@ fn job(name: &str, workers: u32) -> Value {
     })
 }
 
-/// Creates the first two. With the second there are objects that are its own, and of which it has no use.
+/// Creates the first two jobs. The second job also owns objects that it does not need.
 pub(crate) async fn create_jobs(cluster: &ControlPlane, namespace: &str) {
     create(cluster, namespace, &[job(PLAIN, 2)]).await;
     create_adopted::<MPIJob>(cluster, namespace, job(ADOPTED, 1), |objects| {
@@ -67,7 +67,7 @@ impl Scaled<'_> {
         self.cluster.kubectl(&all).await.success();
     }
 
-    /// Awaits that the launcher may start processes in this worker.
+    /// Waits until the launcher may start processes in this worker.
     async fn is_granted(&self, worker: &str) {
         let names = |role: &Role| -> Vec<String> {
             let rules = role.rules.iter().flatten();
@@ -91,7 +91,7 @@ impl Scaled<'_> {
     }
 }
 
-/// Creates the third, and sees it through its changes until it has gone.
+/// Creates the third job, and changes it until it is gone.
 pub(crate) async fn change(cluster: &ControlPlane, namespace: &str) {
     let scaled = Scaled {
         cluster,

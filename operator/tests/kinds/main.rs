@@ -54,7 +54,7 @@ impl World<'_> {
         self.plane.wait::<J>(&self.namespace, name, holds).await;
     }
 
-    /// The kind of job that a pod belongs to, and its UID.
+    /// Returns the kind and the UID of the job that owns a pod.
     async fn owner(&self, pod: &str) -> (String, String) {
         let found = self
             .plane
@@ -95,7 +95,7 @@ async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
     assert!(first.iter().all(|(kind, _)| kind == "MXJob"), "{first:?}");
     world.condition::<MXJob>("a", ConditionType::Running).await;
 
-    // The second is told why it does not begin, and leaves alone what is not its own.
+    // The second job reports why it does not begin, and leaves the other's objects unchanged.
     world.create(TF, "a").await;
     let told = |event: &Event| {
         let note = event.note.as_deref().unwrap_or_default();
@@ -110,7 +110,7 @@ async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
     }
     world.condition::<MXJob>("a", ConditionType::Running).await;
 
-    // kubectl lists both by one word.
+    // kubectl lists both by one category.
     let all = [
         "--namespace",
         &world.namespace,
@@ -129,7 +129,7 @@ async fn jobs_of_two_kinds_and_one_name_wait_for_each_other() {
     listed.sort();
     assert_eq!(listed, ["mxjob.kubeflow.org/a", "tfjob.kubeflow.org/a"]);
 
-    // When the first has gone it begins.
+    // The second job begins when the first is gone.
     world.delete("mxjob", "a").await;
     for pod in pods {
         let is_its = |found: Option<&Pod>| found.is_some_and(|p| p.owner_references()[0].kind == "TFJob");
@@ -154,7 +154,7 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
     };
     let _operator = operator(&plane, &[]);
 
-    // The lists are complete when it works on a job; what comes later it knows from watches.
+    // The lists are complete when the operator reconciles a job. Later objects are delivered by watches.
     world.create(MX, "listed").await;
     world.condition::<MXJob>("listed", ConditionType::Created).await;
     world.create(MX, "mx").await;
@@ -185,7 +185,7 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
         .wait::<Service>(&world.namespace, "tf-worker-0", is_new)
         .await;
 
-    // Those of the test are of one namespace, or await the definitions.
+    // The test's own watches are limited to a namespace, or wait for the definitions.
     let mut open: BTreeMap<String, i32> = BTreeMap::new();
     for call in plane.audit() {
         let is_ours = call.namespace.is_empty() && call.resource != "customresourcedefinitions";
@@ -194,7 +194,7 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
             *open.entry(call.resource).or_default() += change;
         }
     }
-    // Those of kubeflow.org and those of mlkube.io.
+    // The kinds of kubeflow.org and of mlkube.io.
     let expected = [
         ("configmaps", 1),
         ("horizontalpodautoscalers", 1),
@@ -215,7 +215,7 @@ async fn all_kinds_share_one_watch_of_each_kind_of_child() {
     assert_eq!(open, BTreeMap::from(expected));
 }
 
-/// What docs/add-a-framework.md says to apply.
+/// The commands of docs/authors/add-a-framework.md.
 #[tokio::test]
 async fn the_example_of_another_framework_is_taken() {
     let plane = ControlPlane::shared().await;
@@ -240,7 +240,7 @@ async fn the_example_of_another_framework_is_taken() {
     };
     create("primes").await.success();
     let refused = create("headless").await;
-    // Between them older API servers say that the value is an object.
+    // Between these texts older API servers state that the value is an object.
     for words in [
         "spec.replicaSpecs: Invalid value: ",
         "nobody hands out tasks; add a Head with 1 replica",

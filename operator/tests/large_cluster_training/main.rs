@@ -1,5 +1,5 @@
-//! PyTorch, JAX and Paddle on a real API server, as `cluster_training` has the others, and killed in mid-training. `make
-//! test-frameworks` runs it: they are downloads of 140 to 220 MB each.
+//! PyTorch, JAX and Paddle on a real API server, killed during training. `cluster_training` covers the other
+//! frameworks. `make test-frameworks` runs this test, which needs downloads of 140 to 220 MB each.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,8 +38,8 @@ use example::{Example, JAX, PADDLE, PYTORCH};
 use trial::{Surroundings, Trial};
 
 impl Example {
-    /// The first process of a pod is killed once the training has begun: all begin anew, and all have the same model. The
-    /// status names the pod, though the others failed for it as well.
+    /// Kills the first process of a pod once the training has begun. All replicas must restart, and all must have the
+    /// same model. The status must name that pod, although the others failed as a consequence.
     async fn survives<J: TrainingJob + Serialize>(self, pod: &str, begun: &str) {
         let surroundings = Surroundings {
             venv: self.framework,

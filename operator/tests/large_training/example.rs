@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use training_job_testing::cluster::repository;
 
-/// An example and what it needs.
+/// An example and its requirements.
 #[derive(Clone, Copy)]
 pub(crate) struct Example {
-    /// Its folder, and that of its Python.
+    /// The name of its folder and of its Python environment.
     pub(crate) framework: &'static str,
     pub(crate) name: &'static str,
-    /// A line of its environment.
+    /// A line of its environment, before which variables can be inserted.
     variable: &'static str,
-    /// How many ranks it has.
+    /// The number of its ranks.
     pub(crate) ranks: usize,
 }
 
@@ -45,7 +45,7 @@ impl Example {
         fs::read_to_string(self.folder().join("train.yaml")).unwrap()
     }
 
-    /// The example with a pause of so many seconds in each of its steps.
+    /// Returns the example with a pause of this many seconds in each of its steps.
     pub(crate) fn slow(self, pause: &str) -> String {
         let (text, variable) = (self.text(), self.variable);
         let indent = text.lines().find(|line| line.contains(variable)).unwrap();

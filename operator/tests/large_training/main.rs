@@ -1,5 +1,5 @@
-//! PyTorch, JAX and Paddle, trained for real by `training-operator local run`, also while their processes are killed. `make
-//! test-frameworks` runs it: they are downloads of 140 to 220 MB each.
+//! Trains with PyTorch, JAX and Paddle by `training-operator local run`, also while their processes are killed. `make
+//! test-frameworks` runs this test, which needs downloads of 140 to 220 MB each.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ impl Example {
         run
     }
 
-    /// All ranks have the same model.
+    /// Checks that all ranks have the same model.
     #[track_caller]
     fn expect_trained(self, ended: &Ended) {
         ended.expect_code(0);
@@ -59,7 +59,7 @@ impl Example {
         self.expect_trained(&run.end());
     }
 
-    /// Kills the first process of a pod once the training has begun: all restart.
+    /// Kills the first process of a pod once the training has begun. All replicas must restart.
     fn survives(self, pod: &str, pause: &str, begun: &str) {
         let trial = Trial::new();
         let mut run = Run::start(self.train().arg(trial.file("slow.yaml", &self.slow(pause))));
@@ -86,7 +86,7 @@ fn a_killed_master_of_pytorch_restarts_the_job() {
     PYTORCH.survives("circles-master-0", "0.2", " | epoch=10 ");
 }
 
-/// torch's rank 0 listens at all addresses: with one port their ranks would mix, and both would end well.
+/// torch's rank 0 listens at all addresses. With one port the ranks of both jobs would mix, and both would succeed.
 #[test]
 fn two_jobs_of_pytorch_train_side_by_side() {
     let trial = Trial::of_jobs(2);
@@ -97,7 +97,7 @@ fn two_jobs_of_pytorch_train_side_by_side() {
     PYTORCH.expect_trained(&other.end());
 }
 
-/// Workers wait for a master that comes late, without an init container.
+/// Workers wait for a master that starts late, without an init container.
 #[test]
 fn workers_of_pytorch_wait_for_their_master() {
     let trial = Trial::new();
@@ -105,7 +105,7 @@ fn workers_of_pytorch_wait_for_their_master() {
     let master = text.find("    Master:").unwrap();
     let worker = text.find("    Worker:").unwrap();
     let late = "command: [sh, -c, \"sleep 30; exec python3 train.py\"]";
-    // The workers' template is the master's by a YAML alias: here each has its own.
+    // The workers' template is a YAML alias of the master's. Here each role has its own.
     let own = text[master..worker]
         .replace("Master", "Worker")
         .replace("replicas: 1", "replicas: 2");
@@ -121,7 +121,7 @@ fn workers_of_pytorch_wait_for_their_master() {
     PYTORCH.expect_trained(&ended);
 }
 
-/// The others go on from the checkpoint without the worker that is killed, and take it in again when it comes back.
+/// The others continue from the checkpoint without the killed worker, and accept it again when it returns.
 #[test]
 fn elastic_workers_of_pytorch_come_and_go() {
     let trial = Trial::new();

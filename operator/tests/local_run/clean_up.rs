@@ -1,9 +1,9 @@
-//! What becomes of replicas that still run when the job has ended.
+//! The replicas that still run when the job has ended.
 
 use crate::manifest::Manifest;
 use crate::trial::Trial;
 
-/// In a cluster `None` leaves the survivors running. Here they end with the command that they were started by.
+/// In a cluster `None` leaves them running. Here they end with the command that started them.
 #[test]
 fn survivors_of_clean_pod_policy_none_end_with_the_run() {
     let trial = Trial::new();
@@ -20,7 +20,7 @@ fn survivors_of_clean_pod_policy_none_end_with_the_run() {
     }
 }
 
-/// All pods are deleted; the summary still tells how they ended.
+/// All pods are deleted, but the summary still shows how they ended.
 #[test]
 fn clean_pod_policy_all_loses_nothing_of_the_summary() {
     let trial = Trial::new();
@@ -31,7 +31,7 @@ fn clean_pod_policy_all_loses_nothing_of_the_summary() {
     ended.expect_all_succeeded(&["scheduler-0", "worker-0", "worker-1"], 0);
 }
 
-/// A job that is deleted at the end of its time to live has ended all the same.
+/// The job is deleted at the end of its time to live.
 #[test]
 fn a_job_without_time_to_live_is_still_summed_up() {
     let trial = Trial::new();

@@ -1,4 +1,4 @@
-//! The XGBoost example: a collective of a master and two workers, trained for real.
+//! Trains the XGBoost example: a collective of a master and two workers.
 
 use std::fs;
 use std::process::Command;
@@ -39,7 +39,7 @@ fn a_collective_trains() {
     expect_trained(&run.end(), 0);
 }
 
-/// The others would wait for it for ever.
+/// The other ranks would wait for it forever.
 #[test]
 fn a_killed_rank_restarts_the_collective() {
     let trial = Trial::new();

@@ -1,4 +1,4 @@
-//! A compact job and a plain one: their processes see the same.
+//! The processes of a compact job and of a plain one get the same environment.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,11 +8,12 @@ use serde_json::json;
 use crate::manifest::Manifest;
 use crate::trial::Trial;
 
-/// So long that what twelve environments have in common is worth a ConfigMap.
+/// Long enough for the common environment of twelve pods to be worth a ConfigMap.
 const NAME: &str = "a-job-whose-name-has-more-letters-than-one-wants";
 const WORKERS: u32 = 12;
 
-/// The environment of each process, by host name. Addresses are those of this run, so they are told as whose they are.
+/// Returns the environment of each process by host name. Addresses differ between runs, so they are replaced by host
+/// names.
 fn environments(layout: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let trial = Trial::new();
     let job = Manifest::shell(NAME, WORKERS, "env -0 > \"$HOSTNAME.env\"");
@@ -39,7 +40,7 @@ fn environments(layout: &str) -> BTreeMap<String, BTreeMap<String, String>> {
         .iter()
         .map(|(host, of)| (of["ADDRESS"].clone(), host.clone()))
         .collect();
-    // 127.64.0.12 before 127.64.0.1.
+    // 127.64.0.12 is replaced before 127.64.0.1.
     addresses.sort_by_key(|(address, _)| std::cmp::Reverse(address.len()));
     for of in all.values_mut() {
         for value in of.values_mut() {
@@ -47,7 +48,7 @@ fn environments(layout: &str) -> BTreeMap<String, BTreeMap<String, String>> {
                 *value = value.replace(address, host);
             }
         }
-        // What no container has: the shell's, and the mark by which the agent knows its processes.
+        // No container sets these: they come from the shell, or mark the agent's processes.
         of.retain(|name, _| !["PWD", "OLDPWD", "SHLVL", "_", "TRAINING_JOB_POD"].contains(&&**name));
     }
     all

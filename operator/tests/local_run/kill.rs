@@ -1,4 +1,4 @@
-//! Processes that are killed in mid-training.
+//! Processes that are killed during training.
 
 use rustix::process::Signal;
 
@@ -8,14 +8,14 @@ use crate::run::{Ended, Run, send};
 use crate::training::{REPLICAS, expect_trained};
 use crate::trial::Trial;
 
-/// A training that takes some seconds, so that there is a middle.
+/// Returns a training that takes some seconds, so that it can be interrupted.
 fn slow() -> Manifest {
     Manifest::example("train.yaml")
         .env("STEPS", "40")
         .env("PAUSE", "0.1")
 }
 
-/// Kills the process of a replica once a worker has taken its first step.
+/// Kills the process of a replica once a worker has completed its first step.
 fn kill(run: &mut Run, replica: &str) {
     run.line(&["worker-", " | step=1 rank="]);
     send(
@@ -24,7 +24,7 @@ fn kill(run: &mut Run, replica: &str) {
     );
 }
 
-/// All went once more, and the one who was killed is named.
+/// Checks that all replicas restarted once and that the killed replica is named.
 #[track_caller]
 fn expect_one_restart_because_of(ended: &Ended, replica: &str) {
     ended.expect_code(0);
@@ -46,7 +46,7 @@ fn expect_one_restart_because_of(ended: &Ended, replica: &str) {
         ended.conditions("spirals"),
         [("Created", true), ("Running", false), ("Succeeded", true)]
     );
-    // Of the first attempt there is no result.
+    // The first attempt has no result.
     expect_trained(ended, "");
 }
 
@@ -73,7 +73,7 @@ fn survive(replica: &str) {
     expect_one_restart_because_of(&run.end(), replica);
 }
 
-/// Under OnFailure the node restarts the worker in its pod, where it finds no place in the cluster.
+/// Under OnFailure the node restarts the worker in its pod, but the cluster does not accept the worker again.
 #[test]
 fn a_worker_restarted_in_place_restarts_the_job() {
     let trial = Trial::new();
@@ -83,7 +83,7 @@ fn a_worker_restarted_in_place_restarts_the_job() {
     expect_one_restart_because_of(&ended, "worker-0");
 }
 
-/// The others would wait for the dead worker for ever.
+/// The others would wait for the dead worker forever.
 #[test]
 fn without_restarts_a_killed_worker_fails_the_job() {
     let trial = Trial::new();
@@ -97,7 +97,7 @@ fn without_restarts_a_killed_worker_fails_the_job() {
         [("Created", true), ("Running", false), ("Failed", true)]
     );
     ended.only(&["  failed because of spirals-worker-1, container mxnet, exit code 137 (signal 9), "]);
-    // Its last lines stand below its end.
+    // The last lines of its output are below its end.
     ended.only(&["    | ", "backoffLimit 0"]);
     assert_eq!(
         ended.all(&["    | ", "worker rank="]).len(),
@@ -115,7 +115,7 @@ fn without_restarts_a_killed_worker_fails_the_job() {
     }
 }
 
-/// A wrong program: its own words are in the summary.
+/// The summary contains the program's own output.
 #[test]
 fn an_ordinary_failure_shows_the_last_lines() {
     let trial = Trial::new();

@@ -1,4 +1,4 @@
-//! The MPI example: a launcher whose `mpirun` starts ranks in the workers, trained for real.
+//! Trains the MPI example: a launcher whose `mpirun` starts ranks in the workers.
 
 use std::fs;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn train() -> Command {
     run
 }
 
-/// The example, so slow that there is a middle.
+/// Returns the example with pauses, so that it can be interrupted.
 fn slow(trial: &Trial) -> std::path::PathBuf {
     let manifest = fs::read_to_string(root().join("examples/mpi/train.yaml")).unwrap();
     let slow = manifest.replace("\"2\", python3", "\"2\", env, PAUSE=0.2, python3");
@@ -25,7 +25,7 @@ fn slow(trial: &Trial) -> std::path::PathBuf {
     trial.file("slow.yaml", &slow)
 }
 
-/// Both ranks have the same model, and each ran in a worker of its own.
+/// Checks that both ranks have the same model and that each ran in a worker of its own.
 #[track_caller]
 fn expect_trained(ended: &Ended) {
     ended.expect_code(0);
@@ -47,7 +47,7 @@ fn ranks_train_in_the_workers() {
     expect_trained(&run.end());
 }
 
-/// Open MPI ends with 0 then, and the job has not succeeded all the same.
+/// Open MPI ends with exit code 0 in this case, but the job must not succeed.
 #[test]
 fn a_killed_worker_restarts_the_job() {
     let trial = Trial::new();

@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::trial::{Trial, train};
 use crate::venv::venv;
 
-/// One worker raises after the key-value store was made: its exit waits for the other, for ever.
+/// One worker raises after the key-value store was created. Its exit waits for the other worker forever.
 const RAISES: &str = "
 import time
 import mxnet as mx
@@ -40,7 +40,7 @@ fn a_worker_that_raises_and_never_exits_is_ended_by_the_deadline() {
     }
 }
 
-/// When all workers raise, the scheduler ends well.
+/// When all workers raise, the scheduler ends with exit code 0.
 #[test]
 fn a_training_whose_workers_all_raise_has_failed() {
     let trial = Trial::new();
@@ -58,7 +58,7 @@ fn a_training_whose_workers_all_raise_has_failed() {
     ended.only(&["  failed because of raises-worker-", "exit code 1"]);
 }
 
-/// Time for a few processes to load MXNet and connect, as busy as the machine is now.
+/// Returns the time in which a few processes load MXNet and connect at the current load of the machine.
 fn enough_to_begin() -> Duration {
     let started = Instant::now();
     let python = venv("mxnet").join("bin/python");
@@ -67,7 +67,7 @@ fn enough_to_begin() -> Duration {
     Duration::from_secs(5) + started.elapsed() * 6
 }
 
-/// Nobody says whether the job is good or bad: it is only too late.
+/// The job has neither succeeded nor failed. It is only too late.
 #[test]
 fn the_timeout_gives_up() {
     let trial = Trial::new();
@@ -87,7 +87,7 @@ fn the_timeout_gives_up() {
     assert_eq!(ended.conditions("long"), [("Created", true), ("Running", true)]);
 }
 
-/// What is written without pause must not hide that the time is up.
+/// Continuous output must not hide the timeout.
 #[test]
 fn the_timeout_gives_up_on_a_job_that_floods_its_output() {
     let trial = Trial::new();
@@ -101,7 +101,7 @@ fn the_timeout_gives_up_on_a_job_that_floods_its_output() {
     );
 }
 
-/// In a cluster somebody would resume it.
+/// In a cluster a user would resume it.
 #[test]
 fn a_suspended_job_is_not_waited_for() {
     let trial = Trial::new();

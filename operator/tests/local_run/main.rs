@@ -1,4 +1,4 @@
-//! `training-operator local run` as its user sees it: the binary, real MXNet, TVM, XGBoost and Open MPI, real
+//! `training-operator local run` as users run it: the binary, real MXNet, TVM, XGBoost and Open MPI, and real
 //! signals.
 
 #![allow(

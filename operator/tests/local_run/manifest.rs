@@ -1,4 +1,4 @@
-//! Manifests: the examples with something changed, and jobs of shell scripts.
+//! Manifests: changed examples, and jobs of shell scripts.
 
 use std::fs;
 
@@ -6,23 +6,22 @@ use serde_json::{Value, json};
 
 use crate::trial::examples;
 
-/// A job's manifest.
 #[derive(Clone)]
 pub(crate) struct Manifest(Value);
 
 impl Manifest {
-    /// One of the examples.
+    /// Returns one of the examples.
     pub(crate) fn example(file: &str) -> Self {
         let text = fs::read_to_string(examples().join(file)).unwrap();
         Self(serde_saphyr::from_str(&text).unwrap())
     }
 
-    /// A job of workers only, each of which runs the script.
+    /// Returns a job of workers that each run the script.
     pub(crate) fn shell(name: &str, workers: u32, script: &str) -> Self {
         Self::roles(name, &[("Worker", workers, script)])
     }
 
-    /// A job whose roles run scripts.
+    /// Returns a job whose roles run scripts.
     pub(crate) fn roles(name: &str, roles: &[(&str, u32, &str)]) -> Self {
         let roles = roles.iter().map(|(role, replicas, script)| {
             let container = json!({"name": "mxnet", "image": "none", "command": ["sh", "-c", script]});
@@ -39,24 +38,24 @@ impl Manifest {
         }))
     }
 
-    /// Another name.
+    /// Sets the name.
     pub(crate) fn named(mut self, name: &str) -> Self {
         self.0["metadata"]["name"] = json!(name);
         self
     }
 
-    /// A field of `runPolicy`.
+    /// Sets a field of `runPolicy`.
     pub(crate) fn policy(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.0["spec"]["runPolicy"][field] = value.into();
         self
     }
 
-    /// A restart policy for all roles.
+    /// Sets the restart policy of all roles.
     pub(crate) fn restart_policy(self, policy: &str) -> Self {
         self.each_role(|role| role["restartPolicy"] = json!(policy))
     }
 
-    /// An environment variable of all containers.
+    /// Adds an environment variable to all containers.
     pub(crate) fn env(self, name: &str, value: &str) -> Self {
         self.each_container(|container| match &mut container["env"] {
             Value::Array(env) => env.push(json!({"name": name, "value": value})),
@@ -64,12 +63,12 @@ impl Manifest {
         })
     }
 
-    /// The command of all containers; none if null.
+    /// Sets the command of all containers. Null removes it.
     pub(crate) fn command(self, command: &Value) -> Self {
         self.each_container(|container| container["command"] = command.clone())
     }
 
-    /// A change of every container.
+    /// Changes every container.
     pub(crate) fn each_container(self, change: impl Fn(&mut Value)) -> Self {
         self.each_role(|role| {
             let containers = &mut role["template"]["spec"]["containers"];
@@ -77,14 +76,14 @@ impl Manifest {
         })
     }
 
-    /// A change of every role.
+    /// Changes every role.
     pub(crate) fn each_role(mut self, change: impl Fn(&mut Value)) -> Self {
         let roles = self.0["spec"]["mxReplicaSpecs"].as_object_mut().unwrap();
         roles.values_mut().for_each(change);
         self
     }
 
-    /// Other numbers of replicas.
+    /// Sets the number of replicas of a role.
     pub(crate) fn replicas(mut self, role: &str, replicas: u32) -> Self {
         self.0["spec"]["mxReplicaSpecs"][role]["replicas"] = json!(replicas);
         self
@@ -94,7 +93,7 @@ impl Manifest {
         self.0["metadata"]["name"].as_str().unwrap()
     }
 
-    /// JSON, which is YAML too.
+    /// Returns the manifest as JSON, which is also YAML.
     pub(crate) fn text(&self) -> String {
         format!("{:#}", self.0)
     }

@@ -1,4 +1,4 @@
-//! The jobs of examples/legacy that are of mlkube.io: an MxJob of one worker, and a distributed one, trained for real.
+//! Trains the jobs of mlkube.io in examples/legacy: an MxJob of one worker, and a distributed one.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const REPLICAS: [&str; 4] = [
     "worker-x7f2-1",
 ];
 
-/// The manifest of an example whose names are known, with a pause after each step.
+/// Returns the manifest of an example with a fixed runtime ID and a pause after each step.
 fn manifest(file: &str, pause: &str) -> String {
     let text = fs::read_to_string(root().join("examples/legacy").join(file)).unwrap();
     let threads = "- {name: OMP_NUM_THREADS, value: \"1\"}";

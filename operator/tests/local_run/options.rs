@@ -1,4 +1,4 @@
-//! Options, and commands that this machine does not have.
+//! Options, and commands that this machine lacks.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn why_shows_what_differs_from_a_cluster() {
     let mut run = train(&examples());
     run.arg("--why").arg(examples().join("train.yaml"));
     let mut run = Run::start(&mut run);
-    // Nothing of this needs the training.
+    // The training is not needed for this output.
     let kubernetes = run.line(&["scheduler-0 ? ", "DMLC_USE_KUBERNETES"]);
     run.line(&["worker-0 | worker rank="]);
     run.signal(rustix::process::Signal::INT);
@@ -99,7 +99,7 @@ fn a_program_that_this_machine_lacks_is_named_with_the_remedy() {
     assert!(remedy.contains("--path") && remedy.contains("--venv"), "{remedy}");
 }
 
-/// There is no image that would have a command.
+/// There is no image that could provide a command.
 #[test]
 fn a_container_without_a_command_ends_the_run() {
     let trial = Trial::new();
@@ -107,12 +107,12 @@ fn a_container_without_a_command_ends_the_run() {
     let ended = trial.run(&job).end();
     ended.expect_code(1);
     let line = ended.err.join("\n");
-    // Either may be the first.
+    // Either worker may be the first.
     assert!(line.contains("bare-worker-"), "{line}");
     assert!(line.contains("set `command` in container \"mxnet\""), "{line}");
 }
 
-/// No ConfigMap can come into this API any more.
+/// No ConfigMap can be created in this API.
 #[test]
 fn a_value_that_cannot_be_had_ends_the_run() {
     let trial = Trial::new();
@@ -128,7 +128,7 @@ fn a_value_that_cannot_be_had_ends_the_run() {
     );
 }
 
-/// The scheduler that a gang asks for is not on this machine, and is not needed.
+/// This machine has no gang scheduler and needs none.
 #[test]
 fn another_scheduler_is_not_waited_for() {
     let trial = Trial::new();

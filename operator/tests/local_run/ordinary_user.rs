@@ -1,4 +1,4 @@
-//! As an ordinary user, on a machine whose only address is loopback.
+//! Runs as an ordinary user, on a machine whose only address is loopback.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,9 +10,9 @@ use crate::training::{REPLICAS, expect_trained};
 use crate::trial::{Trial, examples};
 use crate::venv::venv;
 
-/// Run as root, this proves that no privilege is needed and, where a network namespace may be made, that no address but
-/// those of loopback is. Run by an ordinary user it proves the first by itself, and the second where that user may make
-/// namespaces.
+/// As root, this test proves that no privilege is needed and, if a network namespace can be created, that only
+/// loopback addresses are needed. As an ordinary user, it proves the first by itself, and the second if that user may
+/// create namespaces.
 #[test]
 fn no_privilege_and_no_network_is_needed() {
     let trial = Trial::new();
@@ -47,12 +47,12 @@ fn no_privilege_and_no_network_is_needed() {
     ended.expect_all_succeeded(&REPLICAS, 0);
 }
 
-/// How the operator is started.
+/// The way to start the operator.
 #[derive(Debug)]
 struct Start {
-    /// A network namespace with nothing in it but loopback.
+    /// The command that creates a network namespace with only loopback.
     alone: Option<&'static [&'static str]>,
-    /// The tests run as root, and the operator as nobody.
+    /// True if the tests run as root and the operator as nobody.
     drops_root: bool,
 }
 
@@ -91,7 +91,7 @@ impl Start {
         }
     }
 
-    /// What comes before the operator's own command line; nothing of it forks.
+    /// Returns the command that precedes the operator's own command line. None of its programs forks.
     fn command(&self) -> Command {
         let mut words = self.alone.unwrap_or_default().to_vec();
         if self.alone.is_some() {
@@ -107,18 +107,18 @@ impl Start {
     }
 }
 
-/// All that the operator reads, where its user may read it.
+/// The files that the operator reads, readable for its user.
 struct World {
     binary: PathBuf,
-    /// Has a `python3` that finds MXNet.
+    /// Contains a `python3` that finds MXNet.
     programs: PathBuf,
     manifest: PathBuf,
     home: PathBuf,
-    /// To be taken away in the end.
+    /// The directory to remove at the end.
     made: Option<PathBuf>,
 }
 
-/// Prints the interpreter that an environment was made from, and where its library and the environment's packages are.
+/// Prints the interpreter that an environment was created from, its library, and the environment's packages.
 const ASK: &str = "import sys, sysconfig
 for path in sys._base_executable, sysconfig.get_path('stdlib'), sysconfig.get_path('platlib'):
     print(path)";
@@ -149,12 +149,12 @@ impl World {
                 made: None,
             };
         }
-        // Everybody can reach it, which may not hold for the project's own folders.
+        // Every user can read it, unlike possibly the project's own folders.
         let home = PathBuf::from(format!("/tmp/local-run-{}", std::process::id()));
         fs::create_dir(&home).unwrap();
         fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
 
-        // An environment's interpreter may be a link into a private home. A copy runs from anywhere, and finds the
+        // The interpreter of an environment may be a link into a private home. A copy runs anywhere, and finds the
         // environment's packages by PYTHONPATH.
         let asked = Command::new(&python).args(["-I", "-c", ASK]).output().unwrap();
         let asked = String::from_utf8(asked.stdout).unwrap();
@@ -210,7 +210,7 @@ fn nobody_reads(path: &Path) -> bool {
     test.unwrap().success()
 }
 
-/// The path, or that of a copy if nobody may read it.
+/// Returns the path, or the path of a copy if the user nobody cannot read it.
 fn readable(path: &Path, home: &Path) -> PathBuf {
     if nobody_reads(path) {
         return path.to_owned();

@@ -1,14 +1,13 @@
-//! The processes of a run, as the kernel knows them.
+//! The processes of a run, read from the kernel.
 
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the kernel is asked about what it sends no event for.
+/// The polling interval for changes without events.
 const INTERVAL: Duration = Duration::from_millis(5);
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A process of a run.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -16,19 +15,19 @@ pub(crate) struct Process {
     environment: Vec<String>,
 }
 
-/// All processes that an operator has started and that still live: those of its pods, their children, and the guard.
+/// Returns all living processes that an operator has started: those of its pods, their children, and the guard.
 pub(crate) fn of_run(operator: u32) -> Vec<Process> {
     let marker = format!("TRAINING_JOB_POD={operator}-");
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let marked = |process: &Process| {
-        // The guard has the marker among its arguments.
+        // The guard has the marker in its arguments.
         process.command.contains(&marker) || process.environment.iter().any(|v| v.starts_with(&marker))
     };
     pids.filter_map(process).filter(marked).collect()
 }
 
-/// The first process of a pod, which has started the others.
+/// Returns the first process of a pod, which has started the others.
 #[track_caller]
 pub(crate) fn first_of_pod(operator: u32, pod: &str) -> u32 {
     let name = format!("HOSTNAME={pod}");
@@ -41,7 +40,7 @@ pub(crate) fn first_of_pod(operator: u32, pod: &str) -> u32 {
         .expect("a process of the pod")
 }
 
-/// The one process of a run whose host name is that of a pod.
+/// Returns the only process of a run whose host name is that of a pod.
 #[track_caller]
 pub(crate) fn of_pod(operator: u32, pod: &str) -> u32 {
     let name = format!("HOSTNAME={pod}");
@@ -53,7 +52,7 @@ pub(crate) fn of_pod(operator: u32, pod: &str) -> u32 {
     }
 }
 
-/// The host names of a run's processes, in order.
+/// Returns the host names of a run's processes, sorted.
 pub(crate) fn of_pods(operator: u32) -> Vec<String> {
     let processes = of_run(operator);
     let variables = processes.iter().flat_map(|process| &process.environment);
@@ -65,7 +64,7 @@ pub(crate) fn of_pods(operator: u32) -> Vec<String> {
     names
 }
 
-/// Waits until nothing of a run is left.
+/// Waits until no process of a run is left.
 #[track_caller]
 pub(crate) fn expect_gone(operator: u32) {
     poll(
@@ -74,7 +73,7 @@ pub(crate) fn expect_gone(operator: u32) {
     );
 }
 
-/// Asks again and again: the end of a process that is not one's own has no event.
+/// Polls a condition, because there is no event for the end of processes that are not children.
 #[track_caller]
 fn poll(done: impl Fn() -> bool, state: impl Fn() -> String) {
     let give_up = Instant::now() + LIMIT;
@@ -95,7 +94,7 @@ fn process(pid: u32) -> Option<Process> {
         let words = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         Some(words.map(|word| word.into_owned()).collect::<Vec<_>>())
     };
-    // What is gone, or a zombie, has none; neither has another user's for us.
+    // Ended processes and zombies have none, and those of other users are unreadable.
     let environment = read("environ")?;
     Some(Process {
         pid,

@@ -1,11 +1,11 @@
-//! Several jobs on one machine, all with the same port.
+//! Several jobs on one machine that all use the same port.
 
 use crate::manifest::Manifest;
 use crate::run::Run;
 use crate::training::expect_trained;
 use crate::trial::{Trial, examples, train};
 
-/// The same job, even with the same name.
+/// Both jobs have the same name as well.
 #[test]
 fn two_operators_do_not_disturb_each_other() {
     let trial = Trial::of_jobs(2);
@@ -40,7 +40,7 @@ fn two_jobs_of_one_run_are_told_apart() {
     );
 }
 
-/// One bad job makes a bad run, and the other is carried through.
+/// The run fails because of the bad job, but completes the other one.
 #[test]
 fn a_failed_job_does_not_stop_the_other() {
     let trial = Trial::new();

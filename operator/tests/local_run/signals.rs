@@ -1,4 +1,4 @@
-//! Ctrl-C, and other ends from outside.
+//! Ctrl-C, and other external ends.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,10 +10,11 @@ use crate::processes;
 use crate::run::Run;
 use crate::trial::{Trial, local_run};
 
-/// What processes are given between SIGTERM and SIGKILL.
+/// The time of processes between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A worker that does not heed SIGTERM, with children in its process group, out of it, and out of its session.
+/// A worker that ignores SIGTERM, with children inside its process group, outside of the group, and outside of the
+/// session.
 const STUBBORN: &str = "trap '' TERM
 sleep 1000 &
 python3 -c 'import os, time; os.setpgid(0, 0); print(\"child\", flush=True); time.sleep(1000)' &
@@ -53,7 +54,7 @@ fn a_second_ctrl_c_kills_at_once() {
     ended.only(&["training-operator: killed"]);
 }
 
-/// Once is enough, too: it takes the grace.
+/// One signal is sufficient. The end takes the grace period.
 #[test]
 fn what_ignores_the_request_is_killed_after_the_grace() {
     let trial = Trial::new();
@@ -79,7 +80,7 @@ fn other_signals_have_codes_of_their_own() {
     }
 }
 
-/// What a process has to say when it is stopped is of use.
+/// The output of a stopping process is useful.
 #[test]
 fn last_words_are_heard() {
     let trial = Trial::new();
@@ -93,7 +94,7 @@ fn last_words_are_heard() {
     assert_eq!(ended.table()["worker-0"].exit, Some(0));
 }
 
-/// `| head` takes what it wants and goes.
+/// `| head` closes the pipe after some lines.
 #[test]
 fn a_reader_that_goes_away_does_not_end_the_job() {
     let trial = Trial::new();
@@ -109,7 +110,7 @@ fn a_reader_that_goes_away_does_not_end_the_job() {
     assert!(done.exists());
 }
 
-/// Nobody is left to stop the processes but the guard.
+/// Only the guard is left to stop the processes.
 #[test]
 fn nothing_outlives_an_operator_that_is_killed() {
     let trial = Trial::new();

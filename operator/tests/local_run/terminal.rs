@@ -1,4 +1,4 @@
-//! The live view, on a terminal.
+//! The live view on a terminal.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::manifest::Manifest;
 use crate::run::{Ended, Run};
 use crate::trial::{Trial, local_run};
 
-/// Runs a command on a terminal of the given size, and passes on what it writes there.
+/// Runs a command on a terminal of the given size, and copies its output.
 const TERMINAL: &str = "
 import fcntl, os, pty, struct, sys, termios
 rows, columns, *command = sys.argv[1:]
@@ -24,7 +24,7 @@ except OSError:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 ";
 
-/// Three workers with a few lines each and something to wait for.
+/// A script for workers that print a few lines with pauses.
 const SCRIPT: &str = "for i in 1 2 3; do echo \"line $$i of $$HOSTNAME\"; sleep 0.2; done; printf 'no end'";
 
 fn on_terminal(trial: &Trial, rows: u16, columns: u16, set: &[(&str, &str)]) -> Ended {
@@ -53,7 +53,8 @@ fn on_terminal_with(trial: &Trial, rows: u16, columns: u16, set: &[(&str, &str)]
     Run::start(&mut outer).end_anyhow()
 }
 
-/// What a terminal shows after the bytes: all lines that it has ever had, in their last state.
+/// Returns the content of a terminal after these bytes: all its lines in their last state, including those scrolled
+/// away.
 fn screen(bytes: &str) -> Vec<String> {
     let mut lines: Vec<Vec<char>> = vec![Vec::new()];
     let (mut row, mut column) = (0, 0);
@@ -72,7 +73,7 @@ fn screen(bytes: &str) -> Vec<String> {
                         lines.truncate(row + 1);
                         lines[row].truncate(column);
                     }
-                    // Colours take no room.
+                    // Colors have no width.
                     "m" => {}
                     letter => panic!("a sequence that is not known: {letter}"),
                 }
@@ -95,7 +96,8 @@ fn written(ended: &Ended) -> String {
     ended.out.join("\n")
 }
 
-/// Whether the table was shown while the job ran, and what stays in the end: each line once and whole, and one table.
+/// Checks that the table was visible while the job ran, and that finally each line appears once and complete, with
+/// one table.
 #[track_caller]
 fn expect_shown(ended: &Ended) {
     ended.expect_code(0);
@@ -139,7 +141,7 @@ fn the_table_changes_below_the_lines() {
     let trial = Trial::new();
     let ended = on_terminal(&trial, 40, 100, &[]);
     expect_shown(&ended);
-    // Names have colours, what processes write has none.
+    // Names have colors, and the output of processes has none.
     let coloured = written(&ended);
     assert!(
         coloured.contains("mworker-0\u{1b}[0m | line 1 of shown-worker-0"),
@@ -147,7 +149,7 @@ fn the_table_changes_below_the_lines() {
     );
 }
 
-/// Fewer rows than the table has, and fewer columns than a line has.
+/// The terminal has fewer rows than the table, and fewer columns than a line.
 #[test]
 fn a_small_terminal_loses_no_line() {
     let trial = Trial::new();
@@ -160,7 +162,7 @@ fn a_small_terminal_loses_no_line() {
     }
 }
 
-/// Some terminals of CI services do not say how large they are.
+/// Some terminals of CI services have no size.
 #[test]
 fn a_terminal_without_a_size_loses_no_line() {
     let trial = Trial::new();
@@ -187,7 +189,7 @@ fn no_color_is_heeded() {
     );
 }
 
-/// As https://no-color.org has it, an empty value asks for nothing.
+/// An empty value counts as unset, as https://no-color.org specifies.
 #[test]
 fn an_empty_no_color_is_none() {
     let trial = Trial::new();
@@ -199,7 +201,7 @@ fn an_empty_no_color_is_none() {
     );
 }
 
-/// A terminal that can only write: no sequences at all, and every line.
+/// The terminal cannot move its cursor. The output must have no escape sequences, and every line.
 #[test]
 fn a_dumb_terminal_gets_plain_lines() {
     let trial = Trial::new();
@@ -210,7 +212,7 @@ fn a_dumb_terminal_gets_plain_lines() {
     ended.only(&["worker-0 * Running"]);
 }
 
-/// `2> errors.txt` takes the warnings away, not the view.
+/// `2> errors.txt` redirects the warnings, not the view.
 #[test]
 fn errors_in_a_file_leave_the_view_as_it_is() {
     let trial = Trial::new();

@@ -1,4 +1,4 @@
-//! The examples, trained and tuned for real.
+//! Trains and tunes with the examples.
 
 use serde_json::json;
 
@@ -10,12 +10,12 @@ use crate::venv::venv;
 
 pub(crate) const REPLICAS: [&str; 5] = ["scheduler-0", "server-0", "server-1", "worker-0", "worker-1"];
 
-/// The weights of a RESULT line.
+/// Returns the weights of a RESULT line.
 fn weights(line: &str) -> &str {
     line.split_once("weights=").unwrap_or_else(|| panic!("{line}")).1
 }
 
-/// Checks that both workers of a job have trained to the same weights, which are shown behind their names.
+/// Checks that both workers of a job have the same weights in their lines.
 #[track_caller]
 pub(crate) fn expect_trained(ended: &Ended, prefix: &str) {
     let first = ended.only(&[&format!("{prefix}worker-0 | RESULT "), "accuracy="]);
@@ -52,7 +52,7 @@ fn a_distributed_training_succeeds() {
     assert_eq!(ended.err, [""; 0]);
 }
 
-/// The folder of the first FILE is where the processes start.
+/// The processes start in the folder of the first FILE.
 #[test]
 fn a_worker_alone_trains_beside_its_manifest() {
     let _trial = Trial::new();
@@ -91,7 +91,7 @@ fn tuning_succeeds_and_the_rest_is_stopped() {
     }
 }
 
-/// No hook of a framework: a role's own program finds the others by name, index and MX_CONFIG.
+/// Frameworks have no hook for this: a role's own program finds the others by name, index and MX_CONFIG.
 #[test]
 fn replicas_know_each_other() {
     let trial = Trial::new();
@@ -108,7 +108,7 @@ print(config['task']['type'], config['task']['index'], len({w['url'] for w in co
     }
 }
 
-/// Several containers: each has its name before its lines, and the job's end is that of its own container.
+/// Each container's lines begin with its name, and the job ends with its main container.
 #[test]
 fn lines_of_several_containers_are_told_apart() {
     let trial = Trial::new();

@@ -68,7 +68,7 @@ async fn what_runs_is_compared_with_what_is_to_be() {
         "{new_image:?}"
     );
 
-    // The pod is what counts, not what its job says: it cannot be changed any more but in some fields.
+    // The pod counts, not the job's spec, because only some fields of a pod can be changed.
     let image = [
         "set",
         "image",
@@ -86,7 +86,7 @@ async fn what_runs_is_compared_with_what_is_to_be() {
     );
 }
 
-/// A PodGroup, an account and its rights, and a remote shell's image, by the flags that the operator has.
+/// A PodGroup, a service account with its Role, and the image of a remote shell depend on the operator's flags.
 #[tokio::test]
 async fn what_runs_by_the_operators_flags_is_compared_by_the_same() {
     const FILE: &str = "examples/mpi/train.yaml";

@@ -1,4 +1,4 @@
-//! Compact and plain jobs on a real API server: what it stores gives the processes of both the same environment.
+//! Compact and plain jobs on a real API server: the stored objects give the processes of both the same environment.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use training_job_testing::{config_maps, environment};
 
 const MADE: &str = "training.kubeflow.org/operator-name";
 
-/// A job of the kind with so many workers.
+/// Returns a job of the kind with this many workers.
 fn job(kind: &str, field: &str, container: &str, workers: u32, layout: &str) -> Value {
     let role = |replicas: u32| {
         let env = json!([{"name": "OWN", "value": "$(RANK) $(DMLC_ROLE) $$(OTHER)"}]);
@@ -33,7 +33,7 @@ fn job(kind: &str, field: &str, container: &str, workers: u32, layout: &str) -> 
     job
 }
 
-/// The environment of each pod's process, and how many services and ConfigMaps there are.
+/// Returns the environment of each pod's process, and the numbers of services and ConfigMaps.
 async fn environments(
     cluster: &ControlPlane,
     job: &Value,
@@ -60,7 +60,7 @@ async fn environments(
     let services = wait_for_all(services, MADE, |all| there(all.len())).await;
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), &namespace);
     let maps = wait_for_all(maps, MADE, |_| true).await;
-    // As the server has them, a kind is not in what a list names.
+    // The objects of a list lack their kind.
     let values = maps.iter().map(|map| {
         let mut value = serde_json::to_value(map).unwrap();
         value["kind"] = json!("ConfigMap");
@@ -97,7 +97,7 @@ async fn processes_of_compact_and_plain_jobs_get_the_same_environment() {
         assert_eq!((services, maps), (pods, 0), "{kind}");
         let (mut compact, services, maps) = of("Compact").await;
         assert_eq!((services, maps), (1, 1), "{kind}");
-        // The only names with dots: they lead through the service of all pods.
+        // These are the only names with dots. They resolve through the service of all pods.
         for value in compact.values_mut().flat_map(BTreeMap::values_mut) {
             assert_eq!(
                 value.contains(".job-hosts."),

@@ -1,4 +1,4 @@
-//! Every example's objects, on a real API server and by `render`, field by field.
+//! Compares every example's objects on a real API server with the output of `render`, field by field.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use training_job_testing::cluster::{ControlPlane, Options, Program, repository, 
 
 use crate::program::run_with_input;
 
-/// The folders that hold jobs for people to start from, and those with jobs of every form.
+/// The folders with examples, and those with jobs of every form.
 const FOLDERS: [&str; 8] = [
     "examples/mxnet",
     "examples/xgboost",
@@ -34,7 +34,7 @@ fn manifests() -> Vec<PathBuf> {
     files
 }
 
-/// Whatever is in `render` is in `real`, and is the same.
+/// Checks that every field of `render` is equal in `real`.
 fn includes(at: &str, render: &Value, real: &Value, differences: &mut Vec<String>) {
     match (render, real) {
         (Value::Object(a), Value::Object(b)) => {
@@ -52,7 +52,7 @@ fn includes(at: &str, render: &Value, real: &Value, differences: &mut Vec<String
                 includes(&format!("{at}[{n}]"), a, b, differences);
             }
         }
-        // Admission adds how long a pod outlives its node.
+        // Admission adds tolerations of node conditions.
         (Value::Array(a), Value::Array(b)) if at.ends_with(".tolerations") && b.starts_with(a) => {}
         (a, b) if a == b => {}
         (Value::String(a), Value::String(b)) if is_quantity(at) && amount(a) == amount(b) => {}
@@ -90,7 +90,7 @@ where
 
 #[tokio::test]
 async fn an_operator_makes_what_render_prints() {
-    // Its operator works for all namespaces.
+    // The operator of this control plane serves all namespaces.
     let cluster = &ControlPlane::start(Options::default()).await;
     cluster.install_crds().await;
     let operator = Program::new(env!("CARGO_BIN_EXE_training-operator")).args([
@@ -99,7 +99,7 @@ async fn an_operator_makes_what_render_prints() {
         "--health-probe-bind-address=0",
     ]);
     let _operator = cluster.spawn(operator);
-    // A template names it.
+    // A template refers to this class.
     let class = ["create", "priorityclass", "high", "--value=1000"];
     cluster.kubectl(&class).await.success();
     let mut compared = 0;
@@ -107,19 +107,19 @@ async fn an_operator_makes_what_render_prints() {
         let namespace = cluster.namespace("renders").await;
         let file = file.to_str().unwrap();
         let text = std::fs::read_to_string(file).unwrap();
-        // A job that names its namespace gets the test's as well.
+        // A job that sets its namespace gets the test's namespace as well.
         let elsewhere = |line: &&str| !line.starts_with("  namespace: ");
         let manifest = text.lines().filter(elsewhere).collect::<Vec<_>>().join("\n");
         let manifest = manifest.replace(", namespace: team}", "}");
         let create = ["create", "--namespace", &namespace, "--filename", "-"];
         let created = cluster.kubectl_with_input(&create, &manifest).await.success();
-        // As stored, so with the UID that owner references have.
+        // The stored job has the UID for the owner references.
         let version = text.split("apiVersion: kubeflow.org/").nth(1).unwrap();
         let version = version.lines().next().unwrap().trim();
         let names: Vec<String> = created
             .lines()
             .map(|line| {
-                // mxjob.kubeflow.org/NAME created: to be read in the version in which it was written.
+                // `mxjob.kubeflow.org/NAME created`: the job is read in the version in which it was written.
                 let name = line.split(' ').next().unwrap();
                 name.replacen('.', &format!("s.{version}."), 1)
             })

@@ -1,10 +1,10 @@
-//! Jobs to make, and what is looked at of them.
+//! Jobs for tests, and functions that inspect them.
 
 use serde_json::{Map, Value, json};
 use training_job::api::{ConditionType, JobStatus};
 use training_job_mxnet::MXJob;
 
-/// A job with so many replicas: a worker alone, or a scheduler and workers. The first one decides.
+/// Returns a job with this many replicas: one worker, or a scheduler and workers. The first replica decides.
 pub(crate) fn job(name: &str, replicas: u32) -> Value {
     let roles: &[(&str, u32)] = match replicas {
         1 => &[("Worker", 1)],
@@ -27,7 +27,7 @@ pub(crate) fn job(name: &str, replicas: u32) -> Value {
     })
 }
 
-/// The pod whose success is the job's.
+/// Returns the pod whose success is the job's.
 pub(crate) fn deciding(name: &str, replicas: u32) -> String {
     match replicas {
         1 => format!("{name}-worker-0"),
@@ -35,24 +35,24 @@ pub(crate) fn deciding(name: &str, replicas: u32) -> String {
     }
 }
 
-/// The same job with this clean-up policy.
+/// Returns the job with this clean-up policy.
 pub(crate) fn cleaned(mut job: Value, policy: &str) -> Value {
     job["spec"]["runPolicy"]["cleanPodPolicy"] = json!(policy);
     job
 }
 
-/// The same job with this change of its workers' pods.
+/// Returns the job with its workers' pod specs changed.
 pub(crate) fn with_workers(mut job: Value, change: impl FnOnce(&mut Value)) -> Value {
     change(&mut job["spec"]["mxReplicaSpecs"]["Worker"]["template"]["spec"]);
     job
 }
 
-/// Whether a condition holds.
+/// Returns true if a condition of the job is true.
 pub(crate) fn is(job: &MXJob, condition: ConditionType) -> bool {
     job.status.as_ref().is_some_and(|status| status.job.is(condition))
 }
 
-/// The running replicas of all roles.
+/// Returns the number of running replicas of all roles.
 pub(crate) fn active(status: &JobStatus) -> i32 {
     status.replica_statuses.values().map(|role| role.active).sum()
 }

@@ -1,4 +1,4 @@
-//! What tests with a real API server share: operators to look at, and jobs for them.
+//! Shared by the tests with a real API server: operators and jobs for them.
 
 #![allow(dead_code, reason = "not every test program needs all")]
 

@@ -1,5 +1,5 @@
-//! The operator under test: the built program, or the library where times are to be shorter than anyone
-//! would want them in a cluster.
+//! The operator under test: the built program, or the library where times must be shorter than is reasonable in a
+//! cluster.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,12 +19,13 @@ use training_job_testing::cluster::{Background, ControlPlane, PATIENCE, Program,
 /// `training-operator run` as a process.
 pub(crate) struct Operator(pub(crate) Background);
 
-/// The command line of an operator of the manifests' kinds that logs JSON and serves its pages at ports of its own.
+/// Returns the command of an operator for the manifests' kinds that logs JSON and serves its pages at ports of its
+/// own.
 pub(crate) fn command(kubeconfig: &Path, flags: &[&str]) -> Program {
     of_all_kinds(kubeconfig).args(kinds(flags)).args(flags)
 }
 
-/// The same for all kinds.
+/// Returns the command of such an operator for all kinds.
 pub(crate) fn of_all_kinds(kubeconfig: &Path) -> Program {
     Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(["run", "--zap-encoder=json"])
@@ -35,7 +36,8 @@ pub(crate) fn of_all_kinds(kubeconfig: &Path) -> Program {
         .env("KUBECONFIG", kubeconfig)
 }
 
-/// The flag for the kinds that the manifests run, whose role is that of most tests; none where a test says itself which.
+/// Returns the flag for the kinds that the manifests enable, because most tests use their Role. Returns none if a
+/// test sets the flag.
 fn kinds(flags: &[&str]) -> Option<String> {
     let is_kinds = |flag: &str| flag.starts_with("--enable-scheme");
     if flags.iter().any(|flag| is_kinds(flag)) {
@@ -49,24 +51,24 @@ fn kinds(flags: &[&str]) -> Option<String> {
 }
 
 impl Operator {
-    /// Starts an operator for whom the kubeconfig names.
+    /// Starts an operator with the credentials of the kubeconfig.
     pub(crate) fn start(cluster: &ControlPlane, kubeconfig: &Path, flags: &[&str]) -> Self {
         Self(cluster.spawn(command(kubeconfig, flags)))
     }
 
-    /// What a page says: `health` or `metrics`, and the path.
+    /// Returns the status and the text of a page. `server` is `health` or `metrics`.
     pub(crate) async fn page(&self, server: &str, path: &str) -> (u16, String) {
         let line = self.0.wait_for_line(&format!("serving {server}")).await;
         let line: Value = serde_json::from_str(&line).unwrap();
         get(line["address"].as_str().unwrap(), path).await
     }
 
-    /// The value of a metric with its labels; none if it was never counted.
+    /// Returns the value of a metric with its labels, or none if it was never counted.
     pub(crate) async fn metric(&self, name: &str) -> Option<f64> {
         value(&self.page("metrics", "/metrics").await.1, name)
     }
 
-    /// Awaits that a metric has at least this value. A page has nothing that could tell.
+    /// Polls until a metric has at least this value, because there is no event for it.
     pub(crate) async fn wait_for_metric(&self, name: &str, least: f64) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -79,7 +81,7 @@ impl Operator {
         }
     }
 
-    /// Awaits that it says that it is ready.
+    /// Waits until the operator reports that it is ready.
     pub(crate) async fn ready(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -92,7 +94,7 @@ impl Operator {
         }
     }
 
-    /// All that it has logged so far.
+    /// Returns all its log lines so far.
     pub(crate) fn log(&self) -> Vec<Value> {
         let text = self.0.text();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -102,13 +104,13 @@ impl Operator {
         lines.collect()
     }
 
-    /// The passes over a job that failed so far, each with what it says.
+    /// Returns the log lines of the failed reconciles of a job.
     pub(crate) fn failed_passes(&self, job: &str) -> Vec<Value> {
         let failed = |line: &Value| line["message"] == "failed to reconcile" && line["job"] == job;
         self.log().into_iter().filter(failed).collect()
     }
 
-    /// It runs, and nothing in it has panicked.
+    /// Checks that the operator runs and has not panicked.
     pub(crate) fn expect_well(&self) {
         assert_eq!(self.0.ended(), None, "{}", self.0.text());
         assert!(!self.0.text().contains("panicked"), "{}", self.0.text());
@@ -132,7 +134,7 @@ impl InProcess {
         Self { registry, task }
     }
 
-    /// The value of a metric with its labels.
+    /// Returns the value of a metric with its labels.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
@@ -150,7 +152,7 @@ impl Drop for InProcess {
     }
 }
 
-/// A client as an operator's: it repeats nothing by itself.
+/// Returns a client like the operator's, which does not retry by itself.
 async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -166,7 +168,7 @@ fn value(page: &str, name: &str) -> Option<f64> {
     Some(line?.parse().unwrap())
 }
 
-/// A page over HTTP.
+/// Requests a page over HTTP. Returns its status and text.
 async fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Very many jobs that wait for room for a few.
+//! Very many jobs that wait for the capacity of a few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -17,12 +17,13 @@ use crate::stage::{Stage, is, runs};
 /// The pods of each job of a crowd.
 const PODS: usize = 3;
 
-/// The jobs of a crowd: `CROWD=1000` for another number.
+/// Returns the number of jobs of a crowd. `CROWD=1000` sets another number.
 pub(crate) fn size() -> usize {
     env::var("CROWD").map_or(200, |jobs| jobs.parse().unwrap())
 }
 
-/// Has so many jobs be made at once, end as soon as they run, and all succeed. Returns them in the order in which they ran.
+/// Creates this many jobs at once, ends each as soon as it runs, and waits until all have succeeded. Returns them in
+/// the order in which they ran.
 pub(crate) async fn runs_in_turn(
     stage: &Stage<'_>,
     jobs: usize,
@@ -41,7 +42,7 @@ pub(crate) async fn runs_in_turn(
     order
 }
 
-/// How many of the jobs that were made later ran before the one that was passed over most.
+/// Returns the largest number of positions by which a job ran later than it was created.
 pub(crate) fn most_turns_late(order: &[String]) -> usize {
     let late = order.iter().enumerate().map(|(place, name)| {
         let number: usize = name[4..].parse().unwrap();
@@ -50,8 +51,8 @@ pub(crate) fn most_turns_late(order: &[String]) -> usize {
     late.max().unwrap_or_default()
 }
 
-/// Has the pods of each job succeed once all of them run, and returns the jobs in the order in which they ran. There is
-/// always a next one in time.
+/// Makes the pods of each job succeed once all of them run, and returns the jobs in the order in which they ran.
+/// Fails if no further job runs in time.
 pub(crate) async fn all_run(stage: &Stage<'_>, jobs: usize, pods: usize) -> Vec<String> {
     let mut running = BTreeMap::<String, BTreeSet<String>>::new();
     let (mut order, mut work) = (Vec::new(), JoinSet::new());
@@ -70,7 +71,7 @@ pub(crate) async fn all_run(stage: &Stage<'_>, jobs: usize, pods: usize) -> Vec<
             deadline = Instant::now() + PATIENCE;
             let (kubelet, names) = (stage.kubelet.clone(), of_job.clone());
             work.spawn(async move {
-                // The master last: its end is the job's, whose room others have then.
+                // The pod that decides the job ends last, because the job's end frees its capacity for others.
                 for name in names.into_iter().rev() {
                     kubelet.succeeds(&name).await;
                 }

@@ -1,4 +1,4 @@
-//! Which pods were there at once.
+//! Records which pods exist at the same time.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -16,14 +16,14 @@ use training_job_testing::cluster::PATIENCE;
 /// The number of pods that exist and have not ended, by job.
 type Present = BTreeMap<String, usize>;
 
-/// All that was there in a namespace, in the API server's order.
+/// The recorded pods of a namespace, in the API server's order.
 #[derive(Default)]
 struct Seen {
-    /// By name: UID, and the job unless it has ended.
+    /// By name: the UID, and the job unless the pod has ended.
     now: BTreeMap<String, (String, Option<String>)>,
     moments: Vec<Present>,
     listed: bool,
-    /// Whether only pods that have a node are of interest.
+    /// True if only pods with a node are recorded.
     bound: bool,
 }
 
@@ -43,7 +43,7 @@ impl Seen {
     }
 }
 
-/// Follows the pods of a namespace until it is dropped.
+/// Records the pods of a namespace until it is dropped.
 pub(crate) struct History {
     api: Api<Pod>,
     seen: watch::Sender<Seen>,
@@ -51,12 +51,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// What happens from now on.
+    /// Records all pods from now on.
     pub(crate) async fn of(api: Api<Pod>) -> Self {
         Self::start(api, false).await
     }
 
-    /// What happens from now on to pods that have a node.
+    /// Records the pods that have a node from now on.
     pub(crate) async fn of_bound(api: Api<Pod>) -> Self {
         Self::start(api, true).await
     }
@@ -78,7 +78,7 @@ impl History {
         reached.expect("the watch of pods comes no further").unwrap();
     }
 
-    /// Each moment so far.
+    /// Returns the recorded pods at each time so far.
     async fn moments(&self) -> Vec<Present> {
         let listed = self.api.list(&ListParams::default()).await.unwrap();
         let bound = self.seen.borrow().bound;
@@ -88,7 +88,7 @@ impl History {
         self.seen.borrow().moments.clone()
     }
 
-    /// There were never more pods at once than these.
+    /// Checks that there were never more pods than this at the same time.
     pub(crate) async fn expect_at_most(&self, pods: usize) {
         let moments = self.moments().await;
         let most = moments
@@ -98,7 +98,7 @@ impl History {
         assert!(most <= Some(pods), "{moments:#?}");
     }
 
-    /// All pods of one job were gone before the first of another one was there, and both had some.
+    /// Checks that all pods of one job were gone before the first pod of another job existed, and that both had some.
     pub(crate) async fn expect_apart(&self, jobs: [&str; 2]) {
         let moments = self.moments().await;
         for job in jobs {
@@ -111,7 +111,7 @@ impl History {
         assert_eq!(moments.iter().find(both), None, "{moments:#?}");
     }
 
-    /// A job has never had a pod.
+    /// Checks that a job has never had a pod.
     pub(crate) async fn expect_none_of(&self, job: &str) {
         let moments = self.moments().await;
         assert!(

@@ -1,14 +1,14 @@
-//! Jobs of every kind, of four pods with a CPU each.
+//! Jobs of every kind, each with four pods that need one CPU.
 
 use serde_json::{Map, Value, json};
 
-/// What jobs of a kind look like.
+/// The form of the jobs of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) specs: &'static str,
     pub(crate) container: &'static str,
-    /// Each role, and its replicas. The last is `Worker`, but of one that tunes.
+    /// The roles and their replicas. The last role is `Worker`, except in a tuning job.
     pub(crate) roles: &'static [(&'static str, u32)],
 }
 
@@ -18,7 +18,7 @@ pub(crate) const MX: Kind = Kind {
     container: "mxnet",
     roles: &[("Scheduler", 1), ("Server", 1), ("Worker", 2)],
 };
-/// One that tunes kernels.
+/// A tuning job.
 pub(crate) const TUNING: Kind = Kind {
     roles: &[("TunerTracker", 1), ("TunerServer", 1), ("Tuner", 2)],
     ..MX
@@ -61,11 +61,11 @@ pub(crate) const MPI: Kind = Kind {
     roles: &[("Launcher", 1), ("Worker", 3)],
 };
 
-/// The pods of a job as it is made here.
+/// The number of pods of such a job.
 pub(crate) const PODS: usize = 4;
 
 impl Kind {
-    /// A job that may not restart, whose pods stay when it has ended.
+    /// Returns a job that may not restart, and whose pods remain when it has ended.
     pub(crate) fn job(&self, name: &str) -> Value {
         let requests = json!({"requests": {"cpu": "1"}});
         let containers = json!([{"name": self.container, "image": "example.com/i", "resources": requests}]);
@@ -87,19 +87,19 @@ impl Kind {
         })
     }
 
-    /// A patch that gives a job so many workers.
+    /// Returns a patch that sets a job's number of workers.
     pub(crate) fn workers(&self, replicas: u32) -> Value {
         json!({"spec": {self.specs: {"Worker": {"replicas": replicas}}}})
     }
 
-    /// The replicas that are no workers.
+    /// Returns the number of replicas of the other roles.
     pub(crate) fn others(&self) -> u32 {
         let others = self.roles.iter().filter(|(role, _)| *role != "Worker");
         others.map(|(_, replicas)| replicas).sum()
     }
 }
 
-/// The same job with this grace period, in seconds, for all of its pods.
+/// Returns the job with this grace period, in seconds, for all of its pods.
 pub(crate) fn with_grace(mut job: Value, kind: &Kind, seconds: u32) -> Value {
     for (role, _) in kind.roles {
         job["spec"][kind.specs][role]["template"]["spec"]["terminationGracePeriodSeconds"] = seconds.into();
@@ -107,7 +107,7 @@ pub(crate) fn with_grace(mut job: Value, kind: &Kind, seconds: u32) -> Value {
     job
 }
 
-/// The same job with this label.
+/// Returns the job with this label.
 pub(crate) fn labelled(mut job: Value, label: &str, value: &str) -> Value {
     job["metadata"]["labels"][label] = value.into();
     job

@@ -1,5 +1,5 @@
-//! Jobs under the real Volcano, coscheduling, Kueue and kube-scheduler, on nodes that are played. `make test-schedulers` builds them
-//! and runs this: it is minutes of work.
+//! Jobs under the real Volcano, coscheduling, Kueue and kube-scheduler, on simulated nodes. `make test-schedulers`
+//! builds these programs and runs this test, which takes minutes.
 
 #![allow(
     clippy::unwrap_used,

@@ -5,7 +5,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use training_job_testing::cluster::ControlPlane;
 
-/// Makes a ready node with so many CPUs, these labels and these taints.
+/// Creates a ready node with this number of CPUs, these labels and these taints.
 pub(crate) async fn create(plane: &ControlPlane, name: &str, cpus: u32, labels: Value, taints: Value) {
     let api: Api<Node> = Api::all(plane.client());
     let node = json!({"metadata": {"name": name, "labels": labels}});
@@ -21,7 +21,7 @@ pub(crate) async fn create(plane: &ControlPlane, name: &str, cpus: u32, labels: 
     let status = json!({"status": {"capacity": room, "allocatable": room, "conditions": [ready]}});
     let (parameters, status) = (PatchParams::default(), Patch::Merge(status));
     api.patch_status(name, &parameters, &status).await.unwrap();
-    // Every new node has the taint of one that is not ready.
+    // Every new node has the taint of a node that is not ready.
     let spec = Patch::Merge(json!({"spec": {"taints": taints}}));
     api.patch(name, &parameters, &spec).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! A namespace with nodes that are played, an operator, and jobs.
+//! A namespace with simulated nodes, an operator, and jobs.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use crate::history::History;
 use crate::jobs::{Kind, MPI};
 use crate::rig::operator::Operator;
 
-/// What is done to the operator while a story goes on.
+/// The treatment of the operator during a scenario.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Operators {
-    /// Nothing.
+    /// The operator keeps running.
     Stay,
-    /// It is killed, and another one started, at each turn of the story.
+    /// The operator is killed and restarted at each turn of the scenario.
     AreKilled,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// In a namespace that is there. Jobs are of this kind; the operator has these flags.
+    /// Creates a stage in an existing namespace, with jobs of this kind and an operator with these flags.
     pub(crate) async fn new(
         plane: &'a ControlPlane,
         namespace: String,
@@ -45,7 +45,7 @@ impl<'a> Stage<'a> {
     ) -> Self {
         let mut all = vec![format!("--namespace={namespace}")];
         if kind.name == MPI.name {
-            // The manifests do not run it.
+            // The manifests do not enable this kind.
             all.push(format!("--enable-scheme={}", kind.name));
         }
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
@@ -70,10 +70,10 @@ impl<'a> Stage<'a> {
         self.operator = Some(operator);
     }
 
-    /// The story has come to where an operator may be killed.
+    /// Marks a point of the scenario at which the operator may be killed.
     pub(crate) fn turn(&mut self) {
         if self.operators == Operators::AreKilled {
-            // Before the next one starts.
+            // The old operator must end before the next one starts.
             self.operator = None;
             self.start_operator();
         }
@@ -83,7 +83,7 @@ impl<'a> Stage<'a> {
         self.operator.as_ref().unwrap()
     }
 
-    /// The operator runs, and nothing in it has panicked.
+    /// Checks that the operator runs and has not panicked.
     pub(crate) fn end(&self) {
         self.operator().expect_well();
     }
@@ -107,7 +107,7 @@ impl<'a> Stage<'a> {
         self.jobs().create(&PostParams::default(), &job).await.unwrap();
     }
 
-    /// Changes a job, and returns its generation.
+    /// Changes a job and returns its generation.
     pub(crate) async fn edit(&self, name: &str, patch: Value) -> i64 {
         let patch = Patch::Merge(patch);
         let job = self.jobs().patch(name, &PatchParams::default(), &patch).await;
@@ -125,12 +125,12 @@ impl<'a> Stage<'a> {
         found.await.unwrap()
     }
 
-    /// Awaits that a condition of a job is true.
+    /// Waits until a condition of a job is true.
     pub(crate) async fn condition(&self, name: &str, type_: &str) -> DynamicObject {
         self.until(name, |job| is(job, type_, "True")).await
     }
 
-    /// Awaits that a job has just so many pods, which run, and that it says so.
+    /// Waits until a job has exactly this number of pods, all running, and the condition Running.
     pub(crate) async fn runs(&self, job: &str, pods: usize) -> Vec<Pod> {
         let look = |all: &[Pod]| all.len() == pods && all.iter().all(runs);
         let found = wait_for_all(self.pods(), &of(job), look).await;
@@ -138,7 +138,7 @@ impl<'a> Stage<'a> {
         found
     }
 
-    /// Awaits that this many pods of one job run, whichever it is.
+    /// Waits until this number of pods of a single job run, and returns the job.
     pub(crate) async fn one_runs(&self, pods: usize) -> String {
         let running = |all: &[Pod]| {
             let jobs: BTreeSet<_> = all
@@ -152,7 +152,7 @@ impl<'a> Stage<'a> {
         running(&all).unwrap()
     }
 
-    /// Awaits that another pod has the name of this one.
+    /// Waits until another pod has the name of this one.
     pub(crate) async fn replaced(&self, before: &[Pod], name: &str) {
         let old = before.iter().find(|pod| pod.name_any() == name).unwrap().uid();
         wait(self.pods(), name, |pod: Option<&Pod>| {
@@ -161,17 +161,17 @@ impl<'a> Stage<'a> {
         .await;
     }
 
-    /// Awaits that a job has just so many pods, in whatever state.
+    /// Waits until a job has exactly this number of pods, in any state.
     pub(crate) async fn has(&self, job: &str, pods: usize) {
         wait_for_all(self.pods(), &of(job), |all| all.len() == pods).await;
     }
 
-    /// Has a pod deleted with the grace that it has.
+    /// Deletes a pod with its own grace period.
     pub(crate) async fn delete_pod(&self, name: &str) {
         self.pods().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Has all pods of a job succeed that have not, so that it does.
+    /// Makes the remaining pods of a job succeed, so that the job succeeds.
     pub(crate) async fn finishes(&self, job: &str, pods: usize) {
         for pod in self.runs(job, pods).await {
             self.kubelet.succeeds(&pod.name_any()).await;
@@ -191,19 +191,19 @@ fn of_job(pod: &Pod, job: &str) -> bool {
         == Some(job)
 }
 
-/// Whether a pod runs, and nobody has deleted it.
+/// Returns true if a pod runs and is not being deleted.
 pub(crate) fn runs(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     pod.metadata.deletion_timestamp.is_none() && phase == Some("Running")
 }
 
-/// One of the workers, by name.
+/// Returns the name of a worker's pod.
 pub(crate) fn a_worker(pods: &[Pod]) -> String {
     let mut names = pods.iter().map(ResourceExt::name_any);
     names.find(|name| name.contains("-worker-")).unwrap()
 }
 
-/// Whether a condition of an object has this status.
+/// Returns true if a condition of an object has this status.
 pub(crate) fn is(object: &DynamicObject, type_: &str, status: &str) -> bool {
     let conditions = object.data["status"]["conditions"].as_array();
     let mut all = conditions.into_iter().flatten();

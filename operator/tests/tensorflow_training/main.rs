@@ -1,5 +1,5 @@
-//! TensorFlow on a real API server, as `cluster_training` has the others. `make test-tensorflow` runs it: TensorFlow is a
-//! download of 400 MB.
+//! TensorFlow on a real API server. `cluster_training` covers the other frameworks. `make test-tensorflow` runs this
+//! test, which needs a download of 400 MB.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ use training_job_testing::cluster::repository;
 
 use trial::{Surroundings, Trial};
 
-/// As the first operator for TensorFlow had it: with servers of the operator's making, and TensorBoard.
+/// The job of the first operator for TensorFlow, with default parameter servers and TensorBoard.
 #[tokio::test]
 async fn a_tfjob_of_mlkube_trains() {
     let tensorflow = Surroundings {

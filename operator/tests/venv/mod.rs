@@ -1,9 +1,9 @@
-//! Python environments for tests that train for real.
+//! Python environments for the tests that train.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Python environment, made if it is not there.
+/// Returns a Python environment, which is created if it is missing.
 pub(crate) fn venv(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("..")

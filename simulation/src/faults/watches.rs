@@ -1,4 +1,4 @@
-//! Faults of watches: events that come late, some that come twice, and watches that end as soon as they have told some.
+//! Faults of watches: late events, duplicate events, and watches that end after some events.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -15,18 +15,18 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::call::CallError;
 use crate::random::Random;
 
-/// By how much the events of watches are delayed.
+/// The delays of watch events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchDelay {
-    /// Decides the delay of each watch and event.
+    /// The seed of the delays.
     pub seed: u64,
     /// The longest delay of an event, in milliseconds.
     pub longest: u64,
-    /// Of a thousand events so many come twice.
+    /// The number of events that are sent twice, per thousand.
     pub duplicates: u64,
 }
 
-/// The body of a watch whose events are delayed. They keep their order, as they do on one connection.
+/// The body of a watch whose events are delayed. The events keep their order, as they do on one connection.
 pub(crate) struct DelayedWatch<B> {
     inner: B,
     random: Random,
@@ -38,7 +38,7 @@ pub(crate) struct DelayedWatch<B> {
 }
 
 impl<B> DelayedWatch<B> {
-    /// Delays the watch of this number, some by much and some by little.
+    /// Delays the watch of this number. The maximum delay differs from watch to watch.
     pub(crate) fn new(inner: B, delay: &WatchDelay, number: u64) -> Self {
         let mut random = Random::about(delay.seed, "watch", number);
         let longest = *random.pick(&[0, delay.longest / 100, delay.longest / 10, delay.longest]);
@@ -104,23 +104,23 @@ impl<B: Body<Data = Bytes, Error = CallError> + Unpin> Body for DelayedWatch<B> 
     }
 }
 
-/// What ends watches, as a server under load does with those of readers that were slow for a moment. Clones are handles
-/// to the same.
+/// Ends watches, as a server under load ends those of readers that were slow for a moment. Clones share the same
+/// state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchEnds {
-    /// Each watch ends when it has told so many events; 0 if it goes on.
+    /// The number of events after which each watch ends, or 0 for no limit.
     after: Arc<AtomicU64>,
-    /// How many have ended so.
+    /// The number of watches that have ended this way.
     ended: Arc<AtomicU64>,
 }
 
 impl WatchEnds {
-    /// From now on each watch ends as soon as it has told so many events more, or goes on if that is `None`.
+    /// From now on each watch ends after this many more events, or is unlimited if `events` is `None`.
     pub(crate) fn end_after(&self, events: Option<u64>) {
         self.after.store(events.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// How many watches have ended by this.
+    /// Returns the number of watches that were ended this way.
     pub(crate) fn count(&self) -> u64 {
         self.ended.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
-//! I18: what is stored reaches every operator in time.
+//! I18: stored changes reach every operator in time.
 //!
-//! An operator asks for a watch from the version that it was told last. So how old the first change behind that version
-//! is tells how long the operator has been blind.
+//! An operator requests a watch from the last version that it received. The age of the first change after that
+//! version is the time for which the operator has been without updates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use crate::call::Call;
 use crate::faults::CallFault;
 use crate::job;
 
-/// The changes that operators watch, and what excuses that they are not told of them.
+/// The changes that operators watch, and the faults that excuse late updates.
 #[derive(Default)]
 pub(crate) struct News {
-    /// By resource, the version and the time of each change, in order.
+    /// The version and time of each change in order, by resource.
     changes: BTreeMap<String, Vec<(u64, u64)>>,
-    /// The operators and resources of which the latest list or watch had a fault.
+    /// The operators and resources whose latest list or watch had a fault.
     faulty: BTreeSet<(usize, String)>,
 }
 
@@ -35,13 +35,13 @@ impl News {
         }
     }
 
-    /// The cluster was set back to a backup: only lists tell what it holds now.
+    /// Drops the recorded changes after a restore, because then only lists return the current state.
     pub(crate) fn on_restored(&mut self) {
         self.changes.clear();
     }
 
-    /// Looks at a call with this fault, and returns what is wrong if it is a watch that begins too late. Nothing is if
-    /// the call before it had a fault: the operator may have waited for an answer, and then before it asked again.
+    /// Checks a call with this fault. Returns the problem if the call is a watch that begins too late. A fault of the
+    /// previous call excuses it, because the operator may have waited for its response and then before the next call.
     pub(crate) fn check(
         &mut self,
         call: &Call,
@@ -74,7 +74,7 @@ impl News {
     }
 }
 
-/// The version from which a watch asks to be told; `None` of another call.
+/// Returns the version from which a watch starts, or `None` for another call.
 fn told_version(call: &Call) -> Option<u64> {
     let mut pairs = call.query.split('&').filter(|_| call.verb == "watch");
     pairs

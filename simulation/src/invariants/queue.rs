@@ -1,4 +1,4 @@
-//! The invariants of jobs that a queue admits and evicts.
+//! The invariant of jobs that a queue admits and evicts.
 
 use kube_memory::{Action, Object};
 use serde_json::Value;
@@ -7,8 +7,8 @@ use training_job::api::labels;
 use super::CheckedChange;
 use crate::job::{self, Json};
 
-/// I21: a pod of a queued job has the node selector of an admission, no restart is counted while the job is suspended, and it
-/// is told to be active from before its pods are made until they are gone.
+/// I21: a pod of a queued job has the node selector of an admission. No restart is counted while the job is
+/// suspended. The status reports the job as active from before its pods are created until they are gone.
 pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
     m.call?;
     if m.is_job() && m.change.action() == Action::Modified {
@@ -29,7 +29,7 @@ pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
     if admitted.is_empty() {
         return m.violation("it has not the node selector of an admission");
     }
-    // It may have come to the queue with pods.
+    // The job may have been added to the queue with existing pods.
     let is_told = |job: &Object| !self::is_queued(job) || active(job) > 0;
     match life.status_edited.is_some() || admitted.iter().any(|job| is_told(job)) {
         true => None,
@@ -37,7 +37,7 @@ pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
     }
 }
 
-/// How many replicas are told to be active.
+/// Returns the number of replicas that the status reports as active.
 fn active(job: &Object) -> i64 {
     let roles = job["status"]["replicaStatuses"].as_object().into_iter();
     let roles = roles.flat_map(|roles| roles.values());
@@ -81,7 +81,7 @@ fn has_selector(job: &Object, selector: &Value) -> bool {
     };
     let roles = job["spec"][job_type.replica_specs_field()].as_object();
     let mut roles = roles.into_iter().flat_map(|roles| roles.values());
-    // An empty one is left out of pods.
+    // Pods omit an empty selector.
     let labels = |selector: &Value| selector.as_object().cloned().unwrap_or_default();
     roles.any(|role| labels(&role["template"]["spec"]["nodeSelector"]) == labels(selector))
 }

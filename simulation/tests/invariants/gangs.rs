@@ -10,7 +10,7 @@ use crate::bench::{Bench, JOBS, PODS, condition};
 
 const GROUPS: &str = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups";
 
-/// With a group in this phase for a job of two workers.
+/// Creates a cluster with a job of two workers and a group in this phase.
 async fn with_group(phase: &str) -> Bench {
     let bench = Bench::new().await;
     let kind = GangScheduler::Volcano.pod_group();
@@ -111,7 +111,7 @@ async fn i22_a_group_that_goes_before_the_last_pod() {
     }
 }
 
-/// What is wrong with the gang when all is calm.
+/// Returns the problems of the gang in a settled cluster.
 fn at_rest(bench: &Bench) -> Vec<String> {
     let settled = SettledCluster::read(&bench.cluster).with_gangs(Some(GangScheduler::Volcano));
     let problems = settled.problems().into_iter();

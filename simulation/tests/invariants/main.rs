@@ -1,4 +1,4 @@
-//! Each invariant can be violated: here is how.
+//! Tests that violate each invariant.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! The invariants of a job's own policies, and of roles that start after others.
+//! The invariants of failure and success policies, and of roles that start after others.
 
 use serde_json::{Value, json};
 use training_job_simulation::job::{self, JobType};

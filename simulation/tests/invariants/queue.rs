@@ -5,7 +5,7 @@ use training_job_simulation::job::{self, JobType};
 
 use crate::bench::{Bench, JOBS, PODS, condition};
 
-/// With a job that a queue has admitted to zone a.
+/// Creates a cluster with a job that a queue has admitted to zone a.
 async fn admitted() -> Bench {
     let mut job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
     job["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "queue"});

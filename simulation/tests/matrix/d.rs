@@ -11,8 +11,8 @@ use crate::harness::{
 use kube_memory::Versions;
 use training_job_simulation::invariants::AllowedStaleness;
 
-/// All connections break, and new ones are refused for seconds. The server has lost its history, so watches cannot go
-/// on.
+/// All connections break, and new ones are refused for seconds. The server has lost its history, so watches cannot
+/// resume.
 #[tokio::test(start_paused = true)]
 async fn d1_the_server_is_started_anew() {
     for at in [0, 1, 2, 50, 101, 201] {
@@ -34,7 +34,7 @@ async fn d1_the_server_is_started_anew() {
     }
 }
 
-/// No call is answered for an hour. Meanwhile pods fail and succeed, and jobs are created.
+/// No call gets a response for an hour. Meanwhile pods fail and succeed, and jobs are created.
 #[tokio::test(start_paused = true)]
 async fn d2_the_server_is_away_for_an_hour() {
     let mut sim = Simulation::new(|name, attempt| match attempt {
@@ -55,7 +55,7 @@ async fn d2_the_server_is_away_for_an_hour() {
     sim.network.take_calls();
     sim.advance(3_600).await;
     let calls = sim.network.take_calls().len();
-    // About one a minute for each of three watches, and some for jobs that were being reconciled.
+    // About one call a minute for each of three watches, and some for jobs whose reconciles had started.
     assert!(calls < 3 * 130 + 20 * 20, "{calls} calls in an hour");
     sim.network.heal();
     sim.advance(60).await;
@@ -89,7 +89,7 @@ fn d3_etcd_has_no_leader() {
     everywhere(&restart(), writes, &[done]);
 }
 
-/// The API server forgets its history while the operator is cut off: the operator lists once, and goes on.
+/// The API server drops its history while the operator is disconnected. The operator lists once, and continues.
 #[tokio::test(start_paused = true)]
 async fn d4_the_history_is_forgotten_while_it_is_cut_off() {
     let mut sim = Simulation::new(succeeds);
@@ -108,7 +108,7 @@ async fn d4_the_history_is_forgotten_while_it_is_cut_off() {
     assert!(sim.conditions("job").ends_with("Succeeded"));
 }
 
-/// For ten minutes nothing can be written, and everything can be read.
+/// For ten minutes all writes fail, and all reads succeed.
 #[tokio::test(start_paused = true)]
 async fn d6_there_is_no_space_left() {
     let mut sim = Simulation::new(succeeds);
@@ -132,7 +132,7 @@ async fn d6_there_is_no_space_left() {
     assert_eq!(event_count(&sim, "MXJobSucceeded"), 2);
 }
 
-/// Pods, and then jobs' statuses too, pass by a webhook that does not answer. The job has an event for its pods.
+/// A webhook for pods gives no response, and later the one for jobs' statuses too. The job has an event for its pods.
 #[tokio::test(start_paused = true)]
 async fn d7_a_webhook_is_down() {
     let down = Refused(500, "failed calling webhook: context deadline exceeded");
@@ -154,7 +154,7 @@ async fn d7_a_webhook_is_down() {
     }
 }
 
-/// Every second call is refused, whatever it is.
+/// Every second call is denied.
 #[tokio::test(start_paused = true)]
 async fn d8_most_calls_are_turned_away() {
     let mut sim = Simulation::without_operator(succeeds);
@@ -177,8 +177,8 @@ async fn d8_most_calls_are_turned_away() {
     settle_and_check(&mut sim).await;
 }
 
-/// A definition was tightened: what is stored is not valid any more, and no status is taken, for one job or for all.
-/// There is no condition, since there is nowhere to put it.
+/// The schema of the kind was tightened. Stored objects are no longer valid, and status writes are refused, for one job
+/// or for all. The job has no condition, because it cannot be stored.
 #[tokio::test(start_paused = true)]
 async fn d9_statuses_are_not_valid_any_more() {
     let invalid: CallFault = Refused(422, "Invalid");
@@ -203,8 +203,8 @@ async fn d9_statuses_are_not_valid_any_more() {
     }
 }
 
-/// Back to a moment before: what was deleted is there again with its old identity, what came since is gone, and an
-/// end that was written is not. Versions go on, as they should, or back.
+/// The cluster is restored to an earlier moment. Deleted objects are back with their old UIDs, newer objects are
+/// gone, and a recorded end is undone. Resource versions continue, as they should, or fall back.
 #[tokio::test(start_paused = true)]
 async fn d5_etcd_is_restored_from_a_backup() {
     for versions in [Versions::GoOn, Versions::GoBack] {

@@ -1,4 +1,4 @@
-//! The owners of objects.
+//! Owners of objects.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::{self, NodeLost, Runs, Succeeds};
@@ -21,7 +21,8 @@ fn sim(script: fn(&str, u32) -> PodFate) -> Simulation {
     sim
 }
 
-/// A job is deleted and made again at once, at any moment of its life, and three times in a row; its pods take their time to go.
+/// A job is deleted and created again immediately, at any moment of its life, three times in a row. Its pods take
+/// time to terminate.
 #[tokio::test(start_paused = true)]
 async fn f1_a_job_is_made_again_under_its_name() {
     for at in [0, 1, 60, 101, 201] {
@@ -58,7 +59,7 @@ async fn f1_a_job_is_made_again_under_its_name() {
     }
 }
 
-/// The events of the first job and its pods come when the second one exists.
+/// The events of the first job and its pods arrive when the second job exists.
 #[test]
 fn f2_old_news_come_after_the_new_job() {
     let script = |_: &str, _: u32| Succeeds(300);
@@ -88,7 +89,7 @@ fn f2_old_news_come_after_the_new_job() {
     }
 }
 
-/// It is left to its new owner: the job reports once that the name is taken.
+/// The object belongs to its new owner. The job reports once that the name is taken.
 #[tokio::test(start_paused = true)]
 async fn f3_the_owner_is_taken_off_a_pod_or_service() {
     for (plural, event) in [("pods", "FailedCreatePod"), ("services", "FailedCreateService")] {
@@ -123,14 +124,14 @@ async fn f3_the_owner_is_taken_off_a_pod_or_service() {
     }
 }
 
-/// A reference to an owner.
+/// Returns an owner reference.
 fn owner(sim: &Simulation, plural: &str, name: &str) -> Value {
     let stored = sim.stored(plural, name);
     json!({"apiVersion": stored["apiVersion"], "kind": stored["kind"], "name": name,
         "uid": stored["metadata"]["uid"], "controller": true})
 }
 
-/// A pod with all labels of the job's own.
+/// Returns a pod with all labels that the job's pods have.
 fn pod(name: &str, owners: &[Value]) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -183,7 +184,7 @@ async fn f4_a_pod_that_looks_like_the_jobs_is_anothers() {
 #[tokio::test(start_paused = true)]
 async fn f5_jobs_of_two_kinds_have_one_name() {
     let mut sim = sim(|_, _| Runs);
-    // They differ in their roles but for the worker.
+    // The jobs have different roles except the worker.
     make(
         &sim,
         "tfjobs",
@@ -212,8 +213,8 @@ async fn f5_jobs_of_two_kinds_have_one_name() {
     assert_eq!(sim.pods_now().len(), 4);
 }
 
-/// A second owner changes nothing; once the job's reference does not say that it controls the pod any more, the pod
-/// is not the job's, until it says so again.
+/// A second owner changes nothing. If the job's reference is no longer marked as the controller, the pod is not the
+/// job's until the mark is back.
 #[tokio::test(start_paused = true)]
 async fn f6_a_pod_has_two_owners() {
     let mut sim = sim(|_, _| Runs);
@@ -250,8 +251,8 @@ async fn f6_a_pod_has_two_owners() {
     );
 }
 
-/// In another namespace somebody makes a pod that says the job is its owner. The garbage collector takes it for an orphan;
-/// the job does not count it, whichever is first.
+/// A user creates a pod in another namespace that names the job as its owner. The garbage collector treats it as an
+/// orphan. The job does not count it, whichever runs first.
 #[tokio::test(start_paused = true)]
 async fn f7_an_owner_is_claimed_from_another_namespace() {
     let mut sim = sim(|_, _| Runs);

@@ -1,4 +1,4 @@
-//! Admission and quota. The refusals are those of a real API server, where other tests bring them about.
+//! Admission and quota. The errors are those of a real API server. Other tests provoke them there.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::Refused;
@@ -7,7 +7,7 @@ use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{created_and_deleted, event_count, policy, settle_and_check};
 
-/// A quota allows only so many pods or services, from none to all but one, then all.
+/// A quota allows a limited number of pods, from none to all but one, and later all.
 #[tokio::test(start_paused = true)]
 async fn h1_a_quota_lets_in_some_of_many() {
     for quota in [0, 1, 5, 11] {
@@ -29,12 +29,12 @@ async fn h1_a_quota_lets_in_some_of_many() {
         assert_eq!(sim.network.count("delete", ""), 0, "what is there is kept");
         assert_eq!(event_count(&sim, "FailedCreatePod"), 2, "each job says so once");
         let creates = sim.network.count("create", "pods");
-        // Each of some twelve passes of each job has one call in vain, or two that were under way together.
+        // Each of about twelve passes of each job has one failed call, or two that were in flight together.
         assert!(
             (quota + 10..quota + 2 * 14 * 12).contains(&creates),
             "{creates} creates in five minutes"
         );
-        // The scheduler decides, and is the first.
+        // The scheduler decides the outcome, and is created first.
         assert_eq!(sim.conditions("job").contains("Running"), quota > 0);
         settle_and_check(&mut sim).await;
         assert!(sim.conditions("job").ends_with("Succeeded"));
@@ -42,7 +42,7 @@ async fn h1_a_quota_lets_in_some_of_many() {
     }
 }
 
-/// A policy denies the pods until it is changed; jobs with a deadline end at it.
+/// A policy denies the pods until it is changed. Jobs with a deadline end at the deadline.
 #[tokio::test(start_paused = true)]
 async fn h2_policy_denies_pods() {
     let mut sim = Simulation::new(|_, _| Runs);
@@ -101,7 +101,7 @@ async fn h4_a_quota_lets_in_some_services() {
     assert_eq!(sim.conditions("job"), "Created Running");
 }
 
-/// A pod names an object that does not exist, and is refused. (With a missing claim it stays pending: row E6.)
+/// A pod refers to an object that does not exist, and is refused. (With a missing claim it stays pending: row E6.)
 #[tokio::test(start_paused = true)]
 async fn h5_what_a_pod_names_is_missing() {
     let mut sim = Simulation::new(|_, _| Runs);
@@ -120,7 +120,7 @@ async fn h5_what_a_pod_names_is_missing() {
         message.contains("job-scheduler-0: injected: Forbidden"),
         "{message}"
     );
-    // The job can be suspended all the same.
+    // The job can still be suspended.
     crate::harness::edit(&sim, "mxjobs", "job", policy(json!({"suspend": true}))).await;
     sim.advance(5).await;
     assert_eq!(sim.conditions("job"), "Created Suspended");

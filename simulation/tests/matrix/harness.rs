@@ -1,4 +1,4 @@
-//! What the rows share: small workloads, faults at each of their calls, and checks of the end.
+//! Shared parts of the tests: small workloads, faults at each of their calls, and checks of the final state.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use training_job_simulation::simulation::Simulation;
 use training_job_simulation::users::UserAction;
 use training_job_simulation::workloads::Workload;
 
-/// The smallest training that has two roles.
+/// The smallest training job with two roles.
 pub(crate) const PAIR: [(&str, i32); 2] = [("Scheduler", 1), ("Worker", 1)];
 
-/// Says the fate of a pod, by name and attempt.
+/// Returns the fate of a pod by its name and attempt.
 pub(crate) type PodFates = fn(&str, u32) -> PodFate;
 
-/// All pods succeed, the scheduler last, also if a fault delays another pod.
+/// All pods succeed. The scheduler ends last, even if a fault delays another pod.
 pub(crate) fn succeeds(name: &str, _: u32) -> PodFate {
     Succeeds(if name.contains("scheduler") { 200 } else { 100 })
 }
@@ -38,7 +38,7 @@ pub(crate) fn is_killed_once(name: &str, attempt: u32) -> PodFate {
     }
 }
 
-/// A workload of one job. The actions of users after its creation come with their seconds.
+/// Returns a workload of one job. `actions` are the users' actions after its creation, with their times in seconds.
 pub(crate) fn workload(
     name: &str,
     pod_fates: PodFates,
@@ -68,12 +68,12 @@ pub(crate) fn workload(
     }
 }
 
-/// From creation to success, after which everything is deleted.
+/// Returns a workload in which the job succeeds, after which everything is deleted.
 pub(crate) fn success() -> Workload {
     workload("success", succeeds, json!({"cleanPodPolicy": "All"}), Vec::new())
 }
 
-/// A failure in between, and the restart of the whole job.
+/// Returns a workload in which a worker fails and the whole job restarts.
 pub(crate) fn restart() -> Workload {
     workload(
         "restart",
@@ -83,23 +83,24 @@ pub(crate) fn restart() -> Workload {
     )
 }
 
-/// The sites of the calls of a run without faults.
+/// Returns the call sites of a run without faults.
 pub(crate) fn sites(workload: &Workload) -> Vec<CallSite> {
     exhaustive::sites(&run_without_faults(workload))
 }
 
-/// Whether a site is that of a write.
+/// Returns true if the site is that of a write.
 pub(crate) fn writes(site: &CallSite) -> bool {
     !reads(site)
 }
 
-/// Whether a site is that of a list, a watch or a get.
+/// Returns true if the site is that of a list, a watch or a get.
 pub(crate) fn reads(site: &CallSite) -> bool {
     ["list", "watch", "get"].iter().any(|v| site.calls.starts_with(v))
 }
 
-/// Runs the workload once for each of these sites, with one of these faults after the other: no invariant is violated,
-/// and the final state is that of the run without faults. (`make sim` has every fault at every site.)
+/// Runs the workload once for each of these sites, and takes the faults in turn. Asserts that no invariant is
+/// violated, and that the final state is that of the run without faults. (`make sim` injects every fault at every
+/// site.)
 pub(crate) fn in_turn(workload: &Workload, at: impl Fn(&CallSite) -> bool, faults: &[CallFault]) {
     let mut cases = Vec::new();
     let sites = sites(workload);
@@ -114,8 +115,8 @@ pub(crate) fn in_turn(workload: &Workload, at: impl Fn(&CallSite) -> bool, fault
     run_cases(workload, cases);
 }
 
-/// Runs the workload once for each of these faults at each of these sites: no invariant is violated, and the final
-/// state is that of the run without faults.
+/// Runs the workload once for each of these faults at each of these sites. Asserts that no invariant is violated, and
+/// that the final state is that of the run without faults.
 pub(crate) fn everywhere(workload: &Workload, at: impl Fn(&CallSite) -> bool, faults: &[CallFault]) {
     let mut cases = Vec::new();
     for site in sites(workload).iter().filter(|site| at(site)) {
@@ -143,8 +144,8 @@ pub(crate) fn run_cases(workload: &Workload, cases: Vec<BTreeMap<CallSite, CallF
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
 }
 
-/// Waits until the cluster has settled, and checks that everything is as it should be, that nothing is called but
-/// watches, and that a new operator finds nothing to do.
+/// Waits until the cluster has settled. Asserts that its state is correct, that operators make no calls except
+/// watches, and that a new operator has nothing to do.
 pub(crate) async fn settle_and_check(sim: &mut Simulation) {
     sim.network.heal();
     let problems = wait_until_settled(sim, Blockers::Keep).await;
@@ -165,7 +166,7 @@ pub(crate) async fn settle_and_check(sim: &mut Simulation) {
     sim.assert_no_violations();
 }
 
-/// Runs a scenario, in which no invariant is violated.
+/// Runs a scenario, and asserts that no invariant is violated.
 pub(crate) fn run_without_violations(scenario: &Scenario, case: &str) -> RunSummary {
     let summary = run(scenario);
     let found = &summary.violations;
@@ -173,17 +174,17 @@ pub(crate) fn run_without_violations(scenario: &Scenario, case: &str) -> RunSumm
     summary
 }
 
-/// How many events there are of this reason.
+/// Returns the number of events with this reason.
 pub(crate) fn event_count(sim: &Simulation, reason: &str) -> usize {
     sim.events().iter().filter(|e| *e == reason).count()
 }
 
-/// How many pods and services of this name were created, and how many of them were deleted.
+/// Returns the numbers of created and deleted pods or services of this name.
 pub(crate) fn created_and_deleted(sim: &Simulation, child: &str) -> (u64, u64) {
     sim.monitor.child_counts().get(child).copied().unwrap_or_default()
 }
 
-/// A user's call: the answer, or the refusal's code.
+/// Makes a user's call. Returns the response body, or the status code of an error.
 pub(crate) async fn call(sim: &Simulation, method: &str, path: &str, body: Value) -> Result<Value, u16> {
     let method = method.parse().unwrap();
     match sim.user.request::<Value>(request(method, path, &body)).await {
@@ -198,7 +199,7 @@ pub(crate) async fn make(sim: &Simulation, plural: &str, object: Value) {
     call(sim, "POST", &path(plural, ""), object).await.unwrap();
 }
 
-/// Creates so many pods that have the operator's label and no owner that a list of all pods has two pages.
+/// Creates 500 pods with the operator's label and no owner, so that a list of all pods has two pages.
 pub(crate) async fn fill_a_page(sim: &Simulation) {
     for number in 0..500 {
         let metadata = json!({
@@ -222,18 +223,18 @@ pub(crate) async fn edit_status(sim: &Simulation, plural: &str, name: &str, stat
         .unwrap();
 }
 
-/// Deletes an object by force, and returns whether it was there.
+/// Deletes an object by force. Returns true if it existed.
 pub(crate) async fn remove(sim: &Simulation, plural: &str, name: &str) -> bool {
     let now = json!({"gracePeriodSeconds": 0});
     call(sim, "DELETE", &path(plural, name), now).await.is_ok()
 }
 
-/// An edit of the replica spec of the workers.
+/// Returns an edit of the replica spec of the workers.
 pub(crate) fn worker(patch: Value) -> Value {
     json!({"spec": {"mxReplicaSpecs": {"Worker": patch}}})
 }
 
-/// An edit of the run policy.
+/// Returns an edit of the run policy.
 pub(crate) fn policy(policy: Value) -> Value {
     json!({"spec": {"runPolicy": policy}})
 }

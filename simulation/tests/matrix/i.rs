@@ -1,4 +1,4 @@
-//! Sizes.
+//! Large and small sizes.
 
 use serde_json::json;
 use training_job_simulation::crowd::{self, Size};
@@ -7,8 +7,8 @@ use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{call, edit, event_count, remove, settle_and_check, worker};
 
-/// Ten thousand workers would need an environment that no process can be started with; a hundred (in a debug
-/// build's time) are made a few at a time, and a small job passes them.
+/// The environment of ten thousand workers would be too large to start a process. With a hundred workers (because of
+/// the speed of a debug build), a few pods are created at a time, and a small job overtakes them.
 #[tokio::test(start_paused = true)]
 async fn i1_a_job_is_very_large() {
     let mut sim = Simulation::new(|name, _| {
@@ -28,7 +28,7 @@ async fn i1_a_job_is_very_large() {
     assert!(sim.pods_now().is_empty() && sim.services_now().is_empty());
     assert!(remove(&sim, "mxjobs", "huge").await);
 
-    // Each call takes a while, so that a limit on those under way shows.
+    // Each call takes a while, so that the limit on calls in flight has an effect.
     sim.network.add_rule(|call| {
         call.is("create", "")
             .then_some(training_job_simulation::faults::CallFault::Slow(100, 100))
@@ -50,9 +50,9 @@ async fn i1_a_job_is_very_large() {
     assert_eq!(sim.status("large")["replicaStatuses"]["Worker"]["active"], 100);
 }
 
-/// 130 jobs here, which are more pods than a page of a list has, and ten thousand in `make test-large`. Operators are
-/// killed among them, one before half of the pods are there: the next lists what there is, once, makes nothing twice, and
-/// no job costs more than it does alone.
+/// This test has 130 jobs, which have more pods than a page of a list. `make test-large` has ten thousand. Operators
+/// are killed in between, one of them before half of the pods exist. The next operator lists the existing objects
+/// once, creates nothing twice, and no job costs more calls than it does alone.
 // Matrix: A7
 #[test]
 fn i2_very_many_jobs_outlive_their_operators() {
@@ -73,7 +73,7 @@ fn i2_very_many_jobs_outlive_their_operators() {
     };
     let counted = |kinds: &[(&str, u64)]| kinds.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
     for kind in ["create pods", "create services"] {
-        // Calls that were under way when the operator was killed are made again.
+        // Calls that were in flight when the operator was killed are repeated.
         let made = half.count(kind) + rest.count(kind);
         assert!((4 * jobs..=4 * jobs + 64).contains(&made), "{kind}: {made}");
     }
@@ -82,14 +82,14 @@ fn i2_very_many_jobs_outlive_their_operators() {
     }
     assert_eq!(rest.count("patch mxjobs/status"), jobs);
     assert_eq!(known.calls, counted(&lists(2)));
-    // The servers and workers, and then the schedulers.
+    // One status write for the servers and workers, and one for the schedulers.
     let told = [("create events", jobs), ("patch mxjobs/status", 2 * jobs)];
     assert_eq!(ended.calls, counted(&told));
     assert_eq!(deleted.calls, counted(&[]));
 }
 
-/// One job of 500 pods here, which are a page of a list, and 2,000 in `make test-large`: what it costs beside its pods
-/// and services is that of a small job, also when operators are killed.
+/// This test has one job of 500 pods, which is a page of a list. `make test-large` has 2,000. Apart from its pods and
+/// services, the job costs as many calls as a small job, even if operators are killed.
 #[test]
 fn i2_a_large_job_outlives_its_operators() {
     let crowd::CrowdSummary { phases, violations } = crowd::run(Size { jobs: 1, pods: 500 }, None, |_| ());
@@ -99,8 +99,8 @@ fn i2_a_large_job_outlives_its_operators() {
     assert!((500..=500 + 32).contains(&made), "{made}");
 }
 
-/// None means no pod and no service of that role, and says nothing of success; what no cluster can have is refused,
-/// also when it was stored before there were rules.
+/// A role with zero replicas has no pods and services, and no effect on success. An impossible number is refused,
+/// even if it was stored before there were validation rules.
 #[tokio::test(start_paused = true)]
 async fn i3_replicas_are_none_one_or_senseless() {
     for replicas in [
@@ -122,7 +122,7 @@ async fn i3_replicas_are_none_one_or_senseless() {
         edit(&sim, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
         settle_and_check(&mut sim).await;
         assert_eq!(sim.conditions("job"), "Created Running", "{replicas}");
-        // A mistake in an edit of one that runs costs no pod.
+        // A mistake in an edit of a running job deletes no pod.
         edit(&sim, "mxjobs", "job", worker(json!({"replicas": replicas}))).await;
         sim.advance(600).await;
         assert_eq!(sim.pods_now().len(), 3, "{replicas}");
@@ -154,8 +154,8 @@ async fn i3_replicas_are_none_one_or_senseless() {
     settle_and_check(&mut sim).await;
 }
 
-/// One namespace has two hundred jobs at once, another one: it has its turn among the first that come after it, and
-/// is not last.
+/// One namespace has 150 jobs at once, and another namespace has one. That job waits at most until all earlier jobs
+/// have been reconciled once.
 #[tokio::test(start_paused = true)]
 async fn i4_one_namespace_has_everything() {
     let mut sim = Simulation::new(|_, _| Runs);
@@ -178,14 +178,14 @@ async fn i4_one_namespace_has_everything() {
     while !there() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    // First come, first served, with sixteen at work: nobody waits for longer than all before it take once.
+    // Jobs are served in order with a concurrency of sixteen. No job waits longer than all earlier jobs take once.
     let millis = begun.elapsed().as_millis();
     assert!(millis <= 150 / 16 * 700, "{millis} ms");
     settle_and_check(&mut sim).await;
 }
 
-/// Jobs come and go for a day: what is kept of them goes with them. (That the caches are empty is tested where they are; here,
-/// that an operator which has seen a thousand jobs calls no more than one that has seen none.)
+/// Jobs come and go for a day, and their state is dropped with them. (Other tests check that the caches are empty.
+/// This test checks that an operator that has handled a thousand jobs makes no more calls than a new one.)
 #[tokio::test(start_paused = true)]
 async fn i5_jobs_come_and_go_for_a_day() {
     let mut sim = Simulation::new(|_, _| Succeeds(20));

@@ -1,4 +1,4 @@
-//! What users write.
+//! Invalid and unusual input of users.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::PodFate::Runs;
@@ -6,14 +6,14 @@ use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{PAIR, edit_status, event_count, make, settle_and_check};
 
-/// Puts a value in a job at a path.
+/// Sets a value at a path of a job.
 fn put(job: &mut Value, path: &str, value: Value) {
     let (parent, key) = path.rsplit_once('/').unwrap();
     job.pointer_mut(parent).unwrap()[key] = value;
 }
 
-/// Stored before there were rules, or around them. Each is told once, with one condition, and is taken up when it is
-/// mended; a good job between them is not held up.
+/// The jobs were stored before there were validation rules, or around them. Each is reported once, with one
+/// condition, and is accepted when it is repaired. They do not delay a valid job.
 #[tokio::test(start_paused = true)]
 async fn j1_jobs_make_no_sense() {
     let spec = "/spec/mxReplicaSpecs/Worker/template/spec";
@@ -91,7 +91,7 @@ async fn j1_jobs_make_no_sense() {
     }
 }
 
-/// Names that no service can have, or that are too long for a role and an index.
+/// Names that are not valid for a service, or too long for a role and an index.
 #[tokio::test(start_paused = true)]
 async fn j2_names_are_too_long_or_no_host_names() {
     let names = [
@@ -119,7 +119,7 @@ async fn j2_names_are_too_long_or_no_host_names() {
         settle_and_check(&mut sim).await;
     }
     let mut sim = Simulation::new(|_, _| Runs);
-    // scheduler-0 and the hyphen before it are twelve.
+    // The hyphen and `scheduler-0` are twelve characters.
     let longest = "a".repeat(51);
     sim.create(train(&longest, &PAIR)).await;
     sim.advance(5).await;
@@ -127,7 +127,7 @@ async fn j2_names_are_too_long_or_no_host_names() {
     settle_and_check(&mut sim).await;
 }
 
-/// As large as etcd allows, and deeply nested.
+/// Templates that are as large as etcd allows, or deeply nested.
 #[tokio::test(start_paused = true)]
 async fn j3_templates_are_huge() {
     let container = |name: String| json!({"name": name, "image": "i"});
@@ -211,7 +211,7 @@ async fn j4_texts_are_passed_on_to_the_byte() {
     settle_and_check(&mut sim).await;
 }
 
-/// The operator's value replaces the user's, once, in every attempt.
+/// The operator's value replaces the user's value once, in every attempt.
 #[tokio::test(start_paused = true)]
 async fn j5_users_set_the_operators_variables() {
     let own = ["MX_CONFIG", "DMLC_ROLE", "DMLC_NUM_WORKER", "DMLC_PS_ROOT_PORT"];
@@ -251,7 +251,7 @@ async fn j5_users_set_the_operators_variables() {
     settle_and_check(&mut sim).await;
 }
 
-/// Four thousand bytes of junk, with control characters.
+/// Four thousand characters of junk, some of them control characters.
 #[tokio::test(start_paused = true)]
 async fn j6_a_pods_last_words_are_junk() {
     let junk = "\u{1b}[2J\n\r\u{7}é".repeat(500);
@@ -277,7 +277,7 @@ async fn j6_a_pods_last_words_are_junk() {
         );
     }
     settle_and_check(&mut sim).await;
-    // A waiting pod's words go into an event.
+    // The message of a pending pod goes into an event.
     let mut sim = Simulation::new(|_, _| training_job_simulation::faults::PodFate::Pends);
     make(&sim, "mxjobs", train("job", &PAIR)).await;
     sim.advance(5).await;

@@ -13,7 +13,7 @@ use crate::harness::{
     succeeds, workload,
 };
 
-/// Both reconcile all jobs, with one slow call of one of them, or with delayed watches.
+/// Both operators reconcile all jobs, with one slow call of one of them, or with delayed watches.
 #[test]
 fn k1_two_operators_work_at_once() {
     let lives = [
@@ -61,8 +61,8 @@ fn patient(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) ->
     })
 }
 
-/// The operator's clock is an hour off, or jumps by an hour while the job runs, which costs what a limit is late or early
-/// and nothing else.
+/// The operator's clock is off by an hour, or jumps by an hour while the job runs. Only limits are affected, which
+/// apply that much too late or too early.
 #[tokio::test(start_paused = true)]
 async fn k3_clocks_are_apart_and_jump() {
     for (before, after) in [
@@ -84,7 +84,7 @@ async fn k3_clocks_are_apart_and_jump() {
         assert_eq!(sim.conditions("job"), "Created Running=False Succeeded", "{case}");
         assert_eq!(created_and_deleted(&sim, "pods job-worker-0"), (1, 0), "{case}");
         let ended = sim.status("job")["completionTime"].clone();
-        // Seen an hour and more before it is written to have ended.
+        // The clock is more than an hour before the completion time that was written.
         sim.set_clock(-7_200);
         sim.kill().await;
         sim.start();
@@ -97,7 +97,7 @@ async fn k3_clocks_are_apart_and_jump() {
     }
 }
 
-/// Limits follow the clock that wrote the times they count from, and are reported once, also after great jumps.
+/// Limits follow the clock that wrote their start times. They are reported once, even after large jumps.
 #[tokio::test(start_paused = true)]
 async fn k3_limits_are_kept_by_clocks_that_jump() {
     for jump in [0, 60, -60, 86_400 * 365 * 50, -86_400 * 365 * 50] {
@@ -115,7 +115,7 @@ async fn k3_limits_are_kept_by_clocks_that_jump() {
         sim.create(with_spec(train("ends", &SMALL), ttl)).await;
         sim.advance(50).await;
         sim.set_clock(jump);
-        // The operator looks at the clock at least once an hour.
+        // The operator checks the time at least once an hour.
         sim.advance(3_700).await;
         let over = jump > -3_000;
         assert_eq!(

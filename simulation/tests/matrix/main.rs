@@ -1,5 +1,6 @@
-//! The rows of the matrix in docs/reliability.md that can be simulated. The name of each test begins with the row's. A
-//! test injects a fault everywhere in a small workload and asserts what must come of it; all invariants must hold.
+//! The rows of the matrix in docs/maintainers/reliability.md that can be simulated. The name of each test starts with
+//! the number of its row. A test injects a fault everywhere in a small workload and asserts the required result. All
+//! invariants must hold.
 
 #![allow(
     clippy::unwrap_used,

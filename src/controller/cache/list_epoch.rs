@@ -1,7 +1,7 @@
-//! Which of two states of an object is newer: what a list, the watch, or an answer to an own call says.
+//! Decides which of two states of an object is newer: one of a list, the watch, or a response to our own call.
 //!
-//! Versions alone do not tell: a server that was restored from a backup counts from there again. A list is newer than
-//! all that was known before it began.
+//! Versions alone cannot decide this, because a server that was restored from a backup counts again from an earlier
+//! version. A list is newer than everything cached before it began.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use kube_follow::Version;
 /// An object's namespace and name.
 pub(crate) type ObjectName = (String, String);
 
-/// The list epoch of a call: how many lists had begun when it was sent.
+/// The list epoch of a call: the number of lists begun when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListEpoch(u64);
 
-/// The lists of one resource, and how far the watch after them has come.
+/// The current list of one resource, and the progress of the watch that follows.
 #[derive(Default)]
 pub(crate) struct ListTracker {
     begun: u64,
@@ -23,19 +23,19 @@ pub(crate) struct ListTracker {
     open: Option<List>,
 }
 
-/// A list under way.
+/// A list in progress.
 struct List {
-    /// What was cached before, as long as the list has not named it.
+    /// Cached objects that the list has not named yet.
     unlisted: BTreeSet<ObjectName>,
-    /// Objects in answers to calls since the list began. Which are newer, these or those of the list, shows when the
-    /// list's version is known.
+    /// Objects in responses to calls since the list began. The version of the list decides whether they or the listed
+    /// ones are newer.
     answered: BTreeSet<ObjectName>,
     /// The version at which the objects of the current page were read.
     version: Version,
 }
 
 impl ListTracker {
-    /// A list begins, while these are cached.
+    /// Starts a list. `held` are the cached objects.
     pub(crate) fn list_started(&mut self, held: impl Iterator<Item = ObjectName>) {
         self.begun += 1;
         self.open = Some(List {
@@ -45,15 +45,15 @@ impl ListTracker {
         });
     }
 
-    /// A page of the list has come, of this version.
+    /// Records the version of the next page of the list.
     pub(crate) fn list_page(&mut self, version: Version) {
         if let Some(list) = &mut self.open {
             list.version = version;
         }
     }
 
-    /// The list names an object at version `named`, while version `held` is cached. Whether the list is stale for it: an
-    /// answer that came since the list began was given after the list was read.
+    /// Records that the list names an object at version `named` while version `held` is cached. Returns true if the
+    /// list is stale for this object, because a response since the list began has a later state.
     pub(crate) fn is_stale_in_list(
         &mut self,
         name: &ObjectName,
@@ -67,8 +67,8 @@ impl ListTracker {
         list.answered.remove(name) && held > Some(list.version.max(named))
     }
 
-    /// The list is complete. `held` gives the cached version of an object. Returns what is gone: what the list did not
-    /// name, unless an answer is newer.
+    /// Ends a list. `held` returns the cached version of an object. Returns the objects that are gone: those that the
+    /// list did not name, unless a response is newer.
     pub(crate) fn list_done(
         &mut self,
         held: impl Fn(&ObjectName) -> Option<Version>,
@@ -88,30 +88,30 @@ impl ListTracker {
         gone
     }
 
-    /// The watch has sent everything up to this version.
+    /// Records that the watch has sent everything up to this version.
     pub(crate) fn bookmark(&mut self, version: Version) {
         self.seen = self.seen.max(version);
     }
 
-    /// The epoch of a call that is sent now.
+    /// Returns the epoch of a call that is sent now.
     pub(crate) fn epoch(&self) -> ListEpoch {
         ListEpoch(self.begun)
     }
 
-    /// Whether a list has begun since a call was sent. If so, its answer may be older or newer: the list or the
-    /// watch shows what the call did, or neither does because the server was restored from a backup.
+    /// Returns true if a list has begun since a call was sent. Its response then cannot be ordered against the list.
+    /// The list or the watch shows the effect of the call, unless the server was restored from a backup.
     pub(crate) fn has_new_list_since(&self, epoch: ListEpoch) -> bool {
         self.begun != epoch.0
     }
 
-    /// The server has answered a call with an object at this version. Whether that is news: the watch has sent all that it
-    /// is past, and what it has not sent by then is not there any more.
+    /// Returns true if a response with an object at this version is newer than the cached state. The watch has
+    /// already sent everything up to its own version, so an older object that it did not send is gone.
     pub(crate) fn accepts_answer(&mut self, name: &ObjectName, version: Version, epoch: ListEpoch) -> bool {
         if self.has_new_list_since(epoch) {
             return false;
         }
         let Some(list) = &mut self.open else {
-            // At the same version it is what the watch has sent, or versions are no numbers.
+            // At an equal version, the watch sent the same state, or versions are not numbers.
             return version >= self.seen;
         };
         list.answered.insert(name.clone());

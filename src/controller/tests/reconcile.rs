@@ -17,7 +17,7 @@ use crate::plan::ChildKind;
 use crate::plan::observed::ServiceRecord;
 use kube_follow::Event;
 
-/// A kind of jobs, what it shares with others, and whether its first list is in.
+/// A reconciler of one kind, its operator, and a flag for the completed first list.
 struct Bench {
     operator: Operator,
     kind: JobReconciler<ToyJob>,
@@ -25,7 +25,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// None of its calls is answered.
+    /// Creates a bench whose calls never get a response.
     fn new() -> Self {
         let deaf = |_| std::future::pending::<Result<http::Response<Body>, std::io::Error>>();
         Self::with(
@@ -47,7 +47,7 @@ impl Bench {
             .on_job_event(&self.operator.context, event, &self.listed);
     }
 
-    /// The UIDs of the jobs of which something is remembered.
+    /// Returns the UIDs of the jobs with a stored state.
     fn remembered(&self) -> Vec<String> {
         self.kind.states().keys().cloned().collect()
     }
@@ -88,7 +88,7 @@ async fn a_job_without_a_name_is_none() {
     }
 }
 
-/// Seconds since 1970, as long as nobody sets them.
+/// A clock that stands still unless it is set; seconds since 1970.
 struct Standing(AtomicI64);
 
 impl Clock for Standing {
@@ -97,7 +97,7 @@ impl Clock for Standing {
     }
 }
 
-/// A server that has no services, and takes twenty seconds to say so. What it is asked to delete is written down.
+/// Returns a client of a server without services, which takes 20 s to respond 404. Deletes are recorded.
 fn without_services(clock: Arc<Standing>, deleted: Arc<Mutex<Vec<String>>>) -> Client {
     let answer = move |request: http::Request<Body>| {
         let path = request.uri().path().to_owned();
@@ -124,7 +124,7 @@ fn without_services(clock: Arc<Standing>, deleted: Arc<Mutex<Vec<String>>>) -> C
     Client::new(tower::service_fn(answer), "default")
 }
 
-/// Nothing else comes to remind of it: the watches tell of nothing.
+/// No watch event follows that would cause the second reconcile.
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
     let template = json!({"spec": {"containers": [{"name": "toy", "image": "i"}]}});
@@ -171,7 +171,7 @@ async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
     assert_eq!(*deleted.lock().unwrap(), ["job-worker-0", "job"]);
 }
 
-/// No call is answered: of a hundred pods no more are made than calls are under way.
+/// No call gets a response, so only as many of the hundred pods are rendered as calls may be in flight.
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_made_when_its_turn_comes() {
     let bench = Bench::new();

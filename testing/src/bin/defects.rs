@@ -1,4 +1,4 @@
-//! Plants the Go operator's defects one by one, and looks whether the tests notice: `make defects`.
+//! Plants the Go operator's defects one by one, and checks that tests fail: `make defects`.
 
 #![allow(clippy::unwrap_used, reason = "a tool for developers")]
 
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The tests that noticed, or why it is not sure that all did.
+/// Returns the tests that detected the plant, or an error if not all of them did.
 fn look(bed: &Bed, plant: &Plant) -> Result<String, String> {
     bed.plant(plant)?;
     let verdict = bed.run(&plant.caught_by);

@@ -1,4 +1,4 @@
-//! The API server's ups and downs.
+//! Stops, starts and pauses the API server.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ impl Own {
         Ok(())
     }
 
-    /// Awaits that the API server says that it is ready. It has nothing that could tell by itself.
+    /// Waits until the API server reports that it is ready. It sends no signal, so this polls.
     pub(super) async fn ready(&self) -> Result<Config, String> {
         let deadline = Instant::now() + PATIENCE;
         let kubeconfig = self.directory.path().join(format!("{ADMIN}.kubeconfig"));
@@ -64,7 +64,7 @@ impl Own {
     }
 }
 
-/// Whether the API server says that it is ready.
+/// Checks that the API server reports that it is ready, and returns the client configuration.
 async fn asked(kubeconfig: &Path) -> Result<Config, String> {
     let config = config(kubeconfig).await?;
     let client = Client::try_from(config.clone()).map_err(|e| e.to_string())?;
@@ -83,12 +83,12 @@ impl ControlPlane {
             .expect("only a control plane of our own can be tampered with")
     }
 
-    /// Kills the API server. A gentle stop would serve on for some seconds.
+    /// Kills the API server. After a graceful stop it would serve for some more seconds.
     pub fn stop_api_server(&self) {
         *lock(&self.own().api_server) = None;
     }
 
-    /// Starts the API server at the port and with the data that it had, and awaits that it is ready.
+    /// Starts the API server with its previous port and data, and waits until it is ready.
     pub async fn start_api_server(&self) {
         let own = self.own();
         assert!(lock(&own.api_server).is_none(), "the API server runs");
@@ -96,23 +96,23 @@ impl ControlPlane {
         own.ready().await.unwrap_or_else(|e| panic!("{e}"));
     }
 
-    /// Kills the API server and starts it anew.
+    /// Kills the API server and starts it again.
     pub async fn restart_api_server(&self) {
         self.stop_api_server();
         self.start_api_server().await;
     }
 
-    /// Has the API server accept connections and answer nothing, until it is resumed.
+    /// Pauses the API server: it accepts connections and sends no responses until it is resumed.
     pub fn pause_api_server(&self) {
         self.signal_api_server(Signal::STOP);
     }
 
-    /// Ends a pause.
+    /// Resumes a paused API server.
     pub fn resume_api_server(&self) {
         self.signal_api_server(Signal::CONT);
     }
 
-    /// Has the store forget what was before this version, as it does by itself after some minutes.
+    /// Removes the history before this version from etcd, as happens by itself every few minutes.
     pub async fn compact(&self, version: u64) {
         self.call_store(
             "compaction",
@@ -121,8 +121,8 @@ impl ControlPlane {
         .await;
     }
 
-    /// Puts an object into the store as it is, past the API server: as one of an older version left it there. `key` is
-    /// what comes behind `/registry/`.
+    /// Writes an object to etcd unchanged, without the API server, as if an older API server had stored it. `key` is
+    /// the part of the key after `/registry/`.
     pub async fn store(&self, key: &str, object: &Value) {
         let base64 = |text: String| STANDARD.encode(text);
         let put = json!({"key": base64(format!("/registry/{key}")), "value": base64(object.to_string())});
@@ -144,7 +144,7 @@ impl ControlPlane {
         server.as_ref().expect("the API server runs").signal(signal);
     }
 
-    /// What the API server has logged since its last start.
+    /// Returns the log of the API server since its last start.
     pub fn api_server_log(&self) -> String {
         lock(&self.own().api_server)
             .as_ref()

@@ -1,4 +1,4 @@
-//! The API server's own record of what it was asked.
+//! The API server's audit log.
 
 use std::fs;
 
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use super::access::{MANAGER, NODE};
 use super::control_plane::ControlPlane;
 
-/// Whose requests are recorded.
+/// The requests to record.
 #[derive(Clone, Debug)]
 pub enum Audit {
-    /// Those of these users, such as `system:serviceaccount:NAMESPACE:NAME`.
+    /// The requests of these users, such as `system:serviceaccount:NAMESPACE:NAME`.
     Of(Vec<String>),
-    /// Those of all but the control plane itself and [`Kubelet`](super::Kubelet).
+    /// All requests except those of the control plane itself and of [`Kubelet`](super::Kubelet).
     All,
-    /// The same without bodies, which cost an API server that is measured.
+    /// The same requests without bodies, which would slow down an API server in a benchmark.
     Heads,
 }
 
 impl Audit {
-    /// The policy for the API server.
+    /// Returns the audit policy for the API server.
     pub(super) fn policy(&self) -> Value {
         let none = json!({"level": "None"});
         let of_all = |level: &str| {
@@ -29,7 +29,7 @@ impl Audit {
             ]
         };
         let rules = match self {
-            // Without users a rule would be for all.
+            // A rule without users would apply to all users.
             Self::Of(users) if users.is_empty() => vec![none],
             Self::Of(users) => vec![json!({"level": "Request", "users": users}), none],
             Self::All => of_all("Request"),
@@ -43,20 +43,20 @@ impl Audit {
     }
 }
 
-/// A request that the API server answered. Of a watch that is once when it began and once when it ended.
+/// A request with a response of the API server. A watch is recorded once at its start and once at its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Who asked.
+    /// The user of the request.
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: String,
     /// The plural, such as `pods`; empty for paths like `/version`.
     pub resource: String,
-    /// Such as `status`, or empty.
+    /// The subresource, such as `status`, or empty.
     pub subresource: String,
-    /// Empty for what has none.
+    /// The namespace, or empty if there is none.
     pub namespace: String,
-    /// Empty for lists, and where the request leaves it to its object.
+    /// The name of the object. Empty for lists, and for requests in which only the object contains the name.
     pub name: String,
     /// The HTTP status.
     pub code: u16,
@@ -64,7 +64,7 @@ pub struct Call {
     pub stage: String,
     /// The path and the query.
     pub uri: String,
-    /// What the client calls itself.
+    /// The user agent of the client.
     pub user_agent: String,
     /// The body of a request that has one.
     pub body: Option<Value>,
@@ -96,7 +96,7 @@ impl Call {
         }
     }
 
-    /// In few words: `create pods/status NAME 201`. What is empty is left out.
+    /// Returns a short text: `create pods/status NAME 201`. Empty parts are omitted.
     pub fn summary(&self) -> String {
         let what = match (&*self.resource, &*self.subresource) {
             ("", _) => self.uri.clone(),
@@ -113,7 +113,7 @@ impl Call {
 }
 
 impl ControlPlane {
-    /// All recorded calls so far, in order. A call is here when its answer has come.
+    /// Returns all recorded calls so far, in order. A call is recorded by the time its response arrives.
     pub fn audit(&self) -> Vec<Call> {
         let own = self
             .own
@@ -121,7 +121,7 @@ impl ControlPlane {
             .expect("only a control plane of our own has an audit log");
         assert!(own.options.audit.is_some(), "Options::audit was not set");
         let log = fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default();
-        // The last line may be in the making.
+        // The last line may be incomplete.
         let whole = log.rfind('\n').map_or("", |end| &log[..end]);
         whole.lines().map(Call::parse).collect()
     }

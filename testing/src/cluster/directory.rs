@@ -1,4 +1,4 @@
-//! The directory of a control plane, which is gone when the test process and all programs are.
+//! The directory of a control plane, which is removed when the test process and all programs have ended.
 
 use std::fs;
 use std::io::{self, PipeWriter, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The pipe ends when the last that holds it is gone: no program can put a file into what is being removed.
+/// The pipe closes when its last holder ends. Then no program can add a file to the directory that is being removed.
 const SCRIPT: &str = r#"
 directory=$1 kubectl=$2
 shift 2
@@ -30,7 +30,7 @@ impl Directory {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("training-job-cluster-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // What an earlier process of this number could have left if even its janitor was killed.
+        // Removes files of an earlier process with this process ID, which are left if its janitor was killed.
         let _ = fs::remove_dir_all(&path);
         let (reader, pipe) = io::pipe()?;
         let janitor = Command::new("sh")
@@ -39,7 +39,7 @@ impl Directory {
             .stdin(reader)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C is for the tests.
+            // Ctrl-C should end the tests, not the janitor.
             .process_group(0)
             .current_dir("/")
             .spawn()?;
@@ -55,14 +55,14 @@ impl Directory {
         &self.path
     }
 
-    /// What holds up the removal.
+    /// Returns a handle that delays the removal.
     pub(super) fn hold(&self) -> io::Result<PipeWriter> {
         self.pipe().try_clone()
     }
 
-    /// Has this namespace deleted at the end.
+    /// Deletes this namespace at the end.
     pub(super) fn delete_namespace(&self, name: &str) -> io::Result<()> {
-        // In one piece: other tests write, too.
+        // A single write, because other tests write to the pipe, too.
         self.pipe().write_all(format!("namespace {name}\n").as_bytes())
     }
 

@@ -1,4 +1,4 @@
-//! kubectl.
+//! Runs kubectl.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::control_plane::ControlPlane;
 use super::process::Program;
 
-/// What a run of kubectl left.
+/// The result of a run of kubectl.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The exit code.
@@ -19,7 +19,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The test fails unless the code is 0. Its standard output.
+    /// Asserts that the exit code is 0, and returns the standard output.
     #[track_caller]
     pub fn success(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
@@ -33,7 +33,7 @@ impl ControlPlane {
         self.kubectl_with_input(arguments, "").await
     }
 
-    /// Runs kubectl with this on standard input.
+    /// Runs kubectl with this text as standard input.
     pub async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Output {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl ControlPlane {
             .args(arguments)
             .env("KUBECACHEDIR", home.join("cache"));
         if self.is_own() {
-            // Plug-ins that sign in to other clusters need the true one.
+            // Plug-ins that sign in to other clusters need the real home directory.
             program = program.env("HOME", OsString::from(home));
         }
         let code = self.spawn(program).exit_code().await;

@@ -1,4 +1,4 @@
-//! What kubelets do to pods, by hand.
+//! Changes that kubelets make to pods, made by tests.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use super::access::NODE;
 use super::control_plane::ControlPlane;
 use crate::pods::terminated;
 
-/// How often a server that is away is asked again.
+/// The delay between retries while the server is down.
 const OUTAGE: Duration = Duration::from_millis(100);
 
-/// The kubelets of all nodes, for one namespace. There need be no nodes.
+/// The kubelets of all nodes, for one namespace. No node objects are needed.
 #[derive(Clone)]
 pub struct Kubelet {
     pub(super) api: Api<Pod>,
 }
 
 impl ControlPlane {
-    /// The kubelets, for the pods of this namespace.
+    /// Returns the kubelets for the pods of this namespace.
     pub async fn kubelet(&self, namespace: &str) -> Kubelet {
         let client: Client = self.client_of(&self.user(NODE)).await;
         Kubelet {
@@ -36,12 +36,12 @@ impl ControlPlane {
 }
 
 impl Kubelet {
-    /// The client of the kubelets, for what they do in great numbers.
+    /// Returns the client of the kubelets, for bulk changes.
     pub fn client(&self) -> Client {
         self.api.clone().into_client()
     }
 
-    /// Puts a pod onto a node.
+    /// Binds a pod to a node.
     pub async fn bind(&self, pod: &str, node: &str) {
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
@@ -55,18 +55,18 @@ impl Kubelet {
         let _: Value = done.unwrap_or_else(|e| panic!("pod {pod} is not bound: {e}"));
     }
 
-    /// Its containers run.
+    /// Sets all containers running.
     pub async fn runs(&self, pod: &str) {
         self.set(pod, "Running", running).await;
     }
 
-    /// All its containers end with 0.
+    /// Ends all containers with 0.
     pub async fn succeeds(&self, pod: &str) {
         self.set(pod, "Succeeded", |_, now| terminated(0, "Completed", now))
             .await;
     }
 
-    /// This container ends with this code, all others with 0.
+    /// Ends this container with this code, and all others with 0.
     pub async fn exits(&self, pod: &str, container: &str, code: i32) {
         self.set(pod, "Failed", |name, now| match name == container {
             true => terminated(code, "Error", now),
@@ -75,7 +75,7 @@ impl Kubelet {
         .await;
     }
 
-    /// This container ended with this code and was started again in its pod.
+    /// Restarts this container, which ended with this code, within its pod.
     pub async fn restarts(&self, pod: &str, container: &str, code: i32) {
         let mut status = self.status(pod).await;
         let all = status.container_statuses.iter_mut().flatten();
@@ -86,7 +86,7 @@ impl Kubelet {
         self.patch(pod, &status).await;
     }
 
-    /// The pod fails for a reason of the node's, and no container says anything.
+    /// Evicts the pod: it fails because of its node, without container statuses.
     pub async fn evicts(&self, pod: &str) {
         let status = PodStatus {
             phase: Some("Failed".to_owned()),
@@ -98,14 +98,14 @@ impl Kubelet {
         self.patch(pod, &status).await;
     }
 
-    /// Writes a status as it is, over what is there.
+    /// Merges a status into the pod's status.
     pub async fn patch(&self, pod: &str, status: &PodStatus) {
         let patch = Patch::Merge(json!({ "status": status }));
         let done = self.api.patch_status(pod, &PatchParams::default(), &patch).await;
         done.unwrap_or_else(|e| panic!("status of pod {pod}: {e}"));
     }
 
-    /// Ends a deletion that waits for the kubelet, as it does once a pod's processes have ended.
+    /// Completes a graceful deletion, as the kubelet does after a pod's processes have ended.
     pub async fn finishes_deletion(&self, pod: &str) {
         let gone = self
             .api
@@ -131,19 +131,19 @@ impl Kubelet {
         self.patch(name, &status).await;
     }
 
-    /// The containers of a pod as it was last seen run. Outages are sat out; a pod that has gone or changed
-    /// since is let be.
+    /// Sets all containers of an observed pod running. Retries during outages. Ignores a pod that has been removed or
+    /// changed since.
     pub(super) async fn starts(&self, pod: Pod) {
         self.turn(pod, "Running", running).await;
     }
 
-    /// All containers of a pod as it was last seen are killed, likewise.
+    /// Kills all containers of an observed pod, with the same retries.
     pub async fn kills(&self, pod: Pod) {
         self.turn(pod, "Failed", |_, now| terminated(137, "Error", now))
             .await;
     }
 
-    /// All containers of a pod as it was last seen end with 0, likewise.
+    /// Ends all containers of an observed pod with 0, with the same retries.
     pub async fn ends_well(&self, pod: Pod) {
         self.turn(pod, "Succeeded", |_, now| terminated(0, "Completed", now))
             .await;
@@ -162,7 +162,7 @@ impl Kubelet {
         }
     }
 
-    /// Ends a deletion that waits for the kubelet, unless somebody else does.
+    /// Completes a graceful deletion, unless it is already complete.
     pub(super) async fn lets_go(&self, pod: &Pod) {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let only = Preconditions {
@@ -176,7 +176,7 @@ impl Kubelet {
     }
 }
 
-/// Whether the API server said anything.
+/// Returns true if the API server sent a response.
 fn is_answered<T>(answer: &kube::Result<T>) -> bool {
     matches!(answer, Ok(_) | Err(kube::Error::Api(_)))
 }
@@ -190,7 +190,7 @@ fn running(_: &str, now: &Time) -> ContainerState {
     }
 }
 
-/// The status of a pod in a new phase.
+/// Returns the status of a pod in a new phase.
 fn next(pod: Pod, phase: &str, state: impl Fn(&str, &Time) -> ContainerState) -> PodStatus {
     let now = Time(Timestamp::now());
     let old = pod.status.unwrap_or_default();

@@ -1,8 +1,8 @@
-//! A real Kubernetes control plane for tests: etcd, API server and controller manager as processes of
-//! the test, without nodes. [`Kubelet`] plays the nodes.
+//! A real Kubernetes control plane for tests: etcd, API server and controller manager as child processes of the test,
+//! without nodes. [`Kubelet`] simulates the nodes.
 //!
-//! Every process stands under a shell that holds one end of a pipe of the test process. However the test
-//! process ends, the pipes close; then the processes are killed and the directory is removed.
+//! Every process runs under a shell that holds one end of a pipe of the test process. When the test process ends in
+//! any way, the pipes close. Then the processes are killed and the directory is removed.
 
 mod access;
 mod api_server;
@@ -35,10 +35,10 @@ pub use wait::{wait, wait_for_all};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long anything is awaited before the test fails, also where others use the machine.
+/// The timeout of every wait, after which the test fails. It is long enough for a machine under load.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The repository.
+/// Returns the root of the repository.
 pub fn repository() -> PathBuf {
     let crate_ = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_
@@ -47,7 +47,7 @@ pub fn repository() -> PathBuf {
         .to_owned()
 }
 
-/// The end of a text, for messages.
+/// Returns the end of a text, for messages.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(30)..].join("\n")

@@ -1,11 +1,11 @@
-//! Free ports.
+//! Selects free ports.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 
-/// A free port below those that the kernel gives to outgoing connections: one of these could take the
-/// port while the API server is down, or even connect to itself there.
+/// Returns a free port below the range of ports that the kernel assigns to outgoing connections. A connection could
+/// take a port of that range while the API server is down, or even connect to itself there.
 pub fn free() -> u16 {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let end = range.split_whitespace().next().and_then(|low| low.parse().ok());

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use super::directory::Directory;
 use super::{PATIENCE, tail};
 
-/// The shell becomes the program, so that the process and its exit status are the program's own. What it
-/// leaves in the background waits for the end of the test process, the only one that holds the pipe.
+/// The shell becomes the program, so that the process and its exit status are the program's own. The shell's
+/// background process waits for the end of the test process, which is the only holder of the pipe.
 const SCRIPT: &str = r#"
 exec 3<&0 4>&2
 (read -r _ <&3; kill -s KILL -- "-$$") >/dev/null 2>&1 &
@@ -33,7 +33,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program at this path, or of this name.
+    /// Creates a program from a path or a name.
     pub fn new(path: impl AsRef<OsStr>) -> Self {
         Self {
             path: path.as_ref().to_owned(),
@@ -43,27 +43,27 @@ impl Program {
         }
     }
 
-    /// With these arguments behind those it has.
+    /// Appends arguments.
     pub fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.arguments
             .extend(arguments.into_iter().map(|a| a.as_ref().to_owned()));
         self
     }
 
-    /// With this variable.
+    /// Sets an environment variable.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment
             .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// In this directory.
+    /// Sets the working directory.
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Sets a variable unless it is set.
+    /// Sets an environment variable unless it is set.
     pub(super) fn default_env(self, name: &str, value: impl AsRef<OsStr>) -> Self {
         let set = self.environment.iter().any(|(n, _)| n == name);
         if set { self } else { self.env(name, value) }
@@ -111,7 +111,7 @@ impl Program {
     }
 }
 
-/// What has been seen of a process.
+/// The observed output and exit code of a process.
 #[derive(Default)]
 struct Seen {
     text: String,
@@ -120,18 +120,18 @@ struct Seen {
 
 struct Shared {
     pid: Pid,
-    /// Whether the process number is still its own.
+    /// True while the process ID still belongs to the process.
     running: Mutex<bool>,
     seen: watch::Sender<Seen>,
 }
 
 impl Shared {
-    /// Follows a process to its end. The pipe of the shell, in `child`, stays open as long.
+    /// Follows a process to its end. The shell's pipe, which is in `child`, stays open until then.
     fn attend(self: Arc<Self>, mut child: Child, output: PipeReader) {
         let guard = child.stdin.take();
         let reading = Arc::clone(&self);
         let reader = thread::spawn(move || reading.read(output));
-        // It is not reaped yet, so that the group that it leads is surely its own.
+        // The process is not reaped yet, so its process group still belongs to it.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(self.pid), options));
         let _ = kill_process_group(self.pid, Signal::KILL);
@@ -141,7 +141,7 @@ impl Shared {
             child.wait()
         };
         drop(guard);
-        // Who learns of the end may read all that was said.
+        // The whole output is available before the exit code is.
         let _ = reader.join();
         let code = status
             .ok()
@@ -172,47 +172,47 @@ pub struct Background {
     name: String,
     shared: Arc<Shared>,
     attendant: Option<JoinHandle<()>>,
-    /// The directory outlives those who use it.
+    /// Keeps the directory until all its users are dropped.
     _directory: Arc<Directory>,
 }
 
 impl Background {
-    /// The program's file name.
+    /// Returns the program's file name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The number of the program's own process.
+    /// Returns the process ID of the program.
     pub fn pid(&self) -> Pid {
         self.shared.pid
     }
 
-    /// What it has said so far, on standard output and standard error.
+    /// Returns the output so far, standard output and standard error.
     pub fn text(&self) -> String {
         self.shared.seen.borrow().text.clone()
     }
 
-    /// Its exit code if it has ended; 128 and the signal if a signal ended it.
+    /// Returns the exit code if the program has ended, or 128 plus the signal number if a signal ended it.
     pub fn ended(&self) -> Option<i32> {
         self.shared.seen.borrow().code
     }
 
-    /// Sends a signal, unless it has ended.
+    /// Sends a signal, unless the program has ended.
     pub fn signal(&self, signal: Signal) {
         self.shared.signal(signal);
     }
 
-    /// Awaits its end: the exit code, or 128 and the signal.
+    /// Waits for the end. Returns the exit code, or 128 plus the signal number.
     pub async fn exit_code(&self) -> i32 {
         self.until("it to end", |seen| seen.code).await
     }
 
-    /// Awaits the first line with this text.
+    /// Waits for the first line that contains this text, and returns the line.
     pub async fn wait_for_line(&self, text: &str) -> String {
         self.wait_for_lines(text, 1).await.remove(0)
     }
 
-    /// Awaits that this many lines have this text.
+    /// Waits until this many lines contain this text, and returns them.
     pub async fn wait_for_lines(&self, text: &str, count: usize) -> Vec<String> {
         self.until(&format!("{count} × {text:?}"), |seen| {
             let whole = &seen.text[..seen.text.rfind('\n').map_or(0, |end| end + 1)];
@@ -226,7 +226,7 @@ impl Background {
         .await
     }
 
-    /// Awaits something of it. When it has ended, nothing more will come.
+    /// Waits for a state of the program. Fails when the program has ended, because no more output will come.
     async fn until<T>(&self, what: &str, look: impl Fn(&Seen) -> Option<T>) -> T {
         let mut receiver = self.shared.seen.subscribe();
         let awaited = receiver.wait_for(|seen| look(seen).is_some() || seen.code.is_some());
@@ -237,7 +237,7 @@ impl Background {
         found.unwrap_or_else(|| panic!("{}: awaited {what}; {}", self.name, self.state()))
     }
 
-    /// Whether it runs, and its last words.
+    /// Returns the state and the last lines of output.
     pub(super) fn state(&self) -> String {
         let state = match self.ended() {
             Some(code) => format!("ended with {code}"),

@@ -1,4 +1,4 @@
-//! What is planted for which defect, and which tests are to notice.
+//! The catalogue of defects, their plants, and the tests that should detect them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,48 +13,48 @@ use super::repository;
 /// All defects and plants.
 #[derive(Debug)]
 pub struct Catalogue {
-    /// By number.
+    /// The defects, sorted by number.
     pub items: Vec<Item>,
-    /// By name, which begins with the number of a defect.
+    /// The plants, sorted by name. Each name begins with the number of a defect.
     pub plants: Vec<Plant>,
 }
 
-/// A defect of the Go operator, or from [`Item::FIRST_OWN`] on one that this operator had.
+/// A defect of the Go operator, or, from [`Item::FIRST_OWN`] on, an earlier defect of this operator.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// Its number.
+    /// The number of the defect.
     pub item: u32,
-    /// What the operator does, or did.
+    /// The behavior of the operator with the defect.
     pub defect: String,
-    /// The tests that tell of it where nothing is planted.
+    /// The tests that cover the defect without a plant.
     #[serde(default)]
     pub scenarios: Vec<TestName>,
-    /// Why there is nothing to plant, or what else is to be known.
+    /// A reason why there is no plant, or another note.
     #[serde(default)]
     pub note: String,
 }
 
-/// A patch that makes this operator do wrong.
+/// A patch that plants a defect in this operator.
 #[derive(Debug)]
 pub struct Plant {
-    /// The name of its file, without the ending.
+    /// The file name of the patch without its extension.
     pub name: String,
-    /// Its file.
+    /// The path of the patch.
     pub file: PathBuf,
-    /// What it makes of this operator.
+    /// The wrong behavior that the patch causes.
     pub makes: String,
-    /// The tests that must fail under it.
+    /// The tests that must fail with the patch.
     pub caught_by: Vec<TestName>,
 }
 
-/// A test function: the file that it is in, and its name.
+/// A test function, identified by its file and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TestName {
-    /// The file, from the repository's root.
+    /// The path of the file, relative to the root of the repository.
     pub file: String,
-    /// The function.
+    /// The name of the function.
     pub name: String,
 }
 
@@ -77,14 +77,14 @@ impl fmt::Display for TestName {
 }
 
 impl TestName {
-    /// Whether the file has a function of this name.
+    /// Returns true if the file has a function of this name.
     fn exists(&self) -> bool {
         let text = fs::read_to_string(repository().join(&self.file)).unwrap_or_default();
         text.contains(&format!("fn {}()", self.name))
     }
 
-    /// The package that the test is in, and its target: the name of a file or folder of `tests`, or nothing
-    /// for the library's own tests.
+    /// Returns the package and the target of the test. The target is the name of a file or folder in `tests`, or
+    /// `None` for a test within `src`.
     pub fn target(&self) -> (String, Option<String>) {
         let parts: Vec<&str> = self.file.split('/').collect();
         let place = parts.iter().position(|part| matches!(*part, "src" | "tests"));
@@ -103,12 +103,12 @@ impl TestName {
 }
 
 impl Item {
-    /// The number of the first defect that is none of the Go operator's.
+    /// The number of the first defect that is not one of the Go operator's.
     pub const FIRST_OWN: u32 = 101;
 }
 
 impl Plant {
-    /// The number of the defect.
+    /// Returns the number of the defect.
     pub fn item(&self) -> u32 {
         let number = self.name.split('-').next().unwrap_or_default();
         number.parse().expect("a patch's name begins with a number")
@@ -130,14 +130,14 @@ impl Plant {
         }
     }
 
-    /// What `git` has against the patch in this folder, if anything.
+    /// Applies the patch in this folder with `git apply`. Returns the error output if it fails.
     pub(super) fn apply(&self, folder: &Path, options: &[&str]) -> Result<(), String> {
         let git = Command::new("git")
             .arg("apply")
             .args(options)
             .arg(&self.file)
             .current_dir(folder)
-            // A copy within the repository is none of its folders: git would pass over what is elsewhere.
+            // Keeps git from finding the repository above the copy, because it would then skip the patched files.
             .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
             .output()
             .expect("git can be run");
@@ -147,7 +147,7 @@ impl Plant {
 }
 
 impl Catalogue {
-    /// Reads `tests/defects`.
+    /// Reads the catalogue from `tests/defects`.
     pub fn read() -> Self {
         let folder = repository().join("tests/defects");
         let text = fs::read_to_string(folder.join("items.yaml")).unwrap();
@@ -163,13 +163,13 @@ impl Catalogue {
         }
     }
 
-    /// The plants for a defect.
+    /// Returns the plants for a defect.
     pub fn plants_for(&self, item: u32) -> impl Iterator<Item = &Plant> {
         self.plants.iter().filter(move |plant| plant.item() == item)
     }
 
-    /// What is wrong with the catalogue: defects of which nothing is planted and said, patches that do not
-    /// apply, tests that are not there.
+    /// Returns the problems of the catalogue: defects without a plant, a test or a note, patches that do not apply,
+    /// and tests that do not exist.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let numbers: Vec<u32> = self.items.iter().map(|item| item.item).collect();

@@ -1,8 +1,8 @@
-//! Defects of the Go operator, and some that this one had, planted to see whether the tests notice.
+//! Defects of the Go operator, and some earlier defects of this operator. They are planted to check that tests fail.
 //!
-//! `tests/defects/items.yaml` lists the defects, `tests/defects/*.patch` are the plants. [`Catalogue`] reads
-//! both and writes `docs/defects.md` from them; [`Bed`] plants one in a copy of the repository, and runs the
-//! tests that are to fail.
+//! `tests/defects/items.yaml` lists the defects, and `tests/defects/*.patch` are the plants. [`Catalogue`] reads both
+//! and writes `docs/maintainers/defects.md` from them. [`Bed`] applies a plant to a copy of the repository, and runs
+//! the tests that should fail.
 
 mod bed;
 mod catalogue;
@@ -13,7 +13,7 @@ pub use catalogue::{Catalogue, Item, Plant, TestName};
 
 use std::path::{Path, PathBuf};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn repository() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap().to_owned()

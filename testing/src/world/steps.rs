@@ -1,4 +1,4 @@
-//! A plan as the calls of a reconcile, each by itself.
+//! The calls of a reconcile that carry out a plan.
 
 use k8s_openapi::api::core::v1::Service;
 use training_job::JobObject;
@@ -12,13 +12,13 @@ pub enum Step {
     CreatePod(PlannedPod),
     /// Create another object.
     CreateObject(Box<JobObject>),
-    /// Change one.
+    /// Patch an object.
     PatchObject(Box<ObjectPatch>),
     /// Delete a child.
     Delete(Deletion),
 }
 
-/// The calls of a plan but for the status, in the controller's order.
+/// Returns the calls of a plan in the controller's order, without the status write.
 pub fn steps(plan: &Plan) -> Vec<Step> {
     let services = plan
         .create_services

@@ -1,13 +1,13 @@
-//! Jobs as users may write them: mostly right, and wrong in every way that a file can be.
+//! Generates jobs as users may write them: mostly valid, and invalid in every way that a file can be.
 //!
-//! Strategies are boxed, since nested ones outgrow the stack of a test.
+//! Strategies are boxed, because nested ones outgrow the stack of a test.
 
 use proptest::collection::{btree_map, vec};
 use proptest::option::{of, weighted};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Any job, some of which do not even parse.
+/// Generates any job. Some of them cannot be parsed.
 pub(crate) fn conceivable() -> BoxedStrategy<Value> {
     let specs = prop_oneof![
         40 => roles(),
@@ -24,7 +24,7 @@ pub(crate) fn conceivable() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// A job that is valid, of up to a few replicas.
+/// Generates a valid job with a few replicas.
 pub(crate) fn valid() -> BoxedStrategy<Value> {
     let policy = prop_oneof![Just("Never"), Just("OnFailure"), Just("Always"), Just("ExitCode")];
     (0..2, 0..3, 1..4, policy, scope())
@@ -68,7 +68,7 @@ fn name() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// Roles, most of them such that somebody decides the job.
+/// Generates roles. Most sets contain a role that decides the job.
 fn roles() -> BoxedStrategy<Value> {
     (btree_map(role_name(), role(), 0..4), weighted(0.9, role()))
         .prop_map(|(mut roles, worker)| {
@@ -195,7 +195,7 @@ fn run_policy() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// One of these words; the last ones, which are wrong, seldom.
+/// Generates one of these words. The last word is wrong, and rare.
 fn word(words: &'static [&'static str]) -> BoxedStrategy<Value> {
     let last = words.len() - 1;
     prop_oneof![80 => 0..last, 1 => Just(last)]

@@ -1,4 +1,4 @@
-//! Why a list or a watch ended.
+//! The reasons for the end of a list or a watch.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use kube::core::Status;
 
 use crate::call::CallError;
 
-/// Why a list or a watch ended.
+/// The reason for the end of a list or a watch.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WatchError {
     /// A page of the list, or the start of the watch, failed.
@@ -18,7 +18,7 @@ pub(super) enum WatchError {
     /// The server sent an error as an event.
     #[error("{}", .0.message)]
     Refused(Box<Status>),
-    /// The server sent nothing for the silence time-out, not even the end.
+    /// The server sent nothing for the silence timeout, not even the end of the stream.
     #[error("no event and no end for too long")]
     Silent,
     /// The watch ended as soon as it began.
@@ -27,16 +27,16 @@ pub(super) enum WatchError {
     /// The list has no version to watch from.
     #[error("the list has no version")]
     ListWithoutVersion,
-    /// An event has a lower version than the one before: the server was set back to a backup.
+    /// An event has a lower version than the one before, because the server was restored from a backup.
     #[error("versions went back")]
     VersionWentBack,
-    /// Watches end in time, but none has sent anything.
+    /// Watches end at their timeout, but none has sent an event.
     #[error("no events for too long, not even bookmarks")]
     NoEvents,
 }
 
 impl WatchError {
-    /// How long the server asks not to be called, if it does.
+    /// Returns the pause that the server requests before the next call, if any.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Call(error) => error.retry_after(),
@@ -44,18 +44,18 @@ impl WatchError {
         }
     }
 
-    /// Whether the server has no such resource.
+    /// Returns true if the server does not serve the resource.
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Self::Call(error) if error.code() == Some(404))
     }
 
-    /// Whether only a new list helps: the version is too old, or an event cannot be read.
+    /// Returns true if only a new list helps: the version is too old, or an event cannot be read.
     pub(super) fn needs_list(&self) -> bool {
         match self {
             Self::Call(error) => error.code() == Some(410),
             Self::Stream(kube::Error::Api(status)) => matches!(status.code, 0 | 410),
             Self::Refused(status) => status.code == 410,
-            // A server that was set back to a backup does not know the versions that came after it.
+            // A server that was restored from a backup has no record of the versions after that backup.
             Self::Stream(kube::Error::SerdeError(_)) | Self::VersionWentBack | Self::NoEvents => true,
             _ => false,
         }

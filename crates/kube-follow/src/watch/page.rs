@@ -1,4 +1,4 @@
-//! One page of a list, whose objects are not decoded yet.
+//! One page of a list, with objects that are not decoded yet.
 
 use kube::api::{ListParams, Request};
 use kube::{Api, Resource};
@@ -7,19 +7,19 @@ use serde_json::value::RawValue;
 
 use crate::call::CallError;
 
-/// A page as its text has it.
+/// A page that borrows its objects from the text.
 pub(super) struct Page<'a> {
-    /// The version at which it was read.
+    /// The version at which the server read the page.
     pub(super) version: Option<String>,
-    /// Which page comes next, if any.
+    /// The token of the next page, if any.
     pub(super) continue_token: Option<String>,
     pub(super) items: Vec<&'a RawValue>,
 }
 
-/// Asks for a page.
+/// Requests a page and returns its text.
 ///
 /// # Errors
-/// The server does not answer with one.
+/// The request fails.
 pub(super) async fn ask<K: Resource + Clone>(api: &Api<K>, params: &ListParams) -> kube::Result<String> {
     let request = Request::new(api.resource_url()).list(params);
     let mut request = request.map_err(kube::Error::BuildRequest)?;
@@ -31,7 +31,7 @@ pub(super) async fn ask<K: Resource + Clone>(api: &Api<K>, params: &ListParams) 
 struct List<'a> {
     #[serde(default)]
     metadata: Meta,
-    /// Servers written in Go say null for none.
+    /// Servers written in Go send null for an empty list.
     #[serde(borrow)]
     items: Option<Vec<&'a RawValue>>,
 }
@@ -45,10 +45,10 @@ struct Meta {
 }
 
 impl<'a> Page<'a> {
-    /// Reads a page.
+    /// Decodes a page.
     ///
     /// # Errors
-    /// It is no list.
+    /// The text is not a list.
     pub(super) fn read(text: &'a str) -> Result<Self, CallError> {
         let list: List<'_> = serde_json::from_str(text).map_err(kube::Error::SerdeError)?;
         let set = |text: Option<String>| text.filter(|t| !t.is_empty());

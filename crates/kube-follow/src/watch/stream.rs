@@ -1,7 +1,7 @@
 //! The events of one watch, read line by line.
 //!
-//! Not kube's `Api::watch`: it decodes each line as one value, and an object that does not have the expected shape
-//! only by way of a tree of all of it. Here an object is a text, which the caller decodes as it likes.
+//! kube's `Api::watch` is not used, because it decodes each line as one value. If an object does not have the
+//! expected shape, it builds a tree of the whole object first. Here an object stays text, and the caller decodes it.
 
 use std::error::Error;
 use std::io;
@@ -17,8 +17,8 @@ use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::value::RawValue;
 
-/// Decodes one object from its JSON text. It need not decode all of it, but must keep
-/// `metadata.resourceVersion`: without it the watch cannot be continued after the object.
+/// Decodes one object from its JSON text. It may skip fields, but must keep `metadata.resourceVersion`: without it
+/// the watch cannot be continued after the object.
 pub type Parse<K> = fn(&str) -> serde_json::Result<K>;
 
 /// One event as the server sends it.
@@ -33,10 +33,10 @@ pub(super) enum WatchEvent<K> {
     Error(Box<Status>),
 }
 
-/// Starts a watch from `version` on. The stream ends with the watch.
+/// Starts a watch from `version`. The stream ends with the watch.
 ///
 /// # Errors
-/// The server does not answer with events.
+/// The server does not respond with events.
 pub(super) async fn open<K: Resource + Clone>(
     api: &Api<K>,
     parse: Parse<K>,
@@ -57,8 +57,8 @@ pub(super) async fn open<K: Resource + Clone>(
     Ok(lines.filter_map(ready))
 }
 
-/// The event of a line, if it has one. A line that was cut off is skipped if it is the last one: the next watch sends
-/// the event again. If more lines follow, the event is lost.
+/// Returns the event of a line, if it has one. A truncated line is skipped if it is the last one, because the next
+/// watch sends the event again. If more lines follow, the event is lost.
 fn parse_line<K>(
     parse: Parse<K>,
     cut: &mut bool,
@@ -79,8 +79,8 @@ fn parse_line<K>(
     }
 }
 
-/// Whether the connection was closed as a server closes it that stops, in the middle of a chunk. kube decides it the
-/// same way.
+/// Returns true if the connection was closed in the middle of a chunk, as by a server that shuts down. kube uses the
+/// same test.
 fn is_end(error: &io::Error) -> bool {
     let first = error.get_ref().map(|cause| cause as &(dyn Error + 'static));
     // An error may name itself as its cause.
@@ -92,17 +92,17 @@ fn is_end(error: &io::Error) -> bool {
     })
 }
 
-/// Parses a line; `None` if the line was cut off.
+/// Parses a line. Returns `None` if the line was truncated.
 ///
 /// # Errors
-/// It is no event, or its object cannot be decoded.
+/// The line is not an event, or its object cannot be decoded.
 fn parse_event<K>(parse: Parse<K>, line: &str) -> kube::Result<Option<WatchEvent<K>>> {
     if let Some((type_, object)) = split(line)
         && let Ok(Some(event)) = decode(parse, type_, object)
     {
         return Ok(Some(event));
     }
-    // Members have no order, and there may be more of them.
+    // The members may be in another order, and there may be more of them.
     let raw: RawEvent<'_> = match serde_json::from_str(line) {
         Ok(raw) => raw,
         Err(error) if error.is_eof() => return Ok(None),
@@ -124,7 +124,7 @@ struct RawEvent<'a> {
     object: &'a RawValue,
 }
 
-/// The error of a server that answers with a Status instead of events.
+/// Returns the error of a server that sends a Status instead of events.
 fn parse_status(line: &str) -> Option<kube::Error> {
     #[derive(Deserialize)]
     struct TypeMeta {
@@ -135,13 +135,14 @@ fn parse_status(line: &str) -> Option<kube::Error> {
     Some(kube::Error::Api(status))
 }
 
-/// The type and the object of a line as servers write it: the common case, without a pass over the object.
+/// Splits a line into type and object if it has the form that servers usually write. This avoids a pass over the
+/// object.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (type_, object) = line.strip_prefix(r#"{"type":""#)?.split_once(r#"","object":"#)?;
     Some((type_, object.strip_suffix('}')?))
 }
 
-/// Decodes an event; `None` if its type is unknown.
+/// Decodes an event. Returns `None` if its type is unknown.
 fn decode<K>(parse: Parse<K>, type_: &str, object: &str) -> serde_json::Result<Option<WatchEvent<K>>> {
     Ok(Some(match type_ {
         "ADDED" | "MODIFIED" => WatchEvent::Applied(parse(object)?),

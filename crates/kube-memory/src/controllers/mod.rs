@@ -1,4 +1,4 @@
-//! What every cluster does by itself after a request: it collects garbage, and counts quotas.
+//! The work of every cluster after a request: garbage collection and quota counts.
 
 pub(crate) mod collector;
 pub(crate) mod quota;

@@ -1,4 +1,4 @@
-//! Resource quotas: how many objects a namespace may have. Only objects are counted, not processors and memory.
+//! Resource quotas limit the number of objects in a namespace. Only objects are counted, not processors and memory.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,14 +10,14 @@ use crate::request::failure::{ApiResult, Failure};
 use crate::server::Server;
 use crate::store::object::Object;
 
-/// Resources that a quota also counts by their plain name; all others need `count/` before it.
+/// The resources that a quota also counts by their plain name. All others need the prefix `count/`.
 const OWN_NAMES: [&str; 4] = ["configmaps", "pods", "secrets", "services"];
 
-/// Numbers of objects, by the name that a quota has for the resource.
+/// Numbers of objects, by the resource's name in quotas.
 type Counts = BTreeMap<String, u64>;
 
 impl Server {
-    /// Refuses a new object that a quota of its namespace has no room for.
+    /// Rejects a new object that exceeds a quota of its namespace.
     pub(crate) fn admit_quota(&self, target: &Target, namespace: &str, body: &Document) -> ApiResult<()> {
         for quota in self.quotas(namespace) {
             let limits = limits(quota);
@@ -37,7 +37,7 @@ impl Server {
         Ok(())
     }
 
-    /// Brings the status of every quota up to date.
+    /// Updates the status of every quota.
     pub(crate) fn count_quotas(&mut self) {
         let Some(target) = self.store.registry.find("", "v1", "resourcequotas") else {
             return;
@@ -69,7 +69,7 @@ impl Server {
             .flat_map(move |target| self.store.iter(target.id, Some(namespace), None))
     }
 
-    /// How many objects a namespace has of a resource, by its name in quotas.
+    /// Returns the number of a namespace's objects of a resource, given by its name in quotas.
     fn used(&self, name: &str, namespace: &str) -> u64 {
         let (plural, all) = match name.strip_prefix("count/") {
             Some(plural) => (plural, true),
@@ -79,7 +79,7 @@ impl Server {
             return 0;
         };
         let objects = self.store.iter(target.id, Some(namespace), None);
-        // `pods` counts those that have not ended, `count/pods` counts all.
+        // `pods` counts the pods that have not ended, `count/pods` counts all.
         let counts = |object: &&Arc<Object>| all || target.kind.family != Family::Pod || !has_ended(object);
         objects.filter(counts).count() as u64
     }
@@ -90,7 +90,7 @@ fn has_ended(pod: &Object) -> bool {
     matches!(phase.and_then(Value::as_str), Some("Succeeded" | "Failed"))
 }
 
-/// The names that a quota has for the resource.
+/// Returns the resource's names in quotas.
 fn names(target: &Target) -> Vec<String> {
     let mut names = vec![format!("count/{}", target.resource())];
     if target.group().is_empty() && OWN_NAMES.contains(&target.kind.plural.as_str()) {
@@ -99,7 +99,7 @@ fn names(target: &Target) -> Vec<String> {
     names
 }
 
-/// The limits on numbers of objects.
+/// Returns the limits on numbers of objects.
 fn limits(quota: &Object) -> Counts {
     let hard = quota.get("spec").and_then(|spec| spec.get("hard"));
     let hard = hard.and_then(Value::as_object).into_iter().flatten();

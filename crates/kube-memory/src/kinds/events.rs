@@ -1,4 +1,4 @@
-//! Events have two shapes, `v1` and `events.k8s.io/v1`, and one storage: the same fields under other names.
+//! Events have two forms, `v1` and `events.k8s.io/v1`, and one storage: the same fields under other names.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use kube_syntax::names;
 
 use crate::object::{cause::Cause, document::Document};
 
-/// Name in `v1`, name in `events.k8s.io/v1`.
+/// The name in `v1`, and the name in `events.k8s.io/v1`.
 const RENAMED: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -16,7 +16,7 @@ const RENAMED: [(&str, &str); 7] = [
     ("lastTimestamp", "deprecatedLastTimestamp"),
     ("count", "deprecatedCount"),
 ];
-/// Bytes of an event's text.
+/// The greatest length of an event's text in bytes.
 const NOTE_LIMIT: usize = 1024;
 
 pub(crate) fn to_events_group(event: &mut Document) {
@@ -41,7 +41,7 @@ fn rename(event: &mut Document, order: impl Fn(&'static str, &'static str) -> (&
     }
 }
 
-/// Validates a new event in its stored form. As in a real server, `v1` events are hardly checked.
+/// Validates a new event in its stored form. As in a real server, `v1` events get few checks.
 pub(crate) fn validate(event: &Document, from_events_group: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let text = |key: &str| event.text(key);
@@ -99,7 +99,7 @@ pub(crate) fn validate(event: &Document, from_events_group: bool) -> Vec<Cause> 
     causes
 }
 
-/// Refuses changes through `events.k8s.io`, where all but the series is immutable.
+/// Rejects changes through `events.k8s.io`, where every field except the series is immutable.
 pub(crate) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
     let fixed = [
         ("involvedObject", "involvedObject"),
@@ -125,7 +125,7 @@ pub(crate) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
         .collect()
 }
 
-/// Fills in the members that a `v1` event always has.
+/// Sets the members that a `v1` event always has.
 pub(crate) fn set_defaults(event: &mut Document) {
     let mut default = |key: &str, value: fn() -> Value| {
         if !event.contains_key(key) {

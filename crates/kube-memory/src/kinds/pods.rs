@@ -1,4 +1,4 @@
-//! Pods: the defaults and checks of the API server, and which changes of a running pod it allows.
+//! Pods: the API server's defaults and checks, and the changes that it allows for a running pod.
 
 use serde_json::{Map, Value, json};
 
@@ -49,7 +49,7 @@ fn complete_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Fills in what the default admission plug-ins add to a new pod.
+/// Sets the fields that the default admission plug-ins add to a new pod.
 pub(crate) fn admit(pod: &mut Document) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -159,7 +159,7 @@ fn default_volume(volume: &mut Map<String, Value>) {
     }
 }
 
-/// Sets a condition of a pod, in the place of one of the same type.
+/// Sets a condition of a pod, replacing one of the same type.
 pub(crate) fn add_condition(pod: &mut Document, condition: Value) {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else {
         return;
@@ -172,7 +172,7 @@ pub(crate) fn add_condition(pod: &mut Document, condition: Value) {
     conditions.push(condition);
 }
 
-/// Fills in the members that a status always has.
+/// Sets the members that a status always has.
 pub(crate) fn complete_status(status: &mut Map<String, Value>) {
     decode::show_times(status, ["lastProbeTime", "lastTransitionTime"]);
     if let Some(address) = status.get("podIP").filter(|address| *address != "").cloned() {
@@ -198,7 +198,7 @@ pub(crate) fn complete_status(status: &mut Map<String, Value>) {
     }
 }
 
-/// The status of a pod that was just created.
+/// Returns the status of a new pod.
 pub(crate) fn first_status(pod: &Document) -> Value {
     json!({"phase": "Pending", "qosClass": quality_of_service(pod)})
 }
@@ -236,7 +236,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Refuses a value outside a fixed set.
+/// Rejects a value outside a fixed set.
 pub(crate) fn one_of(
     field: impl Into<String>,
     value: Option<&Value>,
@@ -250,7 +250,7 @@ pub(crate) fn one_of(
     }
 }
 
-/// Refuses a number that is no port.
+/// Rejects a number that is not a port.
 pub(crate) fn port_number(field: impl Into<String>, value: Option<&Value>, causes: &mut Vec<Cause>) {
     match value.and_then(Value::as_i64) {
         None | Some(0) => causes.push(Cause::required(field, "")),
@@ -322,7 +322,7 @@ pub(crate) fn validate(pod: &Document) -> Vec<Cause> {
     causes
 }
 
-/// Checks the name of the item at `field`: it is required, a DNS label, and unique.
+/// Checks the name of the item at `field`: it must be a DNS label and unique.
 fn named<'a>(field: FieldPath<'_>, name: &'a str, seen: &mut Vec<&'a str>, causes: &mut Vec<Cause>) {
     let field = field.member("name");
     if name.is_empty() {
@@ -397,7 +397,7 @@ fn validate_container(field: FieldPath<'_>, container: &Value, volumes: &[&str],
     }
 }
 
-/// Refuses changes that an update of a pod may not make.
+/// Rejects changes that an update of a pod must not make.
 pub(crate) fn validate_update(new: &Document, old: &Document) -> Vec<Cause> {
     if new.has_same("spec", old) {
         return Vec::new();

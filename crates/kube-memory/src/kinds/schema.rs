@@ -1,11 +1,11 @@
-//! What a custom resource's schema has against an object, in the words of an API server.
+//! Violations of a custom resource's schema, in the API server's words.
 
 use kube_schema::{Breach, Combination, Schema, Type, Unit, Wrong};
 use serde_json::Value;
 
 use crate::object::{cause::Cause, document::Document};
 
-/// Checks an object that is normalized; every breach becomes a cause.
+/// Checks a normalized object; every breach becomes a cause.
 pub(crate) fn check(schema: &Schema, object: &Document, causes: &mut Vec<Cause>) {
     if schema.is_combined() {
         causes.extend(schema.check(&object.to_value()).iter().filter_map(cause));
@@ -15,7 +15,7 @@ pub(crate) fn check(schema: &Schema, object: &Document, causes: &mut Vec<Cause>)
     }
 }
 
-/// Nothing for what a server lets pass.
+/// Returns `None` for a breach that a server accepts.
 fn cause(breach: &Breach<'_>) -> Option<Cause> {
     let at = breach.path.to_string();
     let invalid = |value: &Value, should: &str| {

@@ -7,7 +7,7 @@ use kube_syntax::{FieldPath, names};
 use crate::kinds::pods::{one_of, port_number};
 use crate::object::{cause::Cause, document::Document, json::array, metadata};
 
-/// Fills in defaults; `address` gives a cluster address if the service needs one.
+/// Sets defaults; `address` returns a cluster address if the service needs one.
 pub(crate) fn set_defaults(service: &mut Document, address: impl FnOnce() -> String) {
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -46,12 +46,12 @@ pub(crate) fn set_defaults(service: &mut Document, address: impl FnOnce() -> Str
     spec.insert("clusterIP".to_owned(), Value::from(ip));
 }
 
-/// The status of a service that was just created.
+/// Returns the status of a new service.
 pub(crate) fn first_status() -> Value {
     json!({"loadBalancer": {}})
 }
 
-/// Keeps the cluster address in an update that does not name it.
+/// Keeps the cluster address in an update without one.
 pub(crate) fn keep_address(new: &mut Document, old: &Document) {
     let old_spec = old.get("spec").and_then(Value::as_object);
     let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) else {

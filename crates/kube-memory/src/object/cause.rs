@@ -1,8 +1,8 @@
-//! Causes: what validation refuses, field by field (`metav1.StatusCause`).
+//! Causes: the fields that validation rejects (`metav1.StatusCause`).
 
 use serde_json::Value;
 
-/// One field that validation refused.
+/// One field that validation rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cause {
     pub(crate) field: String,
@@ -40,7 +40,7 @@ impl Cause {
         }
     }
 
-    /// As [`Cause::invalid`], of a value that is not shown as JSON.
+    /// Like [`Cause::invalid`], for a value that is not shown as JSON.
     pub(crate) fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
         Self {
             field: field.into(),
@@ -80,7 +80,7 @@ impl Cause {
         }
     }
 
-    /// As [`Cause::invalid`], of a value that is not shown as JSON.
+    /// Like `duplicate`, for a value that is not shown as JSON.
     pub(crate) fn duplicate_text(field: impl Into<String>, shown: &str) -> Self {
         Self {
             field: field.into(),
@@ -113,7 +113,7 @@ impl Cause {
         }
     }
 
-    /// Whether the server skips CEL rules after this cause.
+    /// Returns true if the server skips CEL rules after this cause.
     pub(crate) fn blocks_rules(&self) -> bool {
         matches!(
             self.reason,

@@ -1,4 +1,5 @@
-//! The JSON of an object, in members that its versions share; so is its metadata, of which each write changes a little.
+//! The JSON of an object, in members that its versions share. The members of the metadata are shared too, because
+//! each write changes few of them.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use crate::object::{json, members::Members};
 /// The key of the metadata.
 const METADATA: &str = "metadata";
 
-/// A JSON object. A copy costs as much as it has members, whatever is in them.
+/// A JSON object. The cost of a copy grows with the number of members, not with their content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Document {
-    /// All but the metadata, if that is an object.
+    /// All members; without the metadata if that is an object.
     members: Members,
     metadata: Option<Arc<Members>>,
 }
@@ -28,7 +29,7 @@ impl From<Map<String, Value>> for Document {
     }
 }
 
-/// Takes the metadata out, if they are an object.
+/// Removes the metadata from the map and returns it, if it is an object.
 fn split(members: &mut Map<String, Value>) -> Option<Map<String, Value>> {
     match members.remove(METADATA)? {
         Value::Object(metadata) => Some(metadata),
@@ -40,11 +41,11 @@ fn split(members: &mut Map<String, Value>) -> Option<Map<String, Value>> {
 }
 
 impl Document {
-    /// A document of this text, if it is an object.
+    /// Parses a text. Returns `None` if it is not an object.
     ///
     /// # Errors
     ///
-    /// It is no JSON.
+    /// The text is not JSON.
     pub(crate) fn parse(text: &[u8]) -> serde_json::Result<Option<Self>> {
         if text.trim_ascii_start().starts_with(b"{") {
             return serde_json::from_slice(text).map(Some);
@@ -52,32 +53,32 @@ impl Document {
         serde_json::from_slice::<Value>(text).map(|_| None)
     }
 
-    /// The metadata, if they are an object.
+    /// Returns the metadata, if it is an object.
     pub(crate) fn metadata(&self) -> Option<&Members> {
         self.metadata.as_deref()
     }
 
-    /// The same, to be changed.
+    /// Returns the metadata for changes, if it is an object.
     pub(crate) fn metadata_mut(&mut self) -> Option<&mut Members> {
         self.metadata.as_mut().map(Arc::make_mut)
     }
 
-    /// A member, but for metadata that are an object.
+    /// Returns a member, except metadata that is an object.
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         self.members.get(key)
     }
 
-    /// The same, to be changed and no longer shared from now on.
+    /// Returns a member for changes; it is no longer shared.
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.members.get_mut(key)
     }
 
-    /// Changes a member, which stays shared if it is as before.
+    /// Changes a member. It stays shared if its value does not change.
     pub(crate) fn change(&mut self, key: &str, change: impl FnOnce(&mut Value)) {
         self.members.change(key, change);
     }
 
-    /// A text among the members.
+    /// Returns the text of a member; empty if there is none.
     pub(crate) fn text(&self, key: &str) -> &str {
         self.members.text(key)
     }
@@ -93,7 +94,7 @@ impl Document {
         self.members.insert(key, value);
     }
 
-    /// Takes a member over from another document, or loses it if that has none.
+    /// Takes a member from another document, or removes it if the other has none.
     pub(crate) fn share_from(&mut self, key: &str, from: &Self) {
         if key == METADATA {
             self.metadata.clone_from(&from.metadata);
@@ -101,7 +102,7 @@ impl Document {
         self.members.share_from(key, &from.members);
     }
 
-    /// Removes a member. Of metadata that were an object, nothing is told.
+    /// Removes and returns a member. Metadata that was an object is not returned.
     pub(crate) fn remove(&mut self, key: &str) -> Option<Value> {
         if key == METADATA {
             self.metadata = None;
@@ -113,17 +114,17 @@ impl Document {
         self.members.contains_key(key)
     }
 
-    /// Whether both have the same there, or both nothing.
+    /// Returns true if both have the same member, or neither has it.
     pub(crate) fn has_same(&self, key: &str, other: &Self) -> bool {
         (key != METADATA || self.metadata == other.metadata) && self.members.has_same(key, &other.members)
     }
 
-    /// All but the metadata, if they are an object.
+    /// Returns all members; without the metadata if that is an object.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.members.iter()
     }
 
-    /// A member of the metadata.
+    /// Returns a member of the metadata.
     pub(crate) fn meta(&self, key: &str) -> Option<&Value> {
         self.metadata.as_ref()?.get(key)
     }
@@ -148,7 +149,7 @@ impl Document {
         json::array(self.meta("finalizers")).any(|finalizer| finalizer == name)
     }
 
-    /// All of it as one value.
+    /// Returns the document as one value.
     pub(crate) fn to_value(&self) -> Value {
         let mut whole = self.members.to_map();
         if let Some(metadata) = &self.metadata {
@@ -157,7 +158,7 @@ impl Document {
         Value::Object(whole)
     }
 
-    /// Changes all of it as one value, which stays an object; what is as before stays shared.
+    /// Changes the document as one value, which must stay an object. Unchanged members stay shared.
     pub(crate) fn edit<T>(&mut self, change: impl FnOnce(&mut Value) -> T) -> T {
         let (mut whole, shared) = self.members.take_map();
         let metadata = self.metadata.take();
@@ -204,7 +205,7 @@ impl Document {
         self.members.merge(patch);
     }
 
-    /// Writes the members that `is_shown` wants as a JSON object.
+    /// Writes the members for which `is_shown` returns true as a JSON object.
     pub(crate) fn encode(&self, text: &mut Vec<u8>, is_shown: fn(&str) -> bool) {
         let metadata = self.metadata().filter(|_| is_shown(METADATA));
         let metadata = metadata.map(|metadata| (METADATA, metadata));
@@ -245,12 +246,12 @@ mod tests {
         document(&pod.to_string()).unwrap()
     }
 
-    /// The members that two documents share.
+    /// Returns the keys of the members that two documents share.
     fn shared<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
         one.members.shared_keys(&other.members)
     }
 
-    /// The same in their metadata.
+    /// Returns the keys that their metadata share.
     fn shared_metadata<'a>(one: &'a Document, other: &Document) -> Vec<&'a str> {
         one.metadata().unwrap().shared_keys(other.metadata().unwrap())
     }

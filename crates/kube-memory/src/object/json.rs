@@ -1,8 +1,8 @@
-//! JSON values as the API takes them: lists that may be absent, and merge patches.
+//! Helpers for JSON values: lists that may be missing, and merge patches.
 
 use serde_json::{Map, Value};
 
-/// The members of an array; nothing for anything else.
+/// Returns the items of an array; none for any other value.
 pub(crate) fn array(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
@@ -26,7 +26,7 @@ pub(crate) fn apply_merge_patch(object: &mut Value, patch: Value) {
     }
 }
 
-/// What a merge patch makes of an absent value: itself without nulls.
+/// Returns the result of a merge patch of a missing value: the patch without nulls.
 pub(crate) fn strip_nulls(patch: Value) -> Value {
     let mut object = Value::Null;
     apply_merge_patch(&mut object, patch);

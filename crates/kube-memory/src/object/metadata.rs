@@ -7,10 +7,10 @@ use crate::object::{cause::Cause, document::Document, json::array, members::Memb
 
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
     'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-/// All keys and values of the annotations together, in bytes.
+/// The greatest total length of the keys and values of the annotations, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// Which rule an object's name follows.
+/// The rule for an object's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameRule {
     Subdomain,
@@ -19,7 +19,7 @@ pub(crate) enum NameRule {
 }
 
 impl NameRule {
-    /// Why `name` breaks the rule, if it does.
+    /// Returns the error if `name` violates the rule.
     pub(crate) fn broken_by(self, name: &str) -> Option<String> {
         match self {
             Self::Subdomain => subdomain(name),
@@ -29,7 +29,7 @@ impl NameRule {
     }
 }
 
-/// Checks a map of labels, whether metadata's or a selector's.
+/// Checks a map of labels, of metadata or of a selector.
 pub(crate) fn labels(field: &str, labels: &Value, causes: &mut Vec<Cause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         for why in qualified(key) {
@@ -117,7 +117,7 @@ fn owner_references(meta: &Members, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A reference with its members in the order of their declaration.
+/// Returns a reference as text, with its members in the order of their declaration.
 fn shown_reference(reference: &Value) -> String {
     let keys = [
         "apiVersion",
@@ -150,11 +150,11 @@ pub(crate) fn config_keys(object: &Document, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Refuses metadata whose members have the wrong JSON type, and drops members that are null or empty.
+/// Rejects metadata whose members have the wrong JSON type, and drops members that are null or empty.
 ///
 /// # Errors
 ///
-/// Which member has the wrong type.
+/// A message that names the member with the wrong type.
 pub(crate) fn normalize_metadata(object: &mut Document) -> Result<(), String> {
     if object.metadata().is_none() && object.get("metadata").is_none_or(Value::is_null) {
         object.insert("metadata", Value::Object(Map::new()));
@@ -167,7 +167,7 @@ pub(crate) fn normalize_metadata(object: &mut Document) -> Result<(), String> {
         Value::String(text) => !text.is_empty(),
         _ => true,
     };
-    // Only metadata that change are copied; see `Document`.
+    // Only metadata that changes is copied; see `Document`.
     if let Some(meta) = object.metadata()
         && !meta.iter().all(|(key, value)| is_kept(key, value))
         && let Some(meta) = object.metadata_mut()

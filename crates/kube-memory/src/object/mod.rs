@@ -1,4 +1,4 @@
-//! The JSON of objects: documents that share what a write leaves as it was, metadata, and what is wrong with a field.
+//! The JSON of objects: documents whose versions share unchanged members, metadata, and the errors of fields.
 
 pub(crate) mod cause;
 pub(crate) mod document;

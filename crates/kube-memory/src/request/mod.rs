@@ -1,4 +1,4 @@
-//! Paths, queries and headers of the Kubernetes REST protocol.
+//! The paths, queries and headers of the Kubernetes REST protocol.
 
 pub(crate) mod body;
 pub(crate) mod failure;
@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, Uri, header};
 
 use crate::request::failure::{ApiResult, Failure};
 
-/// What a path points at.
+/// The resource that a path names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) group: String,
@@ -20,7 +20,7 @@ pub(crate) struct Path {
     pub(crate) subresource: Option<String>,
 }
 
-/// Whether the client wants whole objects or their metadata.
+/// The form of objects in the response: whole objects, or their metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Whole,
@@ -95,21 +95,21 @@ impl Request {
 }
 
 impl Request {
-    /// Whether it is a server-side apply.
+    /// Returns true for a server-side apply.
     pub(crate) fn is_apply(&self) -> bool {
         let formats = [body::APPLY, body::APPLY_JSON];
         self.method == Method::PATCH && formats.contains(&self.content_type.as_str())
     }
 
-    /// Whether it is a patch other than an apply.
+    /// Returns true for a patch other than an apply.
     pub(crate) fn is_plain_patch(&self) -> bool {
         self.method == Method::PATCH && !self.is_apply()
     }
 }
 
 impl Path {
-    /// Reads `/api/v1/…` and `/apis/<group>/<version>/…`; `None` for any other path. Without a resource the path asks
-    /// what there is; `/version` is read as a version without a group.
+    /// Parses `/api/v1/…` and `/apis/<group>/<version>/…`; returns `None` for any other path. A path without a
+    /// resource is a discovery request. `/version` is parsed as a version without a group.
     fn parse(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty()).map(decode);
         let group = match parts.next()?.as_str() {
@@ -145,7 +145,7 @@ impl Path {
                 ..Self::default()
             });
         }
-        // `/namespaces/<name>` is the object itself, and so are its own sub-resources.
+        // `/namespaces/<name>` is the namespace object itself, and so are its sub-resources.
         let own =
             rest.len() <= 2 || (rest.len() == 3 && matches!(rest.get(2)?.as_str(), "status" | "finalize"));
         let namespace = if rest.first()? == "namespaces" && !own {
@@ -213,7 +213,7 @@ fn number(value: &str) -> ApiResult<i64> {
     value.parse().map_err(bad)
 }
 
-/// Resolves `%XX`; what is no such escape stays as it is.
+/// Decodes `%XX`. Any other text stays unchanged.
 fn decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();

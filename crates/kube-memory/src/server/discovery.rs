@@ -52,7 +52,7 @@ impl Server {
         Ok(Answer::value(200, &value))
     }
 
-    /// The served versions of each group but the core, in order.
+    /// Returns the served versions of each group except the core group, in order.
     fn groups(&self) -> BTreeMap<String, Vec<String>> {
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for target in self.store.registry.all() {

@@ -1,4 +1,4 @@
-//! Label selectors: their grammar, and the server's messages for texts that do not follow it.
+//! Label selectors: their grammar, and the server's messages for invalid texts.
 
 use std::collections::BTreeSet;
 
@@ -93,7 +93,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<LabelRequirement>, String> {
 enum Token<'t> {
     Word(&'t str),
     Sign(&'t str),
-    /// Signs that are no operator.
+    /// Signs that are not an operator.
     Nonsense(&'t str),
     End,
 }
@@ -196,7 +196,7 @@ impl<'t> Reader<'t> {
         Ok(LabelRequirement { key, operator })
     }
 
-    /// The value after a comparison, which may be empty.
+    /// Reads the value after a comparison, which may be empty.
     fn value(&mut self) -> Result<BTreeSet<String>, String> {
         if matches!(self.peek(), Token::End | Token::Sign(",")) {
             return Ok(BTreeSet::from([String::new()]));
@@ -207,7 +207,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Values in parentheses.
+    /// Reads values in parentheses.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         let open = self.next();
         if open != Token::Sign("(") {
@@ -226,7 +226,7 @@ impl<'t> Reader<'t> {
                 ));
             }
         }
-        // Between two commas, and at either end, stands an empty value.
+        // An empty value stands between two commas, and before the first or after the last comma.
         let mut empty = true;
         loop {
             match self.next() {

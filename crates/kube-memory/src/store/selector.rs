@@ -9,7 +9,7 @@ use crate::store::{
     object::Object,
 };
 
-/// What a list or watch asks for: objects pass when every requirement holds.
+/// The selectors of a list or watch. An object passes if every requirement holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     labels: Vec<LabelRequirement>,
@@ -24,7 +24,7 @@ struct FieldRequirement {
 }
 
 impl Filter {
-    /// Reads both selectors; empty texts select everything.
+    /// Parses both selectors; empty texts select all objects.
     pub(crate) fn parse(labels: &str, fields: &str, target: &Target) -> ApiResult<Self> {
         Ok(Self {
             labels: labels::parse(labels).map_err(Failure::bad_request)?,
@@ -86,7 +86,7 @@ fn parse_fields(text: &str, target: &Target) -> ApiResult<Vec<FieldRequirement>>
     Ok(fields)
 }
 
-/// Kinds without fields of their own have another text for it.
+/// Returns the message for an unsupported field. Kinds without fields of their own have another message.
 fn unsupported(path: &str, target: &Target) -> String {
     if matches!(target.kind.family, Family::Plain | Family::Lease | Family::Quota) {
         return format!(

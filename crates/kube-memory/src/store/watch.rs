@@ -1,4 +1,4 @@
-//! Open watches: which changes each one sees, and the lines it has not sent yet.
+//! Open watches: the changes that each one receives, and the lines that it has not sent yet.
 
 use std::{collections::VecDeque, task::Waker};
 
@@ -12,7 +12,7 @@ use crate::store::{
     selector::Filter,
 };
 
-/// Lines a watch may fall behind before it is ended, as a server ends a client that reads too slowly.
+/// The number of unsent lines at which a watch is ended, as a server ends a client that reads too slowly.
 const BACKLOG: usize = 100_000;
 
 /// An open watch.
@@ -23,7 +23,7 @@ pub(crate) struct Watch {
     filter: Filter,
     form: Form,
     pub(crate) bookmarks: bool,
-    /// The watch sees only changes after this version.
+    /// The watch receives only changes after this version.
     since: u64,
     lines: VecDeque<Bytes>,
     ended: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Watch {
     waker: Option<Waker>,
 }
 
-/// What the reader of a watch gets next.
+/// The next item for the reader of a watch.
 pub(crate) enum Next {
     Line(Bytes),
     Nothing { frozen: bool },
@@ -67,7 +67,7 @@ impl Watch {
             .is_none_or(|namespace| namespace == object.namespace())
     }
 
-    /// Queues a change, as it appears to the watch's selector.
+    /// Queues a change, in the form that results from the watch's selector.
     pub(crate) fn on_change(&mut self, change: &Change, wakers: &mut Vec<Waker>) {
         if self.ended || change.resource_version() <= self.since || !self.covers(&change.object) {
             return;
@@ -107,7 +107,7 @@ impl Watch {
         }
     }
 
-    /// Queues an object that was there before the watch began.
+    /// Queues an object that existed before the watch began.
     pub(crate) fn push_initial(&mut self, object: &Object) {
         if self.covers(object) && self.filter.matches(object) {
             let line = self.line(Action::Added, object);
@@ -121,7 +121,7 @@ impl Watch {
         self.lines.push_back(line);
     }
 
-    /// Queues a failure, after which the watch ends.
+    /// Queues a failure and ends the watch after it.
     pub(crate) fn fail(&mut self, failure: &Failure) {
         self.lines
             .push_back(event_line("ERROR", &encode(&failure.to_value())));
@@ -143,14 +143,14 @@ impl Watch {
         self.wake(wakers);
     }
 
-    /// Ends the watch at once: lines not yet sent are lost.
+    /// Ends the watch at once. Unsent lines are lost.
     pub(crate) fn cut(&mut self, wakers: &mut Vec<Waker>) {
         self.lines.clear();
         self.frozen = false;
         self.end(wakers);
     }
 
-    /// Stops or resumes the flow of lines; a frozen watch does not even time out.
+    /// Stops or resumes the flow of lines. A frozen watch does not even time out.
     pub(crate) fn freeze(&mut self, frozen: bool, wakers: &mut Vec<Waker>) {
         self.frozen = frozen;
         self.wake(wakers);
@@ -162,7 +162,7 @@ impl Watch {
         }
     }
 
-    /// Takes the next line, or registers the waker.
+    /// Returns the next line, or registers the waker.
     pub(crate) fn next(&mut self, waker: &Waker) -> Next {
         if !self.frozen {
             if let Some(line) = self.lines.pop_front() {
@@ -178,7 +178,7 @@ impl Watch {
         Next::Nothing { frozen: self.frozen }
     }
 
-    /// A bookmark, unless unsent lines are older than it.
+    /// Returns a bookmark, unless there are older unsent lines.
     pub(crate) fn bookmark(&self, version: u64) -> Option<Bytes> {
         self.lines.is_empty().then(|| self.bookmark_line(version, false))
     }

@@ -70,7 +70,7 @@ async fn a_bound_pod_has_its_grace() {
     assert_eq!(meta["deletionTimestamp"], "2030-01-01T00:00:30Z");
     assert_eq!(meta["deletionGracePeriodSeconds"], 30);
     assert_eq!(meta["generation"], 2);
-    // The same request again changes nothing; a shorter grace moves the deadline.
+    // The same request again changes nothing. A shorter grace period moves the deadline.
     let before = cluster.resource_version();
     pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
     assert_eq!(cluster.resource_version(), before);
@@ -212,7 +212,7 @@ async fn dependents_go_before_their_owner_in_the_foreground() {
         .delete("owner", &delete_with(PropagationPolicy::Foreground))
         .await
         .unwrap();
-    // The child is gone, the pod has its grace, and the owner waits for it.
+    // The child is gone, the pod has its grace period, and the owner waits for the pod.
     assert!(cluster.get("configmaps", "default", "child").is_none());
     assert!(cluster.get("pods", "default", "guard").unwrap().is_deleting());
     let waiting = cluster.get("configmaps", "default", "owner").unwrap();
@@ -262,7 +262,7 @@ async fn owners_are_judged_by_uid_place_and_kind() {
     assert!(!child("wrong-uid", "ConfigMap", "owner", "other").await);
     assert!(!child("wrong-name", "ConfigMap", "nobody", &uid).await);
     assert!(child("unknown-kind", "Riddle", "owner", &uid).await);
-    // An owner in another namespace counts as absent.
+    // An owner in another namespace counts as missing.
     let space: Namespace = typed(json!({"metadata": {"name": "other"}}));
     Api::<Namespace>::all(client.clone())
         .create(&PostParams::default(), &space)
@@ -275,7 +275,7 @@ async fn owners_are_judged_by_uid_place_and_kind() {
         .await
         .unwrap();
     assert!(cluster.get("configmaps", "other", "stray").is_none());
-    // One living owner is enough, and the reference to the other goes.
+    // One living owner is enough. The reference to the missing owner is removed.
     let mut both = map("both");
     let mut gone = owner.owner_ref(&()).unwrap();
     gone.uid = "gone".to_owned();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A few lifecycles, with refusals among them, and the log they leave.
+/// Runs a few lifecycles with rejected requests among them, and returns their log.
 async fn script(seed: u64) -> String {
     let cluster = Cluster::builder()
         .seed(seed)
@@ -127,7 +127,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
-    /// Whatever is sent, there is an answer, and afterwards the cluster still works.
+    /// Every request gets a response, and the cluster still works afterwards.
     #[test]
     fn no_body_makes_it_panic(body in any_json(), verb in 0..4_usize, kind in 0..5_usize, plural in 0..6_usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

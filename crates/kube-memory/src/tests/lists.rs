@@ -64,7 +64,7 @@ async fn pages_show_one_version() {
     let first = maps(&client).list(&ListParams::default().limit(2)).await.unwrap();
     assert_eq!(first.metadata.remaining_item_count, Some(2));
     let token = first.metadata.continue_.clone().unwrap();
-    // What happens between the pages does not show in them.
+    // Changes between the pages do not appear in them.
     maps(&client).delete("c", &Default::default()).await.unwrap();
     maps(&client)
         .create(&PostParams::default(), &map("bb"))

@@ -1,4 +1,4 @@
-//! Requests through a real client, and watches by kube's own watcher.
+//! Requests by a real client, and watches by kube's own watcher.
 
 mod backup;
 mod custom;
@@ -59,7 +59,7 @@ async fn create_pod(client: &Client, pod: &Pod) -> Pod {
     pods(client).create(&PostParams::default(), pod).await.unwrap()
 }
 
-/// The status a request was refused with.
+/// Returns the status with which a request was rejected.
 fn refusal<T: std::fmt::Debug>(result: kube::Result<T>) -> Status {
     match result {
         Err(kube::Error::Api(status)) => *status,
@@ -74,7 +74,7 @@ fn causes(status: &Status) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Sends JSON as it is and returns the code and the answer.
+/// Sends JSON unchanged, and returns the code and the response.
 async fn send(client: &Client, method: Method, path: &str, kind: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() {
         Vec::new()
@@ -98,7 +98,7 @@ async fn raw(client: &Client, method: Method, path: &str, kind: &str, body: Vec<
     (code, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
 }
 
-/// The output of a future that has to be ready without waiting.
+/// Returns the output of a future that must be ready without waiting.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_millis(1), future)
         .await

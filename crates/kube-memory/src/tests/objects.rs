@@ -202,7 +202,7 @@ async fn services_get_defaults_and_checks() {
         refused(json!({"metadata": {"name": "b"}, "spec": {}})).await,
         [cause("FieldValueRequired", "spec.ports")]
     );
-    // The address survives an update that does not name it, and no other may take its place.
+    // The address survives an update without an address, and another address is rejected.
     let mut plain = headless.clone();
     plain.metadata.name = Some("c".to_owned());
     plain.spec.as_mut().unwrap().cluster_ip = None;
@@ -244,7 +244,7 @@ async fn replacing_needs_the_latest_version() {
         "Operation cannot be fulfilled on configmaps \"m\": the object has been modified; please apply your changes \
          to the latest version and try again"
     );
-    // The same content again is no change, and neither version nor log move.
+    // A write of the same content changes neither the version nor the log.
     let before = cluster.resource_version();
     let third = maps(&client)
         .replace("m", &PostParams::default(), &second)
@@ -252,7 +252,7 @@ async fn replacing_needs_the_latest_version() {
         .unwrap();
     assert_eq!(third.resource_version(), second.resource_version());
     assert_eq!(cluster.resource_version(), before);
-    // Without a version, this kind may be overwritten; with another UID it may not.
+    // An update without a version may overwrite this kind. An update with another UID is rejected.
     changed.metadata.resource_version = None;
     maps(&client)
         .replace("m", &PostParams::default(), &changed)

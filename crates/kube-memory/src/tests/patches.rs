@@ -166,7 +166,7 @@ async fn an_apply_removes_what_it_no_longer_sends() {
         data(&apply("two", false, json!({"b": "1", "c": "1"})).await.unwrap())["c"],
         "1"
     );
-    // `b` stays, since the second applier has it too.
+    // `b` is kept, because the second applier owns it too.
     assert_eq!(
         data(&apply("one", false, json!({"a": "2"})).await.unwrap()),
         json!({"a": "2", "b": "1", "c": "1"})
@@ -181,7 +181,7 @@ async fn an_apply_removes_what_it_no_longer_sends() {
         data(&apply("two", true, json!({"a": "3"})).await.unwrap()),
         json!({"a": "3"})
     );
-    // The first has lost `a`, so it cannot remove it any more.
+    // The first applier has lost `a`, so it cannot remove it any more.
     assert_eq!(
         data(&apply("one", false, json!({})).await.unwrap()),
         json!({"a": "3"})
@@ -189,7 +189,7 @@ async fn an_apply_removes_what_it_no_longer_sends() {
     let before = cluster.resource_version();
     apply("two", false, json!({"a": "3"})).await.unwrap();
     assert_eq!(cluster.resource_version(), before);
-    // Other writes own nothing: fields that a patch added stay through applies.
+    // Other writes own nothing: fields that a patch added are kept by an apply.
     let added = json!({"data": {"z": "26"}});
     maps(&client)
         .patch("m", &PatchParams::default(), &Patch::Merge(&added))

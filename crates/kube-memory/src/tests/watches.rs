@@ -19,7 +19,7 @@ fn shown<K: kube::Resource>(event: &WatchEvent<K>) -> String {
     }
 }
 
-/// The watcher's next event, without the events around a list.
+/// Returns the watcher's next event, without the events around a list.
 async fn next<K: kube::Resource>(
     stream: &mut (impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Unpin),
 ) -> String {
@@ -165,7 +165,7 @@ async fn a_forgotten_version_is_gone() {
             .await
             .is_ok()
     );
-    // With a short history, old changes are forgotten without a compaction.
+    // With a short history, old changes are dropped without a compaction.
     let short = Cluster::builder().history(2).build();
     let client = short.client("default");
     let begin = short.resource_version();
@@ -205,7 +205,7 @@ async fn the_watcher_of_kube_survives_cuts_and_compaction() {
     assert_eq!(cluster.cut_watches(Some("pods")), 1);
     create_pod(&client, &pod("c")).await;
     assert_eq!(next(&mut stream).await, "+c");
-    // A cut after which the version is forgotten is not.
+    // A watch that was cut cannot be resumed from a compacted version.
     cluster.cut_watches(None);
     pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
     cluster.compact();

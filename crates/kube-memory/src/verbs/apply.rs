@@ -1,7 +1,7 @@
-//! Server-side apply: fields that an applier sends are merged, and fields that it no longer sends are removed.
+//! Server-side apply: merges the fields that an applier sends, and removes the fields that it no longer sends.
 //!
-//! Only appliers own fields: each is kept with the configuration that it sent last. A write by any other verb owns
-//! nothing. So an apply conflicts with other appliers only, and no `managedFields` are shown.
+//! Only appliers own fields: the configuration that each applier sent last is stored. A write by any other verb owns
+//! nothing. An apply therefore conflicts with other appliers only, and objects have no `managedFields`.
 
 use serde_json::{Map, Value};
 
@@ -54,7 +54,7 @@ pub(crate) fn apply(
     Ok(())
 }
 
-/// The configuration without the fields that identify the object, which nobody owns.
+/// Returns the configuration without the fields that identify the object, because these have no owner.
 fn owned_part(config: &Value) -> Value {
     let mut owned = config.clone();
     if let Some(map) = owned.as_object_mut() {
@@ -79,7 +79,7 @@ fn owned_part(config: &Value) -> Value {
     owned
 }
 
-/// The element of `list` that is the same one as `element`, by the list's rule.
+/// Returns the element of `list` that is the same as `element` by the list's rule.
 fn counterpart<'v>(list: Option<&'v Value>, rule: &ListRule<'_>, element: &Value) -> Option<&'v Value> {
     let items = list?.as_array()?;
     match rule {
@@ -191,7 +191,7 @@ fn remove_no_longer_sent(
     }
 }
 
-/// Whether an object has members beyond those that were applied. They stay.
+/// Returns true if an object has members beyond those that were applied. They are kept.
 fn keeps_parts(applied: &Value, found: &Value) -> bool {
     match (applied, found) {
         (Value::Object(applied), Value::Object(found)) => found
@@ -201,7 +201,7 @@ fn keeps_parts(applied: &Value, found: &Value) -> bool {
     }
 }
 
-/// Collects the fields that both configurations have and on whose live value `config` disagrees.
+/// Collects the fields that both configurations have and whose live value differs from `config`.
 fn find_conflicts(
     config: &Value,
     theirs: &Value,
@@ -242,7 +242,7 @@ fn find_conflicts(
     }
 }
 
-/// An element as paths name it: `[name="main"]`.
+/// Returns an element's part of a path: `[name="main"]`.
 fn element_path(rule: &ListRule<'_>, element: &Value) -> String {
     match rule {
         ListRule::Keyed(keys) => {
@@ -256,7 +256,7 @@ fn element_path(rule: &ListRule<'_>, element: &Value) -> String {
     }
 }
 
-/// Takes from `theirs` the fields that `config` overrides by force.
+/// Removes from `theirs` the fields that `config` overrides by force.
 fn remove_overridden(theirs: &mut Value, config: &Value, live: &Value, position: Position<'_>) {
     let (Value::Object(members), Value::Object(others)) = (config, &mut *theirs) else {
         return;

@@ -1,4 +1,4 @@
-//! Binding: how a scheduler puts a pod on a node.
+//! Binding: a scheduler assigns a pod to a node.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::server::{Answer, Server};
 use crate::verbs::{normalize::meta_text, update::uid_conflict};
 
 impl Server {
-    /// `pods/binding`: puts a pod on a node, once.
+    /// `pods/binding`: assigns a pod to a node, once.
     pub(crate) fn bind(
         &mut self,
         request: &Request,

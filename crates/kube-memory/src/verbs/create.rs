@@ -17,9 +17,9 @@ use crate::verbs::normalize::{
     check_type_meta, normalize, parse_body, strict_failure, undecodable, validate,
 };
 
-/// Letters of a generated name before its suffix.
+/// The greatest number of characters of a generated name before its suffix.
 const GENERATED_PREFIX: usize = 58;
-/// Suffixes tried for a generated name.
+/// The number of suffixes tried for a generated name.
 const GENERATED_TRIES: usize = 8;
 
 impl Server {
@@ -144,7 +144,7 @@ impl Server {
         Ok(object)
     }
 
-    /// Generates a name from `generateName`; true if it did and the name is free.
+    /// Generates a name from `generateName`. Returns true if a name was generated and is free.
     fn generate_name(&mut self, target: &Target, namespace: &str, meta: &mut Members) -> bool {
         if meta.contains_key("name") {
             return false;
@@ -164,7 +164,7 @@ impl Server {
         false
     }
 
-    /// Fills in what the server itself writes into a new object.
+    /// Sets the fields that the server itself writes into a new object.
     fn prepare_new(&mut self, target: &Target, body: &mut Document) {
         if target.kind.family == Family::Service {
             services::set_defaults(body, || self.next_address());
@@ -197,7 +197,7 @@ impl Server {
         }
     }
 
-    /// Serves the kind of a stored definition, and marks it as established in its status.
+    /// Serves the kind of a stored definition, and marks the definition as established in its status.
     pub(crate) fn establish(&mut self, target: &Target, object: &Arc<Object>, now: &str) {
         let Some(kind) = definition::parse_kind(object.value()) else {
             return;
@@ -210,7 +210,7 @@ impl Server {
     }
 }
 
-/// Refuses a body whose media type is not one of the API's.
+/// Rejects a body whose media type is not one of the API's.
 fn check_media_type(request: &Request) -> ApiResult<()> {
     let known = [
         "application/json",

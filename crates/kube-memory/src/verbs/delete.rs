@@ -15,9 +15,9 @@ use crate::server::{Answer, Server};
 use crate::store::object::Object;
 use crate::verbs::update::bump_generation;
 
-/// The finalizer of an owner until its dependents no longer refer to it.
+/// An owner's finalizer until its dependents no longer refer to it.
 pub(crate) const ORPHAN: &str = "orphan";
-/// The finalizer of an owner until its dependents are gone.
+/// An owner's finalizer until its dependents are gone.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// The options of a delete request.
@@ -31,7 +31,7 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// A deletion without preconditions.
+    /// Returns the options of a deletion without preconditions.
     pub(crate) fn with_policy(policy: &str) -> Self {
         Self {
             propagation: Some(policy.to_owned()),
@@ -39,7 +39,7 @@ impl DeleteOptions {
         }
     }
 
-    /// A body replaces the options of the query.
+    /// Parses the options. A body replaces the options of the query.
     fn from_request(request: &Request) -> ApiResult<Self> {
         let query = &request.query;
         if !request.body.is_empty() {
@@ -97,7 +97,7 @@ fn known_policy(policy: &str) -> ApiResult<&str> {
 
 /// The result of a deletion.
 pub(crate) struct Deletion {
-    /// The object now, or its last state if it is gone.
+    /// The current object, or its last state if it is gone.
     pub(crate) object: Arc<Object>,
     pub(crate) gone: bool,
 }
@@ -141,12 +141,12 @@ impl Server {
         for object in &chosen {
             self.delete_object(target, object, &options, now)?;
         }
-        // The answer shows the objects as they were before.
+        // The response contains the objects before their deletion.
         let body = self.list_body(request, target, chosen.iter(), self.store.version(), None, None);
         Ok(Answer::Done { code: 200, body })
     }
 
-    /// `pods/eviction`: a deletion; there are no disruption budgets here.
+    /// `pods/eviction`: deletes the pod. There are no disruption budgets.
     pub(crate) fn evict(
         &mut self,
         request: &Request,
@@ -195,7 +195,7 @@ impl Server {
         check_preconditions(target, old, options)?;
         let mut document = old.document().clone();
         let grace = match self.grace(target, old, options, now) {
-            // The object is being deleted already, with at most this grace.
+            // The object is being deleted already, with at most this grace period.
             Grace::Pending => {
                 return Ok(Deletion {
                     object: old.clone(),
@@ -224,7 +224,7 @@ impl Server {
             let object = Arc::new(Object::new(document, old.resource_version(), None));
             return Ok(Deletion { object, gone: !waits });
         }
-        // Without grace or finalizers the object is removed at once, with no state in between.
+        // Without a grace period or finalizers the object is removed at once, without a state in between.
         let marked = if waits || grace.is_some() {
             self.store.replace(target, old, document, old.applied.clone())
         } else {
@@ -291,7 +291,7 @@ impl Server {
         }
     }
 
-    /// The finalizers after a delete request: the collector's two are set by the propagation policy.
+    /// Returns the finalizers after a delete request. The propagation policy sets the collector's two finalizers.
     fn finalizers(&self, target: &Target, old: &Object, options: &DeleteOptions) -> Vec<String> {
         let (orphan, foreground) = match options.propagation.as_deref() {
             Some("Orphan") => (true, false),

@@ -1,4 +1,4 @@
-//! Lists, in pages or whole, and the start of watches.
+//! Lists, paged or whole, and the start of watches.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -84,7 +84,7 @@ impl Server {
                 page.push(object.clone());
             }
         }
-        // The rest may have no match, so the last page may be empty, as with a real server.
+        // The rest may contain no match, so the last page may be empty, as with a real server.
         let rest = found.len() - seen;
         let next = page
             .last()
@@ -95,7 +95,7 @@ impl Server {
         Ok(Answer::Done { code: 200, body })
     }
 
-    /// A list's JSON, made of the JSON of its objects.
+    /// Returns a list's JSON, assembled from the JSON of its objects.
     pub(crate) fn list_body<'a>(
         &self,
         request: &Request,
@@ -111,7 +111,7 @@ impl Server {
             Some(next) => {
                 metadata.insert("continue".to_owned(), Value::from(next));
             }
-            // Lists of custom resources always have the member.
+            // Lists of custom resources always have this member.
             None if target.kind.is_custom() && request.form == Form::Whole => {
                 metadata.insert("continue".to_owned(), Value::from(""));
             }
@@ -147,7 +147,7 @@ impl Server {
         Bytes::from(body)
     }
 
-    /// Opens a watch and queues the events since the version that it names.
+    /// Opens a watch and queues the events after the requested version.
     pub(crate) fn watch(&mut self, request: &Request, target: &Target) -> ApiResult<Answer> {
         let query = &request.query;
         let filter = Filter::parse(&query.labels, &query.fields, target)?;

@@ -1,4 +1,4 @@
-//! What a request does to objects: each verb, and how its body becomes an object that can be stored.
+//! The verbs of requests, and the conversion of a body to an object that can be stored.
 
 pub(crate) mod apply;
 pub(crate) mod binding;

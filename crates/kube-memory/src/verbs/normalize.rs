@@ -1,4 +1,4 @@
-//! From a request's body to an object that can be stored: parsing, canonical form, validation.
+//! Converts a request's body to an object that can be stored: parsing, canonical form, validation.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) fn meta_text<'a>(object: &'a Value, key: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Parses the body of a request as a whole object. A custom resource has to name its kind.
+/// Parses the body of a request as a whole object. A custom resource must contain its kind.
 pub(crate) fn parse_body(request: &Request, target: &Target) -> ApiResult<Document> {
     let kind = &target.kind.kind;
     let refuse = |why: String| {
@@ -48,7 +48,7 @@ pub(crate) fn parse_body(request: &Request, target: &Target) -> ApiResult<Docume
     Ok(body)
 }
 
-/// Checks that a body is of the kind and version of its path, and fills them in where they are missing.
+/// Checks that a body has the kind and version of its path, and sets them where they are missing.
 pub(crate) fn check_type_meta(request: &Request, target: &Target, body: &mut Document) -> ApiResult<()> {
     let (version, kind) = (body.text("apiVersion"), body.text("kind"));
     let other = |found: &str, wanted: &str| !found.is_empty() && found != wanted;
@@ -89,7 +89,7 @@ pub(crate) fn check_type_meta(request: &Request, target: &Target, body: &mut Doc
     Ok(())
 }
 
-/// As [`normalize`], after a write of the status alone: the rest of the object is normalized already.
+/// Like [`normalize`], after a write of the status alone: the rest of the object is normalized already.
 pub(crate) fn normalize_status(
     request: &Request,
     target: &Target,
@@ -113,7 +113,7 @@ pub(crate) fn normalize_status(
     }
 }
 
-/// Brings an object of the stored version into its canonical form: unknown members dropped, defaults filled in.
+/// Converts an object of the stored version to its canonical form: unknown members are dropped, defaults are set.
 /// Returns the paths of the unknown members.
 pub(crate) fn normalize(request: &Request, target: &Target, body: &mut Document) -> ApiResult<Vec<String>> {
     let normalized = match target.kind.family {
@@ -165,7 +165,7 @@ fn show_times(target: &Target, body: &mut Document) {
     body.change("status", |status| status.as_object_mut().map_or((), show));
 }
 
-/// Refuses an object that cannot be decoded as one of its kind.
+/// Returns the failure for an object that cannot be decoded as its kind.
 pub(crate) fn undecodable(request: &Request, target: &Target, object: &Document, why: &str) -> Box<Failure> {
     if request.is_plain_patch() {
         return Failure::unreadable_patch(&object.to_value(), &format!("json: {why}"));

@@ -7,26 +7,26 @@ use serde_json::{Map, Value};
 
 use crate::request::failure::{ApiResult, Failure};
 
-/// Operations in one JSON patch.
+/// The greatest number of operations in one JSON patch.
 const OPERATIONS_LIMIT: usize = 10_000;
-/// Copies in one JSON patch: each can double the object.
+/// The greatest number of copies in one JSON patch, because each can double the object.
 const COPIES_LIMIT: usize = 16;
 
-/// Where in an object a merge is, which decides how a list there is merged.
+/// The place of a merge in an object, which decides how a list there is merged.
 #[derive(Clone, Copy)]
 pub(crate) enum Position<'a> {
-    /// Somewhere in a built-in kind, in a member of this name.
+    /// In a built-in kind, in a member of this name.
     BuiltIn(&'a str),
-    /// Somewhere in a custom kind; `None` where the schema says nothing.
+    /// In a custom kind; `None` where the schema has no rule.
     Custom(Option<&'a Schema>),
 }
 
-/// How a list is merged.
+/// The rule for merging a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListRule<'a> {
-    /// Replaced as a whole.
+    /// The list is replaced as a whole.
     Whole,
-    /// A set of plain values.
+    /// The list is a set of plain values.
     Set,
     /// Elements with the same values of these keys are the same element.
     Keyed(Vec<&'a str>),
@@ -36,7 +36,7 @@ impl<'a> Position<'a> {
     pub(crate) fn member(self, name: &'a str) -> Self {
         match self {
             Self::BuiltIn(_) => Self::BuiltIn(name),
-            // Metadata is the same for all kinds and is in no schema.
+            // Metadata is the same for all kinds and is not part of a schema.
             Self::Custom(_) if matches!(name, "ownerReferences" | "finalizers") => Self::BuiltIn(name),
             Self::Custom(schema) => Self::Custom(schema.and_then(|schema| schema.member(name))),
         }
@@ -81,7 +81,7 @@ impl<'a> Position<'a> {
     }
 }
 
-/// Whether two elements of a keyed list are the same one.
+/// Returns true if two elements of a keyed list are the same element.
 pub(crate) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
     let part = |element: &Value, key: &str| match element.get(key) {
         None if key == "protocol" => Value::from("TCP"),
@@ -90,7 +90,7 @@ pub(crate) fn same_element(keys: &[&str], one: &Value, other: &Value) -> bool {
     keys.iter().all(|key| part(one, key) == part(other, key))
 }
 
-/// Applies a JSON patch; an operation that does not fit refuses the whole patch.
+/// Applies a JSON patch. An operation that does not fit rejects the whole patch.
 pub(crate) fn apply_json_patch(object: &mut Value, body: &[u8]) -> ApiResult<()> {
     let patch: Value = serde_json::from_slice(body)
         .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
@@ -107,10 +107,10 @@ pub(crate) fn apply_json_patch(object: &mut Value, body: &[u8]) -> ApiResult<()>
     if patch.len() > OPERATIONS_LIMIT || copies > COPIES_LIMIT {
         return Err(Failure::too_large(OPERATIONS_LIMIT));
     }
-    // `object` is a scratch copy, so nothing has to be undone on failure.
+    // `object` is a scratch copy, so a failure needs no rollback.
     for operation in patch.0 {
         let operation = match operation {
-            // As in the API server, replacing an absent member of an object adds it.
+            // As in the API server, replacing a missing member of an object adds it.
             PatchOperation::Replace(replace) if is_absent_member(object, replace.path.as_str()) => {
                 PatchOperation::Add(json_patch::AddOperation {
                     path: replace.path,
@@ -177,7 +177,7 @@ pub(crate) fn apply_strategic_patch(
                 found.retain(|item| !gone.contains(item));
             }
         } else if key.starts_with("$setElementOrder/") {
-            // The order of the patch's elements is enough: see `reorder`.
+            // The order of the patch's elements is sufficient: see `reorder`.
         } else if value.is_null() {
             map.remove(&key);
         } else if let Value::Array(items) = value {
@@ -215,7 +215,7 @@ fn merge_list(list: &mut Value, patch: Vec<Value>, position: Position<'_>) -> Ap
             reorder(items, &patch, &before, |one, other| one == other);
             return Ok(());
         }
-        // A strategic merge knows one key for each list.
+        // A strategic merge has one key for each list.
         ListRule::Keyed(keys) => keys.into_iter().take(1).collect(),
     };
     let is_replace = |element: &Value| element.get("$patch").and_then(Value::as_str) == Some("replace");
@@ -251,8 +251,9 @@ fn merge_list(list: &mut Value, patch: Vec<Value>, position: Position<'_>) -> Ap
     Ok(())
 }
 
-/// Orders the elements of a merged list. Elements of the patch keep the patch's order, all others keep theirs. Between
-/// one of each, the one that was first before comes first, and a new one of the patch before any other.
+/// Orders the elements of a merged list. Elements of the patch keep the patch's order, and the other elements keep
+/// theirs. Of an element of the patch and another element, the one that came first before is placed first. A new
+/// element of the patch is placed before any other element.
 fn reorder(items: &mut Vec<Value>, patch: &[Value], before: &[Value], same: impl Fn(&Value, &Value) -> bool) {
     let place = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
     let (mut sent, mut others): (Vec<Value>, Vec<Value>) =
@@ -276,7 +277,7 @@ fn reorder(items: &mut Vec<Value>, patch: &[Value], before: &[Value], same: impl
     }
 }
 
-/// A value as Go's `%v` prints it.
+/// Formats a value as Go's `%v` does.
 fn go_text(value: &Value) -> String {
     match value {
         Value::Object(map) => {

@@ -63,7 +63,7 @@ impl Server {
         if body.meta_text("resourceVersion").is_empty() && !target.kind.unconditional_update() {
             let why = "must be specified for an update";
             let cause = Cause::invalid("metadata.resourceVersion", &json!(0), why);
-            // The server's message has the resource in the place of the kind.
+            // The server's message contains the resource instead of the kind.
             let plural = &target.kind.plural;
             return Err(Failure::invalid_kind(target.group(), plural, name, &[cause]));
         }
@@ -177,7 +177,7 @@ impl Server {
             let mut live = json!({});
             let mut applied = Applied::new();
             apply::apply(&mut live, &sent, &manager, query.force, &mut applied, position)?;
-            // Nobody owns the name, so it is added after the applied configuration is recorded.
+            // The name has no owner, so it is added after the applied configuration is recorded.
             config.set_meta("name", Value::from(name));
             let object =
                 self.create_from(request, target, namespace, config, Some(Arc::new(applied)), now)?;
@@ -208,7 +208,7 @@ impl Server {
         Ok(self.object_answer(200, request, target, &object))
     }
 
-    /// Stores a new state of an object, with what the client may not change kept as it was.
+    /// Stores a new state of an object. Fields that the client must not change keep their values.
     #[allow(clippy::too_many_arguments)]
     fn update(
         &mut self,
@@ -303,7 +303,7 @@ impl Server {
     }
 }
 
-/// Parses a patch that has to be an object.
+/// Parses a patch, which must be an object.
 fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
     match serde_json::from_slice(body) {
         Ok(Value::Object(members)) => Ok(members),
@@ -315,7 +315,7 @@ fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
     }
 }
 
-/// Applies a patch, which has to leave an object.
+/// Applies a patch, whose result must be an object.
 fn edit(body: &mut Document, change: impl FnOnce(&mut Value) -> ApiResult<()>) -> ApiResult<()> {
     body.edit(|whole| {
         change(whole)?;
@@ -326,7 +326,7 @@ fn edit(body: &mut Document, change: impl FnOnce(&mut Value) -> ApiResult<()>) -
     })
 }
 
-/// Refuses a body whose name or namespace is not that of the path.
+/// Rejects a body with another name or namespace than the path.
 fn check_name_and_namespace(body: &Document, name: &str, namespace: &str) -> ApiResult<()> {
     let given = body.meta_text("name");
     if !given.is_empty() && given != name {
@@ -364,7 +364,7 @@ fn check_preconditions(request: &Request, target: &Target, old: &Object, new: &D
     Ok(())
 }
 
-/// A write whose UID is another than the object's, in the words of the server's storage.
+/// Returns the failure of a write with another UID than the object's, in the words of the server's storage.
 pub(crate) fn uid_conflict(target: &Target, old: &Object, given: &str) -> Box<Failure> {
     let (key, found) = (target.key(old.namespace(), old.name()), old.uid());
     let why = format!(
@@ -383,7 +383,7 @@ fn keep_system_fields(new: &mut Document, old: &Object) {
     }
 }
 
-/// Keeps the parts that a write of the object itself may not change.
+/// Keeps the parts that a write of the object itself must not change.
 fn keep_status(target: &Target, new: &mut Document, old: &Document) {
     if target.has_status() {
         new.share_from("status", old);
@@ -393,7 +393,7 @@ fn keep_status(target: &Target, new: &mut Document, old: &Document) {
     }
 }
 
-/// The old object with the new status, and with the metadata that a write of the status may change.
+/// Returns the old object with the new status, and with the metadata that a write of the status may change.
 fn with_status_of(target: &Target, old: &Document, new: &Document) -> Document {
     let mut kept = old.clone();
     kept.share_from("status", new);
@@ -413,7 +413,7 @@ fn with_status_of(target: &Target, old: &Document, new: &Document) -> Document {
     kept
 }
 
-/// Whether the change counts in `metadata.generation`.
+/// Returns true if the change increases `metadata.generation`.
 fn desired_changed(target: &Target, new: &Document, old: &Document) -> bool {
     if !target.kind.generation {
         return false;
@@ -437,7 +437,7 @@ pub(crate) fn bump_generation(object: &mut Document) {
     }
 }
 
-/// Whether an object that is being deleted has neither finalizers nor grace left.
+/// Returns true if an object that is being deleted has neither finalizers nor grace period left.
 fn may_be_removed(target: &Target, object: &Document) -> bool {
     let grace = object.meta("deletionGracePeriodSeconds").and_then(Value::as_i64);
     object.meta("deletionTimestamp").is_some()

@@ -1,11 +1,11 @@
-//! Comparison of two answers.
+//! Comparison of two responses.
 
 use serde_json::Value;
 use similar::TextDiff;
 
 use crate::script::Named;
 
-/// The problems with a pair of masked answers; none if they are equal except for the named differences.
+/// Returns the problems with a pair of masked responses; none if they are equal except for the named differences.
 pub(crate) fn between(mut real: Value, mut memory: Value, named: &[Named]) -> Vec<String> {
     let mut problems = Vec::new();
     for difference in named {
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(between(real.clone(), memory.clone(), &[]).len(), 1);
         let known = named(Some(json!(1)), None);
         assert_eq!(between(real.clone(), memory.clone(), &known).len(), 0);
-        // Gone, and changed.
+        // The difference is gone, and then it has changed.
         assert_eq!(between(real.clone(), real.clone(), &known).len(), 1);
         assert_eq!(
             between(json!({"body": {"a": 2}}), memory.clone(), &known).len(),

@@ -1,5 +1,5 @@
-//! The in-memory API answers like a real server: scripts of requests are played to both, and every answer has to be
-//! the same. See "Is the simulated API server a true one?" in docs/reliability.md.
+//! The in-memory API responds like a real server. Scripts of requests are sent to both, and every response must be
+//! the same. See "Is the simulated API server a true one?" in docs/maintainers/reliability.md.
 
 #![allow(
     clippy::unwrap_used,

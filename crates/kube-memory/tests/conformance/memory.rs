@@ -1,11 +1,11 @@
-//! The in-memory API as the scripts see it.
+//! The in-memory API for the scripts.
 
 use kube::Client;
 use kube_memory::Cluster;
 
 use crate::real;
 
-/// A new one for each script.
+/// One cluster for each script.
 pub(crate) struct Memory {
     cluster: Cluster,
 }

@@ -1,4 +1,4 @@
-//! The real API server as the scripts see it.
+//! The real API server for the scripts.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use training_job_testing::cluster::{ControlPlane, Options, repository};
 
-/// One control plane for all scripts, each of which has a namespace of its own.
+/// Returns one control plane for all scripts, each of which has a namespace of its own.
 pub(crate) async fn control_plane() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED
@@ -20,7 +20,7 @@ pub(crate) async fn control_plane() -> &'static ControlPlane {
         .await
 }
 
-/// A client that does not retry, so that every answer is seen.
+/// Returns a client that does not retry, so that every response is compared.
 pub(crate) async fn client(plane: &ControlPlane) -> Client {
     let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -31,13 +31,13 @@ pub(crate) async fn client(plane: &ControlPlane) -> Client {
 
 /// Held while a script is played.
 pub(crate) enum Turn {
-    /// Beside others.
+    /// The script is played together with others.
     Shared(#[expect(dead_code, reason = "it is held")] RwLockReadGuard<'static, ()>),
-    /// Without others.
+    /// The script is played alone.
     Alone(#[expect(dead_code, reason = "it is held")] RwLockWriteGuard<'static, ()>),
 }
 
-/// Awaits a script's turn.
+/// Waits for a script's permit.
 pub(crate) async fn turn(alone: bool) -> Turn {
     static TURNS: RwLock<()> = RwLock::const_new(());
     if alone {
@@ -47,7 +47,7 @@ pub(crate) async fn turn(alone: bool) -> Turn {
     }
 }
 
-/// The definitions in `crds/`.
+/// Returns the definitions in `crds/`.
 pub(crate) fn definitions() -> Vec<Value> {
     let files = fs::read_dir(repository().join("crds")).unwrap();
     let files = files.map(|file| file.unwrap().path());

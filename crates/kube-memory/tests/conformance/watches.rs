@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 use training_job_testing::cluster::PATIENCE;
 
-/// Stands for a line that did not come in time.
+/// The value for a line that did not arrive in time.
 pub(crate) const NOTHING: &str = "nothing came";
 
 /// An open watch.
@@ -30,7 +30,7 @@ impl Watch {
         }
     }
 
-    /// The next event; `None` at the end. Periodic bookmarks are skipped.
+    /// Returns the next event, or `None` at the end. Periodic bookmarks are skipped.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let Ok(line) = timeout(PATIENCE, self.lines.next()).await else {

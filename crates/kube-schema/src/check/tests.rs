@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::Type;
 
-/// What is wrong with a value under a property of this schema: the path within it and the breach, in short.
+/// Returns the violations in a value under a property of this schema, each with its path and kind in short form.
 fn wrong(schema: Value, value: Value) -> Vec<String> {
     let schema = Schema::new(&json!({"type": "object", "properties": {"at": schema}}));
     let object = json!({ "at": value });

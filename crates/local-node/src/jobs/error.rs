@@ -1,4 +1,4 @@
-//! Why jobs are not run.
+//! The reasons that jobs are not run.
 
 use std::fmt::Write as _;
 
@@ -7,52 +7,52 @@ use kube_manifest::Finding;
 use crate::NodeError;
 use training_job::FieldErrors;
 
-/// Why jobs are not run.
+/// The reason that jobs are not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A manifest is no YAML, or holds what is no valid job: one line for each error, `file:line:column: field: problem;
-    /// remedy`.
+    /// A manifest is not YAML, or contains an invalid job. One line for each error: `file:line:column: field:
+    /// problem; remedy`.
     #[error("{}", lines(.0))]
     Manifest(Vec<Finding>),
-    /// An object of a kind that is not here.
+    /// An object has a kind that cannot be run here.
     #[error("{kind:?} is no kind that can be run; known are {known}")]
     Kind {
-        /// Its kind.
+        /// The object's kind.
         kind: String,
-        /// The kinds that are here.
+        /// The kinds that can be run.
         known: String,
     },
-    /// There is no job.
+    /// The input contains no job.
     #[error("there is no job; add an object of kind {known}")]
     Empty {
-        /// The kinds that are here.
+        /// The kinds that can be run.
         known: String,
     },
-    /// Fields are wrong.
+    /// A job has invalid fields.
     #[error("{kind} {name}: {errors}")]
     Invalid {
         /// The job's kind.
         kind: String,
-        /// Its name.
+        /// The job's name.
         name: String,
-        /// Which, why, and what to do.
+        /// The fields, each with its problem and remedy.
         errors: FieldErrors,
     },
-    /// Two jobs would share their pods' names.
+    /// Two jobs have the same name, so that their pods' names would clash.
     #[error("{kind} {name} is there twice; give each job its own name")]
     Twice {
         /// The kind of the second.
         kind: String,
-        /// Their name.
+        /// The name of both.
         name: String,
     },
-    /// The in-memory API does not take it.
+    /// The in-memory API rejected an object.
     #[error("{what} was refused: {error}")]
     Refused {
-        /// What it is.
+        /// A description of the object.
         what: String,
-        /// Why.
+        /// The error of the API.
         #[source]
         error: kube::Error,
     },
@@ -62,7 +62,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the jobs are to blame, and not the machine: usually exit code 2.
+    /// Returns true if the jobs are the cause, and not the machine: usually exit code 2.
     pub fn is_bad_input(&self) -> bool {
         !matches!(self, Self::Node(_) | Self::Refused { .. })
     }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::NodeEvent;
 use training_job::api::JobCondition;
 
-/// Something that happened to jobs on this machine.
+/// An event of jobs on this machine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RunEvent {
@@ -16,14 +16,14 @@ pub enum RunEvent {
         /// The condition.
         condition: JobCondition,
     },
-    /// A pod was created, has changed, or was deleted: for tables of all replicas. The pods that are left at the end of
-    /// the run come once more.
+    /// A pod was created, has changed, or was deleted: for tables of all replicas. The pods that are left at the end
+    /// of the run are sent once more.
     Pod {
         /// The pod.
         pod: Box<Pod>,
-        /// Whether it was deleted: this is its last state.
+        /// True if the pod was deleted; `pod` is then its last state.
         gone: bool,
-        /// Why it can never start on this machine, if so.
+        /// The reason that the pod can never start on this machine, if any.
         dead_end: Option<String>,
     },
     /// An event of the node: a line of output, a pod's phase.
@@ -31,7 +31,7 @@ pub enum RunEvent {
 }
 
 impl RunEvent {
-    /// The event as a line to print, if it is worth one: `POD | OUTPUT`, `POD * PHASE`, `JOB * CONDITION`.
+    /// Returns the event as a line to print, if it is worth one: `POD | OUTPUT`, `POD * PHASE`, `JOB * CONDITION`.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::Condition { job, condition } => {

@@ -1,4 +1,4 @@
-//! How far jobs and their replicas have come: enough to tell when a run is over.
+//! The progress of jobs and their replicas, as far as it shows the end of a run.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use training_job::api::{ConditionStatus, ConditionType, JobStatus, labels};
 
 use super::RunEvent;
 
-/// Reasons why a container waits for something that never comes: there are no images, and no more objects are created.
+/// The reasons of containers that wait forever: there are no images, and no more objects are created.
 const DEAD_ENDS: [&str; 2] = ["ImageCommandUnknown", "CreateContainerConfigError"];
 
 /// Namespace and name.
@@ -19,27 +19,27 @@ pub(super) type Name = (String, String);
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     jobs: BTreeMap<Name, JobStatus>,
-    /// The replicas whose pods are there.
+    /// The replicas whose pods exist.
     replicas: BTreeMap<Name, Replica>,
 }
 
 #[derive(Debug)]
 struct Replica {
     job: Name,
-    /// Whether it has ended, and is not being deleted.
+    /// True if its pod has ended and is not being deleted.
     has_ended: bool,
-    /// Why it can never start on this machine, if so.
+    /// The reason that it can never start on this machine, if any.
     dead_end: Option<String>,
 }
 
 impl Progress {
-    /// Adds a job that is to run to its end.
+    /// Adds a job that should run to its end.
     pub(super) fn add_job(&mut self, job: &DynamicObject) {
         let name = (super::namespace_of(job), job.name_any());
         self.jobs.insert(name, JobStatus::default());
     }
 
-    /// Records a job's status; returns an event for each condition that has become true.
+    /// Records a job's status. Returns an event for each condition that has become true.
     pub(super) fn update_job(&mut self, name: Name, status: JobStatus) -> Vec<RunEvent> {
         let job = name.1.clone();
         let known = self.jobs.insert(name, status.clone()).unwrap_or_default();
@@ -53,7 +53,7 @@ impl Progress {
             .collect()
     }
 
-    /// Records a pod; returns why it can never start on this machine, if so.
+    /// Records a pod. Returns the reason that it can never start on this machine, if any.
     pub(super) fn update_pod(&mut self, pod: &Pod, gone: bool) -> Option<String> {
         let namespace = super::namespace_of(pod);
         let name = (namespace.clone(), pod.name_any());
@@ -64,7 +64,7 @@ impl Progress {
         let job = pod.labels().get(labels::JOB_NAME).cloned().unwrap_or_default();
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         let dead_end = dead_end(pod);
-        // A pod beside the replicas is waited for by nobody.
+        // The run does not wait for pods that are not replicas.
         if pod.labels().contains_key(labels::REPLICA_TYPE) {
             let replica = Replica {
                 job: (namespace, job),
@@ -77,7 +77,7 @@ impl Progress {
         dead_end
     }
 
-    /// Whether every job has ended or will never go on.
+    /// Returns true if every job has ended or will never continue.
     pub(super) fn all_jobs_ended_or_stuck(&self) -> bool {
         self.jobs.iter().all(|(name, status)| {
             let is_stuck = || self.stuck(name).next().is_some();
@@ -85,7 +85,7 @@ impl Progress {
         })
     }
 
-    /// Whether no replica of a finished job runs any more.
+    /// Returns true if no replica of a finished job runs any more.
     pub(super) fn all_replicas_ended(&self) -> bool {
         let finished = |replica: &Replica| self.jobs.get(&replica.job).is_some_and(JobStatus::is_finished);
         self.replicas
@@ -105,7 +105,7 @@ impl Progress {
             .map(|((_, name), status)| (name.as_str(), status))
     }
 
-    /// Why jobs that have not ended never will.
+    /// Returns the reasons that unfinished jobs will never end.
     pub(super) fn dead_ends(&self) -> Vec<String> {
         let unfinished = self.jobs.iter().filter(|(_, status)| !status.is_finished());
         let why = unfinished.flat_map(|(job, status)| {

@@ -8,12 +8,12 @@ mod stopping;
 
 use serde_json::{Value, json};
 
-/// A pod of one container that runs a shell script.
+/// Returns a pod of one container that runs a shell script.
 fn script(policy: &str, script: &str) -> Value {
     json!({"restartPolicy": policy, "containers": [{"name": "main", "image": "none", "command": ["sh", "-c", script]}]})
 }
 
-/// Whether a process exists (a zombie does not).
+/// Returns true if a process exists and is not a zombie.
 fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')')

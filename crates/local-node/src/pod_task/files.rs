@@ -1,4 +1,5 @@
-//! The files of ConfigMaps and Secrets of containers that run: they change as these do, as a kubelet has it.
+//! The files of ConfigMaps and Secrets in running containers. They follow changes of these objects, as with a
+//! kubelet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use tokio::time::sleep;
 use crate::agent::{Agent, StartError};
 use crate::volumes::{Mount, rewrite};
 
-/// How often they are looked at. A kubelet takes up to a minute or two.
+/// The interval of checks. A kubelet takes up to a minute or two.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// A container's files.
 pub(super) struct Watched {
     pub(super) agent: Arc<Agent>,
     pub(super) pod: Pod,
-    /// The container's place.
+    /// The index of the container.
     pub(super) at: usize,
     pub(super) container: Container,
     pub(super) mounts: Vec<Mount>,
@@ -26,16 +27,16 @@ pub(super) struct Watched {
 
 type Look = (Watched, Result<Vec<Mount>, StartError>);
 
-/// The files of a pod's containers. None is looked at any more once this is dropped.
+/// The files of a pod's containers. Checks end when this is dropped.
 #[derive(Default)]
 pub(super) struct Files {
     looks: JoinSet<Look>,
-    /// The places of the containers that are looked at.
+    /// The indexes of the containers that are checked.
     watched: BTreeSet<usize>,
 }
 
 impl Files {
-    /// Looks at the files of a container that has started.
+    /// Starts to check the files of a started container.
     pub(super) fn watch(&mut self, watched: Watched) {
         if !watched.mounts.is_empty() && self.watched.insert(watched.at) {
             self.look(watched);
@@ -50,15 +51,15 @@ impl Files {
         });
     }
 
-    /// Awaits a look, and writes what has changed for a container that still runs; `None` if nothing is looked at. It may be
-    /// dropped at any time.
+    /// Waits for a check, and writes the changes for a container that still runs. Returns `None` if nothing is
+    /// checked. The future may be dropped at any time.
     pub(super) async fn next(&mut self, runs: impl Fn(usize) -> bool) -> Option<()> {
         let (mut watched, now) = self.looks.join_next().await?.ok()?;
         if !runs(watched.at) {
             self.watched.remove(&watched.at);
             return Some(());
         }
-        // What is missing now stays as it was.
+        // Files stay unchanged if their source is missing now.
         if let Ok(now) = now {
             match rewrite(&watched.mounts, &now) {
                 Ok(()) => watched.mounts = now,

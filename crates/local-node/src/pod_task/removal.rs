@@ -1,4 +1,4 @@
-//! After a pod's processes have ended: delivers its final status, and removes it from the API when it is deleted.
+//! Delivers a pod's final status after its processes have ended, and removes the pod from the API when it is deleted.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use crate::agent::Agent;
 use crate::api::{ApiError, PodRef};
 use crate::report::retries;
 
-/// How long the API may take for the final status when the agent stops.
+/// The timeout of the final status when the agent stops.
 const FINAL_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl PodTask {
-    /// Delivers the final status, and removes the pod from the API once it is to be deleted.
+    /// Delivers the final status, and removes the pod from the API once it is being deleted.
     pub(super) async fn await_deletion(mut self) {
         if self.shutting_down {
             let _ = tokio::time::timeout(FINAL_STATUS_TIMEOUT, self.deliver_final_status()).await;
             return;
         }
-        // The last status goes first: whoever deletes the pod wants to know how it ended.
+        // The final status is delivered first, because the user who deletes the pod may want to see how it ended.
         loop {
             if self.gone {
                 return;
@@ -52,7 +52,7 @@ impl PodTask {
         }
     }
 
-    /// Handles a command that comes once the processes have ended.
+    /// Handles a command that arrives after the end of the processes.
     fn handle_after_end(&mut self, command: Option<Command>) {
         match command {
             None | Some(Command::Gone) => self.gone = true,
@@ -62,7 +62,7 @@ impl PodTask {
     }
 }
 
-/// Removes the pod from the API, however often it takes.
+/// Removes the pod from the API, with retries until it succeeds.
 async fn remove(agent: &Agent, pod: &PodRef) {
     for delay in retries() {
         match agent.api.delete(pod).await {

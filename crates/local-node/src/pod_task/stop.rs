@@ -9,10 +9,10 @@ use super::PodTask;
 use crate::kill::signal_group;
 use crate::status::StopCause;
 
-/// The grace period of a pod that names none, in seconds.
+/// The grace period in seconds of a pod that does not set one.
 const DEFAULT_GRACE: i64 = 30;
 
-/// The end of the pod's processes, once it was ordered.
+/// The ordered end of the pod's processes.
 pub(super) struct Stop {
     pub(super) kill_at: Instant,
     pub(super) killed: bool,
@@ -20,7 +20,7 @@ pub(super) struct Stop {
 }
 
 impl PodTask {
-    /// The grace period: `seconds` if given, or the pod's own, at most the configured cap.
+    /// Returns the grace period: `seconds` if given, or else the pod's own, at most the configured cap.
     pub(super) fn grace(&self, seconds: Option<i64>) -> Duration {
         let spec = self
             .pod
@@ -35,7 +35,7 @@ impl PodTask {
         self.agent.config.grace_cap.map_or(grace, |cap| cap.min(grace))
     }
 
-    /// Ends the processes. A second order may shorten the time that the first has given, never lengthen it.
+    /// Ends the processes. A second order may shorten the time of the first, but never lengthens it.
     pub(super) fn order_stop(&mut self, grace: Duration, cause: StopCause) {
         let now = Instant::now();
         let kill_at = now + grace.min(Duration::from_secs(86_400));
@@ -59,7 +59,7 @@ impl PodTask {
         }
     }
 
-    /// Asks sidecars to end, because the other containers have.
+    /// Sends SIGTERM to the sidecars, because the other containers have ended.
     pub(super) fn stop_sidecars(&mut self, sidecars: &[usize]) {
         if sidecars.is_empty() || self.sidecars_end.is_some() {
             return;
@@ -70,7 +70,7 @@ impl PodTask {
         self.sidecars_end = Some(Instant::now() + self.grace(None));
     }
 
-    /// Does what is due by now: the pod's deadline, the end of a grace period.
+    /// Handles the timers that are due: the pod's deadline, the end of a grace period.
     pub(super) fn check_timers(&mut self) {
         let now = Instant::now();
         if self.stop.is_none() && self.deadline.is_some_and(|deadline| deadline <= now) {

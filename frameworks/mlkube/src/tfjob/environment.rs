@@ -1,4 +1,4 @@
-//! `TF_CONFIG` as it was in 2017.
+//! `TF_CONFIG` in its form of 2017.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ struct Task<'a> {
     index: u32,
 }
 
-/// The environment of a replica. `environment: cloud` lets TensorFlow's estimators take the cluster seriously.
+/// Returns the environment of a replica. TensorFlow's estimators use the cluster only with `environment: cloud`.
 pub(super) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
     let cluster = topology.once("TF_CONFIG", || {
         let roles = topology.roles.iter().filter(|role| role.replicas > 0);
@@ -40,7 +40,7 @@ fn endpoints(role: &Role<'_>) -> Vec<String> {
     role.all().map(endpoint).collect()
 }
 
-/// Strings and numbers always serialize.
+/// Returns a value as JSON. Strings and numbers always serialize.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

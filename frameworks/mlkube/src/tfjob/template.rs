@@ -1,10 +1,10 @@
-//! The pod of a parameter server without a template.
+//! The pod template of parameter servers that have none.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
 
 use super::spec::{TfJobSpec, TfReplicaSpec};
 
-/// The image of what has no template.
+/// The default image.
 const IMAGE: &str = "tensorflow/tensorflow:1.3.0";
 
 /// A server of TensorFlow 1 or 2 that runs until it is stopped.
@@ -16,19 +16,19 @@ task = config["task"]
 server(config["cluster"], job_name=task["type"], task_index=task["index"]).join()
 "#;
 
-/// The image of parameter servers without a template, and of TensorBoard.
+/// Returns the image of parameter servers without a template, and of TensorBoard.
 pub(super) fn image(spec: &TfJobSpec) -> &str {
     let own = spec.tf_image.as_deref().filter(|image| !image.is_empty());
     own.unwrap_or(IMAGE)
 }
 
-/// Whether the entry's pods are to be servers of the operator's own making.
+/// Returns true if the pods of an entry run the operator's own parameter server.
 pub(super) fn is_default_server(entry: &TfReplicaSpec) -> bool {
     let is_default = entry.template.is_none() || entry.is_default_ps == Some(true);
     is_default && entry.role().eq_ignore_ascii_case("PS")
 }
 
-/// Their template.
+/// Returns the template of the operator's own parameter servers.
 pub(super) fn default_server(spec: &TfJobSpec) -> PodTemplateSpec {
     let container = Container {
         name: "tensorflow".to_owned(),

@@ -1,4 +1,4 @@
-//! Fuzzes the operator's caches: the input is what an API server answers to lists and watches.
+//! Fuzzes the operator's caches: the input is an API server's responses to lists and watches.
 
 mod model;
 mod objects;
@@ -19,7 +19,7 @@ use model::Model;
 use script::{Answers, ListOrWatch};
 use server::Server;
 
-/// Longer than any script takes, with all its waits.
+/// Longer than any script takes, including all its waits.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A clock that stands still.
@@ -31,12 +31,12 @@ impl Clock for FixedClock {
     }
 }
 
-/// Answers the operator's lists and watches from a script (see `script`), through the real client.
+/// Responds to the operator's lists and watches from a script (see `script`), through the real client.
 ///
 /// # Panics
-/// * Something in the client or the operator does.
-/// * The operator does not ask for all answers of the script within a day, or asks without a backoff.
-/// * A watch does not go on from the last resource version.
+/// * The client or the operator panics.
+/// * The operator does not request all responses of the script within a day, or sends requests without a backoff.
+/// * A watch does not continue from the last resource version.
 /// * The caches differ from the model.
 pub fn check(bytes: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,4 +1,4 @@
-//! Pods and services with the fields that the model reads. Other fields must not matter.
+//! Pods and services with only the fields that the model reads. Other fields must not have an effect.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(super) type Pod = Object<PodStatus>;
 pub(super) type Service = Object<IgnoredAny>;
 
 pub(super) trait Status {
-    /// The kind of objects that have it.
+    /// The kind of the objects with this status.
     const KIND: &str;
 }
 
@@ -58,11 +58,11 @@ struct Meta {
     annotations: Option<Pairs>,
 }
 
-/// The members of an object in order, also those with equal names.
+/// The members of an object in order, including duplicate names.
 struct Pairs(Vec<(String, Value)>);
 
 impl Pairs {
-    /// The members of this name, each of which must be a string. The others may be anything.
+    /// Returns the members of this name. Each of them must be a string. Other members may have any type.
     fn strings_named(self, name: &str) -> Result<BTreeMap<String, String>, String> {
         let named = self.0.into_iter().filter(|(key, _)| key == name);
         let read = |(key, value)| match value {

@@ -1,7 +1,7 @@
-//! The script of a fuzz input: what the API server answers to each list and watch.
+//! Parses the script of a fuzz input: the API server's response to each list and watch.
 //!
-//! An answer begins with a line such as `> pods 200 end 7`: the resource, the status code, how the body ends (`end`,
-//! `hang`, `break`), and how many bytes come at once. Its body is everything up to the next such line.
+//! A response starts with a line such as `> pods 200 end 7`: the resource, the status code, the end of the body
+//! (`end`, `hang`, `break`), and the number of bytes to send at once. Its body extends to the next such line.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,26 +11,26 @@ use kube::client::Body;
 /// The resources that the operator lists and watches.
 pub(super) const RESOURCES: [&str; 3] = ["mxjobs", "pods", "services"];
 
-/// More answers find nothing new, and take long.
+/// The maximum number of responses. More responses find nothing new, and take long.
 const MOST_ANSWERS: usize = 64;
 
-/// How the body of an answer ends.
+/// The end of the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Completely.
+    /// The body is complete.
     End,
-    /// Nothing more comes.
+    /// The connection stays open, and nothing more is sent.
     Hang,
     /// The connection breaks.
     Break,
 }
 
-/// An answer of the script.
+/// A response of the script.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) code: u16,
     pub(super) ending: Ending,
-    /// How many bytes come at once.
+    /// The number of bytes to send at once.
     pub(super) chunk: usize,
     pub(super) body: Vec<u8>,
 }
@@ -43,10 +43,10 @@ pub(super) struct ListOrWatch {
     pub(super) version: String,
 }
 
-/// The answers for each resource, in order.
+/// The responses for each resource, in order.
 pub(super) type Answers = BTreeMap<&'static str, VecDeque<Answer>>;
 
-/// Parses a script. Any bytes are one.
+/// Parses a script. Any bytes are a valid script.
 pub(super) fn parse(bytes: &[u8]) -> Answers {
     let mut answers = Answers::new();
     let starts = |at: usize| bytes[at..].starts_with(b"> ") && (at == 0 || bytes[at - 1] == b'\n');
@@ -98,7 +98,7 @@ impl ListOrWatch {
     }
 }
 
-/// The decoded value of a query parameter.
+/// Returns the decoded value of a query parameter.
 fn percent_decoded(value: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = value.bytes();

@@ -1,6 +1,7 @@
-//! An API server that answers lists and watches from a script.
+//! An API server that responds to lists and watches from a script.
 //!
-//! Each list or watch of a resource gets the next answer for it. When there is none left, it gets no answer.
+//! Each list or watch of a resource gets the next response for it. When no response is left, the request stays
+//! without one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -26,9 +27,9 @@ pub(super) struct Server {
 #[derive(Default)]
 struct ServerState {
     answers: Answers,
-    /// Requests by resource, without those for further pages of a list.
+    /// The number of requests by resource, without those for further pages of a list.
     requests: BTreeMap<&'static str, u32>,
-    /// The resources without further answers that were asked for.
+    /// The requested resources without further responses.
     silent: Vec<&'static str>,
     model: Model,
 }
@@ -48,12 +49,12 @@ impl Server {
         self.state.lock().expect("no panic while it is held")
     }
 
-    /// Waits until all answers were given, and each resource was asked for once more.
+    /// Waits until all responses were sent, and each resource was requested once more.
     pub(super) async fn all_answers_given(&self) {
         self.exhausted.notified().await;
     }
 
-    /// How many answers of each resource were not asked for.
+    /// Returns the number of responses of each resource that were not requested.
     pub(super) fn unused_answers(&self) -> BTreeMap<&'static str, usize> {
         let state = self.state();
         state
@@ -63,12 +64,12 @@ impl Server {
             .collect()
     }
 
-    /// Takes the model of what the operator should hold.
+    /// Takes the model of the expected contents of the caches.
     pub(super) fn take_model(&self) -> Model {
         std::mem::take(&mut self.state().model)
     }
 
-    /// Asserts that no resource was asked for more often than a backoff of half a second allows. A list and its watch
+    /// Asserts that no resource was requested more often than a backoff of half a second allows. A list and its watch
     /// may follow each wait.
     pub(super) fn assert_backoff(&self, within: Duration) {
         for (resource, times) in &self.state().requests {

@@ -10,21 +10,21 @@ use tokio::time::sleep;
 use super::output::note;
 use crate::local::signals::Signals;
 
-/// How long to wait before a server that cannot be reached is tried again.
+/// The delay between attempts to reach a server.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How the first contact ended.
+/// The result of the first contact.
 pub(super) enum Contact {
-    /// The server answers, and the name is free.
+    /// The server responds, and no other node has the name.
     Made,
-    /// A signal came before that.
+    /// A signal arrived first.
     Interrupted,
 }
 
-/// Waits for a server that does not answer yet; then checks that no other has the node's name.
+/// Waits until the server responds, then checks that no other node has the name.
 ///
 /// # Errors
-/// The server refuses the user, or the name is taken.
+/// The server rejects the request, or the name is taken.
 pub(super) async fn first_contact(
     client: &Client,
     server: &str,
@@ -39,11 +39,11 @@ pub(super) async fn first_contact(
         };
         match claimed {
             Ok(()) => return Ok(Contact::Made),
-            // A user who may run pods may lack the permission to see nodes.
+            // A user who may run pods may lack the permission to read nodes.
             Err(NodeNameError::Api(kube::Error::Api(status))) if status.code == 403 => {
                 return Ok(Contact::Made);
             }
-            // A server that starts or stops answers with 5xx: try again.
+            // A server that starts or stops responds with 5xx. Such requests are retried.
             Err(NodeNameError::Api(kube::Error::Api(status))) if status.code < 500 => {
                 bail!("{server} refuses: {}", status.message)
             }

@@ -1,19 +1,19 @@
-//! A lock on a node's name: two agents of one name on a machine would run each pod twice.
+//! A lock on a node's name. Two agents with the same name on a machine would run each pod twice.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-/// Held while the node runs. The kernel releases it however the process ends.
+/// Held while the node runs. The kernel releases the lock when the process ends, however it ends.
 pub(super) struct Lock {
     _socket: UnixListener,
 }
 
-/// Locks the name of a node; `None` if another process has it.
+/// Locks the name of a node. Returns `None` if another process holds the lock.
 ///
 /// # Errors
-/// The machine has no such locks.
+/// The machine does not support such locks.
 pub(super) fn acquire(server: &str, name: &str) -> io::Result<Option<Lock>> {
     let mut hasher = DefaultHasher::new();
     (server, name).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What `local node` prints.
+//! The output of `local node`.
 
 use std::io::Write as _;
 
@@ -6,8 +6,8 @@ use local_node::NodeEvent;
 
 use crate::local::processes;
 
-/// Prints an event of a pod after the pod's name, and before that its namespace if the node may have pods of several.
-/// How processes differ from their containers is printed only if `with_differences`.
+/// Prints an event of a pod after the pod's name, with its namespace if the node may have pods of several namespaces.
+/// Differences between a process and its container are printed only if `with_differences`.
 pub(super) fn print_event(event: &NodeEvent, with_namespace: bool, with_differences: bool) {
     let full = |namespace: &str, pod: &str| match with_namespace {
         false => pod.to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn note(text: &str) {
     print(&format!("training-operator: {text}"));
 }
 
-/// Errors are ignored: the pods go on without a reader.
+/// Prints a line. Errors are ignored, because the pods continue without a reader.
 fn print(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }

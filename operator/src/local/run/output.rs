@@ -1,4 +1,4 @@
-//! What is printed while jobs run: on a terminal a live table below the replicas' lines, elsewhere plain lines.
+//! The output while jobs run: on a terminal a live table below the replicas' lines, elsewhere plain lines.
 
 use local_node::{NodeEvent, Prepared};
 
@@ -7,12 +7,12 @@ use super::summary;
 use super::terminal::{self, LiveTable};
 use crate::local::processes;
 
-/// Colours of replicas' names: readable on dark and light.
+/// Colors of replicas' names, readable on dark and light backgrounds.
 const COLOURS: [u8; 6] = [36, 33, 35, 32, 34, 31];
 
-/// What is printed of a run.
+/// The output of a run.
 pub(super) struct Output {
-    /// On a terminal.
+    /// Present only on a terminal.
     table: Option<LiveTable>,
     coloured: bool,
     why: bool,
@@ -21,7 +21,7 @@ pub(super) struct Output {
 impl Output {
     pub(super) fn new(terminal: bool, why: bool) -> Self {
         let table = LiveTable::new(terminal);
-        // As no-color.org says, an empty value is as good as none.
+        // An empty value counts as unset, as no-color.org specifies.
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             coloured: table.is_some() && !no_color,
@@ -35,8 +35,8 @@ impl Output {
         self.print("training-operator: ", text);
     }
 
-    /// Prints what a process wrote, or how it differs from its container. On a terminal it shows at the next
-    /// [`draw`](Self::draw).
+    /// Prints the output of a process, or its differences from its container. On a terminal the line appears at the
+    /// next [`draw`](Self::draw).
     pub(super) fn node_event(&mut self, event: &NodeEvent, progress: &Progress) {
         match event {
             NodeEvent::Log(log) => {
@@ -48,7 +48,7 @@ impl Output {
         }
     }
 
-    /// Prints a change of a job or a replica, as a line if there is no table.
+    /// Prints a change of a job or a replica as a line if there is no table. Redraws the table otherwise.
     pub(super) fn change(&mut self, change: Option<&Change>, progress: &Progress) {
         if self.table.is_none()
             && let Some(Change { who, what }) = change
@@ -65,7 +65,7 @@ impl Output {
         }
     }
 
-    /// Removes the table; from here on there are plain lines.
+    /// Removes the table. Later output is plain lines.
     pub(super) fn close(&mut self) {
         if let Some(table) = self.table.take() {
             table.close();

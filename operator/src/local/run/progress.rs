@@ -1,4 +1,4 @@
-//! How far jobs and replicas have come, for the output and the summary.
+//! The progress of jobs and replicas, for the output and the summary.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use training_job::api::labels;
 
 use crate::kinds::Kind;
 
-/// All jobs and replicas of a run.
+/// The progress of all jobs and replicas of a run.
 pub(super) struct Progress {
     jobs: Vec<String>,
     replicas: BTreeMap<String, ReplicaRow>,
-    /// The roles of each controller's jobs, in the order of their kind.
+    /// The roles of each controller's jobs, in the order in which their kind defines them.
     order: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// A replica.
+/// The progress of a replica.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ReplicaRow {
     pub(super) job: String,
     pub(super) role: String,
-    /// The place of its role among those of its kind.
+    /// The position of its role among the roles of the kind.
     place: usize,
     pub(super) index: u32,
     pub(super) phase: String,
@@ -31,17 +31,17 @@ pub(super) struct ReplicaRow {
     pub(super) restarts: i32,
     pub(super) started: Option<Timestamp>,
     pub(super) ended: Option<Timestamp>,
-    /// Whether its pod was deleted, and its processes still run.
+    /// True if its pod was deleted and its processes still run.
     pub(super) stopping: bool,
-    /// Whether it was stopped before it ended by itself.
+    /// True if it was stopped before it ended by itself.
     pub(super) stopped: bool,
-    /// Why it can never start on this machine, if so.
+    /// The reason why it can never start on this machine, if any.
     dead_end: Option<String>,
-    /// How many restarts are behind it that came with a new pod.
+    /// The number of its earlier restarts with a new pod.
     attempt: i32,
 }
 
-/// A change that is worth a line where there is no live table.
+/// A change that is printed as a line where there is no live table.
 pub(super) struct Change {
     pub(super) who: String,
     pub(super) what: String,
@@ -59,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// Records an event; returns the change if it is worth a line.
+    /// Records an event. Returns the change if it is worth a line.
     pub(super) fn record(&mut self, event: &RunEvent) -> Option<Change> {
         match event {
             RunEvent::Condition { job, condition } => Some(Change {
@@ -71,7 +71,7 @@ impl Progress {
         }
     }
 
-    /// Records a pod; returns its new phase, if it has one.
+    /// Records a pod. Returns the change of its replica if it is worth a line.
     fn record_pod(&mut self, pod: &Pod, gone: bool, dead_end: Option<String>) -> Option<Change> {
         let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
         let status = pod.status.clone().unwrap_or_default();
@@ -108,7 +108,7 @@ impl Progress {
         change
     }
 
-    /// The replicas by job, role in its order, and index.
+    /// Returns the replicas sorted by job, role and index. Roles are in the order of their kind.
     pub(super) fn rows(&self) -> Vec<(&String, &ReplicaRow)> {
         let mut rows: Vec<_> = self.replicas.iter().collect();
         rows.sort_by_key(|(_, row)| (row.job.clone(), row.place, row.index));
@@ -122,7 +122,7 @@ impl Progress {
             .unwrap_or(0)
     }
 
-    /// A pod's name as printed before its lines: without the job's name if there is only one job.
+    /// Returns a pod's name as printed before its lines: without the job's name if there is only one job.
     pub(super) fn short<'a>(&self, pod: &'a str) -> &'a str {
         match &self.jobs[..] {
             [job] => pod
@@ -157,7 +157,7 @@ fn describe(row: &ReplicaRow) -> String {
     }
 }
 
-/// The highest exit code of the containers.
+/// Returns the highest exit code of the containers.
 fn exit_code(containers: &[ContainerStatus]) -> Option<i32> {
     let ends = containers
         .iter()

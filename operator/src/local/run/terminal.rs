@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use rustix::termios::tcgetwinsize;
 
-/// The size of a terminal whose size is unknown.
+/// The default size of a terminal whose size is unknown.
 const ROWS: usize = 24;
 const COLUMNS: usize = 80;
 
-/// The table at the bottom of standard output, which is a terminal that can move its cursor.
+/// The table at the bottom of standard output. Standard output must be a terminal that can move its cursor.
 pub(super) struct LiveTable {
-    /// How many rows of the table are above the cursor.
+    /// The number of rows of the table above the cursor.
     drawn: usize,
     rows: Vec<String>,
     /// Lines to print above the table when it is next drawn.
@@ -18,7 +18,7 @@ pub(super) struct LiveTable {
 }
 
 impl LiveTable {
-    /// `None` if standard output is no terminal, or one without a cursor.
+    /// Returns `None` if standard output is no terminal, or is a terminal that cannot move its cursor.
     pub(super) fn new(terminal: bool) -> Option<Self> {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         (terminal && !dumb).then(|| Self {
@@ -28,8 +28,8 @@ impl LiveTable {
         })
     }
 
-    /// Adds a line above the table, for the next [`draw`](Self::draw). Of a line that overwrites itself, as progress bars
-    /// do, only the last state is kept: the earlier ones would cover the replica's name.
+    /// Adds a line above the table for the next [`draw`](Self::draw). If a line overwrites itself, as progress bars
+    /// do, only its last state is kept, because the earlier ones would cover the replica's name.
     pub(super) fn add_line(&mut self, name: &str, text: &str) {
         let last = text
             .rsplit('\r')
@@ -40,7 +40,7 @@ impl LiveTable {
         self.lines.push('\n');
     }
 
-    /// Draws the new lines and the table, if anything has changed.
+    /// Draws the new lines and the table if anything has changed.
     pub(super) fn draw(&mut self, table: Vec<String>) {
         let (rows, columns) = size();
         let table = cut(table, rows, columns);
@@ -58,13 +58,13 @@ impl LiveTable {
         write(&text);
     }
 
-    /// Draws the last lines, and removes the table.
+    /// Draws the last lines and removes the table.
     pub(super) fn close(mut self) {
         let text = self.erase() + &self.lines;
         write(&text);
     }
 
-    /// The escape sequence that erases the table.
+    /// Returns the escape sequence that erases the table.
     fn erase(&mut self) -> String {
         match std::mem::take(&mut self.drawn) {
             0 => String::new(),
@@ -73,7 +73,7 @@ impl LiveTable {
     }
 }
 
-/// The table, cut to the terminal: a row that is wrapped, or has scrolled away, cannot be erased.
+/// Returns the table cut to the terminal's size. A row that is wrapped or scrolled away cannot be erased.
 fn cut(table: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
     let room = rows.saturating_sub(1);
     let rest = (table.len() + 1).saturating_sub(room);
@@ -95,8 +95,8 @@ fn size() -> (usize, usize) {
     })
 }
 
-/// Writes to standard output in one piece, so that nothing half-drawn shows. Errors are ignored: the run goes on without
-/// a reader.
+/// Writes to standard output in one piece, so that no half-drawn table is visible. Errors are ignored, because the
+/// run continues without a reader.
 pub(super) fn write(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

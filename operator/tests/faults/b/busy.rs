@@ -1,4 +1,4 @@
-//! Refusals that pass: 429 and 5xx, before and after the call took effect, and slowness.
+//! Temporary errors: 429 and 5xx, before and after the call took effect, and slow responses.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn b05_too_many_requests_are_fewer_for_as_long_as_is_asked() {
             On::call("list", "services"),
             too_many().header("retry-after", "whenever"),
         ),
-        // As the API server's flow control says it.
+        // The response of the API server's flow control.
         busy(
             of("create", "services"),
             Reply::raw(429, "text/plain", "Too many.").header("retry-after", "2"),
@@ -37,7 +37,7 @@ async fn b05_too_many_requests_are_fewer_for_as_long_as_is_asked() {
     ];
     let operator = stage.operator();
     stage.create(cleaned(job("a", 2), "All")).await;
-    // Whoever waits does not keep the others waiting.
+    // A job that waits does not delay the others.
     stage.good_job().await;
     stage.until_all_run("a", 2).await;
     stage.succeed("a", 2).await;
@@ -55,7 +55,7 @@ async fn b05_too_many_requests_are_fewer_for_as_long_as_is_asked() {
         .find(|(problem, _)| problem.contains("Too many."))
         .unwrap();
     assert!(asked.1 >= 2_000, "{waits:?}");
-    // What says nothing that can be read is left to the back-off, which begins with half a second.
+    // Without a readable delay the operator uses its backoff, which begins at half a second.
     assert!(
         waits.iter().all(|(_, wait)| (500..60_000).contains(wait)),
         "{waits:?}"

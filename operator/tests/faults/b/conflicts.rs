@@ -1,4 +1,4 @@
-//! Others were faster: 409 and 404.
+//! Other clients were faster: 409 and 404.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -42,7 +42,7 @@ async fn b02_an_own_object_that_is_there_already_is_taken_for_made() {
     let stage = Stage::new("b02").await;
     let operator = stage.operator();
     stage.proxy.watched("pods", 1).await;
-    // Nothing but the name tells that it is there.
+    // Only the conflict over the name reveals that the pod exists.
     let frozen = stage.proxy.freeze_watches("pods");
     assert_eq!(frozen.count(), 1);
     let create = On::call("create", "pods").named("a-worker-0");
@@ -81,7 +81,7 @@ async fn b03_a_strangers_object_under_the_name_is_left_alone() {
             json!([])
         };
         serde_json::from_value(json!({
-            // A finalizer, so that the garbage collector finds no end to an owner that is not there.
+            // A finalizer prevents the garbage collector from deleting an object whose owner is missing.
             "metadata": {"name": name, "ownerReferences": owners, "finalizers": ["example.com/stay"]},
             "spec": {"containers": [{"name": "c", "image": "i"}]},
         }))
@@ -108,7 +108,7 @@ async fn b03_a_strangers_object_under_the_name_is_left_alone() {
     assert!(now.metadata.deletion_timestamp.is_none() && now.owner_references().is_empty());
     assert_eq!(stage.pods_deleted(), 0);
 
-    // When the stranger goes, the job goes on.
+    // When the foreign pod is deleted, the job continues.
     for name in ["a-worker-0", "b-worker-0"] {
         let free = kube::api::Patch::Merge(json!({"metadata": {"finalizers": null}}));
         pods.patch(name, &Default::default(), &free).await.unwrap();
@@ -133,7 +133,7 @@ async fn b04_a_job_waits_for_its_predecessors_pods_to_go() {
     stage.create(job("a", 2)).await;
     let old = stage.until_pods("a", 2).await;
     for pod in &old {
-        // Only a kubelet can end what is on a node.
+        // Only a kubelet can end a pod that is bound to a node.
         stage.kubelet.bind(&pod.name_any(), "node").await;
         stage.kubelet.runs(&pod.name_any()).await;
     }
@@ -174,7 +174,7 @@ async fn b04_a_job_waits_for_its_predecessors_pods_to_go() {
 async fn b13_what_is_gone_needs_no_deletion_and_no_status() {
     let stage = Stage::new("b13").await;
     let operator = stage.operator();
-    // A pod that goes before its deletion arrives.
+    // A pod that is deleted before the operator's deletion arrives.
     let delete = stage
         .proxy
         .fault(On::call("delete", "pods").named("a-worker-0"), Fault::Held);
@@ -195,7 +195,7 @@ async fn b13_what_is_gone_needs_no_deletion_and_no_status() {
     assert_eq!(codes("delete", "a-worker-0")[0], 404);
     assert_eq!(stage.count_events("a", "FailedDeletePod").await, 0);
 
-    // A job that goes before its status arrives.
+    // A job that is deleted before its status arrives.
     let status = stage
         .proxy
         .fault(On::call("patch", "mxjobs/status").named("b"), Fault::Held);

@@ -1,4 +1,4 @@
-//! Answers that cannot be read.
+//! Unreadable responses.
 
 use training_job_testing::cluster::{Fault, On, Reply};
 
@@ -13,7 +13,7 @@ fn half() -> Reply {
     Reply::raw(200, "application/json", r#"{"kind":"#)
 }
 
-/// In the API server's form, but not what was asked for.
+/// A valid object of the API server, but not the requested one.
 fn status() -> Reply {
     Reply::status(200, "")
 }
@@ -30,9 +30,9 @@ async fn b10_answers_that_cannot_be_read_are_errors_and_nothing_more() {
                 Fault::Refused(status()),
                 Fault::BrokenOff,
             ];
-            // A watch that breaks off is another row's.
+            // Another test covers watches that break off.
             let count = if verb == "list" { 4 } else { 3 };
-            // They come one after the other, so two for each are enough for all kinds to have come.
+            // The faults occur in turn, so two for each call cover all kinds of fault.
             for fault in faults.into_iter().take(count).cycle().skip(n).take(2) {
                 planned.push(stage.proxy.fault(On::call(verb, resource).times(1), fault));
             }

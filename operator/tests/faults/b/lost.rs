@@ -1,4 +1,4 @@
-//! Calls and answers that get lost on the way.
+//! Lost requests and responses.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::rig::stage::Stage;
 
 const REPLICAS: u32 = 2;
 
-/// One job for each write that a job's whole life takes, and that write is lost in this way. All must end as
-/// if nothing had been.
+/// Creates one job for each write of a job's whole life. That write of the job is lost in this way. All jobs must end
+/// as without a fault.
 async fn each_write(stage: &Stage<'_>, fault: impl Fn() -> Fault) {
     let operator = stage.operator();
     let life = async |name: &str| {
@@ -21,7 +21,7 @@ async fn each_write(stage: &Stage<'_>, fault: impl Fn() -> Fault) {
         stage.kubelet.succeeds(&deciding(name, REPLICAS)).await;
         stage.until(name, ConditionType::Succeeded).await;
         stage.until_pods(name, 0).await;
-        // The services go after the pods.
+        // The services are deleted after the pods.
         let ends = On::call("delete", "services").prefixed(name);
         stage.proxy.wait_for(&ends, REPLICAS as usize).await;
         stage
@@ -75,7 +75,7 @@ async fn b09_what_no_answer_comes_to_is_given_up() {
     let stage = Stage::new("b09").await;
     let options = Options {
         call_timeout: Duration::from_secs(1),
-        // One that hangs must not keep the only seat.
+        // A call that hangs must not occupy the only worker.
         concurrency: 2,
         ..Options::default()
     };

@@ -1,4 +1,4 @@
-//! Answers that are no use, at each call.
+//! Unusable responses to each call.
 
 mod access;
 mod busy;

@@ -1,4 +1,4 @@
-//! Objects that the API server does not take: too large, or invalid.
+//! Objects that the API server rejects because they are too large or invalid.
 
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use training_job_testing::cluster::On;
 use crate::rig::jobs::{is, job, with_workers};
 use crate::rig::stage::Stage;
 
-/// Makes a job whose pods are refused, and awaits that it is told so.
+/// Creates a job whose pods are rejected, and waits until it reports this.
 async fn refused(stage: &Stage<'_>, job: Value, why: &str) {
     stage.create(job).await;
     let message = stage.until_event("a", "FailedCreatePod").await;
@@ -19,7 +19,7 @@ async fn refused(stage: &Stage<'_>, job: Value, why: &str) {
         .await
         .unwrap();
     assert!(!is(&found, ConditionType::Failed));
-    // No hot loop: others are served, and few tries are made meanwhile.
+    // The operator does not retry in a hot loop, and serves other jobs in the meantime.
     stage.good_job().await;
     let tries = stage.proxy.count(&On::call("create", "pods").named("a-worker-0"));
     assert!(tries < 10, "{tries} tries");
@@ -34,7 +34,7 @@ async fn refused(stage: &Stage<'_>, job: Value, why: &str) {
 async fn b15_an_object_too_large_is_told_and_mending_helps() {
     let stage = Stage::new("b15").await;
     let operator = stage.operator();
-    // The job itself is just small enough. Its containers are each given the whole cluster's map.
+    // The job itself is just below the limit. Each of its containers gets the map of the whole cluster.
     let variables: Vec<_> = (0..15)
         .map(|n| json!({"name": format!("V{n}"), "value": "x".repeat(104_000)}))
         .collect();
@@ -60,7 +60,7 @@ async fn b16_a_pod_that_is_invalid_is_told_and_mending_helps() {
     let mounts = json!([{"name": "nothing", "mountPath": "/m"}]);
     let wrong = with_workers(job("a", 2), |spec| spec["containers"][0]["volumeMounts"] = mounts);
     refused(&stage, wrong, "volumeMounts[0].name: Not found: \"nothing\"").await;
-    // What can be made is there, so that mending leaves less to do.
+    // The valid pods are created, so that a fix of the job leaves less to do.
     let pods = stage.pods().list(&ListParams::default()).await.unwrap();
     assert!(
         pods.iter()

@@ -1,4 +1,4 @@
-//! Very many gangs that wait for room for a few, and one gang of very many pods.
+//! Very many gangs that wait for the capacity of a few, and one gang of very many pods.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,7 +18,7 @@ use crate::jobs::{JAX, PYTORCH};
 use crate::stage::{Operators, Stage};
 use crate::usage::Usage;
 
-/// How often the operator has written to each PodGroup since it was made. Schedulers write statuses alone.
+/// Counts the operator's writes to each PodGroup after its creation. Schedulers write only statuses.
 struct Writes {
     counts: Arc<Mutex<BTreeMap<String, usize>>>,
     follower: JoinHandle<()>,
@@ -31,7 +31,7 @@ impl Writes {
         Self { counts, follower }
     }
 
-    /// Those to all groups together, and the most to one.
+    /// Returns the sum of the writes to all groups, and the maximum of one group.
     fn counted(&self) -> (usize, usize) {
         let counts = self.counts.lock().unwrap();
         (
@@ -66,8 +66,8 @@ async fn follow(groups: Api<DynamicObject>, counts: Arc<Mutex<BTreeMap<String, u
     }
 }
 
-/// Jobs that are made at once, and end as soon as they run: room for ten of them goes from one to the next. Each runs. The
-/// operator writes to their groups so many times for each job at most.
+/// Creates jobs at once, and ends each as soon as it runs. The capacity suffices for ten of them at a time. Each must
+/// run, and the operator may write at most `most` times to each job's group.
 async fn a_crowd_runs_in_turn(scheduler: Scheduler, most: usize) {
     let jobs = crowd::size();
     let gangs = Gangs::shared(scheduler).await;
@@ -88,7 +88,7 @@ async fn a_crowd_runs_in_turn(scheduler: Scheduler, most: usize) {
     stage.end();
 }
 
-/// A gang of so many pods on a cluster that has room for just that.
+/// Runs a gang of many pods on a cluster whose capacity is just sufficient.
 async fn a_large_gang_runs(scheduler: Scheduler) {
     let pods: usize = env::var("GANG_PODS").map_or(200, |pods| pods.parse().unwrap());
     let gangs = Gangs::shared(scheduler).await;
@@ -108,7 +108,7 @@ async fn a_large_gang_runs(scheduler: Scheduler) {
     eprintln!(
         "{scheduler:?}: a gang of {pods} ran and was ended after {ran} s; {all} writes to its group; {cpu:.1} s of CPU, {peak_rss:.0} MiB"
     );
-    // Those that have succeeded are no members any more, and many are told of at once.
+    // Succeeded pods are no longer members. The operator reports many of them at once.
     assert!(all < pods / 2, "{all} writes");
     stage.end();
 }
@@ -118,7 +118,7 @@ mod volcano {
 
     #[tokio::test]
     async fn a_crowd_runs_in_turn() {
-        // The ends of all pods but the last, which is the job's.
+        // One write for each ended pod but the last, whose end is the job's.
         super::a_crowd_runs_in_turn(Scheduler::Volcano, 2).await;
     }
 
@@ -133,7 +133,7 @@ mod coscheduling {
 
     #[tokio::test]
     async fn a_crowd_runs_in_turn() {
-        // The same, and that there is room.
+        // As above, and one for the freed capacity.
         super::a_crowd_runs_in_turn(Scheduler::Coscheduling, 3).await;
     }
 

@@ -4,7 +4,7 @@ use super::process::{Gangs, Scheduler};
 use crate::jobs::MPI;
 use crate::stage::{Operators, Stage};
 
-/// The workers of both jobs would fill the cluster, and neither would ever have a launcher.
+/// Without gangs the workers of both jobs would fill the cluster, and neither job would get its launcher.
 async fn of_two_jobs_whose_workers_fill_the_cluster_one_has_its_launcher(scheduler: Scheduler) {
     let gangs = Gangs::shared(scheduler).await;
     let _alone = gangs.alone().await;

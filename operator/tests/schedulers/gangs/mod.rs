@@ -1,4 +1,4 @@
-//! Gang schedulers: all pods of a job are bound, or none.
+//! Gang schedulers bind all pods of a job, or none.
 
 mod crowd;
 mod launcher;

@@ -12,7 +12,7 @@ use training_job_testing::cluster::{Background, ControlPlane, Options};
 
 use crate::built;
 
-/// A scheduler that knows PodGroups.
+/// A scheduler that supports PodGroups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Scheduler {
     Volcano,
@@ -20,7 +20,7 @@ pub(crate) enum Scheduler {
 }
 
 impl Scheduler {
-    /// What pods and the operator's flag call it. Coscheduling has the name that its chart gives it.
+    /// Returns its name in pods and in the operator's flag. Coscheduling has the name that its chart sets.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Volcano => "volcano",
@@ -28,12 +28,12 @@ impl Scheduler {
         }
     }
 
-    /// By which the operator knows it.
+    /// Returns the operator's flag that selects it.
     pub(crate) fn flag(self) -> String {
         format!("--gang-scheduler-name={}", self.name())
     }
 
-    /// Group and version of its PodGroup.
+    /// Returns the group and the version of its PodGroup.
     pub(crate) const fn pod_group(self) -> [&'static str; 2] {
         match self {
             Self::Volcano => ["scheduling.volcano.sh", "v1beta1"],
@@ -42,7 +42,7 @@ impl Scheduler {
     }
 }
 
-/// A control plane with such a scheduler. It sees all nodes, so that one test after another has it for itself.
+/// A control plane with such a scheduler. The scheduler observes all nodes, so each test needs exclusive access.
 pub(crate) struct Gangs {
     pub(crate) plane: ControlPlane,
     scheduler: Scheduler,
@@ -51,7 +51,7 @@ pub(crate) struct Gangs {
 }
 
 impl Gangs {
-    /// The one that all tests with this scheduler share.
+    /// Returns the control plane that all tests with this scheduler share.
     pub(crate) async fn shared(scheduler: Scheduler) -> &'static Self {
         static VOLCANO: OnceCell<Gangs> = OnceCell::const_new();
         static COSCHEDULING: OnceCell<Gangs> = OnceCell::const_new();
@@ -74,7 +74,7 @@ impl Gangs {
         }
     }
 
-    /// Awaits the test's turn. Nothing of those before it is left that needs room or has it.
+    /// Waits for exclusive access. Deletes everything that earlier tests left and that uses or needs capacity.
     pub(crate) async fn alone(&self) -> MutexGuard<'_, ()> {
         let turn = self.turn.lock().await;
         let [group, version] = self.scheduler.pod_group();
@@ -88,7 +88,7 @@ impl Gangs {
         turn
     }
 
-    /// Deletes all objects of a kind, which takes one call for each namespace.
+    /// Deletes all objects of a kind, with one call for each namespace.
     async fn delete_all(&self, kind: &ApiResource) {
         let all: Api<DynamicObject> = Api::all_with(self.plane.client(), kind);
         let all = all.list(&ListParams::default()).await.unwrap();
@@ -101,7 +101,7 @@ impl Gangs {
     }
 }
 
-/// Starts a scheduler, with the definition of its PodGroup.
+/// Starts a scheduler and installs the definition of its PodGroup.
 pub(crate) async fn launch(plane: &ControlPlane, scheduler: Scheduler) -> Background {
     match scheduler {
         Scheduler::Volcano => {
@@ -115,7 +115,7 @@ pub(crate) async fn launch(plane: &ControlPlane, scheduler: Scheduler) -> Backgr
     }
 }
 
-/// With the configuration that it has by default.
+/// Starts Volcano with its default configuration.
 fn volcano(plane: &ControlPlane) -> Background {
     let plugins = |names: &[&str]| {
         let names: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
@@ -139,7 +139,7 @@ fn volcano(plane: &ControlPlane) -> Background {
     plane.spawn(program.args(flags))
 }
 
-/// A pod that found no node is tried again after five minutes, as by default, unless something wakes it.
+/// Starts coscheduling. A pod without a node is retried after five minutes, the default, unless an event wakes it.
 fn coscheduling(plane: &ControlPlane) -> Background {
     let plugin = json!([{"name": "Coscheduling"}]);
     let profile = json!({

@@ -1,4 +1,4 @@
-//! What gangs live through with either scheduler: each story by itself, and with the operator killed at each turn.
+//! Scenarios of gangs with both schedulers, each undisturbed and with the operator killed at each turn.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::built;
 use crate::jobs::{JAX, Kind, MPI, MX, PADDLE, PODS, PYTORCH, TF, XGBOOST};
 use crate::stage::{Operators, Stage, a_worker};
 
-/// The tests of a story: its name, how many nodes of how many CPUs, and the kinds of jobs for each test.
+/// The tests of a scenario: its name, the number of nodes and of CPUs for each, and the kinds of jobs for each test.
 macro_rules! tests {
     ($($story:ident on $nodes:expr => $a:expr, $b:expr, $c:expr, $d:expr;)*) => {
         tests!(volcano, Scheduler::Volcano, Operators::Stay, $($story, $nodes, $a;)*);
@@ -37,7 +37,7 @@ macro_rules! tests {
     };
 }
 
-/// How many pods have room at once on three nodes of two CPUs: one job whole, and half of another.
+/// The capacity in pods of three nodes of two CPUs: one whole job, and half of another.
 const ROOM: usize = 6;
 
 tests! {
@@ -75,7 +75,7 @@ async fn of_two_jobs_at_once_one_runs_whole_and_then_the_other(stage: &mut Stage
     stage.finishes(&first, PODS).await;
     stage.turn();
     stage.finishes(second, PODS).await;
-    // The second may begin when so many of the first have ended that there is room for all of it.
+    // The second job may begin when enough pods of the first have ended.
     stage.history.expect_at_most(ROOM).await;
 }
 
@@ -102,7 +102,7 @@ async fn a_worker_that_is_deleted_before_any_pod_runs_comes_back(stage: &mut Sta
     stage.finishes("job", PODS).await;
 }
 
-/// Who has ended is no member any more.
+/// An ended pod is no longer a member.
 async fn a_worker_that_is_killed_after_another_has_succeeded_comes_back(stage: &mut Stage<'_>, _: Scheduler) {
     let mut job = stage.gang("job");
     job["spec"]["runPolicy"]["restartScope"] = "Replica".into();
@@ -183,7 +183,7 @@ async fn a_job_for_which_there_is_no_room_runs_when_a_node_comes(
     stage.finishes("job", PODS).await;
 }
 
-/// Another job may run first, as whole.
+/// Another whole job may run first.
 async fn a_job_that_restarts_whole_queues_again_whole(stage: &mut Stage<'_>, _: Scheduler) {
     stage.create(&stage.gang("first")).await;
     let before = stage.runs("first", PODS).await;
@@ -214,7 +214,7 @@ async fn a_group_of_somebody_else_is_left_alone(stage: &mut Stage<'_>, scheduler
     let why = stage.event("job", "FailedCreatePodGroup").await;
     assert!(why.contains("the name is taken"), "{why}");
     if scheduler == Scheduler::Volcano {
-        // Whose turn that group has is nothing to this job.
+        // The state of that group does not affect this job.
         let let_in = |group: Option<&DynamicObject>| {
             group.is_some_and(|group| group.data["status"]["phase"] == "Inqueue")
         };
@@ -231,8 +231,8 @@ async fn a_group_of_somebody_else_is_left_alone(stage: &mut Stage<'_>, scheduler
     assert_eq!(after.metadata.owner_references, None);
 }
 
-/// What the first story would be without gangs: three nodes for six pods have some of both jobs. A job that is not whole says so
-/// when that has been for five minutes, which the test does not wait.
+/// The first scenario without gangs: three nodes for six pods have some pods of both jobs. An incomplete job reports
+/// it after five minutes, for which the test does not wait.
 #[tokio::test]
 async fn without_a_gang_scheduler_each_of_two_jobs_holds_what_the_other_needs() {
     let gangs = Gangs::shared(Scheduler::Coscheduling).await;

@@ -9,7 +9,7 @@ use crate::storm::{Act, Weather, blows, seeds};
 
 const KINDS: &[Kind] = &[MX, TF, PYTORCH, XGBOOST, PADDLE, JAX, MPI];
 
-/// There is room for two of the largest jobs.
+/// The capacity suffices for two of the largest jobs.
 async fn every_gang_succeeds_in_the_end(scheduler: Scheduler, acts: &'static [Act]) {
     let gangs = Gangs::shared(scheduler).await;
     for seed in seeds() {
@@ -27,7 +27,7 @@ async fn every_gang_succeeds_in_the_end(scheduler: Scheduler, acts: &'static [Ac
     }
 }
 
-/// What happens to gangs.
+/// Returns the acts for gangs.
 const fn acts(scheduler: Scheduler) -> [Act; 9] {
     let [group, version] = scheduler.pod_group();
     [

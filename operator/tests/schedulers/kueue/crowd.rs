@@ -1,4 +1,4 @@
-//! Very many jobs that wait for a quota for a few.
+//! Very many jobs that wait for the quota of a few.
 
 use tokio::time::Instant;
 
@@ -8,10 +8,10 @@ use crate::jobs::PYTORCH;
 use crate::stage::{Operators, Stage};
 use crate::usage::Usage;
 
-/// The pods that the quota is for, which are those of ten jobs.
+/// The quota in pods. It suffices for ten jobs.
 const QUOTA: usize = 30;
 
-/// Jobs that are made at once, and end as soon as they run: each runs.
+/// The jobs are created at once, and each ends as soon as it runs. Each must run.
 #[tokio::test]
 async fn a_crowd_runs_in_turn() {
     let (queues, actors) = (Queues::shared().await, (PYTORCH, Operators::Stay));

@@ -1,4 +1,4 @@
-//! Kueue: jobs that wait for their turn.
+//! Kueue: jobs that wait in a queue.
 
 mod crowd;
 pub(crate) mod process;

@@ -17,7 +17,7 @@ use crate::built;
 use crate::gangs::process::{Scheduler, launch as launch_gangs};
 use crate::jobs::{MX, labelled};
 
-/// A control plane with kube-scheduler or a gang scheduler, and Kueue. The quota of each test is its own.
+/// A control plane with kube-scheduler or a gang scheduler, and Kueue. Each test has its own quota.
 pub(crate) struct Queues {
     pub(crate) plane: ControlPlane,
     pub(crate) gangs: Option<Scheduler>,
@@ -25,31 +25,31 @@ pub(crate) struct Queues {
     _scheduler: Background,
 }
 
-/// What is not as it is for most tests.
+/// The settings that differ between tests.
 #[derive(Default)]
 pub(crate) struct Setup {
     /// The scheduler instead of kube-scheduler.
     pub(crate) gangs: Option<Scheduler>,
     /// `waitForPodsReady` of Kueue's configuration.
     pub(crate) wait_for_pods_ready: Value,
-    /// Feature gates of Kueue that are on, such as `A=true`.
+    /// The enabled feature gates of Kueue, such as `A=true`.
     pub(crate) features: &'static [&'static str],
 }
 
-/// The kinds that this Kueue knows.
+/// The kinds that this version of Kueue supports.
 const FRAMEWORKS: [&str; 5] = ["mxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob"];
 
 impl Queues {
-    /// The one that most tests share.
+    /// Returns the control plane that most tests share.
     pub(crate) async fn shared() -> &'static Self {
         static SHARED: OnceCell<Queues> = OnceCell::const_new();
         SHARED.get_or_init(|| Self::start(Setup::default())).await
     }
 
-    /// One of its own.
+    /// Starts a control plane for one test.
     pub(crate) async fn start(setup: Setup) -> Self {
         let plane = ControlPlane::start(Options::default()).await;
-        // It makes webhooks only for kinds that are there when it starts.
+        // Kueue creates webhooks only for kinds that exist when it starts.
         plane.install_crds().await;
         built::install_definitions(&plane, "kueue").await;
         let namespace =
@@ -78,7 +78,7 @@ impl Queues {
     }
 }
 
-/// Awaits that the API server asks the webhooks. It has nothing that could tell.
+/// Waits until the API server calls the webhooks. There is no event for this.
 async fn in_effect(plane: &ControlPlane) {
     let namespace = plane.namespace("in-effect").await;
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeflow.org", "v1", MX.name));
@@ -96,7 +96,7 @@ async fn in_effect(plane: &ControlPlane) {
     }
 }
 
-/// The API server's own certificate is one for this address, and its file holds the authority too.
+/// Returns the API server's own certificate. It is valid for this address, and its file contains the CA as well.
 fn certificate(plane: &ControlPlane) -> std::path::PathBuf {
     plane.directory().join("certificates/apiserver.crt")
 }
@@ -123,7 +123,7 @@ fn launch(plane: &ControlPlane, port: u16, setup: &Setup) -> Background {
     }
     let file = folder.join("configuration.yaml");
     fs::write(&file, configuration.to_string()).unwrap();
-    // Visibility is an API server of its own, which wants a service account.
+    // Visibility is a separate API server that needs a service account.
     let features = [&["VisibilityOnDemand=false"], setup.features].concat();
     let flags = [
         format!("--config={}", file.display()),
@@ -132,7 +132,7 @@ fn launch(plane: &ControlPlane, port: u16, setup: &Setup) -> Background {
     plane.spawn(built::program("kueue").args(flags))
 }
 
-/// Its webhook configurations for its own kinds and those of jobs, at this port of this machine.
+/// Returns the webhook configurations for Kueue's own kinds and those of jobs, at this port of this machine.
 fn webhooks(plane: &ControlPlane, port: u16) -> Vec<Value> {
     let authority = STANDARD.encode(fs::read(certificate(plane)).unwrap());
     let mut configurations = built::manifest("kueue", "manifests.yaml");
@@ -148,7 +148,7 @@ fn webhooks(plane: &ControlPlane, port: u16) -> Vec<Value> {
     configurations
 }
 
-/// Another operator has a kind that is called MPIJob, too.
+/// Returns true for the wanted webhooks. Another operator also has a kind MPIJob, so the version is checked.
 fn is_wanted(webhook: &Value) -> bool {
     let rule = &webhook["rules"][0];
     let group = rule["apiGroups"][0].as_str().unwrap();

@@ -17,12 +17,12 @@ pub(crate) const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 const PRIORITY: &str = "kueue.x-k8s.io/priority-class";
 
 impl<'a> Stage<'a> {
-    /// The quota is for one job of this kind.
+    /// Creates a stage whose quota suffices for one job of this kind.
     pub(crate) async fn with_queue(queues: &'a Queues, name: &str, actors: (Kind, Operators)) -> Self {
         Self::with_quota(queues, name, actors, PODS).await
     }
 
-    /// The quota is for so many pods.
+    /// Creates a stage whose quota is this number of pods.
     pub(crate) async fn with_quota(
         queues: &'a Queues,
         name: &str,
@@ -41,22 +41,22 @@ impl<'a> Stage<'a> {
         Self::new(plane, namespace, actors, history, &flags).await
     }
 
-    /// A job of that name, which goes to the queue.
+    /// Returns a job of this name that goes to the queue.
     pub(crate) fn job(&self, name: &str) -> Value {
         jobs::labelled(self.kind.job(name), QUEUE, "queue")
     }
 
-    /// A job of that name that comes before all of lower priority.
+    /// Returns a job of this name that precedes all jobs of lower priority.
     pub(crate) fn urgent(&self, name: &str) -> Value {
         self.hurried(self.job(name))
     }
 
-    /// The same job, which comes before all of lower priority.
+    /// Returns the job with a priority, so that it precedes all jobs of lower priority.
     pub(crate) fn hurried(&self, job: Value) -> Value {
         jobs::labelled(job, PRIORITY, &format!("{}-high", self.namespace))
     }
 
-    /// The queues behind those of namespaces: each has the name of its namespace.
+    /// Returns the API for ClusterQueues. Each has the name of its namespace.
     pub(crate) fn cluster_queues(&self) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("kueue.x-k8s.io", "v1beta1", "ClusterQueue");
         Api::all_with(self.plane.client(), &ApiResource::from_gvk(&kind))
@@ -66,7 +66,7 @@ impl<'a> Stage<'a> {
         self.api("kueue.x-k8s.io", "v1beta1", "Workload")
     }
 
-    /// Awaits the job's Workload when it is as wanted.
+    /// Waits until the job's Workload meets a condition.
     pub(crate) async fn workload(&self, job: &str, look: impl Fn(&DynamicObject) -> bool) -> DynamicObject {
         let wanted = |workload: &DynamicObject| {
             let owners = workload.metadata.owner_references.iter().flatten();
@@ -77,14 +77,14 @@ impl<'a> Stage<'a> {
         all.into_iter().find(wanted).unwrap()
     }
 
-    /// Awaits that Kueue has found no room for a job, and sees that the job is suspended.
+    /// Waits until Kueue has found no capacity for a job, and checks that the job is suspended.
     pub(crate) async fn waits(&self, job: &str) {
         let refused = |workload: &DynamicObject| is(workload, "QuotaReserved", "False");
         self.workload(job, refused).await;
         self.condition(job, "Suspended").await;
     }
 
-    /// Deletes a job's Workload, and returns its UID.
+    /// Deletes a job's Workload and returns its UID.
     pub(crate) async fn delete_workload(&self, job: &str) -> String {
         let metadata = self.workload(job, |_| true).await.metadata;
         let name = metadata.name.unwrap();
@@ -93,8 +93,8 @@ impl<'a> Stage<'a> {
         metadata.uid.unwrap()
     }
 
-    /// Awaits that a job runs. All its pods are on the queue's node, where none may be that has not been given the queue's
-    /// tolerations, and none need be that has not been given its selector.
+    /// Waits until a job runs. All its pods must be on the queue's node, which needs the queue's tolerations, and
+    /// must have the queue's node selector.
     pub(crate) async fn runs_on_quota(&self, job: &str) {
         for pod in self.runs(job, PODS).await {
             let spec = pod.spec.as_ref().unwrap();
@@ -105,14 +105,14 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// An object of Kueue.
+/// Returns an object of Kueue.
 pub(crate) fn of_kueue(kind: &str, name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec,
     })
 }
 
-/// The queue, for pods of the nodes of a pool.
+/// Returns the queue for pods on the nodes of a pool.
 fn queue(namespace: &str, pool: &Value, pods: usize) -> [Value; 4] {
     let flavors = json!([{"name": namespace, "resources": [{"name": "cpu", "nominalQuota": pods}]}]);
     let flavor = json!({
@@ -137,7 +137,7 @@ fn queue(namespace: &str, pool: &Value, pods: usize) -> [Value; 4] {
     ]
 }
 
-/// Whether a job is suspended by its spec.
+/// Returns true if a job's spec suspends it.
 pub(crate) fn is_suspended(job: &DynamicObject) -> bool {
     job.data["spec"]["runPolicy"]["suspend"] == true
 }

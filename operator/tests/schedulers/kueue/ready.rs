@@ -1,4 +1,4 @@
-//! Jobs that must have their pods running in time.
+//! Jobs whose pods must run within a time limit.
 
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -7,7 +7,7 @@ use super::process::{Queues, Setup};
 use crate::jobs::{Kind, MX, PODS, PYTORCH};
 use crate::stage::{Operators, Stage, is};
 
-/// A Kueue that evicts a job whose pods are not all running after some seconds, and tries again a second later.
+/// Returns a Kueue that evicts a job if not all its pods run after some seconds, and retries it a second later.
 async fn impatient() -> &'static Queues {
     static SHARED: OnceCell<Queues> = OnceCell::const_new();
     let setup = Setup {
@@ -20,7 +20,7 @@ async fn impatient() -> &'static Queues {
     SHARED.get_or_init(|| Queues::start(setup)).await
 }
 
-/// The job's condition Running is what tells that its pods are ready.
+/// Kueue derives readiness from the job's condition Running.
 async fn a_job_whose_pods_do_not_start_in_time_is_evicted_and_tried_again(kind: Kind, operators: Operators) {
     let mut stage = Stage::with_queue(impatient().await, "ready", (kind, operators)).await;
     stage.nodes.start_pods(false);

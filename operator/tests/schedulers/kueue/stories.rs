@@ -1,4 +1,4 @@
-//! What happens to jobs on a quota for one: each story by itself, and with the operator killed at each turn.
+//! Scenarios of jobs with a quota for one, each undisturbed and with the operator killed at each turn.
 
 use kube::api::DynamicObject;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::queue::is_suspended;
 use crate::jobs::{self, Kind, MX, PADDLE, PODS, PYTORCH, TF, TUNING, XGBOOST};
 use crate::stage::{Operators, Stage, a_worker, is};
 
-/// The tests of a story: its name, and a kind of job for each.
+/// The tests of a scenario: its name, and a kind of job for each test.
 macro_rules! tests {
     ($($story:ident: $quiet:expr, $killed:expr;)*) => {
         mod undisturbed {
@@ -55,7 +55,7 @@ async fn two_jobs_on_a_quota_for_one_run_in_turn(stage: &mut Stage<'_>) {
     stage.history.expect_apart(["first", "second"]).await;
 }
 
-/// The pods take five seconds to end. The job that was preempted has no restart to spare, and finishes all the same.
+/// The pods take five seconds to end. The preempted job has no restarts left, but must finish.
 async fn a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_gone(stage: &mut Stage<'_>) {
     let slow = jobs::with_grace(stage.job("slow"), &stage.kind, 5);
     stage.create(&slow).await;
@@ -72,7 +72,7 @@ async fn a_preempting_job_gets_no_pod_before_the_last_of_the_preempted_one_is_go
     stage.history.expect_apart(["slow", "urgent"]).await;
 }
 
-/// Its pods wait for their images, so that nothing of it is running.
+/// Its pods wait for their images, so none is running.
 async fn a_job_that_is_preempted_before_it_runs_gives_its_room_when_its_pods_are_gone(stage: &mut Stage<'_>) {
     stage.nodes.start_pods(false);
     stage.create(&stage.job("slow")).await;
@@ -125,7 +125,7 @@ async fn a_job_that_is_scaled_queues_anew_and_runs_as_large_as_it_was_made(stage
     stage.edit("job", stage.kind.workers(4 - others)).await;
     stage.turn();
     stage.runs("job", 4).await;
-    // Larger than the quota will ever be.
+    // This exceeds the whole quota.
     stage.edit("job", stage.kind.workers(5 - others)).await;
     stage.turn();
     stage.waits("job").await;
@@ -135,7 +135,7 @@ async fn a_job_that_is_scaled_queues_anew_and_runs_as_large_as_it_was_made(stage
     stage.finishes("job", of_workers(1)).await;
 }
 
-/// Kueue suspends it again. Meanwhile it may have had pods, which end.
+/// Kueue suspends it again. In the meantime it may have had pods, which are deleted.
 async fn a_job_that_its_user_resumes_out_of_turn_is_suspended_and_waits_on(stage: &mut Stage<'_>) {
     stage.create(&stage.job("first")).await;
     stage.runs("first", PODS).await;
@@ -172,7 +172,7 @@ async fn a_job_that_fails_gives_its_quota_to_the_next(stage: &mut Stage<'_>) {
     stage.finishes("second", PODS).await;
 }
 
-/// All pods of an MXJob are made anew then, the one pod of a PyTorchJob.
+/// A restart replaces all pods of an MXJob, but only one pod of a PyTorchJob.
 async fn a_job_that_restarts_keeps_its_quota(stage: &mut Stage<'_>) {
     let mut job = stage.job("first");
     job["spec"]["runPolicy"]["backoffLimit"] = 3.into();
@@ -211,7 +211,7 @@ async fn a_job_whose_workload_is_deleted_queues_anew_and_finishes(stage: &mut St
     stage.history.expect_at_most(PODS).await;
 }
 
-/// Those that this Kueue knows.
+/// All kinds that this version of Kueue supports.
 #[tokio::test]
 async fn a_job_of_each_kind_is_admitted_and_finishes() {
     let queues = Queues::shared().await;
@@ -234,7 +234,7 @@ async fn a_job_of_each_kind_is_admitted_and_finishes() {
     }
 }
 
-/// Kueue knows no role of a job of an empty mode. What is left out is filled in before it looks.
+/// Kueue finds no roles in a job with an empty mode. The default is set before Kueue reads the job.
 #[tokio::test]
 async fn an_mxjob_without_a_mode_is_admitted_as_a_training() {
     let stage = Stage::with_queue(Queues::shared().await, "modeless", (MX, Operators::Stay)).await;

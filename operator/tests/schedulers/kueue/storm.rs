@@ -1,4 +1,4 @@
-//! Jobs on a quota in a storm.
+//! Jobs with a quota in a storm.
 
 use training_job_testing::cluster::wait_for_all;
 
@@ -12,12 +12,12 @@ use super::queue::QUEUE;
 
 const KINDS: &[Kind] = &[MX, TF, PYTORCH, XGBOOST, PADDLE];
 
-/// Kueue suspends and resumes jobs here, and nobody else. What makes it give room away beside pods that are there is left out:
-/// a job or its Workload that is deleted, a Workload that is made inactive.
+/// Only Kueue suspends and resumes jobs here. Acts that make Kueue release quota while pods exist are excluded:
+/// deletion of a job or its Workload, and deactivation of a Workload.
 const ACTS: [Act; 4] = [Act::KillOperator, Act::HoldImages, Act::StopQueue, Act::StopQueue];
 
-/// There are never more pods than the quota is for, whatever their jobs' priorities. Evictions cost no restart, and other
-/// things happen often enough to need some.
+/// The number of pods never exceeds the quota, whatever the jobs' priorities. Evictions cost no restart, but other
+/// acts are frequent enough to need some.
 async fn every_job_in_a_queue_succeeds_in_the_end(queues: &Queues, acts: &'static [Act]) {
     for seed in seeds() {
         let mut stage = Stage::with_quota(queues, "storm", (MX, Operators::AreKilled), 8).await;
@@ -46,7 +46,7 @@ async fn every_job_succeeds_in_the_end() {
     every_job_in_a_queue_succeeds_in_the_end(Queues::shared().await, &ACTS).await;
 }
 
-/// Those that wait in a queue, and then as a gang.
+/// Jobs wait in a queue, and then as a gang.
 async fn every_gang_succeeds_in_the_end(scheduler: Scheduler, acts: &'static [Act]) {
     let setup = Setup {
         gangs: Some(scheduler),

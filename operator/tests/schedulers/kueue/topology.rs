@@ -1,4 +1,4 @@
-//! Pods that Kueue holds behind a scheduling gate until it has told them where to go.
+//! Pods that a scheduling gate of Kueue holds until Kueue has assigned their nodes.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{built, node};
 
 const RACK: &str = "example.com/rack";
 
-/// The CPUs of each node of each rack. Only the last rack has room for three workers.
+/// The CPUs of each node of each rack. Only the last rack has capacity for three workers.
 const RACKS: [&[u32]; 3] = [&[1, 1], &[2], &[2, 2]];
 
 async fn on_racks(queues: &Queues) -> Stage<'_> {
@@ -56,7 +56,7 @@ fn racks(pods: &[Pod]) -> BTreeSet<String> {
         .collect()
 }
 
-/// The workers must be in one rack, also one that is made anew.
+/// The workers must be in one rack, including a replaced one.
 #[tokio::test]
 async fn the_workers_of_a_job_are_in_one_rack() {
     let setup = Setup {

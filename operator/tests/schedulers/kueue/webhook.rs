@@ -1,4 +1,4 @@
-//! What Kueue's webhook makes of jobs.
+//! Kueue's webhook and its effect on jobs.
 
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,7 +10,7 @@ use crate::{corpus, same};
 
 const KINDS: [&str; 5] = ["MXJob", "TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob"];
 
-/// All good jobs of the corpus of the kinds that Kueue knows, as they are.
+/// Returns all valid jobs of the corpus of the kinds that Kueue supports, unchanged.
 fn jobs() -> Vec<(String, Value)> {
     let good = corpus::ALL.iter().filter(|manifest| manifest.offline.is_empty());
     let documents = good.flat_map(|manifest| {
@@ -24,7 +24,7 @@ fn jobs() -> Vec<(String, Value)> {
     documents.filter(|(_, job)| known(job)).collect()
 }
 
-/// A dry run, with or without the label by which the job goes to a queue.
+/// Creates a job in a dry run, with or without the label of a queue. Returns the result.
 async fn stored(queues: &Queues, namespace: &str, job: &Value, queued: bool) -> Result<Value, String> {
     let mut job = job.clone();
     job["metadata"]["namespace"] = namespace.into();
@@ -44,7 +44,7 @@ async fn stored(queues: &Queues, namespace: &str, job: &Value, queued: bool) -> 
     Ok(stored.data["spec"].clone())
 }
 
-/// They are suspended, and otherwise the same jobs.
+/// The webhook suspends the jobs and changes nothing else.
 #[tokio::test]
 async fn every_good_job_of_the_corpus_passes_the_webhook_and_is_the_same_job() {
     let queues = Queues::shared().await;

@@ -1,4 +1,4 @@
-//! The operator dies, or is asked to stop.
+//! The operator dies, or is shut down.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn a3_it_dies_again_and_again() {
             ]));
         }
     }
-    // All pairs are for `make sim`.
+    // `make sim` runs all pairs.
     let mut some: Vec<_> = cases.into_iter().step_by(3).collect();
     for seed in 0..10 {
         let mut random = Random::about(seed, "deaths", 0);
@@ -78,7 +78,7 @@ async fn a4_it_dies_before_it_has_listed_everything() {
         sim.kill().await;
         let before = sim.pods_now();
         sim.network.take_calls();
-        // At first the list is not answered, then the operator dies at it. Nothing may be created meanwhile.
+        // At first the list gets no response, then the operator dies at it. Nothing may be created meanwhile.
         let mut deaths = 0;
         sim.network.add_rule(move |call| {
             let second = call.query.contains("continue=");
@@ -104,8 +104,8 @@ async fn a4_it_dies_before_it_has_listed_everything() {
     }
 }
 
-/// Asked to end at each of the calls of a creation, it finishes what is under way, and ends within ten
-/// seconds even if no answer comes; the next one goes on.
+/// The operator is shut down at each of the calls of a creation. It finishes the calls in flight, and ends within ten
+/// seconds even without a response. The next operator continues.
 #[tokio::test(start_paused = true)]
 async fn a5_it_is_asked_to_end_while_it_makes_pods() {
     for (at, slow) in (0..11).zip([Slow(2_000, 2_000), Lost].iter().cycle()) {
@@ -132,14 +132,14 @@ async fn a5_it_is_asked_to_end_while_it_makes_pods() {
             async move {
                 operator.run_until(stop.notified()).await;
                 told.notify_one();
-                // Its process has ended; it was not killed.
+                // The process has ended by itself. It was not killed.
                 std::future::pending().await
             }
         });
         reached.notified().await;
         let begun = Instant::now();
         ended.notified().await;
-        // Some of the calls come a second after others.
+        // Some of the calls are sent a second after others.
         assert!(begun.elapsed().as_secs() <= 13, "{at}: {:?}", begun.elapsed());
         let calls = sim.network.take_calls().len();
         sim.advance(60).await;

@@ -1,4 +1,4 @@
-//! The operator stands still, and goes on with its old caches.
+//! The operator is paused, and continues with its old caches.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,9 +70,9 @@ fn sim(script: fn(&str, u32) -> training_job_simulation::faults::PodFate) -> (Si
     (sim, switch)
 }
 
-/// There is no election here: another operator works from the first moment of the pause on, and both do after
-/// it. What keeps the old one from harm is in its calls. (The lease, and the fence that stops all its writes, are
-/// tested with processes.)
+/// This test has no leader election: another operator works from the first moment of the pause on, and both work
+/// after it. The calls of the old operator are guarded so that they do no harm. (Tests with processes cover the
+/// lease, and the fence that stops all writes.)
 #[tokio::test(start_paused = true)]
 async fn a6_it_stands_still_for_minutes_and_goes_on() {
     let restarts = |name: &str, attempt| match attempt {

@@ -1,4 +1,4 @@
-//! A busy or broken API server, and answers that cannot be read.
+//! A busy or broken API server, and unreadable responses.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{
@@ -9,7 +9,7 @@ use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{edit, everywhere, in_turn, reads, restart, settle_and_check, success, worker, writes};
 
-/// That a header's wait is kept is tested on a real API server: it is the process that reads it.
+/// The wait in a `Retry-After` header is tested on a real API server, because the process reads the header.
 #[test]
 fn b5_it_is_told_that_it_asks_too_much() {
     let numbers = [
@@ -36,7 +36,7 @@ async fn b5_the_wait_that_is_asked_for_is_kept() {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
         sim.network.take_calls();
-        // Whatever happens to the job meanwhile.
+        // The wait applies even if the job changes meanwhile.
         let label = json!({"metadata": {"labels": {"a": "b"}}});
         edit(&sim, "mxjobs", "job", label).await;
         sim.advance(19).await;
@@ -48,7 +48,7 @@ async fn b5_the_wait_that_is_asked_for_is_kept() {
     }
 }
 
-/// For ten minutes each call about one job, which has many pods, is refused.
+/// For ten minutes each call about one job, which has many pods, is denied.
 #[tokio::test(start_paused = true)]
 async fn b5_a_job_that_is_refused_for_long_holds_up_no_other() {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
@@ -81,7 +81,7 @@ fn b6_the_server_fails() {
         Refused(504, "Timeout"),
     ];
     in_turn(&success(), |_| true, &faults);
-    // These answers do not say whether the call took effect. It did.
+    // The call takes effect, although the response leaves that open.
     let unknown = [Garbled(500, "InternalError"), Garbled(504, "Timeout")];
     everywhere(&restart(), writes, &unknown);
 }
@@ -91,8 +91,8 @@ fn b10_the_answer_cannot_be_read() {
     in_turn(&success(), |_| true, &[Truncated, Nonsense, Status]);
 }
 
-/// The longest is given up before its answer comes, or before it takes effect. (Headers that warn: on a real API
-/// server.)
+/// The operator abandons the slowest call before its response comes, or before it takes effect. (Warning headers are
+/// tested on a real API server.)
 #[test]
 fn b17_answers_take_their_time() {
     let slow = [
@@ -105,7 +105,7 @@ fn b17_answers_take_their_time() {
     everywhere(&success(), reads, &[Slow(60_000, 0)]);
 }
 
-/// Events take long to be stored, and nothing else does: a count that changes is told of all the same, soon.
+/// Only events take long to be stored. A changed count is still reported soon.
 #[tokio::test(start_paused = true)]
 async fn b17_slow_events_keep_no_count_back() {
     let mut sim = Simulation::without_operator(|_, _| Runs);

@@ -1,4 +1,4 @@
-//! Answers to deletes, while no watch shows whether they took effect.
+//! Responses to deletes, while no watch delivers their effect.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{self, Garbled, Refused, Status};
@@ -8,7 +8,7 @@ use training_job_simulation::simulation::{SMALL, Simulation, train};
 
 use crate::harness::{created_and_deleted, edit, event_count, make, remove, settle_and_check, worker};
 
-/// A job of which everything runs, and is known to; of its pods or services no watch tells from now on.
+/// Returns a simulation with a running job in the operator's caches. The watches of `frozen` are silent from now on.
 async fn sim(frozen: &str) -> Simulation {
     let sim = Simulation::new(|_, _| Runs);
     sim.create(train("job", &SMALL)).await;
@@ -24,7 +24,7 @@ async fn shrink(sim: &Simulation) {
     edit(sim, "mxjobs", "job", worker(json!({"replicas": 1}))).await;
 }
 
-/// How many deletes and reads of these there were, without the watches' lists.
+/// Returns the numbers of deletes and gets of this plural.
 fn calls(sim: &Simulation, plural: &str) -> (usize, usize) {
     (
         sim.network.count("delete", plural),
@@ -32,7 +32,7 @@ fn calls(sim: &Simulation, plural: &str) -> (usize, usize) {
     )
 }
 
-/// Servers answer a delete with the object, or with a status.
+/// A server responds to a delete with the object, or with a status.
 #[tokio::test(start_paused = true)]
 async fn b10_a_status_that_speaks_of_success_is_an_answer_to_a_delete() {
     for plural in ["pods", "services"] {
@@ -45,7 +45,7 @@ async fn b10_a_status_that_speaks_of_success_is_an_answer_to_a_delete() {
     }
 }
 
-/// A failure in a body with the status code of a success is a failure.
+/// A failure in a body with the status code of a success is still a failure.
 #[tokio::test(start_paused = true)]
 async fn b10_a_status_that_speaks_of_failure_is_none() {
     for plural in ["pods", "services"] {
@@ -64,8 +64,8 @@ async fn b10_a_status_that_speaks_of_failure_is_none() {
     }
 }
 
-/// The name is another object's by now, which is found out by one read, and is none of the job's business until the
-/// job wants the name again.
+/// Another object has the name by now. One read finds that out. The job ignores the object until it needs the name
+/// again.
 #[tokio::test(start_paused = true)]
 async fn b13_what_it_deletes_has_made_room_for_another() {
     let mut sim = sim("pods").await;
@@ -84,18 +84,19 @@ async fn b13_what_it_deletes_has_made_room_for_another() {
     assert_eq!(created_and_deleted(&sim, "pods job-worker-1"), (3, 2));
 }
 
-/// A conflict says nothing of what is there: that is read, and only what is gone, or another's, counts as deleted.
+/// A conflict does not reveal the state of the object, so it is read. It counts as deleted only if it is gone, or if
+/// another object has its name.
 #[tokio::test(start_paused = true)]
 async fn b13_a_delete_conflicts() {
     let conflict = |sim: &Simulation, fault: CallFault| sim.network.fail_next("delete", "services", 1, fault);
-    // The delete took effect all the same.
+    // The delete took effect despite the conflict.
     let mut it = sim("services").await;
     conflict(&it, Garbled(409, "Conflict"));
     shrink(&it).await;
     it.advance(60).await;
     assert_eq!(calls(&it, "services"), (1, 1));
     settle_and_check(&mut it).await;
-    // It was not; what was read says so, or nothing.
+    // The delete had no effect. The read returns the object, or an error.
     for read in [
         None,
         Some(Refused(500, "InternalError")),
@@ -117,7 +118,7 @@ async fn b13_a_delete_conflicts() {
     }
 }
 
-/// After other refusals nothing is read.
+/// After other errors, nothing is read.
 #[tokio::test(start_paused = true)]
 async fn b6_a_refused_delete_is_tried_again_without_a_read() {
     for fault in [Refused(500, "InternalError"), Refused(403, "Forbidden")] {

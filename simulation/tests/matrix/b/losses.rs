@@ -1,4 +1,4 @@
-//! Calls and answers that are lost.
+//! Calls and responses that are lost.
 
 use serde_json::json;
 use training_job_simulation::faults::CallFault::{Garbled, Late, Lost, Reset, ResetAfter, Unanswered};
@@ -17,13 +17,13 @@ fn b7_it_takes_effect_and_the_answer_is_lost() {
     everywhere(&restart(), writes, &[Unanswered]);
 }
 
-/// It takes effect long after the operator has stopped waiting.
+/// The call takes effect long after the operator has stopped waiting.
 #[test]
 fn b7_it_takes_effect_later() {
     let not_events =
         |site: &training_job_simulation::faults::CallSite| writes(site) && !site.calls.ends_with("events");
     for mut life in [success(), restart()] {
-        // What comes late was right when it was sent.
+        // A late call was correct when it was sent.
         life.scenario.config.calls.faults = vec![Late(35_000)];
         everywhere(&life, not_events, &[Late(35_000)]);
     }
@@ -35,7 +35,7 @@ fn b8_it_never_arrives() {
     everywhere(&restart(), writes, &[Lost]);
 }
 
-/// Reads have a time-out, too, and a job whose calls are all lost does not hold up others.
+/// Reads have a timeout, too. A job whose calls are all lost does not delay others.
 #[tokio::test(start_paused = true)]
 async fn b9_no_byte_comes_back() {
     let mut sim = Simulation::without_operator(|_, _| Succeeds(20));
@@ -52,7 +52,7 @@ async fn b9_no_byte_comes_back() {
         sim.create(train(&format!("stuck-{number}"), &SMALL)).await;
     }
     sim.create(train("job", &SMALL)).await;
-    // Two rounds of calls, each with a time-out of half a minute.
+    // Two rounds of calls, each with a timeout of half a minute.
     sim.advance(120).await;
     assert!(
         sim.conditions("job").ends_with("Succeeded"),
@@ -71,7 +71,8 @@ fn b9_no_byte_comes_back_to_a_read() {
     everywhere(&success(), reads, &[Lost, Unanswered]);
 }
 
-/// A job's end is stored, and neither the answer nor a watch says so: the operator reads the job before it does anything.
+/// A job's end is stored, but neither the response nor a watch reports it. The operator reads the job before it does
+/// anything else.
 #[tokio::test(start_paused = true)]
 async fn b7_an_end_takes_effect_and_nothing_tells() {
     for gone in [false, true] {
@@ -99,7 +100,7 @@ async fn b7_an_end_takes_effect_and_nothing_tells() {
     }
 }
 
-/// The job's TTL has passed, and neither the answer nor a watch says that its deletion took effect.
+/// The job's TTL has passed, and neither the response nor a watch reports that its deletion took effect.
 #[tokio::test(start_paused = true)]
 async fn b7_the_deletion_of_a_job_takes_effect_and_nothing_tells() {
     let mut sim = Simulation::new(succeeds);

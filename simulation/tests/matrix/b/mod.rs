@@ -1,4 +1,4 @@
-//! Answers of the API server, at each of the operator's calls.
+//! Responses of the API server, at each of the operator's calls.
 
 mod answers;
 mod conflicts;

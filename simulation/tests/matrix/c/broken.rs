@@ -10,8 +10,8 @@ use crate::harness::{
     PAIR, call, created_and_deleted, everywhere, fill_a_page, reads, settle_and_check, succeeds, success,
 };
 
-/// They go on where they were. One of which nothing was heard for two minutes, not even a bookmark (a server has one for
-/// it each minute), may wait for versions that are never to come, after a restored backup: it lists once.
+/// Watches resume where they were. A watch without any event for two minutes, not even a bookmark (which a server
+/// sends each minute), may wait for versions that never come, after a restored backup. The operator then lists once.
 #[tokio::test(start_paused = true)]
 async fn c1_watches_end_every_few_seconds() {
     for seconds in [1, 5] {
@@ -29,8 +29,9 @@ async fn c1_watches_end_every_few_seconds() {
     }
 }
 
-/// As a server under load ends the watches of readers that were slow for a moment. Each goes on at once where it was: no news
-/// is older than two seconds (I18), there is no list more, and nothing is made twice. Among many jobs it is the same.
+/// A server under load ends the watches of readers that were slow for a moment. Each watch resumes immediately. No
+/// update is older than two seconds (I18), there is no additional list, and nothing is created twice. The same holds
+/// with many jobs.
 #[tokio::test(start_paused = true)]
 async fn c11_watches_end_as_soon_as_they_have_told_something() {
     for events in [1, 3] {
@@ -48,7 +49,7 @@ async fn c11_watches_end_as_soon_as_they_have_told_something() {
         }
         sim.advance(300).await;
         sim.assert_no_violations();
-        // Each of 80 pods is made, bound, runs, and ends.
+        // Each of 80 pods is created, bound, runs, and ends.
         let ended = sim.network.ended_watches();
         assert!(ended >= 4 * 80 / events, "{events} events: {ended} watches");
         assert_eq!(sim.network.count("list", ""), 4, "{events} events");
@@ -95,15 +96,15 @@ async fn c2_watches_are_told_410_for_an_hour() {
     }
 }
 
-/// One of the three watches says nothing any more, and its connection stays. (That a metric shows how long it has
-/// been silent is tested on a real API server.)
+/// One of the three watches is silent, and its connection stays open. (The metric of the silence is tested on a real
+/// API server.)
 #[tokio::test(start_paused = true)]
 async fn c8_a_watch_is_dead_and_the_others_live() {
     for resource in ["pods", "services", "mxjobs"] {
         let mut sim = Simulation::new(|_, _| Succeeds(30));
         sim.advance(10).await;
         sim.cluster.freeze_watches(Some(resource));
-        // The first try to watch again gets no answer either.
+        // The first attempt to watch again gets no response either.
         sim.network.fail_next("watch", resource, 1, Lost);
         sim.create(train("job", &SMALL)).await;
         sim.advance(260).await;
@@ -121,8 +122,8 @@ async fn c8_a_watch_is_dead_and_the_others_live() {
     }
 }
 
-/// Of jobs that are made, end and go while a list of several pages is under way, and its second page is refused since the
-/// list is too old.
+/// Jobs are created, end and are deleted during a list of several pages. Its second page is refused because the list
+/// is too old.
 #[tokio::test(start_paused = true)]
 async fn c7_things_change_while_a_long_list_is_read() {
     for fault in [Slow(3_000, 3_000), Refused(410, "Expired")] {
@@ -205,7 +206,7 @@ async fn c9_pods_change_a_thousand_times_a_second() {
         (50..=560).contains(&passes),
         "{passes} passes for 5,000 changes\n{page}"
     );
-    // The end is reported within two seconds, whatever else changes.
+    // The end is reported within two seconds, even if other things change.
     sim.advance(92).await;
     assert!(
         sim.status("job")["replicaStatuses"]["Worker"]["succeeded"].as_i64() == Some(2),

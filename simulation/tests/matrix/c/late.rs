@@ -1,4 +1,4 @@
-//! Delayed watches, and lists that show an older state.
+//! Delayed watches, and lists that return an older state.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn restarts(name: &str, attempt: u32) -> PodFate {
 }
 
 /// One or two watches are silent for a while, from any change of the job on, and then send everything at once. The
-/// operator gives up a silent watch after two minutes.
+/// operator abandons a silent watch after two minutes.
 #[tokio::test(start_paused = true)]
 async fn c3_of_one_kind_is_heard_later_than_of_others() {
     let kinds: [&[&str]; 6] = [
@@ -74,8 +74,8 @@ async fn c3_of_one_kind_is_heard_later_than_of_others() {
     }
 }
 
-/// Each list of a new operator shows an older state, at any call of workloads in which pods are deleted; its watch brings
-/// the rest.
+/// Each list of a new operator returns an older state, at any call of workloads in which pods are deleted. Its watch
+/// delivers the rest.
 #[test]
 fn c4_lists_show_the_past() {
     let lives = [
@@ -115,7 +115,7 @@ fn c4_lists_show_the_past() {
                     call_faults: Some(faults),
                     ..life.scenario.clone()
                 };
-                // The operator may act on state as old as the list.
+                // The operator may act on state that is as old as the list.
                 scenario.config.calls.faults = vec![Stale(versions)];
                 run_without_violations(&scenario, &format!("{}, {site}, {versions}", life.name));
             }
@@ -123,8 +123,8 @@ fn c4_lists_show_the_past() {
     }
 }
 
-/// Cuts the operator's watches and refuses new ones, and lists, for so many seconds. Then the API server has forgotten
-/// the changes in between.
+/// Cuts the operator's watches and refuses new ones, and lists, for this many seconds. Then the API server drops the
+/// changes in between.
 async fn blind(sim: &mut Simulation, seconds: u64) {
     for verb in ["watch", "list"] {
         sim.network
@@ -136,7 +136,7 @@ async fn blind(sim: &mut Simulation, seconds: u64) {
     sim.network.heal();
 }
 
-/// The operator never sees ten seconds of a job, from any second on.
+/// The operator misses ten seconds of a job, from any second on.
 #[tokio::test(start_paused = true)]
 async fn c5_what_happened_in_between_is_never_seen() {
     let lives: [(&str, PodFates); 3] = [
@@ -164,7 +164,7 @@ async fn c5_what_happened_in_between_is_never_seen() {
             sim.advance(from).await;
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             if what == "gone" {
-                // A pod is deleted that was there, or was not created yet.
+                // The deleted pod existed, or was not created yet.
                 let gone = remove(&sim, "pods", "job-worker-1").await;
                 assert_eq!(gone, from > 0 || gone);
             }
@@ -189,7 +189,7 @@ async fn c5_what_happened_in_between_is_never_seen() {
     }
 }
 
-/// A job is created, deleted and created again under the same name while no watch shows it.
+/// A job is deleted and created again under the same name while no watch delivers it.
 #[tokio::test(start_paused = true)]
 async fn c5_a_job_is_another_when_it_is_seen_again() {
     let mut sim = Simulation::new(succeeds);
@@ -211,7 +211,7 @@ fn calls_of(life: &Workload, lag: Option<WatchDelay>) -> (u64, String) {
     (summary.calls, summary.final_state)
 }
 
-/// Each event comes twice, or some watches are slower than others: only the delay costs calls.
+/// Each event comes twice, or some watches are slower than others. Only the delay costs calls.
 #[test]
 fn c6_events_come_twice_and_in_another_order() {
     for life in [

@@ -1,4 +1,4 @@
-//! Objects that cannot be read.
+//! Objects that cannot be parsed.
 
 use serde_json::json;
 use training_job_simulation::faults::PodFate::{Runs, Succeeds};
@@ -24,7 +24,7 @@ async fn c10_a_job_cannot_be_read() {
     sim.start();
     sim.advance(10).await;
     let pods = sim.pods_now();
-    // A running job that cannot be read any more is not deleted.
+    // A running job that can no longer be parsed is not deleted.
     edit(
         &sim,
         "mxjobs",
@@ -45,7 +45,7 @@ async fn c10_a_job_cannot_be_read() {
     sim.advance(3_600).await;
     assert!(sim.conditions("job").ends_with("Succeeded"));
     assert_eq!(event_count(&sim, "MXJobFailedValidation"), 3, "each is told once");
-    // Deleted, it and all that it had are gone.
+    // When the job is deleted, all its children go with it.
     edit(
         &sim,
         "mxjobs",

@@ -6,7 +6,8 @@ use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{created_and_deleted, edit, edit_status, policy, settle_and_check, succeeds, worker};
 
-/// Each edit at each step of a job's creation, and when it runs: once settled, the job has what the spec asks for.
+/// Each edit is made at each step of a job's creation, and while it runs. Once settled, the job has the children of
+/// its spec.
 #[tokio::test(start_paused = true)]
 async fn g3_the_spec_changes_at_any_step() {
     let server = json!({"replicas": 2, "restartPolicy": "ExitCode",
@@ -25,7 +26,7 @@ async fn g3_the_spec_changes_at_any_step() {
         policy(json!({"suspend": true})),
     ];
     for change in edits {
-        // So many changes after the job was made: 4 services, 4 pods, what the nodes say, the status.
+        // The number of changes after the job's creation: 4 services, 4 pods, the nodes' updates, and the status.
         for step in [0, 5, 10, 16] {
             let mut sim = Simulation::new(|_, _| Runs);
             let before = sim.cluster.resource_version();
@@ -73,8 +74,8 @@ async fn g3_fewer_workers_are_the_first_ones() {
     assert_eq!((image(0), image(1)), (json!("i"), json!("other")));
 }
 
-/// Anybody with the right may write a status. What the spec and the pods tell is put right again; what only the
-/// status remembers is believed: an end that somebody writes is one, and restarts that were forgotten are.
+/// A user with permission may write a status. Parts that follow from the spec and the pods are corrected. Parts that
+/// only the status records are trusted: a written end is an end, and removed restarts are forgotten.
 #[tokio::test(start_paused = true)]
 async fn g5_somebody_edits_the_status() {
     let time = "2030-01-01T00:00:10Z";
@@ -118,7 +119,7 @@ async fn g5_somebody_edits_the_status() {
     }
 }
 
-/// A user removes the condition of a finished job: the job goes on with the pods it has.
+/// A user removes the condition of a finished job. The job continues with the pods it has.
 #[tokio::test(start_paused = true)]
 async fn g5_an_end_is_taken_back() {
     let sim = Simulation::new(succeeds);
@@ -142,7 +143,7 @@ async fn g5_an_end_is_taken_back() {
     assert!(found.iter().all(|v| v.id == "I3"), "{found:#?}");
 }
 
-/// A job is deleted and created again in the moment in which its TTL passes.
+/// A job is deleted and created again at the moment its TTL passes.
 #[tokio::test(start_paused = true)]
 async fn g9_its_time_is_over_as_somebody_makes_it_anew() {
     for slow in [false, true] {
@@ -151,7 +152,7 @@ async fn g9_its_time_is_over_as_somebody_makes_it_anew() {
         sim.create(with_spec(train("job", &SMALL), short.clone())).await;
         sim.advance(20).await;
         assert!(sim.conditions("job").ends_with("Succeeded"));
-        // The operator's own call is late, or it has not seen the new job.
+        // The operator's own call is late, or the operator has not received the new job.
         if slow {
             let slow = training_job_simulation::faults::CallFault::Slow(20_000, 0);
             sim.network.fail_next("delete", "mxjobs", 1, slow);

@@ -7,10 +7,10 @@ use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{PodFates, call, edit, event_count, policy, settle_and_check, succeeds};
 
-/// The call at which the job is deleted has no answer, with or without its effect; those under way with it go on.
+/// The call at which the job is deleted gets no response, with or without its effect. Other calls in flight continue.
 #[tokio::test(start_paused = true)]
 async fn g1_it_is_deleted_at_each_call_of_its_making() {
-    // Four services, four pods, what is told of them, and the status.
+    // Four services, four pods, their events, and the status.
     for at in 0..11 {
         for fault in [Lost, Unanswered] {
             let mut sim = Simulation::new(succeeds);
@@ -86,8 +86,8 @@ async fn g6_a_finalizer_keeps_it_for_hours() {
     assert!(sim.pods_now().is_empty());
 }
 
-/// The words of a namespace that is going, for everything new in it; then all of it goes. (The cause that a real
-/// server adds is tested there.)
+/// A terminating namespace refuses every new object, then all its objects go. (The cause that a real server adds is
+/// tested there.)
 #[tokio::test(start_paused = true)]
 async fn g7_its_namespace_is_going() {
     for at in [0, 10] {
@@ -128,7 +128,8 @@ async fn g7_its_namespace_is_going() {
     }
 }
 
-/// What stays after each end under each policy, for pods of which one has ended well, one as the case wants it, and one runs.
+/// The remaining pods after each end under each policy. One pod has succeeded, one has the end of the case, and one
+/// runs.
 #[tokio::test(start_paused = true)]
 async fn g10_each_clean_up_policy_meets_each_end() {
     let succeeds: fn(&str, u32) -> PodFate = |name, _| match name {
@@ -186,7 +187,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
                     "job-worker-1:Succeeded",
                 ],
                 ("Failed", "Running") => &["job-worker-0:Succeeded", "job-worker-1:Failed"],
-                // The limit stops what still runs.
+                // The deadline or the limit stops the pods that still run.
                 ("deadline", _) => &["job-worker-0:Succeeded"],
                 ("limit", _) => &["job-worker-1:Failed"],
                 _ => &["", "", "", ""],
@@ -201,7 +202,7 @@ async fn g10_each_clean_up_policy_meets_each_end() {
     }
 }
 
-/// Suspended and resumed within a moment, and after the end.
+/// The job is suspended and resumed within a moment, and after its end.
 #[tokio::test(start_paused = true)]
 async fn g4_it_is_suspended_and_resumed_quickly() {
     for millis in [0, 5, 50, 900] {

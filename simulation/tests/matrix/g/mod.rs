@@ -1,4 +1,4 @@
-//! A job's life.
+//! The life of a job.
 
 mod edits;
 mod ends;

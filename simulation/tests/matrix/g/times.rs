@@ -6,7 +6,7 @@ use training_job_simulation::simulation::{SMALL, Simulation, train, with_spec};
 
 use crate::harness::{event_count, remove, settle_and_check};
 
-/// When what is due at a time happens, in seconds after the job was made.
+/// Returns the time at which a timed action happens, in seconds after the job's creation.
 async fn due(
     script: fn(&str, u32) -> PodFate,
     policy: Value,
@@ -51,7 +51,7 @@ async fn g8_times_come_though_the_operator_is_started_anew() {
     }
 }
 
-/// Both passed while no operator ran.
+/// Both times passed while no operator ran.
 #[tokio::test(start_paused = true)]
 async fn g8_times_went_by_while_the_operator_was_away() {
     let mut sim = Simulation::new(|name, _| {

@@ -13,7 +13,7 @@ const POD: ChildKind = ChildKind::Pod;
 
 type Pod = PartialChild<PodRecord>;
 
-/// A pod of job `owner` with this UID at this version.
+/// Returns a running pod of the job with UID `owner`.
 fn pod(name: &str, uid: &str, owner: &str, version: u64) -> Pod {
     in_phase(name, uid, owner, version, "Running")
 }
@@ -29,7 +29,7 @@ fn in_phase(name: &str, uid: &str, owner: &str, version: u64, phase: &str) -> Po
     .unwrap()
 }
 
-/// The cache with what a first list at version 10 named.
+/// Returns a cache after a first list at version 10 with these pods.
 fn listed(pods: &[Pod]) -> Children {
     let mut children = Children::new(Arc::new(SystemClock));
     list(&mut children, 10, pods);
@@ -41,7 +41,7 @@ fn list(children: &mut Children, version: u64, pods: &[Pod]) {
     names(children, version, pods);
 }
 
-/// The list under way is complete and names these. Returns how many jobs are concerned by what it does not name.
+/// Completes the list in progress with these pods. Returns how many jobs lose children because of it.
 fn names(children: &mut Children, version: u64, pods: &[Pod]) -> usize {
     children.list_page(POD, Version::parse(&version.to_string()));
     for pod in pods {
@@ -50,14 +50,14 @@ fn names(children: &mut Children, version: u64, pods: &[Pod]) -> usize {
     children.list_done::<PodRecord>(POD).len()
 }
 
-/// The pods of a job as `name/uid`, with `!` for one that is being deleted.
+/// Returns the pods of a job as `name/uid`, with `!` for a pod that is being deleted.
 fn held(children: &Children, owner: &str) -> Vec<String> {
     let observed = children.observe("ns", owner);
     let text = |p: &PodRecord| format!("{}/{}{}", p.name, p.uid, if p.deleting { "!" } else { "" });
     observed.pods.values().map(|p| text(p)).collect()
 }
 
-/// The server answers a call that was sent just now.
+/// Passes the response to a call that was sent in the current epoch.
 fn answer(children: &mut Children, pod: &Pod) {
     let epoch = children.epoch(POD);
     children.answered::<PodRecord>(POD, pod, epoch);
@@ -139,7 +139,7 @@ fn a_list_does_not_take_back_a_newer_answer() {
 
 #[test]
 fn a_list_that_is_made_after_an_answer_overrules_it() {
-    // Asked for before it, and answered after a backup was restored that knows nothing of it.
+    // The request came before the list, and the response after a restore from a backup without the change.
     let mut children = listed(&[]);
     children.list_started(POD);
     answer(&mut children, &in_phase("a", "1", "j", 25, "Succeeded"));
@@ -256,7 +256,7 @@ fn the_time_of_an_end_is_known_only_if_it_was_seen() {
 
 #[test]
 fn an_answer_to_a_call_from_before_a_list_says_nothing() {
-    // The server was set back to a backup in between: neither its lists nor its watches know of the pod.
+    // The server was restored from a backup meanwhile: its lists and watches lack the pod.
     let mut children = listed(&[]);
     let epoch = children.epoch(POD);
     list(&mut children, 8, &[]);
@@ -270,7 +270,7 @@ fn an_answer_to_a_call_from_before_a_list_says_nothing() {
 
 #[test]
 fn a_pod_that_was_gone_before_a_list_and_is_named_by_it_is_there() {
-    // The server was set back to a backup in between: what had gone is there again.
+    // The server was restored from a backup meanwhile, so the deleted pod exists again.
     let mut children = listed(&[pod("a", "1", "j", 5)]);
     let epoch = children.epoch(POD);
     children.mark_deleting::<PodRecord>(POD, "ns", "j", "a", "1");
@@ -283,7 +283,7 @@ fn a_pod_that_was_gone_before_a_list_and_is_named_by_it_is_there() {
     assert_eq!(held(&children, "j"), [""; 0]);
 }
 
-/// The garbage collector looks for an owner in the object's own namespace, too, and so takes the other pod.
+/// The garbage collector also looks for an owner only in the object's own namespace, and so deletes the foreign pod.
 #[test]
 fn a_pod_of_another_namespace_says_nothing_of_a_job_whose_uid_it_names() {
     let mut children = listed(&[pod("a", "1", "j", 9)]);

@@ -1,4 +1,4 @@
-//! A call, as the proxy sees it.
+//! A call, as the proxy receives it.
 
 use http::{Method, Request};
 use serde_json::Value;
@@ -10,19 +10,19 @@ pub struct Asked {
     pub verb: &'static str,
     /// The plural, such as `pods`; empty for paths like `/version`.
     pub resource: String,
-    /// Such as `status`, or empty.
+    /// The subresource, such as `status`, or empty.
     pub subresource: String,
-    /// Empty for what has none.
+    /// The namespace, or empty if there is none.
     pub namespace: String,
-    /// The object's, also where only the body names it; empty for lists.
+    /// The name of the object, even if only the body contains it. Empty for lists.
     pub name: String,
-    /// The query.
+    /// The query string.
     pub query: String,
     /// The body of a request that has one.
     pub body: Option<Value>,
-    /// What the API server answered, if it was asked and did.
+    /// The status code of the response, if the API server sent one.
     pub code: Option<u16>,
-    /// Whether a fault happened to it.
+    /// True if a fault affected the call.
     pub faulty: bool,
 }
 
@@ -69,12 +69,12 @@ impl Asked {
         }
     }
 
-    /// Whether it asks for a change.
+    /// Returns true if the call is a write.
     pub fn writes(&self) -> bool {
         !matches!(self.verb, "get" | "list" | "watch")
     }
 
-    /// In few words: `create pods NAME 201`, with a star where a fault happened.
+    /// Returns a short text: `create pods NAME 201`, with a star if a fault affected the call.
     pub fn summary(&self) -> String {
         let mut text = format!("{} {}", self.verb, self.resource);
         if !self.subresource.is_empty() {

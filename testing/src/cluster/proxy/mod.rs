@@ -1,10 +1,9 @@
-//! A proxy between a program and the API server that does what networks and servers do when they are
-//! not well.
+//! A proxy between a program and the API server that injects faults of networks and servers.
 //!
-//! The program speaks HTTP to the proxy, the proxy HTTPS to the API server, with the program's own
-//! credentials. What is to go wrong is said by rules: [`Proxy::fault`] takes which calls are meant
-//! ([`On`]) and what happens to them ([`Fault`]), and gives back a [`Planned`] that counts how often it
-//! did happen. A test that does not ask for that count may have tested nothing.
+//! The program sends HTTP to the proxy, and the proxy sends HTTPS to the API server, with the program's own
+//! credentials. Rules define the faults. [`Proxy::fault`] takes the matching calls ([`On`]) and their fault
+//! ([`Fault`]), and returns a [`Planned`] that counts how often the fault occurred. A test should check that count,
+//! because without a matching call it tests nothing.
 
 mod asked;
 mod rule;
@@ -31,7 +30,7 @@ use super::{PATIENCE, tail};
 use rule::Rule;
 use watches::Stream;
 
-/// A proxy. When it is dropped, all its connections are.
+/// A proxy. Dropping it closes all its connections.
 pub struct Proxy {
     shared: Arc<Shared>,
     kubeconfig: PathBuf,
@@ -41,7 +40,7 @@ pub struct Proxy {
 struct Shared {
     upstream: Client,
     state: Mutex<State>,
-    /// Sent to whenever a call is entered or answered, or a fault happens.
+    /// Notified when a call arrives or gets a response, and when a fault occurs.
     changed: watch::Sender<()>,
 }
 
@@ -57,7 +56,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Awaits something of the proxy.
+    /// Waits for a state of the proxy.
     async fn until<T>(&self, what: &str, mut look: impl FnMut(&State) -> Option<T>) -> T {
         let mut changes = self.changed.subscribe();
         let awaited = async {
@@ -85,10 +84,10 @@ impl Shared {
 }
 
 impl ControlPlane {
-    /// A proxy for who uses this kubeconfig.
+    /// Starts a proxy for the cluster of this kubeconfig.
     pub async fn proxy(&self, kubeconfig: &Path) -> Proxy {
         let mut upstream = config(kubeconfig).await.expect("a kubeconfig");
-        // Credentials are the program's; so are time-outs and retries.
+        // The program sends its own credentials, and has its own timeouts and retries.
         upstream.auth_info = kube::config::AuthInfo::default();
         upstream.default_retry = false;
         upstream.read_timeout = None;
@@ -113,7 +112,7 @@ impl ControlPlane {
         }
     }
 
-    /// The same kubeconfig with the token in a file, as service accounts have it in pods.
+    /// Returns the path of the same kubeconfig with the token in a file, as for service accounts in pods.
     pub fn kubeconfig_with_token_file(&self, kubeconfig: &Path, token: &Path) -> PathBuf {
         let mut changed = read(kubeconfig);
         for user in changed["users"].as_array_mut().into_iter().flatten() {
@@ -122,7 +121,7 @@ impl ControlPlane {
         self.write_kubeconfig(&changed)
     }
 
-    /// The token in a kubeconfig.
+    /// Returns the token in a kubeconfig.
     pub fn token_of(&self, kubeconfig: &Path) -> String {
         let token = read(kubeconfig)["users"][0]["user"]["token"].clone();
         token.as_str().expect("it has a token").to_owned()
@@ -130,31 +129,31 @@ impl ControlPlane {
 }
 
 impl Proxy {
-    /// The kubeconfig by which programs use it.
+    /// Returns the path of the kubeconfig for programs that use the proxy.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Has this happen to these calls from now on. Of several rules for a call the first
-    /// holds, and those behind it do not count it.
+    /// Injects a fault into these calls from now on. If several rules match a call, the first rule applies, and the
+    /// later rules do not count the call.
     pub fn fault(&self, on: On, fault: Fault) -> Planned {
         let rule = Arc::new(Rule::new(on, fault));
         self.shared.lock().rules.push(Arc::clone(&rule));
         Planned::new(rule, Arc::clone(&self.shared))
     }
 
-    /// Lifts all rules.
+    /// Removes all rules.
     pub fn heal(&self) {
         let rules = std::mem::take(&mut self.shared.lock().rules);
         rules.iter().for_each(|rule| rule.lift());
     }
 
-    /// Every call so far, in the order in which they came.
+    /// Returns all calls so far, in the order of their arrival.
     pub fn calls(&self) -> Vec<Asked> {
         self.shared.lock().calls.clone()
     }
 
-    /// How many calls of this kind have come so far.
+    /// Returns the number of matching calls so far.
     pub fn count(&self, on: &On) -> usize {
         self.shared
             .lock()
@@ -164,7 +163,7 @@ impl Proxy {
             .count()
     }
 
-    /// Awaits that this many calls of a kind have been answered with a success, and returns these.
+    /// Waits until this many matching calls have succeeded, and returns them.
     pub async fn wait_for(&self, on: &On, count: usize) -> Vec<Asked> {
         let done = |state: &State| {
             let good = |call: &&Asked| on.is_meant(call) && call.code.is_some_and(|c| c < 300);
@@ -174,25 +173,25 @@ impl Proxy {
         self.shared.until(&format!("{count} × {on:?}"), done).await
     }
 
-    /// Awaits a call of some kind, answered or not.
+    /// Waits for a call that `look` accepts, with or without a response.
     pub async fn until_call(&self, what: &str, look: impl Fn(&Asked) -> bool) -> Asked {
         let found = |state: &State| state.calls.iter().find(|call| look(call)).cloned();
         self.shared.until(what, found).await
     }
 
-    /// Ends all watches of a resource: in order, as a server does, or by losing the connection. Returns how
-    /// many.
+    /// Ends all watches of a resource: in order, as a server does, or by a lost connection. Returns the number of
+    /// watches that were open.
     pub fn cut_watches(&self, resource: &str, in_order: bool) -> usize {
         let streams = self.streams(resource);
         streams.iter().filter(|stream| stream.cut(in_order)).count()
     }
 
-    /// Holds back what the watches of a resource that are open now would tell; new ones are free.
+    /// Holds back the events of the open watches of a resource. New watches are not affected.
     pub fn freeze_watches(&self, resource: &str) -> Frozen {
         Frozen::new(self.streams(resource))
     }
 
-    /// Awaits that the program watches a resource, and that so many watches of it have begun so far.
+    /// Waits until the program watches a resource, and this many watches of it have started so far.
     pub async fn watched(&self, resource: &str, begun: usize) {
         let open = |state: &State| {
             let all = state.streams.iter().filter(|s| s.resource == resource);
@@ -203,7 +202,7 @@ impl Proxy {
             .await;
     }
 
-    /// How many watches of a resource have begun so far.
+    /// Returns the number of watches of a resource that have started so far.
     pub fn watches_begun(&self, resource: &str) -> usize {
         self.shared
             .lock()
@@ -226,7 +225,7 @@ impl Drop for Proxy {
     }
 }
 
-/// A `Status` as the API server writes it.
+/// Returns a `Status` in the format of the API server.
 fn status(code: u16, reason: &str, message: &str) -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {},

@@ -1,4 +1,4 @@
-//! What goes wrong, and with which calls.
+//! The faults, and the calls that they affect.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use tokio::sync::watch;
 
 use super::{Asked, Shared, status};
 
-/// Which calls are meant.
+/// A selection of calls.
 #[derive(Clone, Debug)]
 pub struct On {
     verb: Option<&'static str>,
-    /// With a sub-resource behind a slash.
+    /// A subresource follows after a slash.
     resource: Option<&'static str>,
     writes: bool,
     except: &'static str,
@@ -25,7 +25,7 @@ pub struct On {
 }
 
 impl On {
-    /// All calls.
+    /// Matches all calls.
     pub fn any() -> Self {
         Self {
             verb: None,
@@ -39,7 +39,7 @@ impl On {
         }
     }
 
-    /// All that ask for a change.
+    /// Matches all writes.
     pub fn writes() -> Self {
         Self {
             writes: true,
@@ -47,7 +47,7 @@ impl On {
         }
     }
 
-    /// Those of a verb for a resource, such as `patch` and `mxjobs/status`.
+    /// Matches the calls with this verb and resource, such as `patch` and `mxjobs/status`.
     pub fn call(verb: &'static str, resource: &'static str) -> Self {
         Self {
             verb: Some(verb),
@@ -56,7 +56,7 @@ impl On {
         }
     }
 
-    /// All for a resource.
+    /// Matches all calls for a resource.
     pub fn resource(resource: &'static str) -> Self {
         Self {
             resource: Some(resource),
@@ -64,42 +64,42 @@ impl On {
         }
     }
 
-    /// Only those for the object of this name.
+    /// Matches only calls for the object of this name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Only those for objects whose names begin so.
+    /// Matches only calls for objects whose names start with this prefix.
     #[must_use]
     pub fn prefixed(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         self
     }
 
-    /// Not those for this resource.
+    /// Excludes calls for this resource.
     #[must_use]
     pub fn except(mut self, resource: &'static str) -> Self {
         self.except = resource;
         self
     }
 
-    /// Not the first so many.
+    /// Excludes the first calls, up to this number.
     #[must_use]
     pub fn skip(mut self, calls: usize) -> Self {
         self.skip = calls;
         self
     }
 
-    /// At most so many.
+    /// Limits the number of matching calls.
     #[must_use]
     pub fn times(mut self, calls: usize) -> Self {
         self.times = calls;
         self
     }
 
-    /// Whether this is such a call, however many there were.
+    /// Returns true if this is such a call, regardless of the number of earlier calls.
     pub(super) fn is_meant(&self, call: &Asked) -> bool {
         let resource = |wanted: &str| match wanted.split_once('/') {
             Some((resource, sub)) => call.resource == resource && call.subresource == sub,
@@ -114,34 +114,34 @@ impl On {
     }
 }
 
-/// What happens to a call.
+/// The fault of a call.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// The API server does not hear of it, and this is the answer.
+    /// The API server does not receive the call, and the response is this reply.
     Refused(Reply),
-    /// It takes effect, and then this is the answer.
+    /// The call takes effect, and then the response is this reply.
     Misreported(Reply),
-    /// The connection is lost before the API server hears of it.
+    /// The connection is lost before the API server receives the call.
     Lost,
-    /// It takes effect, and the connection is lost before the answer.
+    /// The call takes effect, and the connection is lost before the response.
     AnswerLost,
-    /// The API server does not hear of it, and no answer ever comes.
+    /// The API server does not receive the call, and no response comes.
     BlackHole,
-    /// It takes effect, and no answer ever comes.
+    /// The call takes effect, and no response comes.
     Unanswered,
-    /// It goes on when the fault is lifted.
+    /// The call continues when the fault is lifted.
     Held,
-    /// It goes on after a while.
+    /// The call continues after this time.
     Late(Duration),
-    /// It takes effect, and the connection is lost in the middle of the answer.
+    /// The call takes effect, and the connection is lost in the middle of the response.
     BrokenOff,
-    /// All is well but that the answer has one more header.
+    /// The call succeeds, and the response has this additional header.
     Header(&'static str, String),
-    /// The watch ends after so many events, in order.
+    /// The watch ends in order after this many events.
     EndsAfter(usize),
 }
 
-/// An answer that is not the API server's.
+/// A response that the proxy makes up.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub(super) code: u16,
@@ -151,7 +151,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A refusal in the API server's form.
+    /// Returns an error in the API server's format.
     pub fn status(code: u16, reason: &str) -> Self {
         let message = format!("the proxy says {code}");
         Self::raw(
@@ -161,7 +161,7 @@ impl Reply {
         )
     }
 
-    /// Anything.
+    /// Returns a reply with any content.
     pub fn raw(code: u16, content_type: &'static str, body: impl Into<String>) -> Self {
         Self {
             code,
@@ -171,19 +171,19 @@ impl Reply {
         }
     }
 
-    /// A watch that tells this, and ends.
+    /// Returns a watch that sends these events, and ends.
     pub fn events(events: &[Value]) -> Self {
         let lines: Vec<_> = events.iter().map(|event| format!("{event}\n")).collect();
         Self::raw(200, "application/json", lines.concat())
     }
 
-    /// A watch that says that its version is too old, and ends.
+    /// Returns a watch that reports that its version is too old, and ends.
     pub fn expired() -> Self {
         let object = status(410, "Expired", "too old resource version: 1 (2)");
         Self::events(&[json!({"type": "ERROR", "object": object})])
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
@@ -191,7 +191,7 @@ impl Reply {
     }
 }
 
-/// A rule, and what became of it.
+/// A rule and its counters.
 pub(super) struct Rule {
     on: On,
     pub(super) fault: Fault,
@@ -211,7 +211,7 @@ impl Rule {
         }
     }
 
-    /// Whether it holds for this call, which is counted.
+    /// Returns true if the rule applies to this call, and counts the call.
     pub(super) fn takes(&self, call: &Asked) -> bool {
         if *self.lifted.borrow() || !self.on.is_meant(call) {
             return false;
@@ -235,7 +235,7 @@ impl Rule {
     }
 }
 
-/// A fault that was asked for.
+/// A fault that a test requested.
 pub struct Planned {
     rule: Arc<Rule>,
     shared: Arc<Shared>,
@@ -246,19 +246,19 @@ impl Planned {
         Self { rule, shared }
     }
 
-    /// How often it has happened.
+    /// Returns the number of times the fault has occurred.
     pub fn count(&self) -> usize {
         self.rule.happened.load(Ordering::SeqCst)
     }
 
-    /// Awaits that it has happened so often.
+    /// Waits until the fault has occurred this many times.
     pub async fn happened(&self, times: usize) {
         let what = format!("{times} times {self:?}");
         let look = |_: &super::State| (self.count() >= times).then_some(());
         self.shared.until(&what, look).await;
     }
 
-    /// It happens no more. What it holds up goes on; what hangs in a black hole loses its connection.
+    /// Lifts the fault. Calls that it holds continue, and calls in a black hole lose their connection.
     pub fn lift(&self) {
         self.rule.lift();
     }

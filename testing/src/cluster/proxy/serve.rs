@@ -24,7 +24,7 @@ use super::{Asked, Shared};
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// Serves until it is dropped, and with it all connections.
+/// Serves connections until it is dropped, which closes them.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
@@ -39,13 +39,13 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn attend(stream: TcpStream, shared: Arc<Shared>) {
     let service = service_fn(move |request| answer(Arc::clone(&shared), request));
-    // Its end is the other side's affair, or a fault.
+    // A connection ends because of the other side, or because of a fault.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-/// An error loses the connection.
+/// Returns a response, or an error, which closes the connection.
 async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, BoxError> {
     let (head, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
@@ -74,7 +74,7 @@ fn enter(shared: &Shared, mut call: Asked) -> (usize, Option<Arc<Rule>>) {
     (number, rule)
 }
 
-/// A call on its way.
+/// A call to forward.
 struct Forward<'a> {
     shared: &'a Arc<Shared>,
     number: usize,
@@ -150,7 +150,7 @@ impl Forward<'_> {
         }
     }
 
-    /// Asks the API server.
+    /// Sends the call to the API server.
     async fn asked(self) -> Result<Response<Body>, BoxError> {
         let (mut head, ()) = self.request.into_parts();
         for name in [
@@ -172,7 +172,7 @@ impl Forward<'_> {
         Ok(answer)
     }
 
-    /// Asks the API server and passes all on, of a watch at most so many events.
+    /// Sends the call to the API server and passes on the whole response, or this many events of a watch.
     async fn whole(self, events: usize) -> Result<Answer, BoxError> {
         let shared = self.shared;
         let (verb, resource) = {

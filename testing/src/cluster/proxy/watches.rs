@@ -1,4 +1,4 @@
-//! Watches on their way through the proxy.
+//! Watches that go through the proxy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::serve::BoxError;
 
-/// How a watch ends before its time.
+/// The premature end of a watch.
 #[derive(Clone, Copy, PartialEq)]
 enum Cut {
     Not,
@@ -26,7 +26,7 @@ pub(super) struct Stream {
     open: AtomicBool,
 }
 
-/// A part of an answer's body.
+/// A part of the body of a response.
 pub(super) type Part = Result<Bytes, BoxError>;
 
 impl Stream {
@@ -43,19 +43,19 @@ impl Stream {
         self.open.load(Ordering::SeqCst)
     }
 
-    /// Ends it. Whether it was open.
+    /// Ends the watch. Returns true if it was open.
     pub(super) fn cut(&self, in_order: bool) -> bool {
         self.cut
             .send_replace(if in_order { Cut::InOrder } else { Cut::Lost });
         self.is_open()
     }
 
-    /// Carries what the API server tells to the program, at most so many events.
+    /// Passes the events of the API server to the program, up to this number.
     pub(super) async fn carry(self: Arc<Self>, body: Body, to: mpsc::Sender<Part>, events: usize) {
         let mut cut = self.cut.subscribe();
         tokio::select! {
             biased;
-            // It ends while the program still listens.
+            // A cut ends the watch while the program still reads it.
             Ok(how) = cut.wait_for(|cut| *cut != Cut::Not) => {
                 if *how == Cut::Lost {
                     let _ = to.try_send(Err("the watch is cut".into()));
@@ -90,7 +90,7 @@ impl Stream {
     }
 }
 
-/// Watches that tell nothing until they are thawed.
+/// Watches that send nothing until they are thawed.
 pub struct Frozen(Vec<Arc<Stream>>);
 
 impl Frozen {
@@ -101,17 +101,17 @@ impl Frozen {
         Self(streams)
     }
 
-    /// How many there are.
+    /// Returns the number of watches.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// How many of them the program has not given up.
+    /// Returns the number of watches that the program has not closed.
     pub fn still_open(&self) -> usize {
         self.0.iter().filter(|stream| stream.is_open()).count()
     }
 
-    /// They tell all that was held back, and go on.
+    /// Sends all events that were held back, and continues.
     pub fn thaw(self) {
         for stream in &self.0 {
             stream.frozen.send_replace(false);

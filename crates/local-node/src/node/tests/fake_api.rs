@@ -1,4 +1,4 @@
-//! An API of one map, behind the agent's own trait.
+//! An API stored in a map, behind the agent's own trait.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,7 @@ struct Objects {
     pods: BTreeMap<String, Pod>,
     services: Vec<String>,
     config_refs: BTreeMap<ConfigRef, BTreeMap<String, String>>,
-    /// All phases that were reported, by pod name.
+    /// All reported phases, by pod name.
     phases: BTreeMap<String, Vec<String>>,
     nodes: Vec<NodeObject>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Fake {
     objects: Mutex<Objects>,
     events: mpsc::UnboundedSender<Event<Pod>>,
     changed: watch::Sender<()>,
-    /// How many of the next writes fail.
+    /// The number of next writes that fail.
     pub(super) failures: AtomicU32,
 }
 
@@ -50,7 +50,7 @@ impl Bench {
         Self::with(config, |_| {})
     }
 
-    /// `before` puts objects in before the node starts.
+    /// `before` adds objects before the node starts.
     pub(super) fn with(config: NodeConfig, before: impl FnOnce(&Fake)) -> Self {
         let (events, received) = mpsc::unbounded_channel();
         let api = Arc::new(Fake {
@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// Lines written so far, as they are shown.
+    /// Returns the lines written so far, as they are displayed.
     pub(super) fn lines(&mut self) -> Vec<String> {
         let events = std::iter::from_fn(|| self.events.try_recv().ok());
         let line = |event| {
@@ -115,7 +115,7 @@ impl Fake {
             .insert(ConfigRef::ConfigMap(name.to_owned()), entries);
     }
 
-    /// Puts a pod in: `spec` without further ceremony, `extra` merged over the whole object.
+    /// Adds a pod with `spec`, and merges `extra` over the whole object.
     pub(super) fn create(&self, name: &str, uid: &str, spec: &Value, extra: Value) {
         let mut pod: Value = json!({
             "metadata": {"name": name, "namespace": "ns", "uid": uid}, "spec": spec, "status": {"phase": "Pending"},
@@ -128,7 +128,7 @@ impl Fake {
         self.put(serde_json::from_value(pod).unwrap(), Event::Applied);
     }
 
-    /// A deletion that nobody watched: seen only by the next list.
+    /// Deletes a pod without an event, so that only the next list shows it.
     pub(super) fn vanish(&self, name: &str) {
         self.objects.lock().unwrap().pods.remove(name);
         self.list();
@@ -146,7 +146,7 @@ impl Fake {
         }
     }
 
-    /// Asks for deletion as a user does.
+    /// Requests the deletion of a pod, as a user does.
     pub(super) fn delete_gracefully(&self, name: &str, seconds: i64) {
         let mut pod = self.get(name).unwrap();
         pod.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::now()));

@@ -249,7 +249,7 @@ async fn a_container_in_back_off_says_so() {
         pod.await.unwrap().status.unwrap().phase.as_deref(),
         Some("Running")
     );
-    // Waiting does not keep it from being deleted.
+    // A waiting pod can be deleted.
     bench.api.delete_gracefully("job-0", 30);
     bench.api.gone("job-0").await;
 }
@@ -344,7 +344,7 @@ async fn only_pods_of_the_default_scheduler_without_a_gate_are_bound() {
             "{name}"
         );
     }
-    // A gate that opens later is noticed.
+    // A gate that is removed later is noticed.
     bench
         .api
         .create("gated", "u2", &script("Never", "true"), json!({}));

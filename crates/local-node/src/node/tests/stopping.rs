@@ -1,4 +1,4 @@
-//! Deletion, shutdown, and that no process is left behind.
+//! Deletion and shutdown, without processes left behind.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use super::fake_api::Bench;
 use super::{alive, dead, script};
 use crate::NodeConfig;
 
-/// Starts three children and prints their process ids, and its own: one in the group, one out of it, one out of the session.
-/// (`$$$$` is `$$` once the references in a command are expanded.)
+/// Starts three children and prints their process ids and its own: one in the group, one outside of it, one outside
+/// of the session. (`$$$$` is `$$` once the references in a command are expanded.)
 const FAMILY: &str = "
     sleep 1000 & echo pid $!
     python3 -c 'import os,time; os.setpgid(0,0); print(\"pid\", os.getpid(), flush=True); time.sleep(1000)' &
@@ -103,7 +103,7 @@ async fn a_pod_that_vanishes_is_killed() {
     for pid in pids {
         dead(pid).await;
     }
-    // A new pod of the name gets the address again, and only when the old processes are gone.
+    // A new pod of the name gets the address again, but only after the end of the old processes.
     bench
         .api
         .create("job-0", "u2", &script("Never", "true"), json!({}));
@@ -186,7 +186,7 @@ async fn what_an_earlier_agent_ran_is_lost() {
     bench.api.gone("done").await;
 }
 
-/// The agent was killed, and its guard with it.
+/// The agent was killed, and its guard too.
 #[tokio::test]
 async fn processes_that_an_earlier_agent_left_are_killed_before_their_pod_has_ended() {
     let mut left = std::process::Command::new("sleep")
