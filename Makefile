@@ -50,14 +50,14 @@ mpi: build ## Train with Open MPI from examples/mpi/train.yaml on this machine
 
 ##@ Test
 
-.PHONY: test test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers
+.PHONY: test test-example test-large test-oldest test-tensorflow test-frameworks test-schedulers test-consumers
 test: toolchain test-toolchains ## Run all tests; needs Go, for a Kubernetes control plane (the first build takes minutes)
 	@$(MAKE) --no-print-directory -j2 $(READY)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --all-features --no-fail-fast --quiet
 	@$(MAKE) --no-print-directory test-example
 
 # What all tests need, two at a time: what downloads leaves a core to what compiles.
-VENVS = mxnet xgboost tvm mpi sdk
+VENVS = mxnet xgboost tvm mpi sdk sdk-1.9
 READY = ready-tests ready-control-plane ready-go-operator $(addprefix ready-,$(VENVS))
 
 # Tests that run processes wait for these most of the time.
@@ -92,6 +92,7 @@ OLDEST = TEST_CONTROL_PLANE=target/control-plane-oldest cargo test --workspace -
 test-oldest: toolchain ## Run the tests about definitions, clients, permissions, exec and take-over on the oldest Kubernetes, 1.30 (builds it for minutes, not part of make test)
 	@tests/control-plane/build.sh oldest
 	@tools/venv.sh sdk
+	@tools/venv.sh sdk-1.9
 	@tools/venv.sh mpi
 	$(OLDEST) --test clients --test cluster --test handover --test install --test kinds --test remote_shell
 	$(OLDEST) --test admission -- --skip costs:: --skip stored::
@@ -116,6 +117,11 @@ test-schedulers: build ## Run jobs under the real kube-scheduler, coscheduling, 
 	@tests/control-plane/build.sh
 	@tests/schedulers/build.sh
 	cargo test --workspace --all-features --quiet --test schedulers
+
+test-consumers: build ## Have Argo CD, Argo Workflows, Flyte, Katib, Kueue and kube-state-metrics read jobs (builds their code for minutes, not part of make test)
+	@tests/control-plane/build.sh
+	@tests/consumers/build.sh
+	cargo test --workspace --all-features --quiet --test consumer_programs
 
 ##@ Check
 
@@ -149,7 +155,7 @@ docs: toolchain ## Write the code, the matrix, the defects and the figures in do
 compat: toolchain ## Write tests/compat/replica/ and tests/compat/default/ anew
 	COMPAT_RECORD='*' cargo test --package training-operator --test compat --quiet -- scope
 
-public-api: toolchain ## Write docs/public-api.txt anew (builds a tool for minutes; needs a nightly toolchain too)
+public-api: toolchain ## Write docs/maintainers/public-api.txt anew (builds a tool for minutes; needs a nightly toolchain too)
 	@tools/release.sh api
 
 ##@ Investigate
@@ -180,7 +186,7 @@ fuzz-tool: toolchain
 	@command -v cargo-fuzz >/dev/null || { echo "make: cargo-fuzz is missing; cargo install cargo-fuzz" >&2; exit 1; }
 
 .PHONY: matrix defects mutants bench bench-load bench-growth bench-micro bench-instructions
-matrix: toolchain ## Run the tests of the matrix of docs/reliability.md, and write their results into it
+matrix: toolchain ## Run the tests of the matrix of docs/maintainers/reliability.md, and write their results into it
 	@tests/control-plane/build.sh
 	@tests/go-operator/build.sh
 	@tools/venv.sh mxnet
@@ -195,7 +201,7 @@ mutants: toolchain ## Change the rules, one thing at a time, and see that the te
 bench: toolchain load-tools ## Measure this operator beside the Go operator and a plain writer, rendering, and `local run`; QUICK=1: some of it, in five minutes
 	cargo bench --quiet --package training-operator --bench load -- $(if $(QUICK),--quick)
 ifndef QUICK
-	@cp target/performance.json docs/performance.json
+	@cp target/performance.json docs/maintainers/performance.json
 	@UPDATE_SNAPSHOTS=1 cargo test --quiet --package training-operator --test performance
 	cargo bench --quiet --package training-job-mxnet --bench render
 	cargo bench --quiet --package training-operator --bench render
@@ -226,5 +232,5 @@ load-tools:
 release-build: toolchain ## Build the operator that is shipped: target/release/training-operator
 	cargo build --release --locked --package training-operator
 
-release-check: toolchain ## Check that the packages can be published, the interface is docs/public-api.txt's, and the version fits
+release-check: toolchain ## Check that the packages can be published, the interface is docs/maintainers/public-api.txt's, and the version fits
 	@tools/release.sh check

@@ -7,7 +7,7 @@
 //! else is here.
 //!
 //! This page has a whole framework, how it runs, and what happens to a job in five steps. A longer way, from an
-//! empty folder to a cluster, is `docs/add-a-framework.md` in the repository. Then read [`TrainingJob`]: it says of each hook
+//! empty folder to a cluster, is `docs/authors/add-a-framework.md` in the repository. Then read [`TrainingJob`]: it says of each hook
 //! what its default is, when it is called, and what it may rely on.
 //!
 //! # A framework
@@ -122,7 +122,7 @@
 //! # Versions
 //!
 //! `kube`, `k8s-openapi` and `schemars` are part of the interface: a new major version of theirs is a new major version
-//! of this library. What a change does to the interface shows in `docs/public-api.txt`, and `make release-check` tells
+//! of this library. What a change does to the interface shows in `docs/maintainers/public-api.txt`, and `make release-check` tells
 //! whether the version fits.
 
 pub mod admission;
@@ -144,7 +144,7 @@ pub use job::{
     Accelerator, Accelerators, FailureTolerance, FieldError, FieldErrors, Framework, GangScheduler,
     HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaNames,
     ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
-    SettingDefinition, Settings, Topology, TrainingJob, any_replica, roles_named,
+    SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, roles_named,
 };
 pub use plan::{Plan, plan};
 pub use validate::{ValidJob, validate};

@@ -1,12 +1,12 @@
-//! Imports within the library and within the in-memory API run one way.
+//! Checks the direction of imports within the library and within the in-memory API.
 
-// A panic is how a test fails.
+// A test fails by a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The library's modules: each may import those before it.
+/// The library's modules. Each may import those before it.
 const ORDER: [&str; 9] = [
     "api",
     "job",
@@ -19,7 +19,7 @@ const ORDER: [&str; 9] = [
     "testing",
 ];
 
-/// Those of the in-memory API, likewise.
+/// The modules of the in-memory API, in the same order.
 const MEMORY: [&str; 9] = [
     "object",
     "kinds",
@@ -46,7 +46,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The modules that a line of code names by `crate::`; not those that comments name.
+/// Returns the modules that a line of code names with `crate::`. Comments are ignored.
 fn imported(line: &str) -> Vec<String> {
     let code = line.split("//").next().unwrap_or_default();
     let paths = code.split("crate::").skip(1);
@@ -77,7 +77,8 @@ fn check(folder: &str, order: &[&str]) {
         let relative = file.strip_prefix(&src).unwrap();
         let first = relative.iter().next().unwrap().to_str().unwrap();
         let module = first.trim_end_matches(".rs");
-        // What is at the root, and tests of the whole, may import all; `backup` is a part of the root's `Cluster`.
+        // The root and the tests of the whole crate may import all modules. `backup` is a part of the root's
+        // `Cluster`.
         if ["lib", "tests", "backup"].contains(&module) {
             continue;
         }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of the matrix in docs/reliability.md, and writes how they ended into it.
+# Runs the tests of the matrix in docs/maintainers/reliability.md, and writes how they ended into it.
 #
 #   tools/matrix.sh [BINARY…]   those in these test binaries alone; default: all
 set -eu

@@ -1,9 +1,9 @@
 #!/bin/sh
 # What must be right before a release.
 #
-#   tools/release.sh api           writes docs/public-api.txt, the library's interface, anew
+#   tools/release.sh api           writes docs/maintainers/public-api.txt, the library's interface, anew
 #   tools/release.sh packages      fails if a package cannot be published
-#   tools/release.sh check [REV]   fails if a package cannot be published, if docs/public-api.txt
+#   tools/release.sh check [REV]   fails if a package cannot be published, if docs/maintainers/public-api.txt
 #                                  is stale, or if the version does not fit what changed
 #                                  since REV (default: the last tag; without one there is
 #                                  nothing to compare with)
@@ -13,7 +13,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-listing=docs/public-api.txt
+listing=docs/maintainers/public-api.txt
 
 tool() {
     [ -x "target/tools/bin/$1" ] || cargo install --quiet --locked --root target/tools "$1@$2"

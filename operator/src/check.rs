@@ -1,4 +1,4 @@
-//! Reads and checks the manifests that a command names: the jobs that can be run, and what is wrong with the others.
+//! Reads and checks the manifests that a command names. Collects the valid jobs, and the findings of all documents.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -11,32 +11,31 @@ use crate::convert;
 use crate::exit::Failure;
 use crate::kinds::{Kind, kinds};
 
-/// What a command's file arguments hold.
+/// The result of checking a command's file arguments.
 pub(crate) struct Checked {
     /// Errors, warnings and notes, in the files' order.
     pub(crate) findings: Vec<Finding>,
-    /// The jobs that can be run, in the files' order.
+    /// The valid jobs, in the files' order.
     pub(crate) jobs: Vec<Job>,
-    /// Whether a file could not be read at all.
+    /// True if a file could not be read.
     pub(crate) is_unreadable: bool,
 }
 
-/// A job that can be run.
+/// A valid job.
 pub(crate) struct Job {
-    /// Its kind.
     pub(crate) kind: Rc<Kind>,
-    /// The object, of its kind's stored version, without null fields.
+    /// The object in the stored version of its kind, without null fields.
     pub(crate) object: Value,
-    /// The API version under which it is written, without the group.
+    /// The API version of the manifest, without the group.
     pub(crate) version: String,
-    /// Its file, as the command's arguments name it.
+    /// The file, as the command's arguments name it.
     pub(crate) file: String,
-    /// Its file and the line in which it begins.
+    /// The file and the line at which the job begins, as `file:line`.
     pub(crate) origin: String,
 }
 
 impl Job {
-    /// Its services and pods by an operator with these settings, in the order in which it makes them.
+    /// Returns the services and pods that an operator with these settings creates, in the order of creation.
     pub(crate) fn render(&self, settings: &Settings) -> Result<Vec<Value>, Failure> {
         self.kind
             .render(&self.object, settings)
@@ -45,16 +44,16 @@ impl Job {
 }
 
 impl Checked {
-    /// Whether every job can be run.
+    /// Returns true if there are no errors.
     pub(crate) fn is_good(&self) -> bool {
         self.findings.iter().all(|f| f.severity != Severity::Error)
     }
 }
 
-/// Reads and checks all that `arguments` name. An argument without any job is an error.
+/// Reads and checks the files that `arguments` name. An argument without a job is an error.
 pub(crate) fn check(arguments: &[PathBuf]) -> Checked {
     let mut checker = Checker::new(kinds().into_iter().map(Rc::new).collect());
-    let mut sources = sources(arguments).into_iter().peekable();
+    let mut sources = sources(arguments).peekable();
     while let Some(source) = sources.next() {
         let argument = source.argument;
         checker.source(source);
@@ -65,7 +64,7 @@ pub(crate) fn check(arguments: &[PathBuf]) -> Checked {
     checker.checked
 }
 
-/// Checks one file that has been read already.
+/// Checks one file whose text has already been read.
 #[cfg(feature = "__fuzzing")]
 pub(crate) fn check_source(kinds: &[Rc<Kind>], source: Source) -> Checked {
     let mut checker = Checker::new(kinds.to_vec());
@@ -73,10 +72,38 @@ pub(crate) fn check_source(kinds: &[Rc<Kind>], source: Source) -> Checked {
     checker.checked
 }
 
+/// Checks single documents that are not yet in a file.
+pub(crate) struct DocumentCheck(Checker);
+
+impl DocumentCheck {
+    /// Returns a check for all kinds.
+    pub(crate) fn new() -> Self {
+        Self(Checker::new(kinds().into_iter().map(Rc::new).collect()))
+    }
+
+    /// Returns the errors of the jobs in a document of this file. An error without a position gets the document's
+    /// position.
+    pub(crate) fn errors(&mut self, file: &str, node: &Node) -> Vec<Finding> {
+        let is_object = node.text("apiVersion").is_some() && node.text("kind").is_some();
+        if !is_object {
+            return Vec::new();
+        }
+        file.clone_into(&mut self.0.file);
+        self.0.document(node);
+        self.0.checked.jobs.clear();
+        let mut errors = std::mem::take(&mut self.0.checked.findings);
+        errors.retain(|finding| finding.severity == Severity::Error);
+        for error in &mut errors {
+            error.at = error.at.filter(|at| at.line > 0).or(Some(node.at));
+        }
+        errors
+    }
+}
+
 struct Checker {
     kinds: Vec<Rc<Kind>>,
     file: String,
-    /// Whether the argument has held a job, or an error that may hide one.
+    /// True if the argument contains a job, or an error that may hide a job.
     has_job: bool,
     checked: Checked,
 }
@@ -148,9 +175,10 @@ impl Checker {
                 "say what the object is",
             );
         };
-        if convert::is_old(api_version, kind) && !self.serves(api_version, kind) {
-            let problem = format!("{kind} of {api_version} is not served any more");
-            let remedy = format!("convert it by: training-operator convert {}", self.file);
+        if !self.serves(api_version, kind)
+            && let Some(convert::Unserved { problem, remedy }) =
+                convert::unserved(api_version, kind, &self.file)
+        {
             return self.error(node.positions().get("apiVersion"), "apiVersion", problem, &remedy);
         }
         let list_of = kind.strip_suffix("List");
@@ -164,7 +192,7 @@ impl Checker {
         let group = api_version.split('/').next().unwrap_or_default();
         let named = self.kinds.iter();
         let named = named.filter(|k| k.name().eq_ignore_ascii_case(kind));
-        // Two kinds may be spelt alike but for case.
+        // Two kinds may have names that differ only in case.
         let named = named
             .max_by_key(|k| (k.resource.group == group, k.name() == kind))
             .cloned();
@@ -184,7 +212,7 @@ impl Checker {
         }
     }
 
-    /// Whether jobs of this kind and version are run.
+    /// Returns true if the operator runs jobs of this kind and version.
     fn serves(&self, api_version: &str, kind: &str) -> bool {
         let mut kinds = self.kinds.iter().filter(|known| known.name() == kind);
         kinds.any(|known| known.schemas.api_versions().any(|version| version == api_version))
@@ -205,6 +233,7 @@ impl Checker {
             Err(errors) => self.field_findings(Severity::Error, node, errors),
             Ok(checked) => {
                 self.field_findings(Severity::Warning, node, checked.warnings);
+                self.note_stand_in(node, &checked.object);
                 self.checked.jobs.push(Job {
                     kind,
                     object: checked.object,
@@ -213,6 +242,23 @@ impl Checker {
                     origin: format!("{}:{}", self.file, node.at.line),
                 });
             }
+        }
+    }
+
+    /// Notes the name that is used in place of a name that the API server would generate.
+    fn note_stand_in(&mut self, node: &Node, object: &Value) {
+        let own = node.get("metadata").and_then(|metadata| metadata.text("name"));
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        if own.is_none_or(str::is_empty) {
+            let path = "metadata.generateName";
+            let problem = format!("the API server makes up the end of the name: {name} stands for it");
+            self.add(
+                Severity::Note,
+                Some(node.positions().nearest(path)),
+                path,
+                problem,
+                "",
+            );
         }
     }
 

@@ -42,7 +42,7 @@ impl ControllerConfigArgs {
         let Some(file) = &self.file else {
             return Ok(ControllerConfig::default());
         };
-        let source = Source::from_bytes(file.display().to_string(), 0, std::fs::read(file));
+        let source = Source::from_file(file, 0);
         let text = source.text.map_err(|why| Failure::new(&source.name, why))?;
         config(&source.name, &text).map_err(|findings| {
             let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();

@@ -149,7 +149,10 @@ impl ForKind for Check<'_> {
 
     fn call<J: TrainingJob>(self) -> Self::Output {
         let checked = manifest::check::<J>(self.schemas, self.object)?;
-        let warnings = warnings(&validate(&checked.job, &Settings::default())?);
+        let mut warnings = warnings(&validate(&checked.job, &Settings::default())?);
+        for dropped in checked.warnings {
+            warnings.push(dropped.path, dropped.problem, dropped.remedy);
+        }
         Ok(ValidObject {
             object: checked.object,
             warnings,

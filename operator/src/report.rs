@@ -1,9 +1,9 @@
-//! Findings on the terminal.
+//! Prints findings on the terminal.
 
 use anstyle::{AnsiColor, Style};
 use kube_manifest::{Finding, Severity};
 
-/// One line: `file:line:column: field: problem; remedy`, with terminal styles.
+/// Returns one line with terminal styles: `file:line:column: field: problem; remedy`.
 pub(crate) fn styled(finding: &Finding) -> String {
     let bold = Style::new().bold();
     let severity = match finding.severity {
@@ -19,17 +19,23 @@ pub(crate) fn styled(finding: &Finding) -> String {
     )
 }
 
-/// Prints all on standard error, in colour if that is a terminal.
+/// Prints all findings on standard error, in color if it is a terminal.
 pub(crate) fn print_all(findings: &[Finding]) {
     for finding in findings {
         anstream::eprintln!("{}", styled(finding));
     }
 }
 
-/// Prints errors and notes on standard error, in colour if that is a terminal. Warnings are left to `validate`: other
-/// commands print something else, and the warnings would be in its way.
+/// Prints errors and notes on standard error, in color if it is a terminal. Only `validate` prints warnings, because
+/// they would bury the output of other commands.
 pub(crate) fn print(findings: &[Finding]) {
     for finding in findings.iter().filter(|f| f.severity != Severity::Warning) {
         anstream::eprintln!("{}", styled(finding));
     }
+}
+
+/// Prints a note that concerns no file on standard error.
+pub(crate) fn note(text: &str) {
+    let cyan = AnsiColor::Cyan.on_default();
+    anstream::eprintln!("{cyan}note:{cyan:#} {text}");
 }

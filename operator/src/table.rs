@@ -2,20 +2,19 @@
 
 use std::fmt;
 
-/// Rows below headings. Empty columns are left out.
+/// Rows below headings. Empty columns are omitted.
 pub(crate) struct Table<const N: usize> {
     rows: Vec<[String; N]>,
 }
 
 impl<const N: usize> Table<N> {
-    /// A table without rows.
+    /// Returns a table without rows.
     pub(crate) fn new(headings: &[&str; N]) -> Self {
         Self {
             rows: vec![headings.map(str::to_owned)],
         }
     }
 
-    /// Adds a row.
     pub(crate) fn row(&mut self, row: [String; N]) {
         self.rows.push(row);
     }

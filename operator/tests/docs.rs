@@ -70,7 +70,7 @@ fn renewed(page: &str) -> String {
 
 #[test]
 fn code_is_that_of_its_file() {
-    let file = root().join("docs/add-a-framework.md");
+    let file = root().join("docs/authors/add-a-framework.md");
     let page = fs::read_to_string(&file).unwrap();
     let renewed = renewed(&page);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
@@ -78,26 +78,33 @@ fn code_is_that_of_its_file() {
     } else {
         assert!(
             page == renewed,
-            "docs/add-a-framework.md is stale; run: make docs"
+            "docs/authors/add-a-framework.md is stale; run: make docs"
         );
     }
 }
 
-/// Links of a page to files, and nothing else is checked of them.
+/// The pages below a folder.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => pages(&path),
+            false => vec![path],
+        })
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .collect()
+}
+
 #[test]
 fn links_lead_somewhere() {
-    for page in fs::read_dir(root().join("docs")).unwrap() {
-        let page = page.unwrap().path();
-        let Ok(text) = fs::read_to_string(&page) else {
-            continue;
-        };
+    let mut pages = pages(&root().join("docs"));
+    pages.extend(["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
         for link in text.split("](").skip(1) {
             let link = link.split([')', '#']).next().unwrap();
             let is_file = !link.is_empty() && !link.contains(':');
-            assert!(
-                !is_file || root().join("docs").join(link).exists(),
-                "{page:?}: {link}"
-            );
+            assert!(!is_file || page.with_file_name(link).exists(), "{page:?}: {link}");
         }
     }
 }

@@ -10,7 +10,7 @@ fn case(name: &str) -> String {
     std::fs::read_to_string(root().join("operator/tests/cases").join(name)).unwrap()
 }
 
-/// The explanation of the single worker, with `policy` for its role and `run_policy` for the job.
+/// Returns the explanation of the single worker, with `policy` for its role and `run_policy` for the job.
 fn single(policy: &str, run_policy: &str) -> String {
     let text = case("single-worker.yaml")
         .replace("Worker:\n", &format!("Worker:\n      restartPolicy: {policy}\n"))
@@ -23,7 +23,7 @@ fn single(policy: &str, run_policy: &str) -> String {
     run.stdout
 }
 
-/// What follows from an event, by the table.
+/// Returns the consequence of an event in the table.
 fn then<'t>(text: &'t str, event: &str) -> &'t str {
     let line = text.lines().find(|line| line.contains(event));
     line.and_then(|line| line.rsplit("  ").next()).unwrap()
@@ -52,7 +52,7 @@ fn each_policy_has_its_own_ends() {
         then(&by_code, "exit code 137"),
         "it alone restarts, 3 times; the next time the job fails"
     );
-    // The kubelet has restarted the container when it is seen, so one less is allowed.
+    // The kubelet has already restarted the container when the operator observes it, so one restart less is allowed.
     let on_failure = single("OnFailure", "{backoffLimit: 2}");
     assert_eq!(
         then(&on_failure, "exit code 1 "),
@@ -73,6 +73,35 @@ fn each_policy_has_its_own_ends() {
 }
 
 #[test]
+fn services_are_named_only_where_there_are_any() {
+    let end = |policy: &str| {
+        let job = format!(
+            "apiVersion: kubeflow.org/v1\nkind: MPIJob\nmetadata: {{name: a}}\nspec:\n  runPolicy: {{cleanPodPolicy: {policy}}}\n  \
+             mpiReplicaSpecs:\n    Launcher: &r {{template: {{spec: {{containers: [{{name: mpi, image: x}}]}}}}}}\n    Worker: *r\n"
+        );
+        let run = run_with_input(&["explain", "-"], job.as_bytes());
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{job}");
+        run.stdout
+            .lines()
+            .find(|line| line.starts_with("End:"))
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(
+        end("Running"),
+        "End: pods that still run are deleted; those that have ended stay, with their logs."
+    );
+    assert_eq!(
+        end("All"),
+        "End: pods that still run are deleted; those that have ended are deleted."
+    );
+    assert_eq!(
+        end("None"),
+        "End: pods that still run go on; those that have ended stay, with their logs."
+    );
+}
+
+#[test]
 fn limits_and_suspension_are_named() {
     let late = single("Never", "{activeDeadlineSeconds: 60}");
     assert!(late.contains("\nDeadline: 60 s after its start"), "{late}");
@@ -84,7 +113,7 @@ fn limits_and_suspension_are_named() {
     );
 }
 
-/// As the API server stores it: under an older version the field is filled in.
+/// The job is as the API server stores it: an older version has the field set by default.
 #[test]
 fn it_is_told_whose_manifest_a_job_is_read_as_and_what_follows() {
     let reading = |version: &str, fields: &str| {
@@ -151,7 +180,7 @@ fn what_is_left_follows_the_clean_up_policy() {
     );
 }
 
-/// TensorBoard stays when the job has ended.
+/// TensorBoard remains when the job has ended.
 #[test]
 fn what_is_beside_the_replicas_is_not_among_those_that_end() {
     let run = run(&["explain", "examples/legacy/tfjob.yaml"]);
@@ -218,4 +247,105 @@ fn gangs_and_queues_and_who_waits_for_whom_are_told() {
             .stdout
             .contains("Queue: ")
     );
+}
+
+/// Returns the sentence about the success of a PyTorchJob with workers.
+fn success(workers: &str, fields: &str) -> String {
+    let text = format!(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {{generateName: run-}}\nspec:\n  {fields}\n  \
+         pytorchReplicaSpecs: {{Worker: {{{workers}, template: {{spec: {{containers: [{{name: pytorch, image: x}}]}}}}}}}}\n"
+    );
+    let run = run_with_input(&["explain", "-"], text.as_bytes());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.starts_with("PyTorchJob run-xxxxx\n"), "{}", run.stdout);
+    let mut lines = run.stdout.lines();
+    lines.find(|line| line.starts_with("Success")).unwrap().to_owned()
+}
+
+#[test]
+fn success_is_what_the_plan_takes_for_it() {
+    let any = "Success: when any one of the 2 replicas of worker has ended with exit code 0, whatever the others do.";
+    let all = "Success: when all 2 replicas of worker have ended with exit code 0, whatever the others do.";
+    assert_eq!(success("replicas: 2", "runPolicy: {}"), all);
+    let elastic = "elasticPolicy: {minReplicas: 1, maxReplicas: 3}";
+    assert_eq!(success("replicas: 2", elastic), any);
+    let policy = "runPolicy: {successPolicy: {operator: Any, roles: [Worker]}}";
+    assert_eq!(success("replicas: 2", policy), any);
+    let always = success("replicas: 2, restartPolicy: Always", "runPolicy: {}");
+    assert!(always.starts_with("Success: never."), "{always}");
+}
+
+/// Returns a job with these fields in its spec and in its run policy.
+fn managed(spec: &str, policy: &str) -> String {
+    format!(
+        "\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: elsewhere}}
+spec:
+  {spec}
+  runPolicy: {{{policy}}}
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers: [{{name: pytorch, image: none, command: [\"true\"]}}]
+"
+    )
+}
+
+const OTHER: &str = "managedBy: kueue.x-k8s.io/multikueue";
+const OURS: &str = "managedBy: kubeflow.org/training-operator";
+
+#[test]
+fn a_job_of_another_controller_is_explained_and_not_run() {
+    for (field, spec, policy) in [
+        ("spec.managedBy", OTHER, ""),
+        ("spec.runPolicy.managedBy", "", OTHER),
+        ("spec.runPolicy.managedBy", OTHER, OTHER),
+    ] {
+        let text = managed(spec, policy);
+        let explained = run_with_input(&["explain", "-"], text.as_bytes());
+        assert_eq!((explained.code, explained.stderr.as_str()), (Some(0), ""));
+        assert!(
+            explained.stdout.ends_with(&format!(
+                "\n{field} names another controller, kueue.x-k8s.io/multikueue: this operator leaves the job alone. It makes no \
+                 pods, writes no status, and sends no events.\n"
+            )),
+            "{}",
+            explained.stdout
+        );
+        let ran = run_with_input(&["local", "run", "-"], text.as_bytes());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let refusal = format!(
+            "{field}: kueue.x-k8s.io/multikueue runs the job, and nothing runs it here; remove the field to run the job on this \
+             machine"
+        );
+        assert!(ran.stderr.contains(&refusal), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn either_field_may_name_this_operator_and_both_must_agree() {
+    for (spec, policy) in [
+        (OURS, ""),
+        ("", OURS),
+        (OURS, OURS),
+        ("managedBy: ''", OURS),
+        ("managedBy: ''", ""),
+    ] {
+        let validated = run_with_input(&["validate", "-"], managed(spec, policy).as_bytes());
+        assert_eq!(validated.code, Some(0), "{validated:?}");
+        let explained = run_with_input(&["explain", "-"], managed(spec, policy).as_bytes());
+        assert!(explained.stdout.contains("Success: "), "{}", explained.stdout);
+    }
+    for (spec, policy) in [(OURS, OTHER), (OTHER, OURS)] {
+        let validated = run_with_input(&["validate", "-"], managed(spec, policy).as_bytes());
+        assert_eq!(validated.code, Some(1));
+        let error = "spec.managedBy: it differs from spec.runPolicy.managedBy; remove one of them, or give both the same value";
+        assert!(validated.stdout.contains(error), "{}", validated.stdout);
+    }
+    let validated = run_with_input(&["validate", "-"], managed("managedBy: me", "").as_bytes());
+    let error = "spec.managedBy: \"me\" is not known; use one of kubeflow.org/training-operator, kueue.x-k8s.io/multikueue";
+    assert!(validated.stdout.contains(error), "{}", validated.stdout);
 }

@@ -1,6 +1,7 @@
-//! docs/performance.md is what docs/performance.json gives, the figures of a whole run of `make bench`.
+//! docs/maintainers/performance.md must match docs/maintainers/performance.json, the figures of a whole run of `make
+//! bench`.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../benches/load/table.rs"]
@@ -21,7 +22,7 @@ fn page(results: &Results) -> String {
         "# Performance
 
 What this operator costs, and how soon it does what is to be done, beside the Kubeflow training operator v1.8.1 and a
-plain writer. [Its source](../operator/benches/load) is a benchmark of this repository.
+plain writer. [Its source](../../operator/benches/load) is a benchmark of this repository.
 
     make bench                  # all of it, and this page: an hour and a half
     make bench QUICK=1          # less of each, once, and no page: under five minutes
@@ -48,7 +49,7 @@ Written from [performance.json](performance.json), which `make bench` writes.
 
 #[test]
 fn the_page_is_that_of_its_figures() {
-    let docs = root().join("docs");
+    let docs = root().join("docs/maintainers");
     let results = fs::read_to_string(docs.join("performance.json")).unwrap();
     let page = page(&serde_json::from_str(&results).unwrap());
     let page = format!("{}\n", page.trim_end());
@@ -57,6 +58,9 @@ fn the_page_is_that_of_its_figures() {
         fs::write(&file, &page).unwrap();
     } else {
         let there = fs::read_to_string(&file).unwrap_or_default();
-        assert!(there == page, "docs/performance.md is stale; run: make docs");
+        assert!(
+            there == page,
+            "docs/maintainers/performance.md is stale; run: make docs"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! `training-operator remote-shell` as launchers call it: by the script of a job's ConfigMap, with the rights of the job's own
-//! service account, through a real API server to what answers there with a kubelet's code.
+//! `training-operator remote-shell` as launchers call it: by the script of a job's ConfigMap, with the permissions of
+//! the job's own service account, through a real API server to a server that runs the exec code of a kubelet.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use venv::venv;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_training-operator");
 const NODE: &str = "answers-exec";
 
-/// A control plane with a node that answers exec.
+/// A control plane with a node that serves exec.
 struct Cluster {
     plane: ControlPlane,
     _node: Background,
@@ -40,7 +40,7 @@ async fn cluster() -> &'static Cluster {
             let plane = ControlPlane::start(Options::default()).await;
             let built = Command::new(repository().join("tests/control-plane/kubelet-exec/build.sh")).status();
             assert!(built.unwrap().success());
-            // Its commands are Open MPI's, too.
+            // The commands include those of Open MPI.
             let path = format!(
                 "{}:{}",
                 venv("mpi").join("bin").display(),
@@ -73,7 +73,7 @@ async fn create(plane: &ControlPlane, namespace: &str, object: &Value) {
     created.success();
 }
 
-/// A job whose workers run, and a launcher's place.
+/// A job whose workers run, and the environment of its launcher.
 struct Launcher {
     cluster: &'static Cluster,
     namespace: String,
@@ -85,7 +85,8 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// What an operator with these flags makes of a job with two workers of two containers each.
+    /// Creates the objects that an operator with these flags creates for a job with two workers of two containers
+    /// each.
     async fn new(name: &str, flags: &[&str]) -> Self {
         let cluster = cluster().await;
         let plane = &cluster.plane;
@@ -109,7 +110,7 @@ impl Launcher {
         let kubelet = plane.kubelet(&namespace).await;
         for object in rendered["items"].as_array().unwrap() {
             let mut object = object.clone();
-            // There is no such job, and what is its own would be collected.
+            // The job does not exist, and the garbage collector would delete objects that it owns.
             object["metadata"]["ownerReferences"] = json!([]);
             create(plane, &namespace, &object).await;
             if let Some(text) = object["data"]["kubexec.sh"].as_str() {
@@ -187,7 +188,7 @@ impl Launcher {
         let ended = tokio::task::spawn_blocking(move || {
             let writer = std::thread::spawn(move || pipe.write_all(&input));
             let ended = child.wait_with_output().unwrap();
-            // Who does not read what it is given has ended before.
+            // A program that ends early does not read its input.
             let _ = writer.join().unwrap();
             ended
         });
@@ -249,7 +250,7 @@ async fn input_and_output_are_passed_on_whole() {
     let ended = launcher.exec(&command, lines.as_bytes()).await;
     assert_eq!(ended.status.code(), Some(3), "{}", text(&ended.stderr));
     assert!(text(&ended.stdout) == lines, "{} bytes", ended.stdout.len());
-    // Unasked, nothing of it is read: what is behind it is the next command's.
+    // By default the program does not read standard input, because it belongs to the next command.
     let ended = launcher.exec(&["job-worker-0", "--", "cat"], b"mine").await;
     assert_eq!(
         (ended.status.code(), text(&ended.stdout)),
@@ -267,7 +268,7 @@ async fn a_launcher_gets_into_its_own_workers_and_nowhere_else() {
     let errors = text(&ended.stderr);
     assert!(errors.contains("cannot get resource \"pods/exec\""), "{errors}");
 
-    // Where kubectl is to come, it has the right that this needs, and no more.
+    // For kubectl, the launcher has exactly the permission that kubectl needs.
     let other = Launcher::new("kubectl", &[]).await;
     let ended = other.shell("job-worker-0", &["true"]).await;
     assert_eq!(ended.status.code(), Some(2));

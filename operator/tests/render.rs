@@ -38,7 +38,7 @@ fn a_job_becomes_its_service_and_its_pod() {
     assert!(run.stdout.starts_with("---\n# Service single-worker-0\n"));
 }
 
-/// Who brings a launcher its remote shell changes nothing but that, so that launchers which run are let be.
+/// The source of the launcher's remote shell affects nothing else, so running launchers are kept.
 #[test]
 fn the_operators_own_program_is_the_remote_shell_if_its_image_is_named() {
     let render = |flags: &[&str]| -> Vec<Value> {
@@ -124,7 +124,7 @@ fn items_of_a_list_are_jobs() {
     }
 }
 
-/// Byte for byte the same, and in both formats the same objects.
+/// The output is equal byte for byte in repeated runs, and both formats contain the same objects.
 #[test]
 fn output_is_stable_in_both_formats() {
     let yaml = run(&["render", "operator/tests/cases"]);
@@ -210,12 +210,34 @@ fn a_replica_that_no_job_has_is_an_error() {
         gone.stderr,
         "training-operator: --replica: no job has a worker-3; there are scheduler-0, worker-0\n"
     );
-    let nonsense = run(&["render", SIDECAR, "--replica", "worker"]);
-    assert_eq!(nonsense.code, Some(2));
+    let several = run(&["render", SIDECAR, "--replica", "worker"]);
+    assert_eq!((several.code, several.stdout.as_str()), (Some(2), ""));
+}
+
+/// `explain` prints such names: the role of a launcher, its key in the status, and names of pods.
+#[test]
+fn a_replica_is_found_by_each_of_its_names() {
+    let job = "examples/mpi/train.yaml";
+    let all = run(&["render", job, "--only", "pods"]).stdout;
+    let titles = all.lines().filter_map(|line| line.strip_prefix("# Pod "));
+    let titles: Vec<_> = titles.collect();
+    assert_eq!(titles.len(), 3, "{all}");
+    for title in titles {
+        let replica = title.split_once('-').unwrap().1;
+        let mut names = vec![title.to_owned(), replica.to_owned(), replica.to_uppercase()];
+        if replica == "launcher" {
+            names.push("launcher-0".to_owned());
+        }
+        for name in names {
+            let one = run(&["render", job, "--only", "pods", "--replica", &name]);
+            let found: Vec<_> = one.stdout.lines().filter(|line| line.starts_with("# ")).collect();
+            assert_eq!(found, [format!("# Pod {title}")], "{name}: {}", one.stderr);
+        }
+    }
+    let gone = run(&["render", job, "--replica", "worker-9"]).stderr;
     assert!(
-        nonsense.stderr.contains("such as worker-3"),
-        "{}",
-        nonsense.stderr
+        gone.ends_with("there are launcher, worker-0 to worker-1\n"),
+        "{gone}"
     );
 }
 
@@ -278,7 +300,7 @@ fn who_asks_for_a_device_gets_what_the_file_says_of_it() {
         "{}",
         none.stderr
     );
-    // This one is of another shape.
+    // This file has another format.
     let wrong = render(&["--controller_config_file", SINGLE]);
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""));
     let told = format!(
@@ -287,7 +309,7 @@ fn who_asks_for_a_device_gets_what_the_file_says_of_it() {
     assert!(wrong.stderr.contains(&told), "{}", wrong.stderr);
 }
 
-/// TensorBoard's port is none of the roles'.
+/// TensorBoard's port belongs to no role.
 #[test]
 fn a_summary_has_the_replicas_ports_alone() {
     let run = run(&["render", "--summary", "examples/legacy/tfjob.yaml"]);
@@ -299,10 +321,10 @@ fn a_summary_has_the_replicas_ports_alone() {
     );
 }
 
-/// The jobs of docs/gangs.md are good, and have a group first if a gang scheduler is named.
+/// The jobs of docs/users/gangs.md are valid. With a gang scheduler their first object is a group.
 #[test]
 fn the_examples_of_gangs_are_rendered_with_their_group() {
-    let page = std::fs::read_to_string(root().join("docs/gangs.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/users/gangs.md")).unwrap();
     let examples = page.split("```yaml\n").skip(1);
     let examples: Vec<&str> = examples.map(|rest| rest.split("```").next().unwrap()).collect();
     let [queued, together] = <[&str; 2]>::try_from(examples).unwrap();

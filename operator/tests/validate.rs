@@ -14,12 +14,12 @@ const GOOD: &str = "operator/tests/cases/single-worker.yaml";
 
 #[test]
 fn what_is_surely_not_meant_is_a_warning_and_no_failure() {
-    let run = run(&["validate", WARNED]);
+    let run = run(&["validate", "operator/tests/warned"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!(run.stdout);
 }
 
-/// A warning that any good example gets is a guess.
+/// A warning about a valid example would be a guess.
 #[test]
 fn examples_and_cases_have_no_warnings_but_the_certain_ones() {
     let run = run(&["validate", "examples/mxnet", "operator/tests/cases"]);
@@ -27,7 +27,7 @@ fn examples_and_cases_have_no_warnings_but_the_certain_ones() {
     insta::assert_snapshot!(run.stdout);
 }
 
-/// The same files, places, fields and remedies, but for the codes.
+/// The errors have the same files, positions, fields and remedies. Only the exit codes differ.
 #[test]
 fn errors_are_those_of_render() {
     let validate = run(&["validate", BAD, "operator/tests/bad/broken-quote.yaml"]);

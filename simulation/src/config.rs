@@ -1,4 +1,4 @@
-//! What can go wrong in a run. Each seed turns some of it on and leaves the rest out, since faults hide each other.
+//! The configuration of a run. Each seed enables only some of the faults, because faults hide each other.
 
 use crate::faults::calls::CallFaultRates;
 use crate::faults::{CallFault, ClusterFaultType, WatchDelay};
@@ -8,50 +8,52 @@ use crate::job_type::JobType;
 use crate::random::Random;
 use training_job::GangScheduler;
 
-/// The version of what seeds mean: it is raised when seeds come to mean other runs than before. Seeds of earlier
-/// versions can still be run.
-pub const SEED_VERSION: u32 = 7;
+/// The version of the mapping from seeds to runs. It is raised when seeds start to produce other runs. Seeds of
+/// earlier versions can still be run.
+pub const SEED_VERSION: u32 = 9;
 
-/// What can go wrong in a run.
+/// The faults and interventions that a run may have.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
-    /// The seed of everything that is drawn.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// How many jobs there are.
+    /// The seed version, which selects the mapping from the seed to the run.
+    pub seed_version: u32,
+    /// The number of jobs.
     pub jobs: u64,
     /// The types of jobs to draw from.
     pub job_types: &'static [JobType],
-    /// Whether some of the jobs have failure and success policies.
+    /// True if some of the jobs have failure and success policies.
     pub policies: bool,
-    /// Whether some of them are compact.
+    /// True if some of the jobs are compact.
     pub compact_jobs: bool,
-    /// For how many seconds there are interventions and faults.
+    /// The number of seconds with interventions and faults.
     pub seconds: u64,
-    /// The faults of calls.
+    /// The faults of calls and their rates.
     pub calls: CallFaultRates,
-    /// The delays of watches.
+    /// The delays of watch events, if any.
     pub watch_delay: Option<WatchDelay>,
-    /// Of a thousand pods so many have a fault.
+    /// The number of pods with a fault, per thousand.
     pub pod_fault_rate: u64,
     /// The types of interventions to choose from.
     pub interventions: Vec<InterventionType>,
-    /// How many interventions are drawn.
+    /// The number of interventions to draw.
     pub intervention_count: u64,
-    /// Whether a second operator runs beside the first, with no leader election.
+    /// True if a second operator runs beside the first, without leader election.
     pub two_operators: bool,
-    /// How many jobs an operator reconciles at once.
+    /// The number of jobs that an operator reconciles concurrently.
     pub concurrency: usize,
-    /// The gang scheduler of the cluster.
+    /// The gang scheduler of the cluster, if any.
     pub gang_scheduler: Option<GangScheduler>,
 }
 
 impl RunConfig {
-    /// The configuration of a seed.
+    /// Returns the configuration of a seed of the current version.
     pub fn from_seed(seed: u64) -> Self {
         Self::from_seed_of_version(seed, SEED_VERSION)
     }
 
-    /// The configuration that a seed meant in a version.
+    /// Returns the configuration of a seed of this version.
     pub fn from_seed_of_version(seed: u64, version: u32) -> Self {
         let mut random = Random::about(seed, "settings", u64::from(version));
         let without_faults = random.chance(100);
@@ -76,9 +78,10 @@ impl RunConfig {
         let rate = |random: &mut Random, rates: &[u64]| {
             if without_faults { 0 } else { *random.pick(rates) }
         };
-        // The order of what is drawn is part of what seeds mean.
+        // The order of the draws is part of the seed version.
         Self {
             seed,
+            seed_version: version,
             jobs: random.between(1, 3),
             job_types: match (random.chance(250), version) {
                 (false, _) => JobType::MXJOBS,
@@ -92,7 +95,8 @@ impl RunConfig {
                 slow_rate: rate(&mut random, &[0, 0, 100, 500]),
                 death_rate: rate(&mut random, &[0, 0, 10, 50]),
             },
-            // Each watch would be late anew: after a hundred events, by a hundred times as much.
+            // Each new watch would add its own delay: after a hundred events, the total would be a hundred times as
+            // long.
             watch_delay: watch_delay.filter(|_| !without_faults && !ends_watches),
             pod_fault_rate: *random.pick(&[0, 100, 300]),
             interventions,
@@ -109,10 +113,11 @@ impl RunConfig {
         }
     }
 
-    /// A configuration in which nothing goes wrong.
+    /// Returns a configuration without faults.
     pub fn without_faults() -> Self {
         Self {
             seed: 0,
+            seed_version: SEED_VERSION,
             jobs: 0,
             job_types: JobType::MXJOBS,
             policies: false,
@@ -129,7 +134,7 @@ impl RunConfig {
         }
     }
 
-    /// How old the state may be that operators act on.
+    /// Returns the allowed age of the state that operators act on.
     pub fn staleness(&self) -> AllowedStaleness {
         let has_call_fault = |is_it: fn(&CallFault) -> bool| self.calls.faults.iter().any(is_it);
         let has_cluster_fault = |fault| self.interventions.contains(&InterventionType::Fault(fault));
@@ -139,14 +144,14 @@ impl RunConfig {
         let of_others = if network_is_good && !restores && !has_cluster_fault(ClusterFaultType::Freeze) {
             let cuts =
                 has_cluster_fault(ClusterFaultType::Cut) || has_cluster_fault(ClusterFaultType::Compact);
-            // A watch that ends as soon as it begins is retried after up to 40 s.
+            // A watch that ends right after its start is retried after up to 40 s.
             2_000 + if cuts { 60_000 } else { 0 }
         } else if has_cluster_fault(ClusterFaultType::EndWatches) {
-            // Each event may cost a call with a fault of its own.
+            // Each event may cost a call that has its own fault.
             3_600_000
         } else {
-            // A reconcile has up to three rounds of calls, each with its time-out; a silent watch is given up
-            // after about two minutes.
+            // A reconcile has up to three rounds of calls, each with its timeout. A silent watch is abandoned after
+            // about two minutes.
             3 * 31_000 + 170_000 + delay
         };
         let own_is_stale = self.two_operators

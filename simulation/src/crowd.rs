@@ -1,4 +1,4 @@
-//! Very many jobs in one cluster at once, or one job of very many pods, and operators that are killed meanwhile.
+//! Runs very many jobs in one cluster at once, or one job with very many pods, and kills operators in between.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use crate::invariants::{AllowedStaleness, Violation};
 use crate::settle::{Blockers, check_idle, wait_until_settled};
 use crate::simulation::{Setup, Simulation, on_paused_clock, train};
 
-/// How long each call takes to arrive, and its answer again, in milliseconds.
+/// The latency of each call and of its response, in milliseconds each.
 const CALL: u64 = 10;
 
-/// How long pods run, in seconds. Schedulers run ten minutes longer.
+/// The run time of pods, in seconds. Schedulers run ten minutes longer.
 const RUN: u64 = 36_000;
 
-/// A phase is over when nothing has changed for so many seconds.
+/// The number of seconds without changes that ends a phase.
 const QUIET: u64 = 30;
 
-/// Calls that are under way at most when an operator is killed, and are made again.
+/// The maximum number of calls in flight when an operator is killed. The next operator repeats these calls.
 const UNDER_WAY: u64 = 64;
 
-/// Objects in a page of a list.
+/// The number of objects in a page of a list.
 const PAGE: u64 = 500;
 
-/// How many jobs there are, and how many pods each has: a scheduler, a server and the rest workers.
+/// The number of jobs, and the number of pods of each: a scheduler, a server, and workers for the rest.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// The number of jobs, at least 1.
     pub jobs: u64,
-    /// The number of pods of each, at least 4.
+    /// The number of pods of each job, at least 4.
     pub pods: u32,
 }
 
@@ -47,22 +47,22 @@ impl Size {
 /// A phase of the lives of all jobs.
 #[derive(Debug)]
 pub struct Phase {
-    /// What happened.
+    /// A description of the phase.
     pub name: &'static str,
-    /// How long it took on the simulated clock.
+    /// The duration on the simulated clock.
     pub time: Duration,
-    /// The operators' calls but watches, by verb and resource.
+    /// The operators' calls except watches, by verb and resource.
     pub calls: BTreeMap<String, u64>,
 }
 
 impl Phase {
-    /// How many calls with this verb and resource there were, such as `create pods`.
+    /// Returns the number of calls with this verb and resource, such as `create pods`.
     pub fn count(&self, calls: &str) -> u64 {
         self.calls.get(calls).copied().unwrap_or_default()
     }
 }
 
-/// What became of a crowd.
+/// The result of a crowd run.
 #[derive(Debug, Default)]
 pub struct CrowdSummary {
     /// The phases in order.
@@ -72,8 +72,9 @@ pub struct CrowdSummary {
 }
 
 impl CrowdSummary {
-    /// What cost more calls than it may: each child is made once, but for what was under way when an operator was killed;
-    /// a job has a handful of events, and of statuses a few more while very many pods change; and each operator lists once.
+    /// Returns the kinds of calls that exceed their limit. Each child may be created once, plus the calls in flight
+    /// when an operator was killed. A job may have a handful of events, and a few status writes more while very many
+    /// pods change. Each operator lists once.
     fn costs_too_much(&self, size: Size) -> Vec<String> {
         let pages = |objects: u64| 3 * (objects + UNDER_WAY).div_ceil(PAGE);
         let most = [
@@ -99,12 +100,13 @@ impl CrowdSummary {
     }
 }
 
-/// Creates so many jobs in one cluster. If `watch_ends` says so, each watch ends as soon as it has told so many events.
-/// The operator is killed when it has created half of the pods; the next creates the rest, and is killed when all run;
-/// the third sees them succeed and be deleted. `on_phase` is called when a phase is over. That it costs more calls than it may is a violation as well.
+/// Creates these jobs in one cluster. If `watch_ends` is set, each watch ends after this many events. The operator is
+/// killed when it has created half of the pods. The next operator creates the rest, and is killed when all pods run.
+/// The third operator observes them succeed and be deleted. `on_phase` is called after each phase. Exceeding the
+/// limits on calls is a violation as well.
 ///
 /// # Panics
-/// If the cluster refuses what a user does.
+/// Panics if the cluster rejects a user's call.
 pub fn run(size: Size, watch_ends: Option<u64>, on_phase: impl FnMut(&Phase)) -> CrowdSummary {
     on_paused_clock(async {
         let mut crowd = Crowd::new(size, on_phase);
@@ -138,7 +140,7 @@ impl<F: FnMut(&Phase)> Crowd<F> {
                 RUN
             })
         });
-        // Reconciles of thousands of jobs wait for each other, and watches for nobody.
+        // Reconciles of thousands of jobs queue behind each other, while watches do not wait.
         let staleness = AllowedStaleness {
             of_others: 30_000,
             ..setup.staleness
@@ -193,7 +195,7 @@ impl<F: FnMut(&Phase)> Crowd<F> {
     async fn take_over(&mut self) {
         self.sim.kill().await;
         self.sim.start();
-        // One for each of jobs, pods, services and ConfigMaps.
+        // One watch each for jobs, pods, services and ConfigMaps.
         while self.sim.network.count("watch", "") < 4 {
             tokio::time::sleep(Duration::from_millis(CALL)).await;
         }
@@ -220,7 +222,7 @@ impl<F: FnMut(&Phase)> Crowd<F> {
         self.end_phase("all jobs are deleted", took);
     }
 
-    /// Waits until nothing has changed for a while, and returns how long it took until the last change.
+    /// Waits until nothing has changed for `QUIET` seconds. Returns the time until the last change.
     async fn wait_until_quiet(&self) -> Duration {
         loop {
             self.sim.advance(QUIET).await;
@@ -232,7 +234,7 @@ impl<F: FnMut(&Phase)> Crowd<F> {
         }
     }
 
-    /// Checks that all jobs have what they ask for, and these conditions.
+    /// Checks that all jobs have the children of their specs, and these conditions.
     fn check_jobs(&mut self, conditions: &str) {
         let at = self.sim.history.now();
         let mut violated = |id, what| self.summary.violations.push(Violation { id, at, what });

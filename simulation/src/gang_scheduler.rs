@@ -1,5 +1,6 @@
-//! A played gang scheduler: it gives the pods of a group their places together or not at all, in a cluster with room for so many
-//! pods. What it looks at, and when, is what Volcano and the coscheduling plugin were seen to do.
+//! A simulated gang scheduler. It binds all pods of a group together or none of them, in a cluster with a limited
+//! capacity for pods. Its triggers and conditions follow the observed behavior of Volcano and the coscheduling
+//! plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,23 +18,23 @@ use training_job::GangScheduler;
 use crate::job::{self, Json};
 use crate::{direct, kubelet};
 
-/// How long after a change it looks.
+/// The time from a change to the scheduling cycle that handles it.
 const CYCLE: Duration = Duration::from_secs(1);
 
-/// A scheduler. Clones are handles to the same.
+/// A simulated gang scheduler. Clones share the same state.
 #[derive(Clone)]
 pub(crate) struct PlayedScheduler {
     scheduler: GangScheduler,
-    /// How many pods have a place at once; any number if it is unset.
+    /// The maximum number of bound pods, or `None` for no limit.
     room: Arc<Mutex<Option<usize>>>,
-    /// The groups that something happened to since it last looked, by name.
+    /// The names of the groups that changed since the last cycle.
     changed: Arc<Mutex<BTreeSet<String>>>,
     works: Arc<AtomicBool>,
     notify: Arc<Notify>,
 }
 
 impl PlayedScheduler {
-    /// One with room for any number of pods, which does not run yet.
+    /// Creates a scheduler with unlimited capacity, which does not run yet.
     pub(crate) fn new(scheduler: GangScheduler) -> Self {
         Self {
             scheduler,
@@ -44,12 +45,12 @@ impl PlayedScheduler {
         }
     }
 
-    /// Which one it is.
+    /// Returns the kind of the scheduler.
     pub(crate) fn scheduler(&self) -> &GangScheduler {
         &self.scheduler
     }
 
-    /// The cluster has room for so many pods from now on. Pods that have a place keep it.
+    /// Sets the capacity of the cluster to this many pods. Bound pods stay bound.
     pub(crate) fn set_room(&self, pods: Option<usize>) {
         *self.room.lock().unwrap_or_else(PoisonError::into_inner) = pods;
         if self.scheduler == GangScheduler::Volcano {
@@ -57,7 +58,7 @@ impl PlayedScheduler {
         }
     }
 
-    /// It was started anew, and looks at all groups.
+    /// Simulates a restart of the scheduler, after which it handles all groups.
     pub(crate) fn restart(&self, cluster: &Cluster) {
         self.look_at(None);
         for group in cluster.list(job::GROUPS, None) {
@@ -65,7 +66,7 @@ impl PlayedScheduler {
         }
     }
 
-    /// Whether it is about to look at pods.
+    /// Returns true if a cycle is pending.
     pub(crate) fn is_busy(&self) -> bool {
         self.works.load(Ordering::Relaxed)
     }
@@ -77,14 +78,14 @@ impl PlayedScheduler {
         self.notify.notify_one();
     }
 
-    /// Runs for ever. `clock` is the cluster's.
+    /// Runs forever. `clock` is the cluster's clock.
     pub(crate) async fn run(self, cluster: Cluster, clock: impl Fn() -> Timestamp) {
         let listening = self.clone();
         cluster.on_change(move |_, change| listening.on_change(change));
         loop {
             self.notify.notified().await;
             sleep(CYCLE).await;
-            // What happens from here on is for the next cycle.
+            // Changes from here on belong to the next cycle.
             self.works.store(false, Ordering::Relaxed);
             let changed = std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner));
             let room = *self.room.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +99,8 @@ impl PlayedScheduler {
         }
     }
 
-    /// Volcano looks at all groups in each cycle; coscheduling at a group that changed or has new pods, and at no other.
+    /// Marks the groups to handle. Volcano handles all groups in each cycle. Coscheduling handles only groups that
+    /// changed or have new pods.
     fn on_change(&self, change: &Change) {
         let object = change.object();
         let is_new = change.action() == Action::Added;
@@ -120,19 +122,19 @@ impl PlayedScheduler {
     }
 }
 
-/// Something that a scheduler does.
+/// An action of a scheduler.
 enum Step {
     Bind(Arc<Object>),
-    /// No node takes the pod.
+    /// Marks the pod as unschedulable.
     Refuse(Arc<Object>),
-    /// The phase of a group of Volcano's.
+    /// Sets the phase of a Volcano group.
     SetPhase(Arc<Object>, &'static str),
-    /// A group of Volcano's waits for room. Volcano says so until the group is deleted.
+    /// Reports that a Volcano group waits for capacity. Volcano keeps this condition until the group is deleted.
     SayWhy(Arc<Object>),
 }
 
 impl Step {
-    /// Carries it out. It fails if the object is gone, which does not matter.
+    /// Carries out the step. It fails if the object is gone, which is harmless.
     async fn carry_out(self, cluster: &Cluster, now: Timestamp) {
         match self {
             Self::Bind(pod) => kubelet::bind(cluster, &text(&pod, "namespace"), &text(&pod, "name")).await,
@@ -167,12 +169,12 @@ struct Gang {
     bound: usize,
     running: usize,
     succeeded: usize,
-    /// Those that have no place, and stay.
+    /// The unbound pods that are not being deleted.
     waiting: Vec<Arc<Object>>,
 }
 
 impl Gang {
-    /// All groups, and how many pods hold a place in the cluster.
+    /// Returns all groups, and the number of bound pods in the cluster.
     fn all(cluster: &Cluster) -> (Vec<Self>, usize) {
         let groups = cluster.list(job::GROUPS, None).into_iter();
         let gang = |group: Arc<Object>| {
@@ -209,14 +211,14 @@ impl Gang {
         usize::try_from(fewest).unwrap_or(usize::MAX)
     }
 
-    /// What is asked for at once: each pod here asks for one CPU.
+    /// Returns the capacity that the group requests, in pods. Each pod requests one CPU.
     fn asked(&self) -> usize {
         let asked = self.group["spec"]["minResources"]["cpu"].as_str();
         asked.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
-    /// Gives places to its pods if `members` are enough with those that get one, and tells the others that there is none.
-    /// Returns how many got one.
+    /// Binds the waiting pods that fit if they and `members` reach the group's minimum, and marks the others as
+    /// unschedulable. Returns the number of pods that it binds.
     fn place(&self, members: usize, free: usize, steps: &mut Vec<Step>) -> usize {
         let fitting = free.min(self.waiting.len());
         let placed = if members + fitting >= self.fewest() {
@@ -232,7 +234,8 @@ impl Gang {
     }
 }
 
-/// Volcano: a group is let in when there is room for all that it asks for, and its pods get their places then.
+/// Plans a Volcano cycle. A group is admitted when the capacity suffices for its whole request, and its pods are
+/// bound then.
 fn volcano(cluster: &Cluster, room: Option<usize>) -> Vec<Step> {
     let (gangs, held) = Gang::all(cluster);
     let mut free = room.map_or(usize::MAX, |room| room.saturating_sub(held));
@@ -243,7 +246,7 @@ fn volcano(cluster: &Cluster, room: Option<usize>) -> Vec<Step> {
             .to_owned()
     };
     let let_in = gangs.iter().filter(|gang| phase(gang) == "Inqueue");
-    // Kept for those that were let in and have not their places yet.
+    // Capacity reserved for admitted groups whose pods are not bound yet.
     let mut kept: usize = let_in.map(|gang| gang.asked().saturating_sub(gang.bound)).sum();
     let mut steps = Vec::new();
     for gang in &gangs {
@@ -275,7 +278,7 @@ fn volcano(cluster: &Cluster, room: Option<usize>) -> Vec<Step> {
     steps
 }
 
-/// Coscheduling: only the groups in `changed` are looked at. Pods that have ended are no members.
+/// Plans a coscheduling cycle for the groups in `changed`. Pods that have ended are not members.
 fn coscheduling(cluster: &Cluster, room: Option<usize>, changed: &BTreeSet<String>) -> Vec<Step> {
     let (gangs, held) = Gang::all(cluster);
     let mut free = room.map_or(usize::MAX, |room| room.saturating_sub(held));
@@ -289,20 +292,20 @@ fn coscheduling(cluster: &Cluster, room: Option<usize>, changed: &BTreeSet<Strin
     steps
 }
 
-/// The group that a pod is a member of.
+/// Returns the group that a pod is a member of.
 fn group_of(pod: &Object) -> Option<String> {
     let label = &Json::meta(pod, "labels")["scheduling.x-k8s.io/pod-group"];
     let annotation = &Json::meta(pod, "annotations")["scheduling.k8s.io/group-name"];
     label.as_str().or(annotation.as_str()).map(str::to_owned)
 }
 
-/// Whether a pod is a gang scheduler's to bind: it names one.
+/// Returns true if a gang scheduler binds the pod, which is the case if the pod names a scheduler.
 pub(crate) fn binds(pod: &Object) -> bool {
     let named = pod["spec"]["schedulerName"].as_str().unwrap_or_default();
     !matches!(named, "" | "default-scheduler")
 }
 
-/// Whether a pod has its place.
+/// Returns true if the pod is bound to a node.
 pub(crate) fn is_bound(pod: &impl Json) -> bool {
     pod.member("spec")["nodeName"]
         .as_str()

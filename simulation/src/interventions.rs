@@ -1,4 +1,4 @@
-//! What is done to a cluster while its jobs run: actions of users, and cluster faults.
+//! Interventions in a cluster while its jobs run: user actions and cluster faults.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use crate::planned_job::PlannedJob;
 use crate::random::Random;
 use crate::users::{Target, UserAction, UserActionType};
 
-/// Something that is done to a cluster.
+/// An intervention in a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Intervention {
-    /// A user does something.
+    /// An action of a user.
     User(UserAction),
-    /// Something goes wrong.
+    /// A fault of the cluster.
     Fault(ClusterFault),
 }
 
 impl fmt::Display for Intervention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Histories show these texts, and must stay the same for a seed.
+        // Histories contain these texts, which must stay the same for a seed.
         match self {
             Self::User(action) => write!(f, "{action:?}"),
             Self::Fault(fault) => write!(f, "{fault:?}"),
@@ -29,27 +29,27 @@ impl fmt::Display for Intervention {
 /// An intervention and its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduledIntervention {
-    /// When, in milliseconds since the beginning.
+    /// The time, in milliseconds since the start.
     pub at: u64,
-    /// What is done.
+    /// The intervention.
     pub intervention: Intervention,
 }
 
 impl ScheduledIntervention {
-    /// An action of a user at this time.
+    /// Creates a user action at this time.
     pub fn user(at: u64, action: UserAction) -> Self {
         let intervention = Intervention::User(action);
         Self { at, intervention }
     }
 
-    /// A cluster fault at this time.
+    /// Creates a cluster fault at this time.
     pub fn fault(at: u64, fault: ClusterFault) -> Self {
         let intervention = Intervention::Fault(fault);
         Self { at, intervention }
     }
 }
 
-/// A type of intervention, which a seed has or has not.
+/// A type of intervention, which a seed enables or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterventionType {
     /// Actions of users.
@@ -59,8 +59,8 @@ pub enum InterventionType {
 }
 
 impl InterventionType {
-    /// All of them. A version of what seeds mean has the first so many: new ones go to the end.
-    const ALL: [Self; 25] = [
+    /// All types. Each seed version uses a prefix of this list, so new types go to the end.
+    const ALL: [Self; 27] = [
         Self::User(UserActionType::Scale),
         Self::User(UserActionType::Suspend),
         Self::User(UserActionType::Policy),
@@ -86,9 +86,11 @@ impl InterventionType {
         Self::User(UserActionType::Queue),
         Self::User(UserActionType::SpoilGroup),
         Self::Fault(ClusterFaultType::Room),
+        Self::User(UserActionType::Vandalize),
+        Self::User(UserActionType::SpoilStatus),
     ];
 
-    /// Those that seeds of this version draw from.
+    /// Returns the types that seeds of this version draw from.
     pub fn all_of_version(version: u32) -> &'static [Self] {
         match version {
             1 => &Self::ALL[..15],
@@ -97,11 +99,12 @@ impl InterventionType {
             4 => &Self::ALL[..20],
             5 => &Self::ALL[..21],
             6 => &Self::ALL[..22],
+            7 | 8 => &Self::ALL[..25],
             _ => &Self::ALL,
         }
     }
 
-    /// One or two interventions, the first at this time, in a run with these jobs.
+    /// Draws one or two interventions, the first at this time, in a run with these jobs.
     pub fn draw(self, random: &mut Random, at: u64, jobs: &[PlannedJob]) -> Vec<ScheduledIntervention> {
         let target = Target::draw(random, jobs);
         let later = at + random.between(0, 3) * random.between(0, 8_000);

@@ -1,21 +1,22 @@
-//! Reads and makes the JSON of jobs and their children.
+//! Reads and builds the JSON of jobs and their children.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
 use kube_memory::Object;
 use serde_json::{Value, json};
 use training_job::api::labels;
 
 pub use crate::job_type::{JobType, PLURALS};
 
-/// An object as JSON, stored in the cluster or sent to it.
+/// An object as JSON, either stored in the cluster or sent to it.
 pub trait Json {
-    /// A member, null if there is none.
+    /// Returns a member of the object, or null if it is missing.
     fn member(&self, key: &str) -> &Value;
-    /// A member of its metadata, null if there is none.
+    /// Returns a member of the object's metadata, or null if it is missing.
     fn meta(&self, key: &str) -> &Value;
-    /// The whole object.
+    /// Returns the whole object.
     fn whole(&self) -> &Value;
 }
 
@@ -61,7 +62,7 @@ impl<T: Json> Json for &T {
     }
 }
 
-/// A job with so many replicas of each role, all of this restart policy.
+/// Returns a job with these roles and numbers of replicas, all with this restart policy.
 pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) -> Value {
     let replica = |n: &i32| {
         json!({
@@ -92,7 +93,7 @@ pub fn new(job_type: JobType, name: &str, roles: &[(&str, i32)], restart: &str) 
     })
 }
 
-/// Each pod of the job asks for one CPU.
+/// Sets the CPU request of each pod of the job to one CPU.
 pub fn ask_for_cpus(job: &mut Value, job_type: JobType) {
     let specs = job["spec"][job_type.replica_specs_field()].as_object_mut();
     for spec in specs.into_iter().flat_map(|specs| specs.values_mut()) {
@@ -100,26 +101,26 @@ pub fn ask_for_cpus(job: &mut Value, job_type: JobType) {
     }
 }
 
-/// The replica specs of a stored job.
+/// Returns the replica specs of a stored job.
 fn specs(job: &impl Json) -> Option<&serde_json::Map<String, Value>> {
     let field = JobType::of(job)?.replica_specs_field();
     job.member("spec")[field].as_object()
 }
 
-/// The roles of a job and their replicas.
+/// Returns the roles of a job and their numbers of replicas.
 pub fn roles(job: &impl Json) -> BTreeMap<String, i64> {
     let replicas = |spec: &Value| spec["replicas"].as_i64().unwrap_or(1);
     let specs = specs(job).into_iter().flatten();
     specs.map(|(role, spec)| (role.clone(), replicas(spec))).collect()
 }
 
-/// The names of the pods that the spec of a job asks for.
+/// Returns the names of the pods that the spec of a job requests.
 pub fn names(job: &impl Json) -> BTreeSet<String> {
     let all = roles(job).into_keys();
     all.flat_map(|role| names_of_role(job, &role)).collect()
 }
 
-/// The names of the pods of a role.
+/// Returns the names of the pods of a role.
 pub fn names_of_role(job: &impl Json, role: &str) -> BTreeSet<String> {
     let name = job.meta("name").as_str().unwrap_or_default();
     let (replicas, slug) = (roles(job).get(role).copied().unwrap_or(0), role.to_lowercase());
@@ -130,12 +131,13 @@ pub fn names_of_role(job: &impl Json, role: &str) -> BTreeSet<String> {
     (0..replicas.clamp(0, 4_000)).map(of_index).collect()
 }
 
-/// Whether the name of a role's only pod has no index.
+/// Returns true if the role's only pod has a name without an index.
 fn is_bare(role: &str) -> bool {
     role == "Launcher"
 }
 
-/// The role, in lower case, and the index of the replica that a pod of this name is of; an empty role if it is of none.
+/// Returns the role, in lower case, and the replica index of the pod of this name. The role is empty if the name is
+/// not that of a replica.
 fn replica<'n>(job: &impl Json, pod: &'n str) -> (&'n str, &'n str) {
     let name = job.meta("name").as_str().unwrap_or_default();
     let key = pod
@@ -147,12 +149,23 @@ fn replica<'n>(job: &impl Json, pod: &'n str) -> (&'n str, &'n str) {
     }
 }
 
-/// Whether the pods of a job have one service, and share what is long in their environments.
-pub fn is_compact(job: &impl Json) -> bool {
-    job.member("spec")["runPolicy"]["layout"] == "Compact"
+/// Returns a field of a job's run policy: the value of the field, or else of the annotation that replaces it.
+pub fn policy(job: &impl Json, field: &str) -> Value {
+    let annotation = &job.meta("annotations")[labels::annotation_of(field)];
+    match &job.member("spec")["runPolicy"][field] {
+        Value::Null => annotation.as_str().map_or(Value::Null, |text| {
+            serde_json::from_str(text).unwrap_or_else(|_| text.into())
+        }),
+        said => said.clone(),
+    }
 }
 
-/// The names of the services that the spec of a job asks for.
+/// Returns true if the job is compact: its pods have one service, and share the long parts of their environments.
+pub fn is_compact(job: &impl Json) -> bool {
+    policy(job, "layout") == "Compact"
+}
+
+/// Returns the names of the services that the spec of a job requests.
 pub fn service_names(job: &impl Json) -> BTreeSet<String> {
     if JobType::of(job) == Some(JobType::Mpi) {
         BTreeSet::new()
@@ -164,7 +177,7 @@ pub fn service_names(job: &impl Json) -> BTreeSet<String> {
     }
 }
 
-/// The name of the object of this plural, neither pod nor service nor what is shared, that an active job has.
+/// Returns the name of the job's object of this plural. Pods, services and shared environments are excluded.
 pub fn object_name(job: &impl Json, plural: &str) -> Option<String> {
     let name = job.meta("name").as_str().unwrap_or_default();
     match (JobType::of(job)?, plural) {
@@ -179,33 +192,33 @@ pub fn object_name(job: &impl Json, plural: &str) -> Option<String> {
     }
 }
 
-/// Whether a ConfigMap of this name is one in which the pods of a job share what is long in their environments.
+/// Returns true if a ConfigMap of this name holds a shared environment of a job's pods.
 pub fn is_shared_environment(job: &impl Json, map: &str) -> bool {
     let name = job.meta("name").as_str().unwrap_or_default();
     let rest = map.strip_prefix(name).and_then(|rest| rest.strip_prefix("-env-"));
     is_compact(job) && rest.is_some_and(|hash| hash.len() == 16)
 }
 
-/// The ConfigMaps from which the containers of a pod take their environment.
+/// Returns the names of the ConfigMaps in the `envFrom` lists of a pod's containers.
 pub fn shared_environments(pod: &impl Json) -> impl Iterator<Item = &str> {
     let containers = pod.member("spec")["containers"].as_array().into_iter().flatten();
     let sources = containers.flat_map(|container| container["envFrom"].as_array().into_iter().flatten());
     sources.filter_map(|source| source["configMapRef"]["name"].as_str())
 }
 
-/// The ConfigMaps without which a pod does not start.
+/// Returns the names of the ConfigMaps that a pod needs in order to start.
 pub fn needed_maps(pod: &impl Json) -> impl Iterator<Item = &str> {
     let volumes = pod.member("spec")["volumes"].as_array().into_iter().flatten();
     let mounted = volumes.filter_map(|volume| volume["configMap"]["name"].as_str());
     shared_environments(pod).chain(mounted)
 }
 
-/// Whether a condition of a job is True.
+/// Returns true if the job has this condition with status True.
 pub fn is(job: &impl Json, condition: &str) -> bool {
     conditions(job).any(|c| c["type"] == condition && c["status"] == "True")
 }
 
-/// The conditions of a job.
+/// Returns the conditions of a job.
 pub fn conditions(job: &impl Json) -> impl Iterator<Item = &Value> {
     job.member("status")["conditions"]
         .as_array()
@@ -213,12 +226,12 @@ pub fn conditions(job: &impl Json) -> impl Iterator<Item = &Value> {
         .flatten()
 }
 
-/// How a job finished, if it did.
+/// Returns the final condition of a job, if it has finished.
 pub fn end(job: &impl Json) -> Option<&'static str> {
     ["Succeeded", "Failed"].into_iter().find(|end| is(job, end))
 }
 
-/// Whether the operator found a job invalid when it last reconciled it.
+/// Returns true if the operator found the job invalid in its last reconcile.
 pub fn was_found_invalid(job: &impl Json) -> bool {
     conditions(job).any(|c| {
         c["reason"]
@@ -227,46 +240,48 @@ pub fn was_found_invalid(job: &impl Json) -> bool {
     })
 }
 
-/// The jobs of a name that were validated: their kinds, their specs, and whether they are invalid.
-type Validated = Vec<(Value, Value, bool)>;
+/// The validated jobs of a name: the inputs of the validation (kind, spec, annotations), and true if they are
+/// invalid.
+type Validated = Vec<([Value; 3], bool)>;
 
-/// Whether the library's rules refuse a job.
+/// Returns true if the library's validation rejects a job.
 pub fn is_invalid(job: &impl Json) -> bool {
     thread_local! {
-        // The same few jobs are asked about again and again.
+        // The same few jobs are validated many times.
         static VALIDATED: RefCell<BTreeMap<String, Validated>> = const { RefCell::new(BTreeMap::new()) };
     }
-    let (kind, spec) = (job.member("kind"), job.member("spec"));
+    let judged = [job.member("kind"), job.member("spec"), job.meta("annotations")];
     let name = job.meta("name").as_str().unwrap_or_default();
     VALIDATED.with_borrow_mut(|names| {
         if names.len() > 1_000 {
             names.clear();
         }
         let known = names.entry(name.to_owned()).or_default();
-        if let Some((.., invalid)) = known.iter().find(|(k, s, _)| k == kind && s == spec) {
+        let is_same = |known: &[Value; 3]| known.iter().eq(judged);
+        if let Some((_, invalid)) = known.iter().find(|(known, _)| is_same(known)) {
             return *invalid;
         }
         if known.len() > 10 {
             known.clear();
         }
         let invalid = JobType::of(job).is_some_and(|of| of.fails_validation(job.whole()));
-        known.push((kind.clone(), spec.clone(), invalid));
+        known.push((judged.map(Clone::clone), invalid));
         invalid
     })
 }
 
-/// Whether a job is left to another controller.
+/// Returns true if another controller manages the job.
 pub fn is_left_alone(job: &impl Json) -> bool {
     let managed_by = job.member("spec")["runPolicy"]["managedBy"].as_str();
     managed_by.is_some_and(|by| by != "kubeflow.org/training-operator")
 }
 
-/// Whether a job is to have no pods for now.
+/// Returns true if the job is suspended.
 pub fn is_suspended(job: &impl Json) -> bool {
     job.member("spec")["runPolicy"]["suspend"] == true
 }
 
-/// The attempt that the status gives to the pod of this name.
+/// Returns the attempt that the status assigns to the pod of this name.
 pub fn attempt(job: &impl Json, child: &str) -> i64 {
     let recovery = &job.member("status")["recovery"];
     let number = |value: &Value| value.as_i64().unwrap_or(0).max(0);
@@ -280,7 +295,7 @@ pub fn attempt(job: &impl Json, child: &str) -> i64 {
     number(&recovery["job"]) + of_role + number(of_replica)
 }
 
-/// Whether the status says that the replica of this name has succeeded.
+/// Returns true if the status lists the replica of this pod name as completed.
 pub fn is_complete(job: &impl Json, child: &str) -> bool {
     let (role, index) = replica(job, child);
     let Ok(index) = index.parse::<i64>() else {
@@ -299,13 +314,13 @@ pub fn is_complete(job: &impl Json, child: &str) -> bool {
         .any(|(_, text)| text.as_str().is_some_and(|t| t.split(',').any(within)))
 }
 
-/// The plural of autoscalers, without which jobs do.
+/// The plural of autoscalers, which jobs do not need in order to run.
 pub const AUTOSCALERS: &str = "horizontalpodautoscalers";
 
-/// The plural of the groups that jobs have where there is a gang scheduler.
+/// The plural of the pod groups that jobs have in a cluster with a gang scheduler.
 pub const GROUPS: &str = "podgroups";
 
-/// The plurals of the children that operators make for the jobs here.
+/// The plurals of the children that operators create for the jobs of the simulation.
 pub const CHILDREN: [&str; 8] = [
     "pods",
     "services",
@@ -317,7 +332,7 @@ pub const CHILDREN: [&str; 8] = [
     GROUPS,
 ];
 
-/// A pod or service with this metadata, which no operator made.
+/// Returns a pod or service with this metadata that no operator created.
 pub fn foreign(plural: &str, metadata: &Value) -> Value {
     let (kind, spec) = if plural == "pods" {
         ("Pod", json!({"containers": [{"name": "c", "image": "i"}]}))
@@ -327,29 +342,55 @@ pub fn foreign(plural: &str, metadata: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec})
 }
 
-/// The UID of the object's controller.
+/// Returns the UID of the object's controller.
 pub fn controller(object: &impl Json) -> Option<&str> {
     let owners = object.meta("ownerReferences").as_array()?;
     let owner = owners.iter().find(|o| o["controller"] == true)?;
     owner["uid"].as_str()
 }
 
-/// Whether an object is being deleted.
+/// Returns true if the object is being deleted.
 pub fn is_deleting(object: &impl Json) -> bool {
     !object.meta("deletionTimestamp").is_null()
 }
 
-/// The phase of a pod.
+/// Returns the phase of a pod.
 pub fn phase(pod: &impl Json) -> &str {
     pod.member("status")["phase"].as_str().unwrap_or("Pending")
 }
 
-/// Whether a pod has succeeded or failed.
+/// Returns true if the pod has succeeded or failed.
 pub fn has_ended(pod: &impl Json) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Whether an object has the label by which operators watch.
+/// Returns true if the pod's first container exited with 0, and not because the pod was removed. The pod's deletion
+/// must not have been requested by then, and the pod must not have been the target of a disruption or have failed
+/// itself.
+pub fn has_done_its_work(pod: &impl Json) -> bool {
+    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let main = &pod.member("spec")["containers"][0]["name"];
+    let status = pod.member("status");
+    let containers = status["containerStatuses"].as_array().into_iter().flatten();
+    let end = containers
+        .filter(|container| container["name"] == *main)
+        .find_map(|container| container.get("state")?.get("terminated"));
+    let Some(end) = end.filter(|end| end["exitCode"] == 0 && status["reason"].is_null()) else {
+        return false;
+    };
+    let due = time(pod.meta("deletionTimestamp"));
+    let grace = pod.meta("deletionGracePeriodSeconds").as_i64().unwrap_or(0);
+    let requested = due.map(|due| due - SignedDuration::from_secs(grace));
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let disrupted = conditions
+        .filter(|condition| condition["type"] == "DisruptionTarget" && condition["status"] == "True")
+        .find_map(|condition| time(&condition["lastTransitionTime"]));
+    let ended = time(&end["finishedAt"]);
+    let is_first = |other: Timestamp| ended.is_some_and(|ended| ended < other);
+    [requested, disrupted].into_iter().flatten().all(is_first)
+}
+
+/// Returns true if the object has the label that operators select in their watches.
 pub fn is_labelled(object: &impl Json) -> bool {
     let label = &object.meta("labels")[labels::OPERATOR_NAME];
     label.as_str().is_some_and(|l| l.ends_with("job-controller"))

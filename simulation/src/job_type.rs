@@ -1,4 +1,4 @@
-//! The types of jobs that run here.
+//! The types of jobs in the simulation.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use training_job_xgboost::XGBoostJob;
 
 use crate::job::Json;
 
-/// A type of job: its kind, and of some kinds a mode.
+/// A type of job: its kind, and a mode if the kind has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobType {
     /// An MXJob that trains.
@@ -25,9 +25,9 @@ pub enum JobType {
     XgBoost,
     /// A TFJob.
     TensorFlow,
-    /// A PyTorchJob whose processes train together or not at all.
+    /// A PyTorchJob with a fixed number of processes.
     PyTorch,
-    /// A PyTorchJob whose workers come and go, with an autoscaler.
+    /// A PyTorchJob with a varying number of workers and an autoscaler.
     Elastic,
     /// A PaddleJob.
     Paddle,
@@ -35,7 +35,7 @@ pub enum JobType {
     Mpi,
     /// A JAXJob.
     Jax,
-    /// A job of no framework, for tests of the controller.
+    /// A job without a framework, for tests of the controller.
     Toy,
 }
 
@@ -51,7 +51,7 @@ pub const PLURALS: [&str; 8] = [
     "toyjobs",
 ];
 
-/// Does the same with whatever Rust type the jobs have.
+/// Evaluates an expression with `$J` as the Rust type of the job type.
 macro_rules! with_type {
     ($type:expr, $J:ident => $done:expr) => {
         match $type {
@@ -72,7 +72,7 @@ macro_rules! with_type {
 }
 
 impl JobType {
-    /// MXJobs alone.
+    /// Only MXJobs.
     pub const MXJOBS: &[Self] = &[Self::Train, Self::Train, Self::Tune];
 
     /// The first three kinds.
@@ -84,7 +84,7 @@ impl JobType {
         Self::TensorFlow,
     ];
 
-    /// All kinds, more often those with more about them.
+    /// All kinds. Kinds with more features are listed more often.
     pub const ALL_KINDS: &[Self] = &[
         Self::Train,
         Self::Tune,
@@ -101,14 +101,14 @@ impl JobType {
         Self::Jax,
     ];
 
-    /// The type of a stored job, as far as its kind says it.
+    /// Returns the type of a stored job, derived from its kind.
     pub fn of(job: &impl Json) -> Option<Self> {
         let kind = job.member("kind").as_str()?;
         let all = Self::ALL_KINDS.iter().chain([&Self::Toy]);
         all.copied().find(|job_type| job_type.kind() == kind)
     }
 
-    /// Its kind.
+    /// Returns the kind of the job type.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Train | Self::Tune => "MXJob",
@@ -122,7 +122,7 @@ impl JobType {
         }
     }
 
-    /// The plural of its kind.
+    /// Returns the plural of the kind.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Train | Self::Tune => "mxjobs",
@@ -136,34 +136,39 @@ impl JobType {
         }
     }
 
-    /// The field of its replica specs.
+    /// Returns the name of the field that holds the replica specs.
     pub fn replica_specs_field(self) -> &'static str {
         with_type!(self, J => J::FRAMEWORK.roles_field)
     }
 
-    /// The name of its container.
+    /// Returns the name of the main container.
     pub fn container(self) -> &'static str {
-        // Some kinds take the first container, whatever its name.
+        // Some kinds use the first container, regardless of its name.
         match with_type!(self, J => J::FRAMEWORK.container) {
             "" => "main",
             name => name,
         }
     }
 
-    /// What its jobs have beside pods and services.
+    /// Returns the definitions of the objects that its jobs have beside pods and services.
     pub(crate) fn objects(self) -> &'static [ObjectDefinition] {
         with_type!(self, J => J::FRAMEWORK.objects)
     }
 
-    /// An operator that manages its kind as well.
+    /// Adds the kind to the kinds that `operator` manages.
     pub(crate) fn managed_by(self, operator: Operator) -> Operator {
         with_type!(self, J => operator.manage::<J>())
     }
 
-    /// Whether the library's rules refuse a job of its kind.
+    /// Returns true if the library's validation rejects a job of this kind.
     pub(crate) fn fails_validation(self, job: &Value) -> bool {
         fn check<J: TrainingJob + DeserializeOwned>(job: &Value) -> bool {
-            let read = J::deserialize(job);
+            let mut job = job.clone();
+            // Anybody may write any status, and a job is not judged by it.
+            if let Some(fields) = job.as_object_mut() {
+                fields.remove("status");
+            }
+            let read = J::deserialize(&job);
             read.is_ok_and(|job| validate(&job, &Settings::default()).is_err())
         }
         with_type!(self, J => check::<J>(job))

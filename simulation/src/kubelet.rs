@@ -1,4 +1,4 @@
-//! Simulated nodes: each pod goes through its phases as its fate says.
+//! Simulated nodes: each pod goes through the phases of its fate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,34 +6,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
+use jiff::{SignedDuration, Timestamp};
 use kube_memory::{Action, Cluster, Object};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::faults::PodFate;
+use crate::faults::{LastEnd, PodFate};
 use crate::{direct, gang_scheduler, job};
 
-/// How long a pod takes to start, and to stop.
+/// The time that a pod takes to start, and to stop.
 const START_OR_STOP: Duration = Duration::from_secs(1);
 
-/// Says the fate of a pod, by name and attempt. It is asked once for each pod.
+/// Returns the fate of a pod by its name and attempt. It is called once for each pod.
 pub type PodFates = Box<dyn Fn(&str, u32) -> PodFate + Send + Sync>;
 
-/// The attempt that a pod was made for.
+/// Returns the attempt that a pod was created for.
 pub fn attempt(pod: &impl job::Json) -> u32 {
     let annotation = &pod.meta("annotations")["training.kubeflow.org/restart-attempt"];
     annotation.as_str().and_then(|a| a.parse().ok()).unwrap_or(0)
 }
 
-/// Something that nodes or controllers do to a pod.
+/// A change that nodes or controllers make to a pod.
 #[derive(Clone, Debug)]
 enum PodStep {
     Bind,
-    WriteStatus(Value),
-    /// It is deleted gracefully, as by a scheduler or a node controller.
+    /// Writes the status. Its terminated containers ended this many seconds ago.
+    WriteStatus(Value, i64),
+    /// Deletes the pod gracefully, like a scheduler or a node controller.
     Delete,
-    /// It is removed.
+    /// Removes the pod.
     Remove,
 }
 
@@ -42,40 +44,42 @@ struct RunningPod {
     namespace: String,
     name: String,
     container: String,
+    /// The restart policy of the pod.
+    policy: String,
     fate: PodFate,
     deleting: bool,
-    /// Whether its steps are scheduled: those of a pod that another scheduler binds are when it has done so.
+    /// True if the steps are scheduled. The steps of a pod with another scheduler are scheduled when it is bound.
     bound: bool,
 }
 
 type Changed = Arc<Mutex<Vec<(Action, Arc<Object>)>>>;
 
-/// What is due when for which pod, in this order: the name comes before the UID, which is random.
+/// The scheduled steps, by time and pod. The name comes before the UID, because the UID is random.
 type Schedule = BTreeMap<(Instant, String, String, usize), PodStep>;
 
-/// All nodes of a cluster. Clones are handles to the same.
+/// All nodes of a cluster. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Nodes {
-    /// How many steps are scheduled.
+    /// The number of scheduled steps.
     scheduled: Arc<AtomicUsize>,
     restored: Arc<AtomicBool>,
     notify: Arc<Notify>,
 }
 
 impl Nodes {
-    /// Whether a pod is about to change by itself.
+    /// Returns true if steps of a pod are scheduled.
     pub fn have_pending_steps(&self) -> bool {
         self.scheduled.load(Ordering::Relaxed) > 0
     }
 
-    /// The cluster was set back to a backup: each pod starts again.
+    /// Restarts each pod after the cluster was restored from a backup.
     pub fn on_restored(&self) {
         self.restored.store(true, Ordering::Relaxed);
         self.notify.notify_one();
     }
 
-    /// Runs all pods of the cluster for ever.
-    pub async fn run(self, cluster: Cluster, pod_fates: PodFates) {
+    /// Runs all pods of the cluster forever. `now` is the nodes' clock.
+    pub async fn run(self, cluster: Cluster, pod_fates: PodFates, now: impl Fn() -> Timestamp) {
         let changed: Changed = Arc::default();
         let (waker, sink) = (self.notify.clone(), changed.clone());
         cluster.on_change(move |_, change| {
@@ -96,9 +100,9 @@ impl Nodes {
             let mut changes = std::mem::take(&mut *changed.lock().unwrap_or_else(PoisonError::into_inner));
             if self.restored.swap(false, Ordering::Relaxed) {
                 state.forget_pods();
-                // Pods that have ended do not run again.
+                // Pods that have ended do not run again, but terminating pods still have to be removed.
                 let pods = cluster.list("pods", None).into_iter();
-                let pods = pods.filter(|pod| !job::has_ended(&**pod));
+                let pods = pods.filter(|pod| !job::has_ended(&**pod) || job::is_deleting(&**pod));
                 changes = pods.map(|pod| (Action::Added, pod)).collect();
             }
             for (action, pod) in changes {
@@ -111,7 +115,7 @@ impl Nodes {
                     if let Some(((_, _, uid, _), step)) = state.schedule.pop_first()
                         && let Some(pod) = state.pods.get(&uid)
                     {
-                        carry_out(&cluster, pod, &uid, step).await;
+                        carry_out(&cluster, pod, &uid, step, now()).await;
                     }
                 }
                 Some(at) => {
@@ -123,10 +127,10 @@ impl Nodes {
     }
 }
 
-/// What the nodes know of pods, by UID.
+/// The nodes' state of the pods, by UID.
 struct NodeState {
     pod_fates: PodFates,
-    /// A pod that a backup brings back has the fate it had before.
+    /// Kept so that a pod from a restored backup has the same fate as before.
     fates: BTreeMap<String, PodFate>,
     pods: BTreeMap<String, RunningPod>,
     removed: BTreeSet<String>,
@@ -159,6 +163,10 @@ impl NodeState {
                 namespace: text("namespace").to_owned(),
                 name: name.to_owned(),
                 container: container.unwrap_or_default().to_owned(),
+                policy: object["spec"]["restartPolicy"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
                 fate,
                 deleting: false,
                 bound: false,
@@ -181,8 +189,13 @@ impl NodeState {
                 PodFate::NodeLost(_, away) => Duration::from_secs(away),
                 _ => START_OR_STOP,
             };
+            let end = pod.last_end().filter(|_| job::phase(object) == "Running");
             self.schedule.retain(|(_, _, other, _), _| *other != uid);
-            self.schedule_step(name, uid, wait, PodStep::Remove);
+            let more = end.as_ref().map_or(Duration::ZERO, |_| START_OR_STOP);
+            if let Some(end) = end {
+                self.schedule_step(name, uid, START_OR_STOP, end);
+            }
+            self.schedule_step(name, uid, wait + more, PodStep::Remove);
         }
     }
 
@@ -194,9 +207,9 @@ impl NodeState {
 }
 
 impl RunningPod {
-    /// The steps of its fate if nobody deletes it, and when each is due.
+    /// Returns the steps of the pod's fate, and the time of each. A deletion replaces them.
     fn steps(&self) -> Vec<(Duration, PodStep)> {
-        let write = |status: Value| PodStep::WriteStatus(status);
+        let write = |status: Value| PodStep::WriteStatus(status, 0);
         let runs = || write(json!({"phase": "Running"}));
         let after = |seconds: u64| START_OR_STOP + Duration::from_secs(seconds);
         let mut steps = vec![(START_OR_STOP, PodStep::Bind)];
@@ -211,10 +224,10 @@ impl RunningPod {
                 vec![(START_OR_STOP, runs()), (after(s), write(status))]
             }
             PodFate::Preempted(s) => {
-                let mark = json!({"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]});
+                let mark = write(disruption("PreemptionByScheduler"));
                 vec![
                     (START_OR_STOP, runs()),
-                    (after(s), write(mark)),
+                    (after(s), mark),
                     (after(s), self.ended("Failed", 143)),
                     (after(s), PodStep::Delete),
                 ]
@@ -232,6 +245,54 @@ impl RunningPod {
                 (after(1), runs()),
                 (after(s + 1), self.ended("Succeeded", 0)),
             ],
+            PodFate::EndsWhenDeleted(_) => vec![(START_OR_STOP, runs())],
+            PodFate::Drained(_, s) => vec![
+                (START_OR_STOP, runs()),
+                (after(s), write(disruption("EvictionByEvictionAPI"))),
+                (after(s), PodStep::Delete),
+            ],
+            PodFate::ShutDown(code, s) => vec![
+                (START_OR_STOP, runs()),
+                (after(s), write(disruption("TerminationByKubelet"))),
+                (after(s + 1), self.exited(code)),
+            ],
+            PodFate::SidecarRestarts(s) => vec![
+                (START_OR_STOP, runs()),
+                (after(s), self.with_sidecar(&running(&self.container), 1)),
+                (after(s + 1), self.with_sidecar(&running(&self.container), 2)),
+                (after(2 * s + 1), self.ended("Succeeded", 0)),
+            ],
+            PodFate::SidecarStays(code, s)
+                if self.policy == "Always" || self.policy == "OnFailure" && code != 0 =>
+            {
+                vec![
+                    (START_OR_STOP, runs()),
+                    (after(s), self.restarted(code)),
+                    (after(2 * s), self.ended("Succeeded", 0)),
+                ]
+            }
+            PodFate::SidecarStays(code, s) => vec![
+                (START_OR_STOP, runs()),
+                (
+                    after(s),
+                    self.with_sidecar(&terminated(&self.container, code, 0), 0),
+                ),
+            ],
+            PodFate::InitFails(times, s) => {
+                let fails = |restarts: u64| {
+                    let init = json!({"name": "init", "image": "i", "imageID": "i", "ready": false, "restartCount": restarts,
+                        "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}});
+                    (
+                        after(restarts),
+                        write(json!({"phase": "Pending", "initContainerStatuses": [init]})),
+                    )
+                };
+                let ends = [
+                    (after(times + 1), runs()),
+                    (after(times + 1 + s), self.ended("Succeeded", 0)),
+                ];
+                (1..=times).map(fails).chain(ends).collect()
+            }
             PodFate::SidecarFails(s) => {
                 let end = |name: &str, code: i32| terminated(name, code, 0);
                 let status = json!({"phase": "Failed", "containerStatuses": [
@@ -244,17 +305,82 @@ impl RunningPod {
     }
 
     fn ended(&self, phase: &str, code: i32) -> PodStep {
+        PodStep::WriteStatus(self.end(phase, code), 0)
+    }
+
+    fn end(&self, phase: &str, code: i32) -> Value {
+        json!({"phase": phase, "containerStatuses": [terminated(&self.container, code, 0)]})
+    }
+
+    /// Returns the step that ends the pod with this exit code, in the phase that follows from it.
+    fn exited(&self, code: i32) -> PodStep {
+        self.ended(if code == 0 { "Succeeded" } else { "Failed" }, code)
+    }
+
+    /// Returns the last status of the pod if it is deleted while it runs, if its fate defines one.
+    fn last_end(&self) -> Option<PodStep> {
+        match self.fate {
+            PodFate::EndsWhenDeleted(LastEnd::After(code)) | PodFate::Drained(code, _) => {
+                Some(self.exited(code))
+            }
+            PodFate::EndsWhenDeleted(LastEnd::Before) => {
+                Some(PodStep::WriteStatus(self.end("Succeeded", 0), 2))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the status of a running pod whose sidecar container has been restarted this many times.
+    fn with_sidecar(&self, main: &Value, restarts: u64) -> PodStep {
+        let mut sidecar = running("sidecar");
+        sidecar["restartCount"] = json!(restarts);
+        if restarts > 0 {
+            sidecar["lastState"] = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
+        }
         PodStep::WriteStatus(
-            json!({"phase": phase, "containerStatuses": [terminated(&self.container, code, 0)]}),
+            json!({"phase": "Running", "containerStatuses": [main, sidecar]}),
+            0,
         )
     }
 
     fn restarted(&self, code: i32) -> PodStep {
         let last = json!({"terminated": {"exitCode": code, "reason": "Error"}});
-        PodStep::WriteStatus(json!({"phase": "Running", "containerStatuses": [{
-            "name": self.container, "image": "i", "imageID": "i", "ready": true, "restartCount": 1,
-            "state": {"running": {}}, "lastState": last,
-        }]}))
+        let mut main = running(&self.container);
+        main["restartCount"] = json!(1);
+        main["lastState"] = last;
+        PodStep::WriteStatus(json!({"phase": "Running", "containerStatuses": [main]}), 0)
+    }
+}
+
+fn disruption(reason: &str) -> Value {
+    json!({"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason}]})
+}
+
+fn running(container: &str) -> Value {
+    json!({
+        "name": container, "image": "i", "imageID": "i", "ready": true, "restartCount": 0, "state": {"running": {}},
+    })
+}
+
+/// Sets the end times of terminated containers and the transition times of conditions in a status.
+fn enter_times(status: &mut Value, ended: Timestamp, now: Timestamp) {
+    let second = |time: Timestamp| json!(Timestamp::from_second(time.as_second()).unwrap_or(time));
+    for list in ["initContainerStatuses", "containerStatuses"] {
+        let containers = status.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            for state in ["state", "lastState"] {
+                let end = container
+                    .get_mut(state)
+                    .and_then(|state| state.get_mut("terminated"));
+                if let Some(end) = end {
+                    end["finishedAt"] = second(ended);
+                }
+            }
+        }
+    }
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        condition["lastTransitionTime"] = second(now);
     }
 }
 
@@ -270,7 +396,7 @@ fn terminated(container: &str, code: i32, restarts: i32) -> Value {
     })
 }
 
-/// Puts a pod on a node, unless it has one.
+/// Binds a pod to a node, unless it is bound.
 pub(crate) async fn bind(cluster: &Cluster, namespace: &str, name: &str) {
     let binding = json!({"apiVersion": "v1", "kind": "Binding",
         "metadata": {"name": name}, "target": {"kind": "Node", "name": "n"}});
@@ -278,13 +404,14 @@ pub(crate) async fn bind(cluster: &Cluster, namespace: &str, name: &str) {
     direct::send(cluster, Method::POST, &path, &binding).await;
 }
 
-/// Carries a step out. It fails if the pod is gone, which does not matter.
-async fn carry_out(cluster: &Cluster, pod: &RunningPod, uid: &str, step: PodStep) {
+/// Carries out a step. It fails if the pod is gone, which is harmless.
+async fn carry_out(cluster: &Cluster, pod: &RunningPod, uid: &str, step: PodStep, now: Timestamp) {
     let path = |below| direct::pod(&pod.namespace, &pod.name, below);
     let only_this = json!({"preconditions": {"uid": uid}});
     match step {
         PodStep::Bind => bind(cluster, &pod.namespace, &pod.name).await,
-        PodStep::WriteStatus(status) => {
+        PodStep::WriteStatus(mut status, ago) => {
+            enter_times(&mut status, now - SignedDuration::from_secs(ago), now);
             let patch = json!({"metadata": {"uid": uid}, "status": status});
             direct::send(cluster, Method::PATCH, &path("/status"), &patch).await;
         }

@@ -1,4 +1,4 @@
-//! The network between operators and the API server: it logs and counts all calls, and injects faults into them.
+//! The network between operators and the API server. It logs and counts all calls, and injects faults into them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, pending};
@@ -20,43 +20,46 @@ use crate::faults::watches::{DelayedWatch, EndingWatch, WatchEnds};
 use crate::faults::{CallFault, WatchDelay};
 use crate::history::History;
 
-/// So many calls in ten seconds are answered, and no more: a storm of calls in which no time passes would not end.
+/// The maximum number of calls in ten seconds that get a response. It stops a storm of calls in which no simulated
+/// time passes.
 const MOST_ANSWERED: u64 = 2_000;
 
-/// Decides whether a call has a fault.
+/// Returns the fault of a call, if it has one.
 type Rule = Box<dyn FnMut(&Call) -> Option<CallFault> + Send>;
 
-/// Is told of each call, and of its fault.
+/// Called with each call and its fault.
 type Listener = Arc<dyn Fn(&Call, Option<&CallFault>) + Send + Sync>;
 
 #[derive(Default)]
 struct NetworkState {
     calls: Vec<Call>,
     count: u64,
-    /// The calls that are no list and no watch.
+    /// The number of calls except lists and watches.
     object_calls: u64,
     rules: Vec<Rule>,
     listener: Option<Listener>,
     watch_delay: Option<WatchDelay>,
     watch_ends: WatchEnds,
-    /// How many of the watches that this ended have been renewed.
+    /// The number of ended watches that have been renewed.
     renewed: u64,
     watches: u64,
     current_call: Option<Arc<CurrentCall>>,
     faults: BTreeMap<String, u64>,
+    /// True if a fault hit the creation or a patch of an event, which may be lost.
+    may_lack_events: bool,
     deletes_without_uid: Vec<String>,
     writes_without_change: Vec<String>,
-    /// The operators that faults have killed and nobody has asked for.
+    /// The operators that were killed by faults and not yet returned by `next_deaths`.
     dead: BTreeSet<usize>,
-    /// The latest ten seconds in which there were calls, and how many.
+    /// The latest ten-second window with calls, and the number of calls in it.
     ten_seconds: (u64, u64),
     most_in_ten_seconds: u64,
-    /// So many calls more are answered in ten seconds.
+    /// The number of additional calls that get a response in ten seconds.
     allowed: u64,
     operators: usize,
 }
 
-/// The network of all operators of a cluster. Clones are handles to the same.
+/// The network of all operators of a cluster. Clones share the same state.
 #[derive(Clone)]
 pub struct Network {
     cluster: Cluster,
@@ -66,7 +69,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network in front of a cluster, which writes calls and faults into `history`.
+    /// Creates a network in front of a cluster. It writes calls and faults to `history`.
     pub fn new(cluster: &Cluster, history: History) -> Self {
         Self {
             cluster: cluster.clone(),
@@ -76,7 +79,7 @@ impl Network {
         }
     }
 
-    /// A client for a new operator, the operator's number, and a switch that cuts it off for good.
+    /// Returns a client for a new operator, the operator's number, and a switch that disconnects it permanently.
     pub fn connect(&self) -> (kube::Client, usize, Arc<AtomicBool>) {
         let dead = Arc::new(AtomicBool::new(false));
         let mut state = self.state();
@@ -91,12 +94,13 @@ impl Network {
         (kube::Client::new(connection, "default"), operator, dead)
     }
 
-    /// Asks `rule` about each call from now on. The fault of the first rule that names one is injected.
+    /// Calls `rule` for each call from now on. The fault of the first rule that returns one is injected.
     pub fn add_rule(&self, rule: impl FnMut(&Call) -> Option<CallFault> + Send + 'static) {
         self.state().rules.push(Box::new(rule));
     }
 
-    /// Injects a fault into the next `times` calls with this verb and resource; an empty resource stands for all.
+    /// Injects a fault into the next `times` calls with this verb and resource. An empty resource matches every
+    /// resource.
     pub fn fail_next(&self, verb: &'static str, resource: &'static str, mut times: usize, fault: CallFault) {
         self.add_rule(move |call| {
             let hit = times > 0 && call.is(verb, resource);
@@ -105,32 +109,32 @@ impl Network {
         });
     }
 
-    /// Delays the events of watches that begin from now on.
+    /// Delays the events of watches that start from now on.
     pub fn delay_watches(&self, delay: Option<WatchDelay>) {
         self.state().watch_delay = delay;
     }
 
-    /// Ends each watch, from now on, as soon as it has told so many events.
+    /// Ends each watch after this many events from now on. `None` stops that.
     pub fn end_watches(&self, after: Option<u64>) {
         self.state().watch_ends.end_after(after);
     }
 
-    /// How many watches have ended because they had told so many events.
+    /// Returns the number of watches that were ended this way.
     pub fn ended_watches(&self) -> u64 {
         self.state().watch_ends.count()
     }
 
-    /// Tells `listener` of each call from now on, and of its fault if it has one.
+    /// Calls `listener` for each call from now on, with its fault if it has one.
     pub(crate) fn listen(&self, listener: impl Fn(&Call, Option<&CallFault>) + Send + Sync + 'static) {
         self.state().listener = Some(Arc::new(listener));
     }
 
-    /// Answers so many calls more in ten seconds before it takes them for a storm.
+    /// Raises the limit of calls in ten seconds by this many calls.
     pub fn allow_calls(&self, calls: u64) {
         self.state().allowed = calls;
     }
 
-    /// Injects no more faults.
+    /// Stops injecting faults.
     pub fn heal(&self) {
         let mut state = self.state();
         state.rules.clear();
@@ -138,32 +142,32 @@ impl Network {
         state.watch_ends.end_after(None);
     }
 
-    /// Takes the calls since this was last called.
+    /// Returns the calls since the last time this was called.
     pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut self.state().calls)
     }
 
-    /// How many calls with this verb and resource there were since the calls were last taken.
+    /// Returns the number of calls with this verb and resource since the calls were last taken.
     pub fn count(&self, verb: &str, resource: &str) -> usize {
         self.state().calls.iter().filter(|c| c.is(verb, resource)).count()
     }
 
-    /// How many calls there were in all.
+    /// Returns the total number of calls.
     pub fn all_calls(&self) -> u64 {
         self.state().count
     }
 
-    /// How many of them were no list and no watch.
+    /// Returns the number of calls except lists and watches.
     pub fn object_calls(&self) -> u64 {
         self.state().object_calls
     }
 
-    /// How many operators there were.
+    /// Returns the number of operators that were ever connected.
     pub fn operators(&self) -> u64 {
         self.state().operators as u64
     }
 
-    /// How many faults were injected, by their labels.
+    /// Returns the number of injected faults by label.
     pub fn faults(&self) -> BTreeMap<String, u64> {
         let state = self.state();
         let ended = Some(state.watch_ends.count()).filter(|count| *count > 0);
@@ -171,22 +175,27 @@ impl Network {
         state.faults.clone().into_iter().chain(ended).collect()
     }
 
-    /// The most calls in ten seconds.
+    /// Returns true if an event may be lost, because a fault hit the call that sent it.
+    pub fn may_lack_events(&self) -> bool {
+        self.state().may_lack_events
+    }
+
+    /// Returns the highest number of calls in ten seconds.
     pub fn most_in_ten_seconds(&self) -> u64 {
         self.state().most_in_ten_seconds
     }
 
-    /// The deletes that had no UID as a precondition.
+    /// Returns the deletes without a UID precondition.
     pub fn deletes_without_uid(&self) -> Vec<String> {
         self.state().deletes_without_uid.clone()
     }
 
-    /// The patches that succeeded and changed nothing.
+    /// Returns the patches that succeeded without a change.
     pub fn writes_without_change(&self) -> Vec<String> {
         self.state().writes_without_change.clone()
     }
 
-    /// Waits until a fault has killed an operator, and returns all that faults have killed since the last time.
+    /// Waits until a fault has killed an operator. Returns all operators that faults have killed since the last call.
     pub async fn next_deaths(&self) -> BTreeSet<usize> {
         loop {
             let dead = std::mem::take(&mut self.state().dead);
@@ -197,8 +206,8 @@ impl Network {
         }
     }
 
-    /// Returns a function that says which call the cluster is carrying out. It holds no handle to the cluster, so the
-    /// cluster may hold it.
+    /// Returns a function that returns the call that the cluster is processing. The function holds no handle to the
+    /// cluster, so the cluster may own it.
     pub(crate) fn current_call(&self) -> impl Fn() -> Option<Arc<CurrentCall>> + Send + 'static {
         let state = self.state.clone();
         move || {
@@ -207,7 +216,7 @@ impl Network {
         }
     }
 
-    /// Logs a call, and chooses its fault.
+    /// Logs a call, and selects its fault.
     fn record(&self, call: &Call) -> Option<CallFault> {
         let mut state = self.state();
         let mut fault = state.rules.iter_mut().find_map(|rule| rule(call));
@@ -218,7 +227,7 @@ impl Network {
         state.count += 1;
         state.object_calls += u64::from(!matches!(call.verb, "list" | "watch"));
         let now = self.history.now() / 10_000;
-        // A watch that was ended is renewed, as often as that is.
+        // The renewal of a watch that a fault ended does not count as part of a storm.
         let renews = call.verb == "watch" && state.renewed < state.watch_ends.count();
         state.renewed += u64::from(renews);
         let before = if state.ten_seconds.0 == now {
@@ -230,6 +239,7 @@ impl Network {
         state.most_in_ten_seconds = state.most_in_ten_seconds.max(state.ten_seconds.1);
         if let Some(fault) = &fault {
             *state.faults.entry(fault.label()).or_default() += 1;
+            state.may_lack_events |= call.resource == "events" && !matches!(fault, CallFault::Slow(..));
         }
         let listener = state.listener.clone();
         drop(state);
@@ -301,7 +311,7 @@ impl Service<Request<Body>> for Connection {
     }
 }
 
-/// A call that is not answered yet.
+/// A call that has no response yet.
 struct PendingCall {
     network: Network,
     endpoint: Endpoint,
@@ -311,7 +321,7 @@ struct PendingCall {
 }
 
 impl PendingCall {
-    /// Carries it out; the cluster answers at once.
+    /// Sends the call. The cluster responds at once.
     async fn deliver(self) -> Result<Answer, CallError> {
         let Self {
             network,
@@ -363,8 +373,8 @@ impl PendingCall {
         }))
     }
 
-    /// Carries it out; a list shows the state of so many versions ago. If the cluster has forgotten it, the answer is
-    /// 410.
+    /// Sends the call. A list returns the state of this many versions ago, or 410 if the cluster no longer has that
+    /// state.
     async fn deliver_as_of(mut self, versions_ago: u64) -> Result<Answer, CallError> {
         if versions_ago > 0 {
             let now = self.network.cluster.resource_version();
@@ -378,7 +388,7 @@ impl PendingCall {
     }
 }
 
-/// The UID that a delete or a patch names, so that it concerns no other object.
+/// Returns the UID precondition of a delete or a patch, which limits the call to that object.
 fn precondition_uid(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let uid = body

@@ -1,29 +1,31 @@
-//! The jobs that users make.
+//! The jobs that users create.
 
 use serde_json::{Value, json};
+use training_job::api::RunPolicy;
+use training_job::api::labels::annotation_of;
 
 use crate::config::RunConfig;
 use crate::job::{self, JobType};
 use crate::random::Random;
 
-/// A job that users make.
+/// A job that users create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedJob {
-    /// Its type.
+    /// The type of the job.
     pub job_type: JobType,
-    /// Its name.
+    /// The name of the job.
     pub name: String,
-    /// The object that is sent.
+    /// The object to create.
     pub object: Value,
 }
 
 impl PlannedJob {
-    /// The `number`-th job of a run.
+    /// Draws the `number`-th job of a run.
     pub fn draw(random: &mut Random, number: u64, config: &RunConfig) -> Self {
         let job_type = *random.pick(config.job_types);
         let mut roles = draw_roles(random, job_type);
         let restart = *random.pick(&["ExitCode", "ExitCode", "OnFailure", "Never", "Always"]);
-        // Now and then two jobs of different kinds have one name.
+        // Sometimes two jobs of different kinds have the same name.
         let shares_name = config.job_types != JobType::MXJOBS && random.chance(200);
         let mut name = format!("job-{}", if shares_name { 0 } else { number });
         let is_compact = config.compact_jobs && random.chance(600);
@@ -41,6 +43,10 @@ impl PlannedJob {
         }
         if config.gang_scheduler.is_some() {
             job::ask_for_cpus(&mut object, job_type);
+        }
+        // This uses no random number, so that earlier seeds keep their jobs.
+        if number % 3 == 1 {
+            say_by_annotations(&mut object);
         }
         Self {
             job_type,
@@ -74,7 +80,7 @@ fn draw_roles(random: &mut Random, job_type: JobType) -> Vec<(&'static str, i32)
         .collect()
 }
 
-/// So many replicas, of so long names, that their environments have more in common than is worth a ConfigMap.
+/// Makes the name and the numbers of replicas so large that the common part of the environments needs a ConfigMap.
 fn make_large(name: &mut String, roles: &mut [(&'static str, i32)]) {
     name.push_str("-with-a-name-of-forty-characters-or-so");
     for (role, replicas) in roles {
@@ -84,7 +90,7 @@ fn make_large(name: &mut String, roles: &mut [(&'static str, i32)]) {
     }
 }
 
-/// Now and then a failure policy, a success policy, and a job that is left to another controller.
+/// Sometimes adds a failure policy, a success policy, or another controller.
 fn draw_policies(random: &mut Random, roles: &[&str], policy: &mut Value) {
     if random.chance(600) {
         let mut failure = json!({});
@@ -108,6 +114,17 @@ fn draw_policies(random: &mut Random, roles: &[&str], policy: &mut Value) {
     }
     if random.chance(100) {
         policy["managedBy"] = json!("kueue.x-k8s.io/multikueue");
+    }
+}
+
+/// Moves the run policy fields that a client with the Go operator's types drops to annotations.
+fn say_by_annotations(object: &mut Value) {
+    for field in RunPolicy::ANNOTATED_FIELDS {
+        let policy = object["spec"]["runPolicy"].as_object_mut();
+        if let Some(value) = policy.and_then(|policy| policy.remove(field)) {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            object["metadata"]["annotations"][annotation_of(field)] = text.into();
+        }
     }
 }
 

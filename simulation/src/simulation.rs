@@ -29,11 +29,11 @@ use crate::network::Network;
 /// 2030-01-01T00:00:00Z.
 const START: i64 = 1_893_456_000;
 
-/// A clock that follows Tokio's, ahead of it by a number of seconds that can be set.
+/// A clock that follows Tokio's clock, ahead by an adjustable number of seconds.
 #[derive(Clone)]
 struct SimulatedClock {
     start: Instant,
-    /// Seconds that it is ahead.
+    /// The number of seconds that the clock is ahead.
     ahead: Arc<AtomicI64>,
 }
 
@@ -44,23 +44,23 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// How a simulation is set up.
+/// The setup of a simulation.
 pub struct Setup {
     /// The fates of pods.
     pub pod_fates: PodFates,
-    /// The types whose kinds operators manage. [`Simulation::jobs`] and its like are about the first.
+    /// The job types whose kinds the operators manage. [`Simulation::jobs`] and similar methods use the first.
     pub job_types: &'static [JobType],
-    /// How many jobs an operator reconciles at once.
+    /// The number of jobs that an operator reconciles concurrently.
     pub concurrency: usize,
-    /// How old the state may be that operators act on.
+    /// The allowed age of the state that operators act on.
     pub staleness: AllowedStaleness,
-    /// The gang scheduler that operators are told of, and that binds the pods.
+    /// The gang scheduler that is configured in the operators, and that binds the pods.
     pub gang_scheduler: Option<GangScheduler>,
 }
 
 impl Setup {
-    /// MXJobs alone, sixteen at once, and pods with these fates. The allowed staleness is large: a test asserts itself
-    /// what a fault leads to, and only random runs look at what staleness excuses.
+    /// Returns a setup with only MXJobs, a concurrency of sixteen, and pods with these fates. The allowed staleness
+    /// is large, because tests assert the effects of a fault themselves. Only random runs need a precise limit.
     pub fn mxjobs(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
         Self {
             pod_fates: Box::new(pod_fates),
@@ -74,7 +74,7 @@ impl Setup {
         }
     }
 
-    /// The same with ToyJobs.
+    /// Returns the same setup with ToyJobs.
     pub fn toyjobs(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
         Self {
             job_types: &[JobType::Toy],
@@ -83,13 +83,13 @@ impl Setup {
     }
 }
 
-/// An operator that runs.
+/// A running operator.
 struct RunningOperator {
     task: JoinHandle<()>,
     dead: Arc<AtomicBool>,
 }
 
-/// The first type of each kind.
+/// Returns the first job type of each kind.
 fn of_different_kinds(types: &'static [JobType]) -> impl Iterator<Item = JobType> {
     let is_first = |at: usize, job_type: &JobType| types[..at].iter().all(|t| t.kind() != job_type.kind());
     let kinds = types.iter().enumerate();
@@ -101,7 +101,7 @@ fn of_different_kinds(types: &'static [JobType]) -> impl Iterator<Item = JobType
 /// Runs a future on a clock that advances only when every task waits.
 ///
 /// # Panics
-/// If Tokio cannot make a runtime.
+/// Panics if Tokio cannot create a runtime.
 pub fn on_paused_clock<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -119,7 +119,7 @@ pub struct Simulation {
     pub network: Network,
     /// A client of users, whose calls have no faults.
     pub user: Client,
-    /// The log of what happened.
+    /// The log of the run.
     pub history: History,
     /// Checks the invariants at each change.
     pub monitor: Monitor,
@@ -136,19 +136,19 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A cluster with nodes and an operator.
+    /// Creates a cluster with nodes and an operator.
     pub fn new(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
         let mut sim = Self::without_operator(pod_fates);
         sim.start();
         sim
     }
 
-    /// A cluster with nodes.
+    /// Creates a cluster with nodes and no operator.
     pub fn without_operator(pod_fates: impl Fn(&str, u32) -> PodFate + Send + Sync + 'static) -> Self {
         Self::with_setup(Setup::mxjobs(pod_fates))
     }
 
-    /// A cluster with nodes, as `setup` says.
+    /// Creates a cluster with nodes and this setup.
     pub fn with_setup(setup: Setup) -> Self {
         let history = History::default();
         let clock = || SimulatedClock {
@@ -186,7 +186,9 @@ impl Simulation {
         let network = Network::new(&cluster, history.clone());
         let monitor = Monitor::attach(&cluster, &network, &history, setup.staleness);
         let nodes = Nodes::default();
-        tokio::spawn(nodes.clone().run(cluster.clone(), setup.pod_fates));
+        let nodes_clock = cluster_clock.clone();
+        let run = nodes.clone();
+        tokio::spawn(run.run(cluster.clone(), setup.pod_fates, move || nodes_clock.now()));
         Self {
             network,
             user: cluster.client("default"),
@@ -217,7 +219,7 @@ impl Simulation {
         })
     }
 
-    /// Starts an operator that `run` makes and runs. `run` does not end.
+    /// Starts an operator with the future that `run` returns. The future must not end.
     pub fn start_as<F>(&mut self, run: impl FnOnce(Client, Options) -> F) -> usize
     where
         F: Future<Output = ()> + Send + 'static,
@@ -270,7 +272,7 @@ impl Simulation {
         }
     }
 
-    /// Kills an operator, and returns whether it ran.
+    /// Kills an operator. Returns true if it was running.
     pub async fn kill_one(&mut self, number: usize) -> bool {
         let Some(RunningOperator { task, dead }) = self.running.remove(&number) else {
             return false;
@@ -278,50 +280,57 @@ impl Simulation {
         dead.store(true, Ordering::Relaxed);
         task.abort();
         self.history.note(format_args!("op{number} is killed"));
-        // An operator ends only if it panics or is cancelled.
+        // An operator ends only if it panics or is canceled.
         self.operator_ended |= !task.await.is_err_and(|error| error.is_cancelled());
         true
     }
 
-    /// How many operators run.
+    /// Returns the number of running operators.
     pub fn operators(&self) -> usize {
         self.running.len()
     }
 
-    /// Whether an operator ended though nobody killed it, as after a panic.
+    /// Returns true if an operator ended without being killed, for example after a panic.
     pub fn has_operator_ended(&self) -> bool {
         self.operator_ended || self.running.values().any(|r| r.task.is_finished())
     }
 
-    /// Whether a pod is about to change by itself, or to get its place.
-    pub fn has_pending_pods(&self) -> bool {
+    /// Returns the number of pods that have not started.
+    pub fn pending_pods(&self) -> usize {
+        let pods = self.cluster.list("pods", None);
+        let pending = pods.iter().filter(|pod| job::phase(pod.value()) == "Pending");
+        pending.count()
+    }
+
+    /// Returns true if a pod has scheduled steps, or a cycle of the gang scheduler is pending.
+    pub fn has_pending_steps(&self) -> bool {
         let is_busy = self.gang_scheduler.as_ref().is_some_and(PlayedScheduler::is_busy);
         self.nodes.have_pending_steps() || is_busy
     }
 
-    /// The gang scheduler that runs.
+    /// Returns the gang scheduler of the cluster, if any.
     pub fn gang_scheduler(&self) -> Option<&GangScheduler> {
         self.gang_scheduler.as_ref().map(PlayedScheduler::scheduler)
     }
 
-    /// The cluster has room for so many pods of gangs from now on, or for any number. Pods that have a place keep it.
+    /// Sets the capacity of the cluster for pods of gangs, or removes the limit. Bound pods stay bound.
     pub fn set_room(&self, pods: Option<usize>) {
         if let Some(scheduler) = &self.gang_scheduler {
             scheduler.set_room(pods);
         }
     }
 
-    /// Sets the operators' clocks so many seconds ahead of the cluster's.
+    /// Sets the operators' clocks this many seconds ahead of the cluster's clock.
     pub fn set_clock(&self, ahead: i64) {
         self.clock.ahead.store(ahead, Ordering::Relaxed);
     }
 
-    /// Backs the cluster up, in place of an earlier backup.
+    /// Backs up the cluster, and replaces an earlier backup.
     pub fn back_up(&mut self) {
         self.backup = Some(self.cluster.back_up());
     }
 
-    /// Sets the cluster back to its backup, if there is one.
+    /// Restores the cluster from its backup, if there is one.
     pub fn restore(&mut self, versions: Versions) {
         if let Some(backup) = &self.backup {
             self.cluster.restore(backup, versions);
@@ -334,23 +343,23 @@ impl Simulation {
         }
     }
 
-    /// Whether the cluster was ever set back to a backup.
+    /// Returns true if the cluster was ever restored from a backup.
     pub fn was_restored(&self) -> bool {
         self.restored
     }
 
-    /// Lets so many seconds pass.
+    /// Lets this many seconds pass.
     pub async fn advance(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// Lets so many seconds pass, and replaces operators that die meanwhile.
+    /// Lets this many seconds pass, and replaces operators that die in the meantime.
     pub async fn advance_replacing_dead(&mut self, seconds: u64) {
         self.advance_until(Instant::now() + Duration::from_secs(seconds))
             .await;
     }
 
-    /// Lets time pass until `end`, and replaces operators that die meanwhile.
+    /// Lets time pass until `end`, and replaces operators that die in the meantime.
     pub async fn advance_until(&mut self, end: Instant) {
         loop {
             let dead = tokio::select! {
@@ -369,7 +378,7 @@ impl Simulation {
     /// Creates a job.
     ///
     /// # Panics
-    /// If the cluster refuses.
+    /// Panics if the cluster rejects the call.
     pub async fn create(&self, job: Value) {
         let job: DynamicObject = serde_json::from_value(job).unwrap();
         self.jobs().create(&PostParams::default(), &job).await.unwrap();
@@ -378,7 +387,7 @@ impl Simulation {
     /// Merges `patch` into a job.
     ///
     /// # Panics
-    /// If the cluster refuses.
+    /// Panics if the cluster rejects the call.
     pub async fn edit(&self, name: &str, patch: Value) {
         self.jobs()
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
@@ -386,10 +395,23 @@ impl Simulation {
             .unwrap();
     }
 
+    /// Merges a patch into the status of a job.
+    ///
+    /// # Panics
+    /// Panics if the cluster rejects the call.
+    pub async fn edit_status(&self, name: &str, status: Value) {
+        let patch = Patch::Merge(json!({ "status": status }));
+        let edited = self
+            .jobs()
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await;
+        edited.unwrap();
+    }
+
     /// Deletes a job.
     ///
     /// # Panics
-    /// If the cluster refuses.
+    /// Panics if the cluster rejects the call.
     pub async fn delete(&self, name: &str) {
         self.jobs()
             .delete(name, &DeleteParams::background())
@@ -397,7 +419,7 @@ impl Simulation {
             .unwrap();
     }
 
-    /// The users' jobs.
+    /// Returns the users' API of jobs.
     pub fn jobs(&self) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk_with_plural(
             &GroupVersionKind::gvk("kubeflow.org", "v1", self.job_types[0].kind()),
@@ -406,7 +428,7 @@ impl Simulation {
         Api::default_namespaced_with(self.user.clone(), &kind)
     }
 
-    /// The users' pods.
+    /// Returns the users' API of pods.
     pub fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.user.clone())
     }
@@ -414,24 +436,24 @@ impl Simulation {
     /// Deletes a pod.
     ///
     /// # Panics
-    /// If the cluster refuses.
+    /// Panics if the cluster rejects the call.
     pub async fn delete_pod(&self, name: &str) {
         self.pods().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// An object as it is stored.
+    /// Returns a stored object, or null if it does not exist.
     pub fn stored(&self, resource: &str, name: &str) -> Value {
         self.cluster
             .get(resource, "default", name)
             .map_or(Value::Null, |o| o.value().clone())
     }
 
-    /// The status of a job.
+    /// Returns the status of a job.
     pub fn status(&self, job: &str) -> Value {
         self.stored(self.job_types[0].plural(), job)["status"].clone()
     }
 
-    /// The job's conditions in order, as `Created Running=False Succeeded`.
+    /// Returns the job's conditions in order, such as `Created Running=False Succeeded`.
     pub fn conditions(&self, job: &str) -> String {
         let Some(job) = self.cluster.get(self.job_types[0].plural(), "default", job) else {
             return String::new();
@@ -444,7 +466,8 @@ impl Simulation {
         job::conditions(&*job).map(word).collect::<Vec<_>>().join(" ")
     }
 
-    /// All pods, as `job-worker-0:Running`, with `+1` behind the name for attempt 1, and `!` if terminating.
+    /// Returns all pods, such as `job-worker-0:Running`, with `+1` after the name for attempt 1, and `!` if
+    /// terminating.
     pub fn pods_now(&self) -> Vec<String> {
         let text = |pod: &Value| {
             let attempt = match kubelet::attempt(pod) {
@@ -459,14 +482,14 @@ impl Simulation {
         pods.iter().map(|o| text(o.value())).collect()
     }
 
-    /// The names of all services.
+    /// Returns the names of all services.
     pub fn services_now(&self) -> Vec<String> {
         let objects = self.cluster.list("services", None);
         let name = |o: &Value| o["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         objects.iter().map(|o| name(o.value())).collect()
     }
 
-    /// The reasons of all events, in the order of their creation.
+    /// Returns the reasons of all events, in the order of their creation.
     pub fn events(&self) -> Vec<String> {
         let mut events = self.cluster.list("events", None);
         events.sort_by_key(|e| e.resource_version());
@@ -474,15 +497,15 @@ impl Simulation {
         events.iter().map(|e| reason(e.value())).collect()
     }
 
-    /// The cluster, to be judged as one that has settled.
+    /// Returns the state of the cluster, for the checks of a settled cluster.
     pub fn settled(&self) -> SettledCluster {
         SettledCluster::read(&self.cluster).with_gangs(self.gang_scheduler().cloned())
     }
 
-    /// Asserts that no invariant was broken so far.
+    /// Asserts that no invariant has been violated.
     ///
     /// # Panics
-    /// If one was.
+    /// Panics if an invariant was violated, or an operator ended by itself.
     pub fn assert_no_violations(&self) {
         let found = self.monitor.violations();
         assert!(found.is_empty(), "{found:#?}");
@@ -490,7 +513,7 @@ impl Simulation {
     }
 }
 
-/// An MXJob that trains, with so many replicas of each role, all of restart policy ExitCode.
+/// Returns an MXJob for training with these roles and numbers of replicas, all with restart policy ExitCode.
 pub fn train(name: &str, roles: &[(&str, i32)]) -> Value {
     job::new(JobType::Train, name, roles, "ExitCode")
 }
@@ -498,7 +521,7 @@ pub fn train(name: &str, roles: &[(&str, i32)]) -> Value {
 /// One scheduler, one server and two workers.
 pub const SMALL: [(&str, i32); 3] = [("Scheduler", 1), ("Server", 1), ("Worker", 2)];
 
-/// `job` with `patch` merged into its spec.
+/// Merges `patch` into the spec of `job`, and returns the job.
 pub fn with_spec(mut job: Value, patch: Value) -> Value {
     merge(&mut job["spec"], patch);
     job

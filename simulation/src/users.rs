@@ -1,4 +1,4 @@
-//! Users, and whoever else writes to a cluster. Their actions are data, so that a failing run can be shrunk.
+//! Users and other writers of a cluster. Their actions are data, so that a failing run can be shrunk.
 
 use http::Method;
 use kube_memory::Cluster;
@@ -10,33 +10,33 @@ use crate::job;
 use crate::planned_job::PlannedJob;
 use crate::random::Random;
 
-/// Something that a user does. The numbers are those of jobs.
+/// An action of a user. The numbers are indexes of jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserAction {
     /// Creates a job.
     Create(usize),
     /// Deletes a job with this propagation policy.
     Delete(usize, &'static str),
-    /// Deletes a job and creates it again at once.
+    /// Deletes a job and creates it again immediately.
     Recreate(usize),
     /// Merges a patch into a job.
     Edit(usize, Value),
     /// Merges a patch into the status of a job.
     EditStatus(usize, Value),
-    /// Merges a patch into a pod or service: its plural and name.
+    /// Merges a patch into a child of this plural and name.
     EditChild(&'static str, String, Value),
-    /// Deletes a pod, by force or gracefully.
+    /// Deletes a pod, by force if true, otherwise gracefully.
     DeletePod(String, bool),
-    /// Deletes the services or ConfigMaps whose names begin so: their plural, and the beginning.
+    /// Deletes the objects of this plural whose names start with this prefix, such as services or ConfigMaps.
     DeleteOthers(&'static str, String),
-    /// Allows so many pods in the namespace, or any number.
+    /// Limits the number of pods in the namespace, or removes the limit.
     Quota(Option<u64>),
     /// Creates a pod or service that no job controls: its plural and name.
     Foreign(&'static str, String),
 }
 
 impl UserAction {
-    /// What a queue does with a job, in one patch: it admits it to this zone, or evicts it.
+    /// Returns the edit of a queue, in one patch: it admits a job to this zone, or evicts it.
     pub fn queue(number: usize, job: &PlannedJob, zone: Option<&str>) -> Self {
         let template = json!({"template": {"spec": {"nodeSelector": {"zone": zone}}}});
         let roles = job::roles(&job.object).into_keys();
@@ -49,7 +49,7 @@ impl UserAction {
         Self::Edit(number, patch)
     }
 
-    /// The job it is done to, if it names one.
+    /// Returns the job of the action, if it names one.
     pub fn job(&self) -> Option<usize> {
         match self {
             Self::Create(n) | Self::Delete(n, _) | Self::Recreate(n) | Self::Edit(n, _) => Some(*n),
@@ -58,12 +58,12 @@ impl UserAction {
     }
 }
 
-/// A type of user action, which a seed has or has not.
+/// A type of user action, which a seed enables or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserActionType {
     /// Changes the replicas of a role.
     Scale,
-    /// Suspends a job, and mostly resumes it later.
+    /// Suspends a job, and usually resumes it later.
     Suspend,
     /// Changes the run policy.
     Policy,
@@ -73,17 +73,17 @@ pub enum UserActionType {
     DeleteJob,
     /// Deletes a job and creates it again.
     Recreate,
-    /// Makes the spec invalid, and valid again later.
+    /// Makes the spec invalid, and later valid again.
     Break,
     /// Changes or removes a label of a child.
     Relabel,
-    /// Removes the owner of a child.
+    /// Removes the owner reference of a child.
     Orphan,
-    /// Creates an object with a child's name.
+    /// Creates an object with the name of a child.
     Foreign,
     /// Changes an annotation of a job.
     Touch,
-    /// Writes over a status.
+    /// Overwrites a status.
     EditStatus,
     /// Sets a quota of pods, and removes it later.
     Quota,
@@ -91,13 +91,18 @@ pub enum UserActionType {
     DeleteOthers,
     /// Deletes or empties an object that a job has beside pods and services.
     SpoilObject,
-    /// A queue takes a job's room away, and gives it room elsewhere later.
+    /// Evicts a job from its queue, and later admits it to another zone.
     Queue,
-    /// Deletes the group of a job, or makes it ask for more pods than there are.
+    /// Deletes the group of a job, or raises its minimum beyond the number of pods.
     SpoilGroup,
+    /// Removes labels, owner references or both from some of a job's children, of any kind. In half of the cases the
+    /// job is suspended meanwhile.
+    Vandalize,
+    /// Writes random values into fields of a status.
+    SpoilStatus,
 }
 
-/// What an action is about.
+/// The target of an action.
 pub struct Target<'a> {
     /// The number of the job.
     pub number: usize,
@@ -112,7 +117,7 @@ pub struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// One of these jobs, of which there is at least one.
+    /// Draws one of these jobs, and a role, a pod and a service of it. `jobs` must not be empty.
     pub fn draw(random: &mut Random, jobs: &'a [PlannedJob]) -> Self {
         let number = usize::try_from(random.below(jobs.len() as u64)).unwrap_or(0);
         let job = &jobs[number];
@@ -133,12 +138,23 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Pods or services, and the name of one of them.
+    /// Draws a plural of pods or services, and returns it with the name of the pod or service.
     fn child(self, random: &mut Random) -> (&'static str, String) {
         match draw_plural(random) {
             "pods" => ("pods", self.pod),
             plural => (plural, self.service),
         }
+    }
+
+    /// Draws any object that the job may have, except those that are named after their content.
+    fn any_child(&self, random: &mut Random) -> Option<(&'static str, String)> {
+        let plural = *random.pick(&job::CHILDREN);
+        let name = match plural {
+            "pods" => Some(self.pod.clone()),
+            "services" => Some(self.service.clone()),
+            plural => job::object_name(&self.job.object, plural),
+        };
+        Some((plural, name?))
     }
 
     fn edit_run_policy(&self, policy: Value) -> UserAction {
@@ -154,7 +170,7 @@ impl<'a> Target<'a> {
 }
 
 impl UserActionType {
-    /// The actions to carry out, with their times: `at`, or `later` for what undoes the first.
+    /// Draws the actions to carry out, with their times: `at`, or `later` for an action that reverts the first.
     pub fn draw(
         self,
         random: &mut Random,
@@ -212,7 +228,7 @@ impl UserActionType {
                 false => UserAction::DeleteOthers("configmaps", format!("{}-env-", target.job.name)),
             }),
             Self::SpoilObject => {
-                // What is drawn is part of what seeds mean.
+                // The draws are part of the seed version.
                 let plural = *random.pick(&job::CHILDREN[2..7]);
                 let name = job::object_name(&target.job.object, plural).unwrap_or_default();
                 let emptied = match plural {
@@ -238,6 +254,24 @@ impl UserActionType {
                     UserAction::EditChild(job::GROUPS, target.job.name.clone(), patch)
                 }
             }),
+            Self::Vandalize => {
+                let mut actions: Vec<_> = (0..random.between(1, 4))
+                    .filter_map(|_| {
+                        let child = target.any_child(random)?;
+                        Some((at + random.between(0, 2_000), vandalize(random, child)))
+                    })
+                    .collect();
+                if random.chance(500) {
+                    let suspend = |yes: bool| target.edit_run_policy(json!({"suspend": yes}));
+                    actions.extend([(at, suspend(true)), (later, suspend(false))]);
+                }
+                actions
+            }
+            Self::SpoilStatus => {
+                let fields = random.between(1, 3);
+                let edit = |_| UserAction::EditStatus(number, json!({"status": spoiled_field(random)}));
+                (0..fields).map(edit).map(|edit| (at, edit)).collect()
+            }
             Self::Touch => {
                 let patch = json!({"metadata": {"annotations": {"touched": at.to_string()}}});
                 once(UserAction::Edit(number, patch))
@@ -261,7 +295,7 @@ fn draw_plural(random: &mut Random) -> &'static str {
     random.pick::<&str>(&["pods", "services"])
 }
 
-/// A status that somebody writes over the operator's.
+/// Draws a status to write over the operator's status.
 fn draw_status(random: &mut Random) -> Value {
     let time = "2030-01-01T00:00:10Z";
     random
@@ -284,7 +318,65 @@ fn draw_status(random: &mut Random) -> Value {
         .clone()
 }
 
-/// Carries an action out, and returns the status code of the last answer.
+fn vandalize(random: &mut Random, (plural, name): (&'static str, String)) -> UserAction {
+    let patches = [
+        json!({"labels": null}),
+        json!({"ownerReferences": null}),
+        json!({"labels": null, "ownerReferences": null}),
+    ];
+    let patch = json!({"metadata": random.pick(&patches)});
+    UserAction::EditChild(plural, name, patch)
+}
+
+/// Draws one field of a status with an extreme value of its type, or with a value of another type.
+fn spoiled_field(random: &mut Random) -> Value {
+    let path = *random.pick(&[
+        "conditions/0/lastTransitionTime",
+        "conditions/0/type",
+        "conditions/0/status",
+        "replicaStatuses/Worker/active",
+        "replicaStatuses/Nobody/succeeded",
+        "startTime",
+        "completionTime",
+        "lastReconcileTime",
+        "restartCount",
+        "failure/time",
+        "failure/exitCode",
+        "failureHistory/0/time",
+        "recovery/job",
+        "recovery/roles/Worker",
+        "recovery/replicas/worker-0",
+        "recovery/inPlace/worker-0",
+        "recovery/started/Worker",
+        "recovery/completed/Worker",
+        "recovery/restarted/0",
+        "recovery/backoff/job/failures",
+        "recovery/backoff/job/until",
+    ]);
+    let values = [
+        json!("9999-12-31T23:59:59Z"),
+        json!("0001-01-01T00:00:00Z"),
+        json!("0-4294967295"),
+        json!("Succeeded"),
+        json!("True"),
+        json!(""),
+        json!(-1),
+        json!(5),
+        json!(i32::MAX),
+        json!(i32::MIN),
+        json!(i64::MAX),
+        json!(true),
+        json!([]),
+        json!({}),
+    ];
+    let value = random.pick(&values).clone();
+    path.rsplit('/').fold(value, |inner, step| match step {
+        "0" => json!([inner]),
+        step => json!({ step: inner }),
+    })
+}
+
+/// Carries out an action, and returns the status code of the last response.
 pub async fn perform(cluster: &Cluster, jobs: &[PlannedJob], action: &UserAction) -> u16 {
     let path_of = |job: &PlannedJob| direct::path(job.job_type.plural(), &job.name);
     let create = async |job: &PlannedJob| {
@@ -362,7 +454,7 @@ async fn set_quota(cluster: &Cluster, pods: Option<u64>) -> u16 {
     direct::send(cluster, Method::POST, &path(""), &quota).await.0
 }
 
-/// Deletes what blocks jobs: a quota, and the children that have no controller.
+/// Deletes the objects that block jobs: the quota, and the children without a controller.
 pub async fn delete_blockers(cluster: &Cluster) {
     set_quota(cluster, None).await;
     for plural in job::CHILDREN {

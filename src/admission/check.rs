@@ -5,6 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube_syntax::names;
+use serde_json::json;
 
 use crate::api::labels::OPERATOR_NAME;
 use crate::job::TrainingJob;
@@ -153,4 +154,36 @@ pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, Def
         );
     }
     Ok(shape)
+}
+
+/// Checks that an unset number of replicas means what the schema's default for it is. `entry` is the schema of the entries of
+/// a map of replica specs.
+pub(super) fn default_replicas<J: TrainingJob>(entry: &JSONSchemaProps) -> Result<(), DefinitionError> {
+    let field = J::FRAMEWORK.roles_field;
+    let replicas = entry.properties.as_ref().and_then(|p| p.get("replicas"));
+    let Some(default) = replicas.and_then(|replicas| replicas.default.as_ref()?.0.as_i64()) else {
+        return Ok(());
+    };
+    for role in J::FRAMEWORK.roles {
+        let job = json!({
+            "apiVersion": J::api_version(&()), "kind": J::kind(&()), "metadata": {"name": "job"},
+            "spec": {field: {role.name: {"template": {}}}},
+        });
+        // A spec that needs more fields than these is not looked at.
+        let Ok(job) = J::deserialize(&job) else { continue };
+        let specs = job.replica_specs();
+        let meant = specs
+            .iter()
+            .filter_map(|(_, spec)| Some(i64::from(spec?.replicas.unwrap_or(1))));
+        if let Some(meant) = meant.into_iter().find(|meant| *meant != default) {
+            return error::<J, _>(
+                format!(
+                    "a {} without a number of replicas has {meant}, and its definition fills in {default}",
+                    role.name
+                ),
+                "take the default out by api::schema::without_default_replicas",
+            );
+        }
+    }
+    Ok(())
 }

@@ -32,6 +32,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use crate::api::RunPolicy;
 use crate::job::rule::list;
 use crate::job::{Rule, TrainingJob};
+use crate::validate::TWO_MANAGERS;
 
 /// The most roles that a job can name. Less than this and a job with unknown roles would be told of their
 /// number, and not of their names.
@@ -110,7 +111,10 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
         Shape::Map => {
             specs.max_properties = Some(MAX_ROLES);
             match &mut specs.additional_properties {
-                Some(JSONSchemaPropsOrBool::Schema(role)) => Some(role),
+                Some(JSONSchemaPropsOrBool::Schema(role)) => {
+                    check::default_replicas::<J>(role)?;
+                    Some(role)
+                }
                 _ => None,
             }
         }
@@ -145,15 +149,36 @@ fn keep_layout(spec: &mut JSONSchemaProps) {
     }
 }
 
-/// Two controllers would run one job, or none.
+/// Two controllers would run one job, or none. The spec may name its controller in two places, which must not differ.
+/// Names are compared with known ones only: an API server takes it for too costly to compare them with each other.
 fn keep_manager(spec: &mut JSONSchemaProps) {
-    let manager = property(spec, "runPolicy").and_then(|policy| property(policy, "managedBy"));
-    if manager.is_some() {
-        let own = list(["", RunPolicy::MANAGERS[0]]);
-        let is_ours = |of: &str| format!("({of}.?runPolicy.?managedBy.orValue(\"\") in {own})");
-        let stays = format!("{} == {}", is_ours("self"), is_ours("oldSelf"));
+    let nested = property(spec, "runPolicy").and_then(|policy| property(policy, "managedBy"));
+    let nested = nested.is_some().then_some("runPolicy.managedBy");
+    let top = property(spec, "managedBy").is_some().then_some("managedBy");
+    let places: Vec<&str> = nested.into_iter().chain(top).collect();
+    let is_in = |of: &str, place: &str, names: &str| {
+        format!("{of}.?{}.orValue(\"\") in {names}", place.replace('.', ".?"))
+    };
+    let own = list(["", RunPolicy::MANAGERS[0]]);
+    let is_ours = |of: &str, places: &[&str]| {
+        let all: Vec<_> = places.iter().map(|place| is_in(of, place, &own)).collect();
+        format!("({})", all.join(" && "))
+    };
+    let stays = |places: &[&str]| format!("{} == {}", is_ours("self", places), is_ours("oldSelf", places));
+    for place in &places {
+        let stays = match places.len() {
+            1 => stays(&places),
+            _ => format!("{} || {}", stays(&[place]), stays(&places)),
+        };
         let rule = Rule::new(stays, "it cannot be changed; make another job with it");
-        add(spec, rule.at("runPolicy.managedBy"));
+        add(spec, rule.at(place));
+    }
+    if let [nested, top] = places[..] {
+        let is_unset = |place| is_in("self", place, &list([""]));
+        let (one, other) = (is_ours("self", &[nested]), is_ours("self", &[top]));
+        let agree = format!("{} || {} || {one} == {other}", is_unset(nested), is_unset(top));
+        let words = format!("{} spec.{nested}; {}", TWO_MANAGERS[0], TWO_MANAGERS[1]);
+        add(spec, Rule::new(agree, words).at(top));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rules on the object, on its roles, and on each of them.
+//! Rules for the object, for its roles, and for each role.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
@@ -10,7 +10,7 @@ use super::add;
 use crate::job::Rule;
 use crate::job::rule as cel;
 
-/// The most characters of an object's name: the API server's own bound.
+/// The maximum length of an object's name: the API server's own bound.
 const NAME_MAX: i64 = 253;
 
 pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
@@ -47,16 +47,17 @@ pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
     add(root, rule.at("spec").since_creation());
 }
 
-/// The names of services follow from the keys of the map of replica specs.
+/// Adds the rule for the length of names. The names of services follow from the keys of the map of replica specs.
 pub(super) fn on_name_lengths(root: &mut JSONSchemaProps, framework: &Framework) {
     let specs = framework.roles_field;
-    // A role that was there before with as many replicas may stay, or the status of its job could never
+    // An existing role with an unchanged number of replicas is accepted. Otherwise the status of its job could never
     // be written.
     let replicas = format!("self.spec.{specs}[k].?replicas");
     let counts = format!("{replicas}.orValue(1) != 0");
     let length =
         format!("self.metadata.name.size() + k.size() + 2 + string({replicas}.orValue(1) - 1).size()");
-    // Numbers are compared, not optional ones: of those API servers of 1.30 know no size, so that the rule had no bound.
+    // Numbers are compared instead of optional values, because API servers of version 1.30 cannot estimate the size
+    // of optional values, so that the cost of the rule would be unbounded.
     let old = format!("oldSelf.?spec.?{specs}[?k]");
     let rule = Rule::saying(
         format!(

@@ -1,35 +1,57 @@
-//! Keys of labels and annotations, as the Kubeflow training operator v1.8.1 writes them, and ours.
+//! Keys of labels and annotations: those of the Kubeflow training operator v1.8.1, and those of this operator.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// The controller that made the object, such as `tfjob-controller`. All watches select by it.
+/// Label of all objects of a job: the controller that made the object, such as `tfjob-controller`. All watches select
+/// by it.
 pub const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
-/// The job's name.
+/// Label with the job's name.
 pub const JOB_NAME: &str = "training.kubeflow.org/job-name";
-/// The replica's role in lower case.
+/// Label with the replica's role in lower case.
 pub const REPLICA_TYPE: &str = "training.kubeflow.org/replica-type";
-/// The replica's index within its role, from 0.
+/// Label with the replica's index within its role, from 0.
 pub const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
-/// `master` on the pods whose logs stand for the job's.
+/// Label with the value `master` on the pods whose logs represent the job's.
 pub const JOB_ROLE: &str = "training.kubeflow.org/job-role";
+
+/// The prefix of the keys of a training operator's labels and annotations.
+const PREFIX: &str = "training.kubeflow.org/";
+
+/// Label of a job that Kueue's MultiKueue copied here from another cluster.
+pub const MULTIKUEUE_ORIGIN: &str = "kueue.x-k8s.io/multikueue-origin";
+
+/// Returns the annotation that stands for `field` of a job's spec, such as `training.kubeflow.org/failure-policy` for
+/// `failurePolicy`.
+pub fn annotation_of(field: &str) -> String {
+    let mut key = PREFIX.to_owned();
+    for letter in field.chars() {
+        if letter.is_ascii_uppercase() {
+            key.push('-');
+        }
+        key.push(letter.to_ascii_lowercase());
+    }
+    key
+}
 
 /// Label of a job that starts when Kueue admits it to this queue.
 pub const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";
 
-/// The queue that a job with this metadata is in: by its label, or else by the annotation of the same key, as Kueue reads them
-/// (`pkg/controller/jobframework/interface.go` of v0.10.1).
+/// Returns the queue of a job with this metadata: from its label, or else from the annotation of the same key, as
+/// Kueue reads them (`pkg/controller/jobframework/interface.go` of v0.10.1).
 pub fn queue(meta: &ObjectMeta) -> Option<&str> {
     let of = [&meta.labels, &meta.annotations].into_iter().flatten();
     let named = of.filter_map(|all: &BTreeMap<_, _>| all.get(QUEUE_NAME));
     named.map(String::as_str).find(|name| !name.is_empty())
 }
 
-/// Annotation of a gang's PodGroup: when its scheduler was last told that there may be room.
-pub const TOLD_OF_ROOM: &str = "training.kubeflow.org/told-of-room";
+/// Annotation of a gang's PodGroup: the time when its scheduler was last notified that there may be capacity.
+pub const CAPACITY_FREED_AT: &str = "training.kubeflow.org/capacity-freed-at";
 
-/// Annotation of a pod that replaces an earlier one: how many times its replica had been restarted
-/// when it was made. Absent means 0, so a job that never failed has the same pods as under the
-/// Go operator.
+/// The former name of [`CAPACITY_FREED_AT`], which is still read: groups that waited during an upgrade have it.
+pub(crate) const FORMER_CAPACITY_FREED_AT: &str = "training.kubeflow.org/told-of-room";
+
+/// Annotation of a pod that replaces an earlier one: the number of restarts of its replica before the pod was
+/// created. Missing means 0, so a job that never failed has the same pods as under the Go operator.
 pub const RESTART_ATTEMPT: &str = "training.kubeflow.org/restart-attempt";

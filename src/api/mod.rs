@@ -6,9 +6,11 @@
 
 mod job_policy;
 pub mod labels;
+mod objects_only;
 mod policy;
 mod replica;
 mod run_policy;
+mod salvage;
 pub mod schema;
 mod status;
 mod variable;
@@ -21,7 +23,8 @@ pub use job_policy::{
 pub use policy::{CleanPodPolicy, Layout, RestartPolicy, RestartScope, SuccessPolicy, Word};
 pub use replica::{MAX_REPLICAS, ReplicaSpec, ReplicaSpecs};
 pub use run_policy::{RunPolicy, SchedulingPolicy};
+pub(crate) use salvage::{MAX_COUNT, STATUS_FIELDS, Salvaged, is_writable};
 pub use status::{
-    ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
+    Backoff, ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
 };
 pub use variable::variable;

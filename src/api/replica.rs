@@ -22,7 +22,7 @@ pub const MAX_REPLICAS: i32 = 10_000;
 pub struct ReplicaSpec {
     /// How many; 1 if unset. 0 means that the role is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = MAX_REPLICAS))]
+    #[schemars(schema_with = "replicas_schema")]
     pub replicas: Option<i32>,
 
     /// The pod that each replica gets.
@@ -33,6 +33,15 @@ pub struct ReplicaSpec {
     /// What happens when a replica fails; the kind of job has a default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
+}
+
+/// The API server fills in `1`, which is what an unset number means: programs that read jobs see how many pods there will
+/// be. A kind in which it means something else removes the default by
+/// [`schema::without_default_replicas`].
+fn replicas_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "integer", "format": "int32", "minimum": 0, "maximum": MAX_REPLICAS, "default": 1
+    })
 }
 
 impl AsRef<Self> for ReplicaSpec {

@@ -40,6 +40,13 @@ pub struct RunPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
 
+    /// True: the replica that the others dial has a service with an address of its own, which it keeps when it restarts; by
+    /// its name only the ports are reached that its container declares. False: its name leads to its pod, as those of the
+    /// other replicas do, on any port. The kind of job has a default. It is of no effect with layout Compact, nor on services
+    /// that are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable_address: Option<bool>,
+
     /// What follows from failures, before restart policies are asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
@@ -55,7 +62,7 @@ pub struct RunPolicy {
     /// Which controller runs the job; the training operator if unset. A job that another one runs is left alone. It cannot be
     /// changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "managers")]
+    #[schemars(schema_with = "super::schema::managed_by")]
     pub managed_by: Option<String>,
 
     /// True: the job has no pods until it is false again.
@@ -68,9 +75,26 @@ impl RunPolicy {
     /// The controllers that may run a job: the training operator, and Kueue's for jobs that run in another cluster.
     pub const MANAGERS: [&str; 2] = ["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"];
 
+    /// The fields that the Go types of `kubeflow.org/v1` (v1.8.1) do not have. An annotation may stand for each of them, since
+    /// clients with these types drop the fields and keep annotations. `managedBy` is none of them: a copy of the job in
+    /// another cluster must not name the controller of the original.
+    pub const ANNOTATED_FIELDS: [&str; 5] = [
+        "failurePolicy",
+        "successPolicy",
+        "restartScope",
+        "layout",
+        "stableAddress",
+    ];
+
     /// Whether another controller runs the job, so that the training operator leaves it alone.
     pub fn is_for_another_controller(&self) -> bool {
-        let manager = self.managed_by.as_deref().unwrap_or_default();
+        self.managed_by
+            .as_deref()
+            .is_some_and(Self::is_another_controller)
+    }
+
+    /// Returns true if `manager`, the value of a field `managedBy`, names a controller that is not the training operator.
+    pub fn is_another_controller(manager: &str) -> bool {
         !["", Self::MANAGERS[0]].contains(&manager)
     }
 }
@@ -101,9 +125,4 @@ pub struct SchedulingPolicy {
 /// The API server fills in `false` when a run policy is present, as under the Go operator.
 fn suspend_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "boolean", "default": false })
-}
-
-fn managers(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let [own, other] = RunPolicy::MANAGERS;
-    schemars::json_schema!({ "type": "string", "enum": [own, other, ""] })
 }

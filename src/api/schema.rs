@@ -14,6 +14,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
+use super::RunPolicy;
+
 /// The most containers a pod template may have. A bound that the API server needs to estimate the
 /// cost of rules over containers.
 pub(crate) const MAX_CONTAINERS: u64 = 64;
@@ -56,6 +58,12 @@ pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
 /// The schema of type `T`, without descriptions.
 pub fn lean<T: JsonSchema>(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(lean_value::<T>()).unwrap_or_default()
+}
+
+/// The schema of a field `managedBy`: the controllers that may run a job.
+pub fn managed_by(_: &mut SchemaGenerator) -> Schema {
+    let [own, other] = RunPolicy::MANAGERS;
+    schemars::json_schema!({ "type": "string", "enum": [own, other, ""] })
 }
 
 fn lean_value<T: JsonSchema>() -> Value {
@@ -182,6 +190,26 @@ fn tidy(schema: &mut JSONSchemaProps) {
             service.default = Some(JSON(Value::String(String::new())));
         }
     });
+}
+
+/// Takes the default of `replicas` out of the entries of the map of replica specs that is `spec.<field>`, and gives
+/// it `description`. For a kind in which an unset number is not 1 in all roles: a map has one schema for all of its roles.
+pub fn without_default_replicas(definition: &mut CustomResourceDefinition, field: &str, description: &str) {
+    for version in &mut definition.spec.versions {
+        let schema = version
+            .schema
+            .as_mut()
+            .and_then(|s| s.open_api_v3_schema.as_mut());
+        let spec = schema.and_then(|s| s.properties.as_mut()?.get_mut("spec"));
+        let specs = spec.and_then(|s| s.properties.as_mut()?.get_mut(field));
+        let entry = specs.and_then(|s| s.additional_properties.as_mut());
+        if let Some(JSONSchemaPropsOrBool::Schema(entry)) = entry
+            && let Some(replicas) = entry.properties.as_mut().and_then(|p| p.get_mut("replicas"))
+        {
+            replicas.default = None;
+            replicas.description = Some(description.to_owned());
+        }
+    }
 }
 
 /// Removes all descriptions, for a version whose fields are described in another.

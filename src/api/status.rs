@@ -6,17 +6,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::objects_only::{list_of_objects, map_of_objects, object, optional_object};
+
+/// The most earlier failures that a status keeps: each may have 2 KB of a log.
+const MAX_FAILURE_HISTORY: usize = 5;
+
 /// The status of a training job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobStatus {
     /// What has become of the job, oldest change first.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "list_of_objects")]
     #[schemars(schema_with = "nullable::<Vec<JobCondition>>")]
     pub conditions: Vec<JobCondition>,
 
     /// Replicas by role.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "map_of_objects")]
     #[schemars(schema_with = "nullable::<BTreeMap<String, ReplicaStatus>>")]
     pub replica_statuses: BTreeMap<String, ReplicaStatus>,
 
@@ -33,16 +38,36 @@ pub struct JobStatus {
     pub last_reconcile_time: Option<Time>,
 
     /// Restarts that count against `backoffLimit`. Never decreases.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(
+        default,
+        skip_serializing_if = "is_zero",
+        deserialize_with = "null_is_default"
+    )]
     #[schemars(range(min = 0))]
     pub restart_count: i32,
 
-    /// The latest failure that restarted or ended the job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The latest failure that restarted or ended the job. Unset for a job that has succeeded.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
     pub failure: Option<FailureRecord>,
 
+    /// Earlier failures, the latest last; at most five. Those of a job that has succeeded are all here.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list_of_objects"
+    )]
+    pub failure_history: Vec<FailureRecord>,
+
     /// What the controller must remember across its own restarts.
-    #[serde(default, skip_serializing_if = "Recovery::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Recovery::is_empty",
+        deserialize_with = "object"
+    )]
     pub recovery: Recovery,
 }
 
@@ -157,9 +182,12 @@ pub struct FailureRecord {
     /// The signal that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// When it failed.
+    /// When it failed, or was taken away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
+    /// The node that the pod was taken away from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// What the controller must remember across its own restarts.
@@ -192,6 +220,22 @@ pub struct Recovery {
     /// Indexes of replicas that ended with success and need no pod any more, such as `0-2,5`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub completed: BTreeMap<String, String>,
+    /// Restarts after which the next attempt failed soon: of the job (`job`), of roles by name, and of single replicas by
+    /// `<role in lower case>-<index>`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub backoff: BTreeMap<String, Backoff>,
+}
+
+/// The pause before a restart. It grows while attempts fail soon after their start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Backoff {
+    /// Attempts in a row that failed soon.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures: i32,
+    /// No pod is created before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
 }
 
 impl Recovery {
@@ -222,6 +266,14 @@ impl JobStatus {
         status.recovery.completed.clone_from(&other.recovery.completed);
         status.recovery.started.clone_from(&other.recovery.started);
         status
+    }
+
+    /// Makes `failure` the latest one, or says that there is none any more. What was the latest goes into the history.
+    pub(crate) fn set_failure(&mut self, failure: Option<FailureRecord>) {
+        let earlier = std::mem::replace(&mut self.failure, failure);
+        self.failure_history.extend(earlier);
+        let surplus = self.failure_history.len().saturating_sub(MAX_FAILURE_HISTORY);
+        self.failure_history.drain(..surplus);
     }
 
     /// Whether the job has ended, well or badly.

@@ -62,8 +62,8 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Creates and patches objects, creates services, then pods (a replica's host name is there before the replica),
-    /// and deletes in the opposite order. One object's failure does not stop the others of its kind; an object that
+    /// Creates and patches objects (pods find what the objects are to say, and rights to a pod go before the pod), creates
+    /// services, then pods (a replica's host name is there before the replica), and deletes in the opposite order. One object's failure does not stop the others of its kind; an object that
     /// could not be created keeps services and pods from being made, since they may need it.
     pub(super) async fn apply<J: TrainingJob>(&self, plan: &Plan, job: &Validated<'_, J>) -> Applied {
         let mut applied = Applied::default();
@@ -81,7 +81,12 @@ impl<'a> Applier<'a> {
             let mut objects = J::FRAMEWORK.objects.iter();
             objects.any(|d| ChildKind::from(d.kind) == failed.kind && d.optional)
         };
-        if applied.failures.iter().all(is_optional) {
+        let has_all = applied.failures.iter().all(is_optional);
+        for patches in plan.patch_objects.chunk_by(|a, b| a.object.kind == b.object.kind) {
+            let kind = ChildKind::from(patches[0].object.kind);
+            applied.add(Action::Patch, kind, self.patch(kind, patches).await);
+        }
+        if has_all {
             let services = plan.create_services.iter().map(|service| {
                 let name = service.metadata.name.as_deref().unwrap_or_default();
                 (name, move || Some(service))
@@ -95,13 +100,15 @@ impl<'a> Applier<'a> {
             applied.add_made(ChildKind::Service, services.await);
             applied.add_made(ChildKind::Pod, pods.await);
         }
-        for patches in plan.patch_objects.chunk_by(|a, b| a.object.kind == b.object.kind) {
-            let kind = ChildKind::from(patches[0].object.kind);
-            applied.add(Action::Patch, kind, self.patch(kind, patches).await);
-        }
-        let kinds: BTreeSet<ChildKind> = plan.delete.iter().map(|deletion| deletion.kind).collect();
+        let is_taken = |(kind, name): &(ChildKind, String)| {
+            let mut failures = applied.failures.iter();
+            failures.any(|f| f.kind == *kind && f.name == *name && matches!(f.problem, ApplyError::NameTaken))
+        };
+        let dangling = plan.dangling.iter().filter(|d| d.referents.iter().any(is_taken));
+        let delete: Vec<&Deletion> = plan.delete.iter().chain(dangling.map(|d| &d.deletion)).collect();
+        let kinds: BTreeSet<ChildKind> = delete.iter().map(|deletion| deletion.kind).collect();
         for kind in kinds.into_iter().rev() {
-            let wanted: Vec<&Deletion> = plan.delete.iter().filter(|d| d.kind == kind).collect();
+            let wanted: Vec<&Deletion> = delete.iter().copied().filter(|d| d.kind == kind).collect();
             let deleted = match kind {
                 ChildKind::Pod => self.delete::<PodRecord>(kind, &wanted).await,
                 ChildKind::Service => self.delete::<ServiceRecord>(kind, &wanted).await,
@@ -175,11 +182,13 @@ impl<'a> Applier<'a> {
             .map_err(|error| CallError::from(kube::Error::SerdeError(error)))?;
         let bytes = body.len();
         match self.call_in_epoch(kind, bytes, self.post(api, body)).await {
-            Ok((epoch, created)) => {
+            Ok((epoch, created)) if created.meta().name.as_deref() == Some(name) => {
                 self.children().answered::<C>(kind, &created, epoch);
                 self.log("created", kind, name);
                 Ok(Made::Created)
             }
+            // A response about something else proves nothing.
+            Ok(_) => Err(ApplyError::NotCached),
             Err(error) if Answer::from(&error) == Answer::AlreadyExists => {
                 self.adopt::<C, O>(api, kind, make, name).await
             }
@@ -359,13 +368,18 @@ impl<'a> Applier<'a> {
         api: &Api<PartialChild<C>>,
         deletion: &Deletion,
     ) -> Result<(), ApplyError> {
-        let Deletion { kind, name, uid } = deletion;
+        let Deletion {
+            kind,
+            name,
+            uid,
+            force,
+        } = deletion;
         let kind = *kind;
         let epoch = self.children().epoch(kind);
         // The watch may bring the deletion before the server answers.
         self.children()
             .mark_deleting::<C>(kind, &self.namespace, &self.owner, name, uid);
-        let deleted = self.call_delete::<C>(api, name, uid).await;
+        let deleted = self.call_delete::<C>(api, name, uid, *force).await;
         match deleted {
             Ok(DeleteAnswer::Deleted) => self.log("deleted", kind, name),
             Ok(DeleteAnswer::AlreadyGone) => {
@@ -384,8 +398,13 @@ impl<'a> Applier<'a> {
         api: &Api<PartialChild<C>>,
         name: &str,
         uid: &str,
+        force: bool,
     ) -> Result<DeleteAnswer, CallError> {
-        let error = match self.call(0, api.delete(name, &only(uid))).await {
+        let params = DeleteParams {
+            grace_period_seconds: force.then_some(0),
+            ..only(uid)
+        };
+        let error = match self.call(0, api.delete(name, &params)).await {
             Ok(answer) => match answer.right() {
                 // A refusal is one whatever code it comes with.
                 Some(status) if status.is_failure() => {

@@ -1,12 +1,11 @@
-//! The calls under way for all jobs: how many there may be, and whose turn is next.
+//! Limits the calls in flight for all jobs, and decides which call is next.
 //!
-//! As many as the server takes without making all of them wait: a server with two cores carries out sixty-four calls no
-//! sooner at once than eight by eight, and meanwhile everybody's calls take ten times as long. The number is found as
-//! TCP finds its window (Vegas): as long as calls take little longer than the fastest of late it grows, and it shrinks
-//! when they queue up in the server.
+//! The limit adapts to the server. A server with two cores completes sixty-four concurrent calls no sooner than eight
+//! batches of eight, but each call then takes far longer. The limit is found as TCP Vegas finds its window: it grows
+//! while calls take little longer than the fastest recent one, and it shrinks when calls queue in the server.
 //!
-//! What users wait for goes first, and jobs take turns: a small one does not wait behind a thousand pods of another. What
-//! is large counts as several.
+//! Calls that users wait for go first. Jobs take turns, so a small job does not wait behind the thousand pods of a
+//! large one. A call with a large body counts as several.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -21,62 +20,63 @@ use tokio::time::{Instant, timeout};
 
 use super::answers::Answer;
 
-/// Calls that may be under way whatever they take, and with which an operator begins.
+/// The minimum of the limit, and its initial value.
 const LEAST: f64 = 4.0;
 
-/// How many calls may queue up in the server, as a multiple of the limit's square root: at a limit of 16 some 12.
+/// Target number of calls that queue in the server, as a multiple of the square root of the limit: about 12 at a
+/// limit of 16.
 const QUEUED: f64 = 3.0;
 
-/// For how long the fastest call is remembered, at least; twice as long at most.
+/// Minimum time for which the latency of the fastest call is remembered; the maximum is twice as long.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// How much of the calls before is left in a mean when a call is added.
+/// Weight of the earlier calls in a mean when a call is added.
 const DECAY: f64 = 0.9;
 
-/// One in so many turns goes to what is least urgent, so that it is not put off for ever.
+/// One of this many permits goes to the least urgent call, so that it is not delayed forever.
 const LAST_SHARE: u32 = 16;
 
-/// The bytes of a request's body for which a call counts once more.
+/// Bytes of a request body for which the weight of a call grows by one.
 const BYTES: usize = 8 << 10;
 
-/// A call that takes so many times as long as others, and this long, is lost more likely than late: it gives its place to
-/// another, and is waited for until its time-out. All together are never more than the most.
+/// A call that takes this many times the mean latency, and at least this duration, is more likely lost than late. It
+/// releases its permit to another call, and still runs until its timeout. The total never exceeds the maximum.
 const PATIENCE: (u32, Duration) = (10, Duration::from_secs(1));
 
-/// What a call is for: what is most urgent first.
+/// The purpose of a call; the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
-    /// A job's status: somebody may wait for it.
+    /// A write of a job's status, because a user may wait for it.
     Status,
-    /// A job's children.
+    /// A write of a job's children.
     Children,
-    /// Events.
+    /// A write of an event.
     Event,
 }
 
-/// The calls under way, and those that wait for their turn.
+/// The limiter: calls in flight, and calls that wait for a permit.
 #[derive(Clone)]
 pub(super) struct Calls {
-    /// How long one may take.
+    /// The timeout of one call.
     timeout: CallTimeout,
     state: Arc<Mutex<State>>,
 }
 
 struct State {
     limit: f64,
-    /// What the limit never exceeds.
+    /// The maximum of the limit.
     most: f64,
     under_way: u32,
-    /// Those that have given their place to others.
+    /// Total weight of calls that released their permit and still run.
     given_up: u32,
-    /// By urgency, and for each job in turn.
+    /// Waiting calls by urgency, with a fair queue for each.
     waiting: BTreeMap<Urgency, Turns>,
     turns: u32,
-    /// By urgency: calls of one are alike enough.
+    /// Latencies by urgency, because calls of one urgency are similar.
     times: BTreeMap<Urgency, Times>,
 }
 
-/// Jobs that wait, each with its calls in order.
+/// A fair queue of jobs, each with its calls in order.
 #[derive(Default)]
 struct Turns {
     order: VecDeque<String>,
@@ -88,19 +88,19 @@ struct Waiting {
     turn: oneshot::Sender<Turn>,
 }
 
-/// Leave to make a call. Given back when it is dropped.
+/// A permit to make a call, released when it is dropped.
 #[derive(Default)]
 struct Turn {
-    /// Whose limit it is; nobody's once nothing is to be given back.
+    /// The limiter that issued the permit; `None` if there is nothing to release.
     calls: Option<Calls>,
     weight: u32,
     given_up: bool,
 }
 
 impl Calls {
-    /// At most `most` calls under way at once, each of which may take this long.
+    /// Creates a limiter for at most `most` calls in flight, each with this timeout.
     pub(super) fn new(most: usize, timeout: CallTimeout) -> Self {
-        // Nobody has more than a few thousand.
+        // Values above `u32::MAX` do not occur in practice; a few thousand are the most.
         let most = f64::from(u32::try_from(most.max(1)).unwrap_or(u32::MAX));
         let state = State {
             limit: LEAST.min(most),
@@ -117,8 +117,8 @@ impl Calls {
         }
     }
 
-    /// Makes a call for a job, named by its UID, when it is its turn. The time-out begins then. `bytes` is how large the
-    /// request's body is, if that is much.
+    /// Waits for a permit, then makes a call for the job with this UID. The timeout starts with the permit. `bytes`
+    /// is the size of the request body; 0 if it is small.
     ///
     /// # Errors
     /// Those of [`CallTimeout::call`].
@@ -147,13 +147,13 @@ impl Calls {
             Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
                 self.lock().overloaded();
             }
-            // A refusal says nothing about the load.
+            // Other refusals do not depend on the load.
             Err(_) => {}
         }
         answer
     }
 
-    /// How long calls take at present.
+    /// Returns the current mean latency: the largest of all urgencies.
     pub(super) fn latency(&self) -> Duration {
         let state = self.lock();
         let means = state.times.values().map(|times| times.mean);
@@ -170,11 +170,11 @@ impl Calls {
             let turns = state.waiting.entry(urgency).or_default();
             turns.add(job, weight)
         };
-        // The sender is dropped only after it has sent.
+        // The sender is dropped only after it has sent a permit.
         turn.await.unwrap_or_default()
     }
 
-    /// Gives turns to those who wait, as long as there is room.
+    /// Issues permits to waiting calls while the limit allows.
     fn next(&self) {
         let mut state = self.lock();
         while state.has_room()
@@ -182,7 +182,7 @@ impl Calls {
         {
             state.under_way += weight;
             if let Err(mut turn) = turn.send(Turn::new(self.clone(), weight)) {
-                // Nobody waits any more. The turn is not given back by the drop, which would lock again.
+                // The waiting call was canceled. The drop must not release the permit, because it would lock again.
                 turn.calls = None;
                 state.under_way -= weight;
             }
@@ -190,7 +190,7 @@ impl Calls {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that holds the lock can leave the state half-changed.
+        // Code that holds the lock cannot leave the state half-changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -204,7 +204,7 @@ impl Turn {
         }
     }
 
-    /// Gives the place to another call, while this one is still waited for.
+    /// Releases the permit to another call while this call still runs.
     fn give_up(&mut self) {
         let Some(calls) = &self.calls else { return };
         self.given_up = true;
@@ -254,7 +254,7 @@ impl Turns {
 }
 
 impl State {
-    /// Whether there is room for one more, however large it is.
+    /// Returns true if the limit allows one more call, of any weight.
     fn has_room(&self) -> bool {
         let under_way = f64::from(self.under_way) + 1.0;
         under_way <= self.limit && under_way + f64::from(self.given_up) <= self.most
@@ -273,7 +273,7 @@ impl State {
         call
     }
 
-    /// A call was answered after this time: moves the limit on.
+    /// Records the latency of a completed call, and adjusts the limit.
     fn took(&mut self, urgency: Urgency, time: Duration) {
         let all_used = !self.has_room();
         let times = self.times.entry(urgency).or_default();
@@ -281,12 +281,12 @@ impl State {
         let queued = self.limit * (1.0 - times.fastest() / times.mean);
         let more = QUEUED * self.limit.sqrt() - queued;
         if more < 0.0 || all_used {
-            // All of it after as many answers as there are calls under way.
+            // The whole change is applied after as many responses as there are permits.
             self.limit_to(self.limit + more / self.limit);
         }
     }
 
-    /// The server could not carry out a call.
+    /// Lowers the limit, because the server could not carry out a call.
     fn overloaded(&mut self) {
         self.limit_to(self.limit * DECAY);
     }
@@ -296,10 +296,12 @@ impl State {
     }
 }
 
-/// How long calls took of late, in seconds.
+/// Recent latencies of calls, in seconds.
 struct Times {
+    /// Arithmetic mean of the first calls, then exponential.
     mean: f64,
-    /// The fastest in this span of [`MEMORY`], and in the one before.
+    calls: u32,
+    /// The minimum in the current span of [`MEMORY`], and in the previous one.
     fastest: [f64; 2],
     since: Instant,
 }
@@ -308,6 +310,7 @@ impl Default for Times {
     fn default() -> Self {
         Self {
             mean: 0.0,
+            calls: 0,
             fastest: [f64::INFINITY; 2],
             since: Instant::now(),
         }
@@ -316,17 +319,17 @@ impl Default for Times {
 
 impl Times {
     fn add(&mut self, time: Duration) {
-        // Clocks of simulations stand still.
+        // The clock of a simulation may stand still, so the latency is at least 1 µs.
         let time = time.as_secs_f64().max(1e-6);
         if self.since.elapsed() >= MEMORY {
             self.since = Instant::now();
             self.fastest[1] = mem::replace(&mut self.fastest[0], f64::INFINITY);
         }
         self.fastest[0] = self.fastest[0].min(time);
-        self.mean = match self.mean {
-            0.0 => time,
-            mean => DECAY * mean + (1.0 - DECAY) * time,
-        };
+        // The first call is often slow, so it weighs no more than the next calls.
+        self.calls = self.calls.saturating_add(1);
+        let weight = f64::from(self.calls).recip().max(1.0 - DECAY);
+        self.mean += weight * (time - self.mean);
     }
 
     fn fastest(&self) -> f64 {
@@ -346,7 +349,7 @@ mod tests {
         Calls::new(most, CallTimeout(Duration::from_secs(60)))
     }
 
-    /// Asks for all of these at once, and returns the jobs in the order of their turns.
+    /// Makes all of these calls at once, and returns the jobs in the order of their permits.
     async fn order(calls: &Calls, wanted: &[(Urgency, &str, usize)]) -> String {
         let made = Mutex::new(String::new());
         let call = async |&(urgency, job, bytes): &(Urgency, &str, usize)| {
@@ -380,6 +383,21 @@ mod tests {
         wanted.extend(all_of(Urgency::Status, "ss"));
         let made = order(&calls(1), &wanted).await;
         assert_eq!(made, format!("ess{}e{}", "c".repeat(13), "c".repeat(5)));
+    }
+
+    #[test]
+    fn a_slow_first_call_weighs_no_more_than_the_next() {
+        let calls = calls(4);
+        for milliseconds in [1_000, 20, 20, 20, 20, 20, 20, 20, 20] {
+            let time = Duration::from_millis(milliseconds);
+            calls.lock().took(Urgency::Children, time);
+        }
+        assert!(calls.latency() < Duration::from_millis(150));
+        // Later calls outweigh the first ones.
+        for _ in 0..40 {
+            calls.lock().took(Urgency::Children, Duration::from_secs(1));
+        }
+        assert!(calls.latency() > Duration::from_millis(900));
     }
 
     #[tokio::test(start_paused = true)]
@@ -419,7 +437,8 @@ mod tests {
         assert_eq!(calls.lock().under_way, 0);
     }
 
-    /// The limit after a thousand calls to a server that carries out so many at once, each in 3 ms.
+    /// Returns the limit after a thousand calls to a server that carries out `at_once` calls concurrently, each in 3
+    /// ms.
     async fn limit_at(at_once: usize) -> f64 {
         let calls = calls(64);
         let server = Semaphore::new(at_once);

@@ -1,4 +1,4 @@
-//! Events about jobs, as the Go operator's clients read them (`v1 Event`).
+//! Events of jobs (`v1 Event`), as clients of the Go operator read them.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,45 +9,56 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::{PostParams, Request};
+use kube::api::{Patch, PatchParams, PostParams, Request};
 use kube::{Client, Resource};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::api::FailureRecord;
 use crate::job::TrainingJob;
-use crate::plan::PlannedEvent;
+use crate::plan::{PlannedEvent, printable};
 
 use super::cache::stored_job::StoredJob;
 use super::calls::{Calls, Urgency};
+use super::event_series::{Decision, EventKey, EventSeries, Repetition};
 use super::steps::{Action, Applied, ApplyError, Done};
 
-/// The most names that one event lists.
+/// Maximum number of names in one event.
 const MAX_NAMES: usize = 10;
 
-/// The most bytes of an event's message, as the API has it.
+/// Maximum length of an event's message in bytes, set by the API.
 const MAX_MESSAGE: usize = 1_024;
 
-/// The most bytes of the job's name in an event's: names of objects have 253 at most.
+/// Maximum length of the job's name within an event's name, in bytes. Object names have at most 253.
 const MAX_NAME: usize = 200;
 
-/// The most events that wait to be sent: a burst of some thousand jobs.
+/// Maximum number of events that wait to be sent: a burst of some thousand jobs.
 const MOST_WAITING: usize = 10_000;
 
-/// Events that are sent at once.
+/// Maximum number of events in flight.
 const AT_ONCE: usize = 8;
 
-/// An event that waits to be sent. As text it takes half the memory.
-struct Told {
+/// An event that waits to be sent.
+struct QueuedEvent {
     namespace: String,
-    /// The job, and its UID.
+    /// The name of the job.
     name: String,
-    uid: String,
     reason: String,
-    body: Vec<u8>,
+    key: EventKey,
+    write: EventWrite,
 }
 
-/// Sends events, behind everything else; one that cannot be sent is logged and lost, since nothing may depend on it.
+/// The way an event is written.
+enum EventWrite {
+    /// As a new object. The serialized form takes half the memory.
+    Create(Vec<u8>),
+    /// By raising the count of the stored object.
+    Repeat,
+}
+
+/// Sends events at the lowest priority. An event that cannot be sent is logged and lost, because nothing may depend
+/// on events.
 pub(super) struct Recorder {
     client: Client,
     calls: Calls,
@@ -57,8 +68,21 @@ pub(super) struct Recorder {
 
 #[derive(Default)]
 struct Waiting {
-    events: VecDeque<Told>,
+    events: VecDeque<QueuedEvent>,
+    /// Repetitions, with their due times.
+    repetitions: Vec<(Instant, QueuedEvent)>,
+    series: EventSeries,
     closed: Option<Instant>,
+}
+
+impl Waiting {
+    /// Queues the repetitions that are due, or all of them after `close`. Returns when the next one is due.
+    fn queue_due(&mut self) -> Option<Instant> {
+        let (now, all) = (Instant::now(), self.closed.is_some());
+        let due = self.repetitions.extract_if(.., |(at, _)| all || *at <= now);
+        self.events.extend(due.map(|(_, event)| event));
+        self.repetitions.iter().map(|(at, _)| *at).min()
+    }
 }
 
 impl Recorder {
@@ -71,44 +95,79 @@ impl Recorder {
         }
     }
 
-    /// Has an event sent.
-    pub(super) fn record<J: TrainingJob>(&self, job: &StoredJob<J>, event: &PlannedEvent, now: Timestamp) {
+    /// Queues an event. `ends_job` is true for an event that reports the end of the job.
+    pub(super) fn record<J: TrainingJob>(
+        &self,
+        job: &StoredJob<J>,
+        event: &PlannedEvent,
+        now: Timestamp,
+        ends_job: bool,
+    ) {
         let meta = job.meta();
-        let event = Told {
-            namespace: meta.namespace.clone().unwrap_or_default(),
-            name: meta.name.clone().unwrap_or_default(),
-            uid: meta.uid.clone().unwrap_or_default(),
-            reason: event.reason.clone(),
-            // Texts, numbers and times always serialize.
-            body: serde_json::to_vec(&about(job, event, now)).unwrap_or_default(),
-        };
+        let name = meta.name.clone().unwrap_or_default();
+        let uid = meta.uid.clone().unwrap_or_default();
+        let unique = unique_name(&name, Some(&uid), event, now);
         let mut waiting = self.lock();
-        if waiting.events.len() < MOST_WAITING {
-            waiting.events.push_back(event);
-        } else {
-            drop(waiting);
-            lost(&event, "too many events wait");
+        let decision = waiting.series.record(&uid, event, &unique, now, ends_job);
+        let queued = |key, write| QueuedEvent {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: name.clone(),
+            reason: event.reason.clone(),
+            key: (uid.clone(), key),
+            write,
+        };
+        match decision {
+            Decision::Create(key, message) => {
+                let event = PlannedEvent {
+                    message,
+                    ..event.clone()
+                };
+                // Strings, numbers and times always serialize.
+                let body = serde_json::to_vec(&to_event(job, unique, &event, now)).unwrap_or_default();
+                let event = queued(key, EventWrite::Create(body));
+                if waiting.events.len() < MOST_WAITING {
+                    waiting.events.push_back(event);
+                } else {
+                    waiting.series.failed(&event.key, false);
+                    drop(waiting);
+                    log_dropped(&event, "too many events wait");
+                }
+            }
+            Decision::RepeatAt(key, at) => {
+                let event = queued(key, EventWrite::Repeat);
+                waiting.repetitions.push((at, event));
+            }
+            Decision::Counted => {}
+            Decision::Drop => tracing::debug!(
+                namespace = meta.namespace,
+                name,
+                reason = event.reason,
+                "dropped an event of a job that has too many"
+            ),
         }
         self.changed.notify_one();
     }
 
-    /// Sends events as they come, until it is closed and the last one is sent, or it is to end.
+    /// Sends events until the recorder is closed and the last event is sent, or until its deadline has passed.
     pub(super) async fn run(&self) {
         let mut sending = FuturesUnordered::new();
         loop {
-            let closed = {
+            let (closed, next) = {
                 let mut waiting = self.lock();
+                let next = waiting.queue_due();
                 let room = AT_ONCE.saturating_sub(sending.len()).min(waiting.events.len());
                 sending.extend(waiting.events.drain(..room).map(|event| self.send(event)));
-                waiting.closed
+                (waiting.closed, next)
             };
             if closed.is_some() && sending.is_empty() {
                 return;
             }
             let end = sleep_until(closed.unwrap_or_else(Instant::now));
+            let due = sleep_until(next.unwrap_or_else(Instant::now));
             tokio::select! {
                 Some(()) = sending.next() => {},
                 () = self.changed.notified() => {},
+                () = due, if next.is_some() => {},
                 () = end, if closed.is_some() => {
                     let events = sending.len() + self.lock().events.len();
                     tracing::warn!(events, "events are abandoned");
@@ -118,44 +177,74 @@ impl Recorder {
         }
     }
 
-    /// Says that no further events will come, and when who sends them must end.
+    /// Closes the recorder: no further events will come, and sending must end at `end`.
     pub(super) fn close(&self, end: Instant) {
         self.lock().closed = Some(end);
         self.changed.notify_one();
     }
 
-    async fn send(&self, mut event: Told) {
-        let body = std::mem::take(&mut event.body);
-        let create = self.create(&event.namespace, body);
-        if let Err(error) = self.calls.call(Urgency::Event, &event.uid, 0, create).await {
-            lost(&event, &error.to_string());
+    async fn send(&self, mut event: QueuedEvent) {
+        let path = Event::url_path(&(), Some(&event.namespace));
+        let write = std::mem::replace(&mut event.write, EventWrite::Repeat);
+        let is_patch = matches!(write, EventWrite::Repeat);
+        let request = match write {
+            EventWrite::Create(body) => Request::new(path).create(&PostParams::default(), body),
+            EventWrite::Repeat => {
+                let repetition = self.lock().series.repetition(&event.key);
+                let Some(repetition) = repetition else { return };
+                let patch = Patch::Merge(repeat(&repetition));
+                Request::new(path).patch(&repetition.name, &PatchParams::default(), &patch)
+            }
+        };
+        let call = async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            // The response contains no new data.
+            self.client.request_text(request).await.map(drop)
+        };
+        match self.calls.call(Urgency::Event, &event.key.0, 0, call).await {
+            Ok(()) => {
+                let mut waiting = self.lock();
+                if let Some(at) = waiting.series.written(&event.key) {
+                    waiting.repetitions.push((at, event));
+                }
+            }
+            Err(error) => {
+                // An expired token or a busy server (401, 429) denies no patches for good.
+                let denied = is_patch && error.code() == Some(403);
+                self.lock().series.failed(&event.key, denied);
+                log_dropped(&event, &error.to_string());
+            }
         }
     }
 
-    async fn create(&self, namespace: &str, body: Vec<u8>) -> kube::Result<()> {
-        let path = Event::url_path(&(), Some(namespace));
-        let request = Request::new(path).create(&PostParams::default(), body);
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        // The answer has nothing that is not known.
-        self.client.request_text(request).await.map(drop)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // No code that holds the lock can leave it half-changed.
+        // Code that holds the lock cannot leave the state half-changed.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn lost(event: &Told, error: &str) {
+/// Returns the patch that raises the count of a stored event.
+fn repeat(repetition: &Repetition) -> Value {
+    let mut patch = json!({"count": repetition.count, "lastTimestamp": Time(repetition.last)});
+    if let Some(message) = &repetition.message {
+        patch["message"] = json!(stored_message(message));
+    }
+    patch
+}
+
+fn log_dropped(event: &QueuedEvent, error: &str) {
     let (namespace, name, reason) = (&event.namespace, &event.name, &event.reason);
     tracing::warn!(namespace, name, reason, error, "failed to send an event");
 }
 
-/// The event as it is stored.
-fn about<J: TrainingJob>(job: &StoredJob<J>, event: &PlannedEvent, now: Timestamp) -> Event {
+/// Converts an event to the object that is stored under this name.
+fn to_event<J: TrainingJob>(
+    job: &StoredJob<J>,
+    unique: String,
+    event: &PlannedEvent,
+    now: Timestamp,
+) -> Event {
     let meta = job.meta();
-    let name = meta.name.clone().unwrap_or_default();
-    let unique = unique_name(&name, meta.uid.as_deref(), event, now);
     Event {
         metadata: ObjectMeta {
             name: Some(unique),
@@ -165,7 +254,7 @@ fn about<J: TrainingJob>(job: &StoredJob<J>, event: &PlannedEvent, now: Timestam
         involved_object: ObjectReference {
             api_version: Some(J::api_version(&()).into_owned()),
             kind: Some(J::kind(&()).into_owned()),
-            name: Some(name),
+            name: meta.name.clone(),
             namespace: meta.namespace.clone(),
             uid: meta.uid.clone(),
             resource_version: meta.resource_version.clone(),
@@ -173,7 +262,7 @@ fn about<J: TrainingJob>(job: &StoredJob<J>, event: &PlannedEvent, now: Timestam
         },
         type_: Some(if event.warning { "Warning" } else { "Normal" }.to_owned()),
         reason: Some(event.reason.clone()),
-        message: Some(cut(&event.message, MAX_MESSAGE).to_owned()),
+        message: Some(stored_message(&event.message)),
         source: Some(EventSource {
             component: Some(J::FRAMEWORK.controller.to_owned()),
             host: None,
@@ -186,7 +275,12 @@ fn about<J: TrainingJob>(job: &StoredJob<J>, event: &PlannedEvent, now: Timestam
     }
 }
 
-/// One line for what an event tells; of a failure, with the replica that failed first.
+/// Returns a printable message, cut to the API's limit.
+fn stored_message(message: &str) -> String {
+    cut(&printable(message.to_owned()), MAX_MESSAGE).to_owned()
+}
+
+/// Logs an event in one line; for a failure, with the replica that failed first.
 pub(super) fn log(
     kind: &str,
     namespace: &str,
@@ -194,7 +288,7 @@ pub(super) fn log(
     failure: Option<&FailureRecord>,
     event: &PlannedEvent,
 ) {
-    let (reason, message) = (&event.reason, &event.message);
+    let (reason, message) = (&event.reason, printable(event.message.clone()));
     let role = failure.and_then(|f| f.role.as_ref());
     let index = failure.and_then(|f| f.index);
     if event.warning {
@@ -204,9 +298,9 @@ pub(super) fn log(
     }
 }
 
-/// A name that no other event has: what is said of which job, and when. A counter would begin anew with
-/// each operator. The time comes first: times of events are in seconds, and kubectl leaves those of
-/// one second in the order of their names.
+/// Returns a unique name for an event: job, time, and a hash of UID, reason and message. A counter would restart with
+/// each operator. The time comes first because event times are in seconds, and kubectl leaves events of the same
+/// second in the order of their names.
 fn unique_name(job: &str, uid: Option<&str>, event: &PlannedEvent, now: Timestamp) -> String {
     let mut hasher = DefaultHasher::new();
     (uid, &event.reason, &event.message).hash(&mut hasher);
@@ -214,7 +308,7 @@ fn unique_name(job: &str, uid: Option<&str>, event: &PlannedEvent, now: Timestam
     format!("{job}.{:016x}.{:016x}", now.as_nanosecond(), hasher.finish())
 }
 
-/// The beginning of a text, of so many bytes at most.
+/// Returns the beginning of a text, at most this many bytes.
 fn cut(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
@@ -223,7 +317,7 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// The events that tell what was done: one for all objects of a kind, however many they are.
+/// Returns the events for the completed actions: one for all objects of a kind.
 pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
     let event = |done: &Done| {
         let (verb, participle, _) = verbs(done.action);
@@ -246,7 +340,7 @@ pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
     applied.done.iter().map(event).collect()
 }
 
-/// The verb for an action in reasons, in what was done, and in what could not be done.
+/// Returns the words for an action: for reasons, for completed actions, and for failures.
 fn verbs(action: Action) -> (&'static str, &'static str, &'static str) {
     match action {
         Action::Create => ("Create", "Created", "creating"),
@@ -256,16 +350,19 @@ fn verbs(action: Action) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// The events that tell what could not be done: one for each kind and cause.
-pub(super) fn for_failures(applied: &Applied) -> Vec<PlannedEvent> {
+/// Returns the events for failures, one for each reason. If `has_waited_long` is true, objects of a predecessor that
+/// are still being deleted are reported too.
+pub(super) fn for_failures(applied: &Applied, has_waited_long: bool) -> Vec<PlannedEvent> {
     let mut events: Vec<PlannedEvent> = Vec::new();
     for failure in &applied.failures {
-        // Waiting for a predecessor to go, or for the watch, is no failure.
-        let waits = matches!(
-            failure.problem,
-            ApplyError::StillThere | ApplyError::NotCached | ApplyError::NotTried
-        );
-        if waits {
+        let is_told = match failure.problem {
+            // A predecessor is gone after its grace period, unless its node is lost or a finalizer keeps it.
+            ApplyError::StillThere => has_waited_long,
+            // The watch will deliver the object, or another failure is the cause.
+            ApplyError::NotCached | ApplyError::NotTried => false,
+            _ => true,
+        };
+        if !is_told {
             continue;
         }
         let (verb, _, doing) = verbs(failure.action);
@@ -363,17 +460,21 @@ mod tests {
             ],
             ..Applied::default()
         };
-        let events: Vec<_> = for_failures(&applied)
-            .into_iter()
-            .map(|e| (e.warning, format!("{}: {}", e.reason, e.message)))
-            .collect();
+        let events = |has_waited_long| -> Vec<_> {
+            let events = for_failures(&applied, has_waited_long).into_iter();
+            let told = events.map(|e| (e.warning, format!("{}: {}", e.reason, e.message)));
+            told.collect()
+        };
         let taken = "the name is taken by an object that this job does not control";
         let expected = [
             format!("FailedCreatePod: Error creating: pod b: {taken}"),
             format!("FailedCreateService: Error creating: service d: {taken}"),
             "FailedDeleteService: Error deleting: service f: no answer within 30 s".to_owned(),
         ];
-        assert_eq!(events, expected.map(|text| (true, text)));
+        assert_eq!(events(false), expected.map(|text| (true, text)));
+        let still_there =
+            "FailedCreatePod: Error creating: pod a: an object of that name is still being deleted";
+        assert_eq!(events(true)[0], (true, still_there.to_owned()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What fuzzing and benchmarks must see of the controller's inside. No interface.
+//! Access to the controller's internals for fuzzing and benchmarks. Not a public interface.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,21 +18,20 @@ use crate::plan::{ChildKind, Plan};
 use super::cache::jobs;
 use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::StoredJob;
-use super::merge_patch;
 use super::operator::{Operator, Options};
 use super::reconciler::{JobReconciler, Reconciler};
 
 /// A namespace and a name or UID.
 pub type Key = (String, String);
 
-/// An operator that keeps its caches, and does nothing with what they hold.
+/// An operator that maintains its caches without reconciling.
 pub struct Caches<J> {
     operator: Operator,
     kind: JobReconciler<J>,
 }
 
 impl<J: TrainingJob> Caches<J> {
-    /// Caches of nothing.
+    /// Creates empty caches.
     pub fn new(client: Client, options: Options) -> Self {
         Self {
             operator: Operator::new(client, options).manage::<J>(),
@@ -40,7 +39,7 @@ impl<J: TrainingJob> Caches<J> {
         }
     }
 
-    /// Watches jobs, pods and services for ever.
+    /// Watches jobs, pods and services forever.
     pub async fn keep(&self) {
         let listed = || watch::Sender::new(false);
         tokio::join!(
@@ -52,18 +51,18 @@ impl<J: TrainingJob> Caches<J> {
         );
     }
 
-    /// Takes in what a watch tells of a job.
+    /// Caches a job as if a watch had delivered it.
     pub fn job_applied(&self, job: Object<J>) {
         self.kind.jobs().applied(job.0);
     }
 
-    /// Takes in what a watch tells of a pod.
+    /// Caches a pod as if a watch had delivered it.
     pub fn pod_applied(&self, pod: &Pod) {
         let mut children = self.operator.context.children();
         children.applied::<PodRecord>(ChildKind::Pod, &pod.0);
     }
 
-    /// The UID and version of each job, by namespace and name.
+    /// Returns the UID and version of each job, by namespace and name.
     pub fn jobs(&self) -> BTreeMap<Key, (String, Option<String>)> {
         let held = self.kind.jobs();
         let jobs = held
@@ -72,45 +71,59 @@ impl<J: TrainingJob> Caches<J> {
         jobs.collect()
     }
 
-    /// The cached children of each job, by the job's namespace and UID.
+    /// Returns the cached children of each job, by the job's namespace and UID.
     pub fn children(&self) -> BTreeMap<Key, Arc<Observed>> {
         self.operator.context.children().all()
     }
 }
 
-/// An object as the API server holds it under a kind of job.
+/// A job object as the controller caches it.
 pub struct Object<J>(StoredJob<J>);
 
 impl<J: TrainingJob> Object<J> {
-    /// Reads it.
+    /// Decodes an object.
     ///
     /// # Errors
-    /// It has no metadata that could be read.
+    /// Its metadata cannot be decoded.
     pub fn read(object: &Value) -> serde_json::Result<Self> {
         serde::Deserialize::deserialize(object).map(Self)
     }
 
-    /// Reads it as a watch tells it.
+    /// Decodes an object from the text of a watch event.
     ///
     /// # Errors
-    /// It is not JSON, or has no metadata that could be read.
+    /// The text is not JSON, or its metadata cannot be decoded.
     pub fn from_text(text: &str) -> serde_json::Result<Self> {
         StoredJob::read(text).map(Self)
     }
 
-    /// Its status, as far as it can be read.
+    /// Returns its status, as far as it can be decoded.
     pub fn status(&self) -> JobStatus {
         self.0.status()
     }
 
-    /// What the operator would do for it.
+    /// Returns true if its status contains only values that an operator would write.
+    pub fn is_sound(&self) -> bool {
+        self.0.unsound().is_empty()
+    }
+
+    /// Returns the merge patch of its status by which the operator stores `next`.
+    ///
+    /// # Errors
+    /// A status cannot be converted to JSON.
+    pub fn status_change(&self, next: &JobStatus) -> serde_json::Result<Value> {
+        let job = self.0.validate(&Settings::default());
+        self.0.status_change(&self.status(), next, job.topology())
+    }
+
+    /// Returns the plan that the operator would make for the job.
     pub fn plan(&self, observed: &Observed, now: Timestamp) -> Plan {
         self.0
             .validate(&Settings::default())
-            .plan(&self.status(), observed, now)
+            .plan(&self.status(), self.0.unsound(), observed, now)
     }
 
-    /// The pods that a plan of its own creates.
+    /// Returns the pods that a plan for the job creates.
     pub fn pods(&self, plan: &Plan) -> Vec<v1::Pod> {
         let job = self.0.validate(&Settings::default());
         plan.create_pods
@@ -120,26 +133,15 @@ impl<J: TrainingJob> Object<J> {
     }
 }
 
-/// A pod, as far as it is decoded.
+/// A pod, as far as the controller decodes it.
 pub struct Pod(PartialChild<PodRecord>);
 
 impl Pod {
-    /// Reads it as a watch tells it.
+    /// Decodes a pod from the text of a watch event.
     ///
     /// # Errors
-    /// It is no pod, or what is kept of it cannot be read.
+    /// The text is not a pod, or a decoded field is invalid.
     pub fn from_text(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text).map(Self)
     }
-}
-
-/// The merge patch that makes `next` of a status that reads as `old`, for a kind whose status is a [`JobStatus`].
-///
-/// # Errors
-/// A status is no JSON.
-pub fn change(old: &JobStatus, next: &JobStatus) -> serde_json::Result<Value> {
-    Ok(merge_patch::difference(
-        &serde_json::to_value(old)?,
-        serde_json::to_value(next)?,
-    ))
 }

@@ -1,5 +1,7 @@
 //! What is remembered of a job between reconciles. Losing it costs a call, an event, or work done twice.
 
+use std::time::Duration;
+
 use kube::Resource;
 use kube_follow::CallError;
 use tokio::time::Instant;
@@ -11,8 +13,8 @@ use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
 
 use super::events;
-use super::pace::{CreateRate, RefusedChildren, WriteRate};
-use super::steps::{Action, Applied, Written};
+use super::pace::{CreateRate, PatchRate, RefusedChildren, WriteRate};
+use super::steps::{Action, Applied, ApplyError, ApplyFailure, Written};
 
 /// Why the cached job may differ from the server's. Nothing is done for it until it was read again: it may have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +51,8 @@ impl Uncertain {
 pub(super) struct JobState {
     /// Reconciles in a row that failed.
     pub(super) failures: u32,
+    /// Since when it waits for objects of a predecessor to go.
+    waits_since: Option<Instant>,
     /// Until when no call is made for the job: the server asked for that.
     pub(super) blocked_until: Option<Instant>,
     /// When children were created.
@@ -57,8 +61,8 @@ pub(super) struct JobState {
     pub(super) refused: RefusedChildren,
     /// When the status was written.
     pub(super) status_writes: WriteRate,
-    /// How often its objects were patched.
-    patches: WriteRate,
+    /// When its objects were patched.
+    patches: PatchRate,
     /// Since when there has been a change of counts that is not written yet.
     pub(super) counts_changed_at: Option<Instant>,
     /// Why the cached job may differ from the server's.
@@ -70,6 +74,9 @@ pub(super) struct JobState {
     /// The planned events that have been sent without a status that remembers them.
     unstored_events: Vec<PlannedEvent>,
 }
+
+/// For how long a job waits for objects of a predecessor without a word: longer than pods usually take to end.
+const LONG_WAIT: Duration = Duration::from_secs(120);
 
 impl JobState {
     /// A reconcile has not failed. What it deferred since earlier ones failed may fail yet.
@@ -84,10 +91,7 @@ impl JobState {
     pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
         let refused = self.refused.defer_creates(generation, plan);
         let limited = self.creates.defer_creates(plan);
-        let patches = self.patches.due().filter(|_| !plan.patch_objects.is_empty());
-        if patches.is_some() {
-            plan.patch_objects.clear();
-        }
+        let patches = self.patches.defer_patches(plan);
         [refused, limited, patches].into_iter().flatten().min()
     }
 
@@ -96,9 +100,7 @@ impl JobState {
         if applied.has(Action::Create) || applied.has(Action::Adopt) {
             self.creates.record();
         }
-        if applied.has(Action::Patch) {
-            self.patches.record();
-        }
+        self.patches.record(&applied.done);
         self.refused.add(&applied.failures);
     }
 
@@ -110,7 +112,14 @@ impl JobState {
         plan: &Plan,
         written: Option<&Written>,
     ) -> Vec<PlannedEvent> {
-        let failures = events::for_failures(applied);
+        let is_wait = |failure: &ApplyFailure| matches!(failure.problem, ApplyError::StillThere);
+        if applied.failures.iter().any(is_wait) {
+            self.waits_since.get_or_insert_with(Instant::now);
+        } else if plan.creates() == 0 {
+            self.waits_since = None;
+        }
+        let has_waited_long = self.waits_since.is_some_and(|since| since.elapsed() >= LONG_WAIT);
+        let failures = events::for_failures(applied, has_waited_long);
         let mut news: Vec<_> = failures
             .iter()
             .filter(|e| !self.failure_events.contains(e))
@@ -146,7 +155,6 @@ impl JobState {
 mod tests {
     use crate::plan::ChildKind;
 
-    use super::super::steps::{ApplyError, ApplyFailure};
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// The merge patch that makes `new` of `old` (RFC 7386).
+/// Returns the merge patch that turns `old` into `new` (RFC 7386).
 pub(super) fn difference(old: &Value, new: Value) -> Value {
     let (old, new) = match (old, new) {
         (Value::Object(old), Value::Object(new)) => (old, new),
@@ -24,6 +24,27 @@ pub(super) fn difference(old: &Value, new: Value) -> Value {
         }
     }
     Value::Object(patch)
+}
+
+/// Applies a merge patch (RFC 7386).
+pub(super) fn apply(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Some(fields) = target.as_object_mut() else {
+        return;
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            fields.remove(key);
+        } else {
+            apply(fields.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -149,13 +149,13 @@ impl Metrics {
             all.watch_failures.clone(),
         );
         registry.register(
-            "training_operator_definition_absent",
-            "1 as long as the definition of a resource is not installed, so that its jobs do not run",
+            "training_operator_crd_missing",
+            "1 while the definition of a resource is not installed; its jobs do not run",
             all.absent.clone(),
         );
         registry.register(
-            "training_operator_watch_heard_timestamp_seconds",
-            "When the API server was last heard on a watch, in seconds since 1970",
+            "training_operator_watch_last_event_timestamp_seconds",
+            "Time of the last event or bookmark of a watch, in seconds since 1970",
             all.heard.clone(),
         );
     }

@@ -1,31 +1,31 @@
-//! The engine: watches, the work queue, and reconciling, which is the only part of the library that sees a client
-//! besides `process`.
+//! The controller: watches, work queue and reconciler. Apart from `process`, no other part of the library uses a
+//! client.
 //!
-//! A reconcile is five steps (`reconcile.rs`):
+//! A reconcile has five steps (`reconcile.rs`):
 //!
-//! | step | file | from | to |
+//! | step | file | input | output |
 //! |---|---|---|---|
-//! | observe | `observe.rs` | the caches below `cache/` | the job, and its [`Observed`](crate::plan::observed::Observed) children |
+//! | observe | `observe.rs` | the caches below `cache/` | the job and its [`Observed`](crate::plan::observed::Observed) children |
 //! | validate | `cache/stored_job.rs`, [`validate`](crate::validate()) | the raw spec | a [`ValidJob`](crate::ValidJob), or all its field errors |
-//! | plan | [`plan`](crate::plan()) | job, children, now | a [`Plan`](crate::Plan) |
-//! | apply | `apply.rs` | the plan's creates and deletes | what was done, and what failed |
-//! | report | `report.rs` | the plan made again after apply | at most one patch of the status, and events |
+//! | plan | [`plan`](crate::plan()) | job, children, current time | a [`Plan`](crate::Plan) |
+//! | apply | `apply.rs` | the creates and deletes of the plan | completed and failed actions |
+//! | report | `report.rs` | the plan, computed again after apply | at most one patch of the status, and events |
 //!
-//! Then `requeue.rs` decides when the job is reconciled again. What each answer of the API server means is one table in
-//! `answers.rs`; how often children are created and statuses written is bounded in `pace.rs`.
+//! Then `requeue.rs` decides when the job is reconciled again. The table in `answers.rs` defines how each response of
+//! the API server is handled. `pace.rs` limits how often children are created and statuses are written.
 //!
-//! [`Operator`] runs any number of kinds of jobs from one process, with one watch for all their pods
-//! and one for all their services. It is correct with a cache that lags, and at any point where it may be killed, by
-//! these invariants:
+//! [`Operator`] runs any number of job kinds in one process. All kinds share one watch for pods and one for services.
+//! The operator is correct with a stale cache, and it can be killed at any point, because of these invariants:
 //!
-//! * A child's name follows from its job, role and index, so creating it twice gives one object:
-//!   `AlreadyExists` of an own object is success, and one without our labels, which no watch shows, gets them.
-//! * Every delete names the UID it means; every status write names the version it was made from.
-//! * Answers to own writes enter the cache at once, so the next plan knows of them; an answer that the watch
-//!   is already past is left out, so that nothing stays in the cache that is gone.
-//! * Nothing is planned before the first lists of all kinds are complete, nor for a job that is uncertain: one of which
-//!   the cache may differ from the server is read again first.
-//! * Every call has a time-out; every retry is per job, exponential and bounded.
+//! * A child's name is determined by its job, role and index, so creating it twice gives one object. `AlreadyExists`
+//!   for an object of this job is a success. If that object lacks our labels, no watch shows it, and it gets the
+//!   labels.
+//! * Every delete names the UID of its object. Every status write names the version that it was computed from.
+//! * Responses to our own writes enter the cache immediately, so the next plan includes them. A response older than
+//!   the state of the watch is dropped, so that no deleted object stays in the cache.
+//! * No job is planned before the first lists of all kinds are complete. A job is uncertain if its cached copy may
+//!   differ from the server; it is read again before it is planned.
+//! * Every call has a timeout. Every retry is per job, with bounded exponential backoff.
 
 mod answers;
 mod apply;
@@ -33,6 +33,7 @@ mod cache;
 mod calls;
 mod clock;
 mod context;
+mod event_series;
 mod events;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! The run loop: watches first, then workers that reconcile what is in the queue.
+//! The run loop: starts the watches first, then the workers that reconcile queued jobs.
 
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
@@ -28,31 +28,31 @@ use super::queue::Queue;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
 use super::room::Room;
 
-/// How long what is under way may take when the operator is to stop.
+/// The time that calls in flight have to finish when the operator stops.
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
-/// How the operator runs.
+/// Options of an operator.
 #[derive(Clone)]
 pub struct Options {
     /// The namespace to work in; all if unset.
     pub namespace: Option<String>,
-    /// Settings that bear on every job.
+    /// Settings that apply to every job.
     pub settings: Settings,
-    /// Jobs in work at once, at least 1; default 16.
+    /// Number of jobs reconciled at once, at least 1; default 16.
     pub concurrency: usize,
-    /// Writes under way at once, for all jobs together, at least 1; default 64. There are fewer if the server answers later
-    /// the more there are.
+    /// Maximum number of writes in flight for all jobs together, at least 1; default 64. The operator uses fewer if
+    /// latency grows with the number of writes.
     pub calls: usize,
-    /// How long one API call may take; default 30 s. A call that takes longer is given up, and what became of
-    /// it is found out by the next reconcile.
+    /// Timeout of one API call; default 30 s. A call that takes longer is abandoned, and the next reconcile finds out
+    /// whether it took effect.
     pub call_timeout: Duration,
-    /// How long a watch may be silent until it is taken for dead and begun anew; default 130 s. The server is
-    /// asked to end it a little earlier by itself. A real one says something each minute: less than that
-    /// costs connections and shows nothing sooner but dead ones.
+    /// Time without data after which a watch counts as dead and is restarted; default 130 s. The server is requested
+    /// to end the watch a little earlier. An API server sends something each minute: a shorter timeout restarts
+    /// healthy watches too, and only detects dead connections sooner.
     pub watch_timeout: Duration,
-    /// Where the time comes from; default the system's clock.
+    /// Source of the current time; default the system clock.
     pub clock: Arc<dyn Clock>,
-    /// What is counted; default: counters that nobody reads.
+    /// Metrics that the operator updates; by default they are not exported.
     pub metrics: Metrics,
 }
 
@@ -73,8 +73,8 @@ impl Default for Options {
 
 /// An operator for any number of kinds of jobs.
 ///
-/// The client should not repeat calls by itself (`kube::Config::default_retry = false`): every retry
-/// is the operator's, per job and bounded.
+/// The client should not retry by itself (`kube::Config::default_retry = false`), because the operator makes every
+/// retry, per job and with bounds.
 pub struct Operator {
     pub(super) context: Context,
     pub(super) kinds: Vec<Box<dyn Reconciler>>,
@@ -82,7 +82,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// An operator without kinds.
+    /// Creates an operator without kinds.
     pub fn new(client: Client, options: Options) -> Self {
         let timeout = CallTimeout(options.call_timeout);
         let calls = Calls::new(options.calls, timeout);
@@ -107,7 +107,7 @@ impl Operator {
         }
     }
 
-    /// Takes on the jobs of type `J`.
+    /// Adds the jobs of type `J`.
     #[must_use]
     pub fn manage<J: TrainingJob>(mut self) -> Self {
         let number = self.kinds.len();
@@ -115,19 +115,18 @@ impl Operator {
         self
     }
 
-    /// Tells whether the first lists of all kinds are complete.
+    /// Returns a receiver that becomes true when the first lists of all kinds are complete.
     pub fn ready(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }
 
-    /// Runs for ever. Dropping the future stops the operator between two calls; what it was about to
-    /// do, the next one does.
+    /// Runs forever. Dropping the future stops the operator between two calls; the next operator continues its work.
     pub async fn run(self) {
         self.run_until(std::future::pending()).await;
     }
 
-    /// Runs until `stop` is done; then finishes what is under way, but begins nothing. Calls that take
-    /// longer than 10 s are abandoned.
+    /// Runs until `stop` completes. Then it finishes the reconciles in progress and sends the queued events, but starts no
+    /// reconcile. Calls that take longer than 10 s are abandoned.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send) {
         let context = &self.context;
         let mut listed = Vec::new();
@@ -148,7 +147,7 @@ impl Operator {
         }
         let lists = async {
             for mut list in listed {
-                // The senders live as long as the watches, which never end.
+                // The senders live as long as the watches, and these never end.
                 let _ = list.wait_for(|done| *done).await;
             }
         };
@@ -166,7 +165,8 @@ impl Operator {
             let end = work.await;
             context.recorder.close(end);
         };
-        // In this order, so that a reconcile knows all that has come: in the same order for the same run.
+        // Biased in this order, so that a reconcile sees everything received so far, and equal runs have the same
+        // order.
         tokio::select! {
             biased;
             _ = join_all(watches) => {},
@@ -174,7 +174,7 @@ impl Operator {
         }
     }
 
-    /// What the jobs of all kinds have, each kind of child once.
+    /// Returns the child kinds of all job kinds, without duplicates.
     fn child_kinds(&self) -> Vec<ChildKind> {
         let mut objects: BTreeSet<ObjectKind> = self.kinds.iter().flat_map(|kind| kind.objects()).collect();
         let gangs = self.context.settings.gang_scheduler.as_ref();
@@ -187,7 +187,8 @@ impl Operator {
             .collect()
     }
 
-    /// Reconciles jobs until `stop` is done, and finishes what is under way then. Returns when all must have ended.
+    /// Reconciles jobs until `stop` completes, then finishes the reconciles in progress. Returns the deadline for all
+    /// calls.
     async fn work(&self, mut stop: Pin<&mut (impl Future<Output = ()> + Send)>) -> Instant {
         let mut reconciles = FuturesUnordered::new();
         loop {

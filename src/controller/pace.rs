@@ -1,17 +1,21 @@
-//! How often a job's children may be created and patched, and its status written.
+//! Limits how often a job's children are created and patched, and how often its status is written.
 //!
-//! Children that are gone as soon as they are created (somebody deletes them, or the garbage collector does since
-//! the job is being deleted and its watch has not said so yet) would be created again and again, each time with
-//! success, so that no backoff after errors slows it down.
+//! Children may be deleted as soon as they are created: by a user, or by the garbage collector because the job is
+//! being deleted and its watch is late. They would be created again and again. Each create succeeds, so no backoff
+//! after errors would slow this down.
 //!
 //! Children that are refused for their name or content wait for a backoff. Without it, every event of the job would
-//! try them once more, at two calls for each name that somebody else's object has.
+//! cause another try, at two calls for each name that a foreign object has.
 //!
-//! Statuses are written as soon as something is decided. Two operators that see different things (no election
-//! keeps them apart, and the watch of one is dead) would overwrite each other as fast as the server answers. So would an
-//! operator and somebody else who want an object of the job to be different things.
+//! Statuses are written as soon as they are decided, up to a limit. Without the limit, two operators with different
+//! views of the cluster (without leader election, and one with a dead watch) would overwrite each other as fast as
+//! the server responds.
+//!
+//! An object is patched immediately, and again after a second at the earliest. Replicas that come up one by one
+//! change the ConfigMap that lists them; changes within a second then cost one patch and one event. The limit also
+//! bounds the conflict between an operator and another client that want different values in an object.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -20,18 +24,18 @@ use crate::job::JobObject;
 use crate::plan::{ChildKind, Plan};
 use kube_follow::backoff;
 
-use super::steps::{Action, ApplyFailure};
+use super::steps::{Action, ApplyFailure, Done};
 
-/// Reconciles in a row that may create without a pause: a job's first, and a few in which it loses some children.
+/// Consecutive reconciles that may create without a pause: the first of a job, and a few that replace lost children.
 const BURST: u32 = 5;
 
-/// Reconciles that are further apart than this are not in a row.
+/// Reconciles that are further apart than this are not consecutive.
 const ROW: Duration = Duration::from_secs(60);
 
-/// The longest pause.
+/// The maximum pause.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How often reconciles of one job have created something.
+/// The rate at which reconciles of one job create children.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CreateRate {
     in_row: u32,
@@ -39,7 +43,7 @@ pub(super) struct CreateRate {
 }
 
 impl CreateRate {
-    /// Takes the creates out of `plan` if it is too early for them, and says when it is not.
+    /// Removes the creates from `plan` if it is too early for them, and returns when they are due.
     pub(super) fn defer_creates(&self, plan: &mut Plan) -> Option<Instant> {
         let nothing = plan.creates() == 0;
         let over = self.in_row.checked_sub(BURST).filter(|_| !nothing)?;
@@ -53,7 +57,7 @@ impl CreateRate {
         Some(due)
     }
 
-    /// Records that something was created.
+    /// Records that children were created.
     pub(super) fn record(&mut self) {
         let continues = self.last.is_some_and(|last| last.elapsed() < ROW);
         self.in_row = if continues {
@@ -65,23 +69,28 @@ impl CreateRate {
     }
 }
 
-/// Children that the server refused for their name or content.
+/// Children that the server refused because of their name or content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RefusedChildren {
     names: BTreeSet<(ChildKind, String)>,
-    /// The job's generation then: an edit of the spec may mend it.
+    /// The generation of the job at the refusal, because an edit of the spec may fix the cause.
     generation: Option<i64>,
-    /// When they may be tried again.
+    /// The time of the next try.
     until: Option<Instant>,
+    /// Number of consecutive refusals.
+    times: u32,
 }
 
 impl RefusedChildren {
-    /// Takes the creates out of `plan` for which it is too early, and says when it is not.
+    /// Removes the creates and patches of refused children from `plan` while it is too early for them, and returns
+    /// when they are due.
     pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
         let until = self.until.filter(|until| *until > Instant::now());
         if until.is_none() || self.generation != generation {
+            let goes_on = self.is_waiting() && self.generation == generation;
             *self = Self {
                 generation,
+                times: if goes_on { self.times } else { 0 },
                 ..Self::default()
             };
             return None;
@@ -90,7 +99,7 @@ impl RefusedChildren {
         let is_held = |kind, name: &str| self.names.contains(&(kind, name.to_owned()));
         let is_held_object = |object: &JobObject| is_held(object.kind.into(), object.name());
         if plan.create_objects.iter().any(is_held_object) {
-            // Services and pods may need it.
+            // Services and pods may depend on the object.
             plan.create_services.clear();
             plan.create_pods.clear();
         }
@@ -107,33 +116,37 @@ impl RefusedChildren {
         until.filter(|_| left < wanted)
     }
 
-    /// Records those among `failures` that were refused. What fails for all children costs one call in each reconcile, and
-    /// may be over at any time; the watch says when a predecessor's child is gone.
+    /// Records the failures that are refusals of one child. A failure of all children is not recorded, because it
+    /// costs one call in each reconcile and may end at any time. Nor is a predecessor's child, because the watch
+    /// reports its deletion.
     pub(super) fn add(&mut self, failures: &[ApplyFailure]) {
         let refused = failures
             .iter()
             .filter(|f| f.action != Action::Delete && f.problem.refuses_child());
+        let before = self.names.len();
         self.names.extend(refused.map(|f| (f.kind, f.name.clone())));
+        self.times = self.times.saturating_add(u32::from(self.names.len() > before));
     }
 
-    /// Sets when they may be tried again.
+    /// Sets the time of the next try: the retry of the job, or the end of the children's own backoff if that is
+    /// earlier. The failures of the job may have other causes.
     pub(super) fn until(&mut self, again: Instant) {
-        self.until = Some(again);
+        self.until = Some(again.min(Instant::now() + backoff(self.times, "")));
     }
 
-    /// Whether any child waits for its next try.
+    /// Returns true if any child waits for its next try.
     pub(super) fn is_waiting(&self) -> bool {
         !self.names.is_empty()
     }
 }
 
-/// Writes of a job's status, and patches of its objects, that need not wait in one [`WINDOW`]. A job in trouble has a few each second.
+/// Writes of a job's status that are allowed without delay in one [`WINDOW`]. A job in trouble has a few each second.
 const WRITES: u32 = 20;
 
-/// The time in which they are counted.
+/// The window in which status writes are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The writes of one job's status, or the patches of its objects.
+/// The rate of status writes of one job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WriteRate {
     count: u32,
@@ -141,7 +154,7 @@ pub(super) struct WriteRate {
 }
 
 impl WriteRate {
-    /// When the next write may be made, if it is too early now.
+    /// Returns when the next write is allowed, if it is too early now.
     pub(super) fn due(&self) -> Option<Instant> {
         let end = self.since? + WINDOW;
         (self.count >= WRITES && Instant::now() < end).then_some(end)
@@ -159,6 +172,45 @@ impl WriteRate {
     }
 }
 
+/// The minimum interval between two patches of an object.
+const PATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The times of the last patches of one job's objects.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PatchRate {
+    last: BTreeMap<(ChildKind, String), Instant>,
+}
+
+impl PatchRate {
+    /// Removes the patches from `plan` for which it is too early, and returns when the first of them is due.
+    pub(super) fn defer_patches(&self, plan: &mut Plan) -> Option<Instant> {
+        let due = |object: &JobObject| {
+            let last = self.last.get(&(object.kind.into(), object.name().to_owned()))?;
+            Some(*last + PATCH_INTERVAL).filter(|due| *due > Instant::now())
+        };
+        let first = plan
+            .patch_objects
+            .iter()
+            .filter_map(|patch| due(&patch.object))
+            .min();
+        plan.patch_objects.retain(|patch| due(&patch.object).is_none());
+        first
+    }
+
+    /// Records the patches among the completed actions.
+    pub(super) fn record(&mut self, done: &[Done]) {
+        let now = Instant::now();
+        self.last.retain(|_, last| *last + PATCH_INTERVAL > now);
+        for patched in done.iter().filter(|done| done.action == Action::Patch) {
+            let names = patched
+                .names
+                .iter()
+                .map(|name| ((patched.kind, name.clone()), now));
+            self.last.extend(names);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Service;
@@ -166,7 +218,8 @@ mod tests {
 
     use super::super::steps::ApplyError;
     use super::*;
-    use crate::plan::PlannedPod;
+    use crate::job::ObjectKind;
+    use crate::plan::{ObjectPatch, PlannedPod};
 
     #[tokio::test(start_paused = true)]
     async fn what_is_made_again_and_again_is_made_less_often() {
@@ -207,6 +260,40 @@ mod tests {
             }
         }
         assert_eq!(made, 6 * WRITES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_is_patched_once_a_second_and_others_do_not_wait_for_it() {
+        let config = ObjectKind::of::<k8s_openapi::api::core::v1::ConfigMap>();
+        let plan = |names: &[&str]| Plan {
+            patch_objects: names
+                .iter()
+                .map(|name| ObjectPatch {
+                    object: config.object(*name, serde_json::json!({})),
+                    uid: String::new(),
+                })
+                .collect(),
+            ..Plan::default()
+        };
+        let mut patches = PatchRate::default();
+        let mut made = 0;
+        let end = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < end {
+            let mut plan = plan(&["a"]);
+            if patches.defer_patches(&mut plan).is_none() {
+                made += 1;
+                let names = vec!["a".to_owned()];
+                let (action, kind) = (Action::Patch, config.into());
+                patches.record(&[Done { action, kind, names }]);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(made, 60);
+        let (action, kind, names) = (Action::Patch, config.into(), vec!["a".to_owned()]);
+        patches.record(&[Done { action, kind, names }]);
+        let mut both = plan(&["a", "b"]);
+        assert!(patches.defer_patches(&mut both).is_some());
+        assert_eq!(both.patch_objects, plan(&["b"]).patch_objects);
     }
 
     #[tokio::test(start_paused = true)]
@@ -251,7 +338,14 @@ mod tests {
             failure("b", ApplyError::StillThere),
             failure("c", ApplyError::NotTried),
         ]);
-        let due = Instant::now() + Duration::from_secs(8);
+        refused.until(Instant::now() + Duration::from_secs(300));
+        let (due, _) = held(&mut refused, 1);
+        assert_eq!(
+            due,
+            Some(Instant::now() + backoff(1, "")),
+            "its own, not the job's"
+        );
+        let due = Instant::now() + Duration::from_millis(400);
         refused.until(due);
         assert_eq!(held(&mut refused, 1), (Some(due), "bca".to_owned()));
         let mut others = Plan {
@@ -264,7 +358,7 @@ mod tests {
             kind: ChildKind::Pod,
             ..failure("a", ApplyError::NameTaken)
         }]);
-        tokio::time::sleep(Duration::from_secs(4)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(held(&mut refused, 1), (Some(due), "bc".to_owned()));
         let mut edited = refused.clone();
         assert_eq!(held(&mut edited, 2), all());

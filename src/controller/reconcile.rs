@@ -74,7 +74,7 @@ impl<J: TrainingJob> JobReconciler<J> {
 
         // Plan.
         let status = job.status();
-        let mut plan = validated.plan(&status, &observation.children, context.clock.now());
+        let mut plan = validated.plan(&status, job.unsound(), &observation.children, context.clock.now());
         context.room.set(key, plan.waits_for_room);
         if plan.delete_job {
             return delete_job(context, job, state).await;
@@ -92,7 +92,12 @@ impl<J: TrainingJob> JobReconciler<J> {
 
         // Report what is true now, own writes included.
         let next_plan = if acted {
-            validated.plan(&status, &context.observe(&**job), context.clock.now())
+            validated.plan(
+                &status,
+                job.unsound(),
+                &context.observe(&**job),
+                context.clock.now(),
+            )
         } else {
             plan
         };
@@ -157,7 +162,7 @@ async fn delete_job<J: TrainingJob>(context: &Context, job: &StoredJob<J>, state
                 reason: "SuccessfulDeleteJob".to_owned(),
                 message: format!("Deleted job: {name}"),
             };
-            context.recorder.record(job, &event, context.clock.now());
+            context.recorder.record(job, &event, context.clock.now(), true);
             Next::Done(None)
         }
         Err(error) => {

@@ -1,4 +1,4 @@
-//! What the reconciling of a kind's jobs holds: their cache, and what is remembered of each.
+//! The state of the reconciler of one kind: the cached jobs, and a record for each job.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,17 +15,18 @@ use super::context::Context;
 use super::job_state::JobState;
 use super::queue::Key;
 
-/// What reconciles the jobs of one kind, whatever its type.
+/// Reconciles the jobs of one kind, independent of its Rust type.
 pub(super) trait Reconciler: Send + Sync {
-    /// The kind's name, as in owner references.
+    /// The name of the kind, as in owner references.
     fn kind(&self) -> String;
-    /// The value of the label by which the children of its jobs are watched.
+    /// The value of the label that selects the children of its jobs in a watch.
     fn controller(&self) -> &'static str;
-    /// What its jobs have beside pods and services.
+    /// The kinds of objects that its jobs have in addition to pods and services.
     fn objects(&self) -> Vec<ObjectKind>;
-    /// Watches the jobs for ever; says when the first list is complete.
+    /// Watches the jobs forever, and sets `listed` to true when the first list is complete.
     fn watch<'a>(&'a self, context: &'a Context, listed: watch::Sender<bool>) -> Boxed<'a>;
-    /// Reconciles one job that has waited in the queue for so long, and puts it back if another reconcile is due.
+    /// Reconciles one job, and queues it again if another reconcile is due. `waited` is the time that it spent in the
+    /// queue.
     fn reconcile<'a>(&'a self, context: &'a Context, key: &'a Key, waited: Duration) -> Boxed<'a>;
 }
 
@@ -33,10 +34,10 @@ pub(super) type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Reconciles the jobs of type `J`.
 pub(super) struct JobReconciler<J> {
-    /// The kind's place among those of the operator.
+    /// The index of the kind in the operator's list.
     pub(super) number: usize,
     jobs: Mutex<Jobs<J>>,
-    /// By UID.
+    /// Job states by UID.
     states: Mutex<HashMap<String, JobState>>,
 }
 
@@ -57,7 +58,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets a job that is gone.
+    /// Removes the state and children of a deleted job.
     pub(super) fn forget(&self, context: &Context, namespace: &str, uid: &str) {
         self.states().remove(uid);
         context.children().forget(namespace, uid);

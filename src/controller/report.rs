@@ -1,4 +1,4 @@
-//! Step 5: the status, as one merge patch of what changed, and the events.
+//! Step 5: writes the status as one merge patch of the changes, and sends the events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,21 +24,20 @@ use super::job_state::{JobState, Uncertain};
 use super::reconciler::{JobReconciler, Reconciler};
 use super::steps::{Applied, Written};
 
-/// How long changes of mere counts are collected before they are written, at least.
+/// Minimum time for which changes of counts alone are collected before they are written.
 const COLLECT_COUNTS: Duration = Duration::from_secs(1);
 
-/// The same in calls: when calls take long, so does what changes together.
+/// The same time as a number of calls, because slow calls mean that related changes arrive more slowly.
 const COLLECT_CALLS: u32 = 20;
 
-/// How long they are collected at most, however long calls took of late: one that was slow, and no other of its sort since,
-/// says little.
+/// The maximum, independent of recent latency, because a single slow call is not representative.
 const COLLECT_MOST: Duration = Duration::from_secs(10);
 
 impl<J: TrainingJob> JobReconciler<J> {
-    /// Writes the plan's status if it changed and it is time to.
+    /// Writes the plan's status if it changed and the write is due.
     ///
     /// # Errors
-    /// The call failed. If nobody knows what the server has now, the job is uncertain.
+    /// The call failed. The job is uncertain if the state on the server is unknown.
     pub(super) async fn write_status(
         &self,
         context: &Context,
@@ -67,7 +66,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         let epoch = self.jobs().epoch();
         let answer = match patch_status(context, job, old, &change.status, topology).await {
             Ok(answer) => answer,
-            // What is wrong with the job is wrong with every write of it, until it is edited.
+            // The server refuses every write of an invalid job until it is edited.
             Err(error) if plan.refused && Answer::from(&error) == Answer::Invalid => {
                 let (namespace, name) = (&job.meta().namespace, &job.meta().name);
                 let problem = error.message();
@@ -106,7 +105,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         Ok(Written::Now)
     }
 
-    /// Sends the events of what was done, and those of the plan that have not been sent yet.
+    /// Sends the events of the completed actions, and the events of the plan that have not been sent yet.
     pub(super) fn send_events(
         &self,
         context: &Context,
@@ -122,6 +121,8 @@ impl<J: TrainingJob> JobReconciler<J> {
         let meta = job.meta();
         let namespace = meta.namespace.as_deref().unwrap_or_default();
         let name = meta.name.as_deref().unwrap_or_default();
+        let ends =
+            plan.status.as_ref().is_some_and(|s| s.status.is_finished()) && !job.status().is_finished();
         let failure = plan.status.as_ref().and_then(|s| s.status.failure.as_ref());
         for event in &new {
             events::log(
@@ -134,18 +135,18 @@ impl<J: TrainingJob> JobReconciler<J> {
         }
         for (order, event) in (0..).zip(done.iter().chain(&new)) {
             let at = now.checked_add(SignedDuration::from_nanos(order)).unwrap_or(now);
-            context.recorder.record(job, event, at);
+            context.recorder.record(job, event, at, ends);
         }
     }
 }
 
-/// Patches the status of `job` from what it says to `next`, and returns the job as stored.
+/// Patches the status of `job` from `old` to `next`, and returns the stored job.
 ///
-/// The patch names the version that `next` was made from, so a status is never written over one that
-/// this controller has not seen.
+/// The patch names the version that `next` was computed from, so it never overwrites a status that this controller
+/// has not seen.
 ///
 /// # Errors
-/// Code 409 if the job has changed since; code 404 if it is gone; none if the answer is about anything else.
+/// Code 409 if the job has changed since; code 404 if it is gone; no code if the response is about another object.
 async fn patch_status<J: TrainingJob>(
     context: &Context,
     job: &StoredJob<J>,

@@ -1,7 +1,7 @@
-//! Room that pods leave, and the gangs that wait for it.
+//! Capacity that finished pods free, and the gangs that wait for it.
 //!
-//! A scheduler with coscheduling does not look at a gang again when other pods end: the operator has to write to the gang's
-//! PodGroup. Here stands when room was last left, and whose turn it is to be looked at.
+//! A scheduler with coscheduling does not retry a gang when other pods end, so the operator has to write to the
+//! gang's PodGroup. This module records when capacity was last freed, and which waiting jobs are next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,17 +10,18 @@ use jiff::Timestamp;
 
 use super::queue::Key;
 
-/// So many jobs at most are looked at when a pod leaves room: with a thousand that wait, each end would be a thousand writes.
+/// Maximum number of jobs that are reconciled when a pod frees capacity: with a thousand waiting jobs, each end of a
+/// pod would otherwise cause a thousand writes.
 const AT_ONCE: usize = 16;
 
-/// When room was left, and which jobs wait for some.
+/// The time of the last freed capacity, and the jobs that wait for capacity.
 #[derive(Default)]
 pub(super) struct Room(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     left_at: Option<Timestamp>,
-    /// The jobs that wait, each with its number in `turns`.
+    /// The waiting jobs, each with its number in `turns`.
     waiting: BTreeMap<Key, u64>,
     turns: BTreeSet<(u64, Key)>,
     last_turn: u64,
@@ -31,12 +32,12 @@ impl Room {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When a pod last left room, as far as is known.
+    /// Returns when a pod last freed capacity, if known.
     pub(super) fn left_at(&self) -> Option<Timestamp> {
         self.state().left_at
     }
 
-    /// Whether the job waits for room from now on.
+    /// Records that the job waits for capacity, or no longer does.
     pub(super) fn set(&self, key: &Key, waits: bool) {
         let state = &mut *self.state();
         match (waits, state.waiting.get(key)) {
@@ -49,7 +50,8 @@ impl Room {
         }
     }
 
-    /// A pod leaves room now. Returns the jobs whose turn it is: those that have not been looked at for longest.
+    /// Records that a pod freed capacity now. Returns the jobs that are next: those that have waited longest since
+    /// their last turn.
     pub(super) fn leave(&self, now: Timestamp) -> Vec<Key> {
         let state = &mut *self.state();
         state.left_at = Some(now);

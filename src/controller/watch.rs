@@ -1,4 +1,4 @@
-//! From the watches into the caches, and from there into the work queue: whose job an event is about is reconciled.
+//! Passes the events of the watches to the caches, and queues the jobs that they concern.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ use super::operator::Operator;
 use super::queue::Key;
 use super::reconciler::JobReconciler;
 
-/// How long changes of a job's children are collected before the job is reconciled: many change together.
+/// Time for which changes of a job's children are collected before the job is reconciled, because many change
+/// together.
 const COLLECT: Duration = Duration::from_millis(10);
 
 impl<J: TrainingJob> JobReconciler<J> {
@@ -34,7 +35,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         }
     }
 
-    /// Handles what the watch of jobs says.
+    /// Handles an event of the watch of jobs.
     pub(super) fn on_job_event(
         &self,
         context: &Context,
@@ -44,7 +45,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         match event {
             Event::ListStarted => self.jobs().list_started(),
             Event::ListPage(version) => self.jobs().list_page(version),
-            // The server names everything; an empty name in a path would mean all objects.
+            // Objects from the server always have names; an empty name in a path would mean all objects.
             Event::Listed(job) | Event::Applied(job) if job.meta().name.is_none() => drop(job),
             Event::Listed(job) => {
                 let (key, has_begun) = (self.key(jobs::name(&job)), job.has_begun());
@@ -67,13 +68,14 @@ impl<J: TrainingJob> JobReconciler<J> {
                 self.forget(context, &jobs::name(&job).0, &uid);
             }
             Event::Bookmark(version) => self.jobs().bookmark(version),
-            // There are none as long as nobody can make any. Other kinds have jobs all the same.
+            // No jobs exist while their kind is not installed. The operator still has to reconcile the jobs of other
+            // kinds.
             Event::Absent => drop(listed.send_replace(true)),
             Event::Failed => {}
         }
     }
 
-    /// Requeues a job. `replaced` is the UID of the one that had its name before.
+    /// Requeues a job. `replaced` is the UID of the job that had the name before.
     fn forget_and_requeue(&self, context: &Context, key: Key, has_begun: bool, replaced: Option<String>) {
         if let Some(uid) = replaced {
             self.forget(context, &key.namespace, &uid);
@@ -87,7 +89,8 @@ impl<J: TrainingJob> JobReconciler<J> {
 }
 
 impl Operator {
-    /// Watches one kind of children of all kinds of jobs for ever; says when the first list is complete.
+    /// Watches one kind of children of all kinds of jobs forever, and sets `listed` to true when the first list is
+    /// complete.
     pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<bool>) {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
@@ -126,7 +129,7 @@ impl Operator {
             .await;
     }
 
-    /// Enters what the watch of children says into the cache, and returns the jobs that it is about.
+    /// Passes an event of the watch of children to the cache, and returns the owners that it concerns.
     fn on_child_event<C: Child>(
         &self,
         kind: ChildKind,
@@ -145,8 +148,10 @@ impl Operator {
             Event::Applied(object) => return children.applied::<C>(kind, &object),
             Event::Deleted(object) => return children.deleted::<C>(kind, &object).into_iter().collect(),
             Event::Bookmark(version) => children.bookmark(kind, version),
-            Event::Absent => drop(listed.send_replace(true)),
-            Event::Failed => {}
+            // No objects exist while their kind is not installed. For a built-in kind, a missing resource proves
+            // nothing, because a proxy between the server and this operator may have sent the response.
+            Event::Absent if !kind.object_kind().is_built_in() => drop(listed.send_replace(true)),
+            Event::Absent | Event::Failed => {}
         }
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! What is the same for all jobs of a kind: its names, numbers and roles.
+//! The properties that all jobs of a kind share: names, numbers and roles.
 
 use crate::api::{MAX_REPLICAS, RestartPolicy};
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Container;
 
 use super::objects::ObjectDefinition;
 
-/// Names and numbers of a kind of training job.
+/// The names and numbers of a kind of training job.
 ///
 /// ```
 /// use training_job::api::RestartPolicy;
@@ -24,64 +24,70 @@ use super::objects::ObjectDefinition;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Framework {
-    /// The framework in metrics, such as `tensorflow`.
+    /// The name of the framework in metrics, such as `tensorflow`.
     pub name: &'static str,
-    /// The controller: the value of label `training.kubeflow.org/operator-name` and the source of events. Each kind
-    /// needs its own.
+    /// The name of the controller: the value of label `training.kubeflow.org/operator-name` and the source of events.
+    /// It must be unique for each kind.
     pub controller: &'static str,
-    /// The container that every replica must have, and whose ports the replica's service exposes. If empty, the first one,
-    /// whatever its name.
+    /// The container that every replica must have. The replica's service exposes its ports. If empty, the first
+    /// container, whatever its name.
     pub container: &'static str,
-    /// Whether that container alone gets the environment; else all containers do. Init containers never do.
+    /// True if only that container gets the environment; otherwise all containers do. Init containers never do.
     pub env_in_its_container_only: bool,
-    /// The name of the port that is added to that container if it has none of this name. If empty, none is.
+    /// The name of the port that is added to that container if it has no port of this name. If empty, no port is
+    /// added.
     pub port_name: &'static str,
-    /// Its number.
+    /// The number of that port.
     pub port: i32,
-    /// The restart policy of a replica spec that has none.
+    /// The default restart policy of a replica spec.
     pub restart_policy: &'static RestartPolicy,
     /// The field below `spec` that holds the replica specs.
     pub roles_field: &'static str,
-    /// If that field is a list: the field of an entry that names its role.
+    /// The field of an entry that names its role, if the replica specs are a list.
     pub role_key: Option<&'static str>,
-    /// The roles in the order in which their pods are made.
+    /// The roles in the order in which their pods are created.
     pub roles: &'static [RoleDefinition],
-    /// The role whose number of replicas `kubectl scale` and autoscalers change, if there is one.
+    /// The role whose number of replicas `kubectl scale` and autoscalers change, if any.
     pub scaled_role: Option<&'static str>,
-    /// Whether a template may leave out images, because the kind's replica specs fill them in.
+    /// True if a template may omit images, because the kind's replica specs fill them in.
     pub fills_in_images: bool,
-    /// Whether an entry may leave out its template, because the kind's replica specs fill it in.
+    /// True if an entry may omit its template, because the kind's replica specs fill it in.
     pub fills_in_templates: bool,
-    /// Whether pods and services follow another pattern than `<job>-<role>-<index>`.
+    /// True if names of pods and services follow another pattern than `<job>-<role>-<index>`.
     pub names_replicas: bool,
-    /// The kinds of objects that jobs have beside pods and services.
+    /// True if the replica that the others dial has a service with a stable address by default. A job can override
+    /// it.
+    pub stable_address: bool,
+    /// The kinds of objects that jobs have in addition to pods and services.
     pub objects: &'static [ObjectDefinition],
-    /// The operator's settings that this kind reads; each is a flag of the operator.
+    /// The fields of the spec, in addition to those of the run policy, that an annotation of the job can set.
+    pub annotated_fields: &'static [&'static str],
+    /// The operator's settings that this kind reads. Each is a flag of the operator.
     pub settings: &'static [SettingDefinition],
 }
 
-/// A setting of the operator that a kind reads, by [`Settings::get`](super::Settings::get).
+/// A setting of the operator that a kind reads with [`Settings::get`](super::Settings::get).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SettingDefinition {
-    /// Its name, such as `farm-monitor-image`.
+    /// The name, such as `farm-monitor-image`.
     pub name: &'static str,
-    /// What it has when nobody sets it.
+    /// The value if the setting is not set.
     pub default: &'static str,
-    /// What it is for, in a sentence.
+    /// The purpose of the setting in one sentence.
     pub help: &'static str,
 }
 
 impl SettingDefinition {
-    /// A setting of this name and default; `help` says in a sentence what it is for.
+    /// Creates a setting with this name and default. `help` describes its purpose in one sentence.
     pub const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
         Self { name, default, help }
     }
 }
 
 impl Framework {
-    /// A framework of this name, under this [`controller`](Self::controller). Its container has the same name, its
-    /// port is `port` 80, its restart policy `Never`.
+    /// Creates a framework with this name and [`controller`](Self::controller). Its container has the same name, its
+    /// port is `port` 80, and its restart policy is `Never`.
     pub const fn new(name: &'static str, controller: &'static str) -> Self {
         Self {
             name,
@@ -98,33 +104,35 @@ impl Framework {
             fills_in_images: false,
             fills_in_templates: false,
             names_replicas: false,
+            stable_address: false,
             objects: &[],
+            annotated_fields: &[],
             settings: &[],
         }
     }
 
-    /// The [`container`](Self::container) that every replica must have.
+    /// Sets the [`container`](Self::container) that every replica must have.
     #[must_use]
     pub const fn container(mut self, name: &'static str) -> Self {
         self.container = name;
         self
     }
 
-    /// No container needs a certain name: the first one of each replica is the framework's.
+    /// Makes the first container of each replica the framework's, whatever its name.
     #[must_use]
     pub const fn first_container(self) -> Self {
         self.container("")
     }
 
-    /// Gives the environment to the framework's container alone, where a second process with it would take the first one's
-    /// place.
+    /// Gives the environment only to the framework's container, because a sidecar that sees these variables could
+    /// register as the replica.
     #[must_use]
     pub const fn env_in_its_container_only(mut self) -> Self {
         self.env_in_its_container_only = true;
         self
     }
 
-    /// The name (at most 15 characters) and number of the framework's port.
+    /// Sets the name (at most 15 characters) and number of the framework's port.
     #[must_use]
     pub const fn port(mut self, name: &'static str, number: i32) -> Self {
         self.port_name = name;
@@ -132,21 +140,21 @@ impl Framework {
         self
     }
 
-    /// The framework's container gets no port.
+    /// Adds no port to the framework's container.
     #[must_use]
     pub const fn no_port(self) -> Self {
         self.port("", 0)
     }
 
-    /// The restart policy of a replica spec that has none.
+    /// Sets the default restart policy of a replica spec.
     #[must_use]
     pub const fn restart_policy(mut self, policy: &'static RestartPolicy) -> Self {
         self.restart_policy = policy;
         self
     }
 
-    /// The field below `spec` that holds the replica specs, a map by role, and the roles in the order in which their
-    /// pods are made.
+    /// Sets the field below `spec` that holds the replica specs as a map by role, and the roles in the order in which
+    /// their pods are created.
     #[must_use]
     pub const fn roles(mut self, field: &'static str, roles: &'static [RoleDefinition]) -> Self {
         self.roles_field = field;
@@ -154,7 +162,7 @@ impl Framework {
         self
     }
 
-    /// The same where the field is a list of entries: `key` is the field of an entry that names its role.
+    /// Like [`roles`](Self::roles) for a list of entries. `key` is the field of an entry that names its role.
     #[must_use]
     pub const fn roles_in_list(
         self,
@@ -167,60 +175,80 @@ impl Framework {
         framework
     }
 
-    /// Lets `kubectl scale` and autoscalers change the number of replicas of this role: the definition gets the scale
-    /// subresource, and a job's status the label selector of each role's pods. The replica specs must be a map.
+    /// Lets `kubectl scale` and autoscalers change the number of replicas of this role. The definition gets the scale
+    /// subresource, and a job's status gets the label selector of each role's pods. The replica specs must be a map.
     #[must_use]
     pub const fn scales(mut self, role: &'static str) -> Self {
         self.scaled_role = Some(role);
         self
     }
 
-    /// Lets templates leave out images, because [`replica_specs`](super::TrainingJob::replica_specs) fills them in: the
-    /// API server then does not ask for them. Validation looks at what was filled in.
+    /// Lets templates omit images, because [`replica_specs`](super::TrainingJob::replica_specs) fills them in. The
+    /// API server then does not require them; validation checks the completed template.
     #[must_use]
     pub const fn fills_in_images(mut self) -> Self {
         self.fills_in_images = true;
         self
     }
 
-    /// Lets roles leave out their template, because [`replica_specs`](super::TrainingJob::replica_specs) fills it in: the
-    /// API server then does not ask for it. Validation looks at what was filled in.
+    /// Lets roles omit their template, because [`replica_specs`](super::TrainingJob::replica_specs) fills it in. The
+    /// API server then does not require it; validation checks the completed entry.
     #[must_use]
     pub const fn fills_in_templates(mut self) -> Self {
         self.fills_in_templates = true;
         self
     }
 
-    /// Says that [`replica_names`](super::TrainingJob::replica_names) makes other names than `<job>-<role>-<index>`: the
-    /// API server then does not check their length. Validation does.
+    /// Lets annotations of a job set these fields of its spec, in addition to
+    /// [those of the run policy](crate::api::RunPolicy::ANNOTATED_FIELDS). For example, the annotation
+    /// [`training.kubeflow.org/launcher-policy`](crate::api::labels::annotation_of) has the value of
+    /// `launcherPolicy`. This is for clients that use the types of another operator and drop these fields.
+    #[must_use]
+    pub const fn annotated_fields(mut self, fields: &'static [&'static str]) -> Self {
+        self.annotated_fields = fields;
+        self
+    }
+
+    /// Declares that [`replica_names`](super::TrainingJob::replica_names) returns other names than
+    /// `<job>-<role>-<index>`. The API server then does not check their length, but validation does.
     #[must_use]
     pub const fn names_replicas(mut self) -> Self {
         self.names_replicas = true;
         self
     }
 
-    /// The kinds of objects that jobs have beside pods and services, which
-    /// [`objects`](super::TrainingJob::objects) makes.
+    /// Gives the replica that the others dial ([`is_dialed`](super::TrainingJob::is_dialed)) a service whose address
+    /// does not change when the replica restarts, unless the job's `runPolicy.stableAddress` is false. Through the
+    /// service, other replicas can only reach the ports that the container declares, so this is for kinds whose
+    /// processes use no other ports.
+    #[must_use]
+    pub const fn stable_address(mut self) -> Self {
+        self.stable_address = true;
+        self
+    }
+
+    /// Sets the kinds of objects that jobs have in addition to pods and services.
+    /// [`objects`](super::TrainingJob::objects) creates them.
     #[must_use]
     pub const fn objects(mut self, objects: &'static [ObjectDefinition]) -> Self {
         self.objects = objects;
         self
     }
 
-    /// The operator's settings that this kind reads. A program that names the kind by
-    /// `process::Program::kind` has a flag for each.
+    /// Sets the operator's settings that this kind reads. A program that adds the kind by `process::Program::kind`
+    /// has a flag for each.
     #[must_use]
     pub const fn settings(mut self, settings: &'static [SettingDefinition]) -> Self {
         self.settings = settings;
         self
     }
 
-    /// The path of the replica specs in a job, for errors: `spec.replicaSpecs`.
+    /// Returns the path of the replica specs in a job for errors: `spec.replicaSpecs`.
     pub fn roles_path(&self) -> String {
         format!("spec.{}", self.roles_field)
     }
 
-    /// Which of a replica's containers is the framework's.
+    /// Returns the index of the framework's container among the containers of a replica.
     pub(crate) fn container_of(&self, containers: &[Container]) -> Option<usize> {
         match self.container {
             "" => (!containers.is_empty()).then_some(0),
@@ -228,12 +256,12 @@ impl Framework {
         }
     }
 
-    /// Whether any replica has a service, which takes the replica's name.
+    /// Returns true if any role has services, which have the names of their replicas.
     pub(crate) fn has_services(&self) -> bool {
         self.roles.iter().any(|role| role.has_service)
     }
 
-    /// Whether some role must have replicas in every job.
+    /// Returns true if any role must have replicas in every job.
     pub(crate) fn needs_some_role(&self) -> bool {
         self.roles.iter().any(|role| role.min > 0)
     }
@@ -243,9 +271,9 @@ impl Framework {
     }
 }
 
-/// A role that replicas of a kind of job may have, and how many of them.
+/// A role that replicas of a kind of job may have, with bounds of their number.
 ///
-/// A bound is declared here once: validation and the API server refuse a job beyond it, in the same words.
+/// A bound is declared once. Validation and the API server reject a job that exceeds it, with the same message.
 ///
 /// ```
 /// use training_job::RoleDefinition;
@@ -256,20 +284,20 @@ impl Framework {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RoleDefinition {
-    /// Its name, as in the replica specs.
+    /// The name as in the replica specs.
     pub name: &'static str,
-    /// The fewest replicas that a job must have of it; 0: a job can do without the role.
+    /// Minimum number of replicas; 0 if the role is optional.
     pub min: u32,
-    /// The most replicas that a job may have of it, at most [`MAX_REPLICAS`].
+    /// Maximum number of replicas, at most [`MAX_REPLICAS`].
     pub max: u32,
-    /// Whether its replicas have services, by whose names the others find them.
+    /// True if its replicas have services, whose names the other replicas use.
     pub has_service: bool,
-    /// Whether its processes find the others again when the kubelet restarts their container.
+    /// True if its processes reconnect to the others after the kubelet has restarted their container.
     pub rejoins: bool,
 }
 
 impl RoleDefinition {
-    /// A role that a job may leave out, with up to [`MAX_REPLICAS`] replicas.
+    /// Creates an optional role with up to [`MAX_REPLICAS`] replicas.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -280,42 +308,43 @@ impl RoleDefinition {
         }
     }
 
-    /// A job must have this many replicas of the role, or more.
+    /// Requires at least this many replicas of the role.
     #[must_use]
     pub const fn at_least(mut self, replicas: u32) -> Self {
         self.min = replicas;
         self
     }
 
-    /// A job may have this many replicas of the role, or fewer.
+    /// Allows at most this many replicas of the role.
     #[must_use]
     pub const fn at_most(mut self, replicas: u32) -> Self {
         self.max = replicas;
         self
     }
 
-    /// A job must have just this many replicas of the role.
+    /// Requires exactly this many replicas of the role.
     #[must_use]
     pub const fn exactly(self, replicas: u32) -> Self {
         self.at_least(replicas).at_most(replicas)
     }
 
-    /// Its replicas have no services: nobody connects to them.
+    /// Creates no services for the replicas, because no process connects to them.
     #[must_use]
     pub const fn without_services(mut self) -> Self {
         self.has_service = false;
         self
     }
 
-    /// Its processes find the others again when the kubelet restarts their container: that is no failure, whatever restarts
-    /// together with a replica of the role. It counts against the backoff limit.
+    /// Declares that the processes reconnect to the others after the kubelet has restarted their container. Such a
+    /// restart is not a failure, even if replicas of the role restart together with others. It counts against the
+    /// backoff limit.
     #[must_use]
     pub const fn rejoins(mut self) -> Self {
         self.rejoins = true;
         self
     }
 
-    /// The name in lower case, as in names of pods and values of labels.
+    /// Returns the name in lower case, as in names of pods and values of labels.
     pub fn slug(&self) -> String {
         self.name.to_lowercase()
     }

@@ -1,14 +1,16 @@
-//! The points in a job's life that conditions and events report, and their sentences.
+//! The milestones of a job that conditions and events report, and their messages.
 
-/// A point in a job's life that conditions and events report.
+/// A milestone of a job that conditions and events report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Milestone<'a> {
     /// The controller has seen the job.
     Created,
-    /// The replicas that decide the job run.
+    /// The replicas that determine the state of the job are running.
     Running,
-    /// The job has ended well.
+    /// No replica is running any more; the job continues when some do.
+    Interrupted,
+    /// The job has succeeded.
     Succeeded,
     /// The job is suspended.
     Suspended,
@@ -19,19 +21,19 @@ pub enum Milestone<'a> {
         /// The role of the replica that failed first.
         role: &'a str,
     },
-    /// `count` replicas of `role` failed for good.
+    /// `count` replicas of `role` failed and are not restarted.
     Failed {
         /// The role of the replica that failed first.
         role: &'a str,
-        /// How many of the role's replicas failed.
+        /// The number of failed replicas of the role.
         count: usize,
     },
-    /// A replica of `role` ended with an exit code that its policy takes as final.
+    /// A replica of `role` ended with an exit code that its policy treats as permanent.
     FailedPermanently {
         /// The role of the replica that failed first.
         role: &'a str,
     },
-    /// A replica of `role` failed, and a rule of the job's failure policy fails the job for it.
+    /// A replica of `role` failed, and a rule of the job's failure policy fails the job.
     FailedByRule {
         /// The role of the replica that failed first.
         role: &'a str,
@@ -43,11 +45,12 @@ pub enum Milestone<'a> {
 }
 
 impl Milestone<'_> {
-    /// The Go operator's words for a job `name` of kind `kind`.
+    /// Returns the Go operator's message for a job `name` of kind `kind`.
     pub fn describe(&self, kind: &str, name: &str) -> String {
         match self {
             Self::Created => format!("{kind} {name} is created."),
             Self::Running => format!("{kind} {name} is running."),
+            Self::Interrupted => format!("{kind} {name} is not running: none of its replicas runs."),
             Self::Succeeded => format!("{kind} {name} is successfully completed."),
             Self::Suspended => format!("{kind} {name} is suspended."),
             Self::Resumed => format!("{kind} {name} is resumed."),
@@ -74,7 +77,8 @@ impl Milestone<'_> {
         }
     }
 
-    /// The same where it says "running" and "completed" of the job with its namespace, as it does of a job without a master.
+    /// Like [`describe`](Self::describe), but `Running` and `Succeeded` name the namespace, as in the Go operator for
+    /// a job without a master.
     pub fn describe_with_namespace(&self, kind: &str, namespace: &str, name: &str) -> String {
         match self {
             Self::Running => format!("{kind} {namespace}/{name} is running."),

@@ -40,7 +40,7 @@ pub use objects::{JobObject, ObjectDefinition, ObjectKind};
 pub use replicas::{FailureTolerance, Outcome, ReplicaState, Replicas, RoleReplicas};
 pub use requirement::Requirement;
 pub use role_specs::RoleSpecs;
-pub use rule::{Rule, any_replica, roles_named};
+pub use rule::{Rule, any_replica, any_with_replicas, roles_named};
 pub use settings::Settings;
 pub(crate) use shared_environment::SharedEnvironment;
 pub(crate) use topology::Texts;
@@ -50,7 +50,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResourceExt, Resource};
 use serde::{Serialize, de::DeserializeOwned};
@@ -84,7 +84,7 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | when | hooks |
 /// |---|---|
 /// | the definition is made | [`definition`](Self::definition), [`requirements`](Self::requirements), [`rules`](Self::rules) |
-/// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
+/// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
 /// | a review looks for what is surely not meant | [`warn`](Self::warn) |
 /// | a review explains the job | [`reading`](Self::reading) |
 /// | what a job has beside pods and services is rendered: in each reconcile of a job | [`objects`](Self::objects) |
@@ -128,6 +128,12 @@ pub trait TrainingJob:
     /// `spec.runPolicy`.
     fn run_policy_field(&self, field: &str) -> String {
         format!("spec.runPolicy.{field}")
+    }
+
+    /// Returns `spec.managedBy`, for a kind that has this field beside `runPolicy.managedBy`. Either field names the controller
+    /// that runs the job; a job with two different names is not valid. Default: the kind has no such field.
+    fn managed_by(&self) -> Option<&str> {
+        None
     }
 
     /// The status, if the job has one. Required.
@@ -369,6 +375,24 @@ pub trait TrainingJob:
         false
     }
 
+    /// True if the other replicas dial this one to meet, by its name. Default: false.
+    ///
+    /// If the job or its kind asks for a stable address ([`Framework::stable_address`]), its service has a cluster IP, so
+    /// that the name leads to the new pod at once when the replica restarts: DNS caches keep the address of a pod for half
+    /// a minute. At most one replica of a job is dialed for each of its clusters.
+    ///
+    /// ```
+    /// use training_job::Replica;
+    ///
+    /// fn is_dialed(replica: &Replica<'_>) -> bool {
+    ///     replica.role.name() == "Head"
+    /// }
+    /// ```
+    fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        let _ = (topology, replica);
+        false
+    }
+
     /// Changes the replica's pod after everything else has been rendered. Default: nothing.
     ///
     /// The pod's name, labels and owner are not to be changed, and are out of reach. The pod must stay one that an API
@@ -388,6 +412,26 @@ pub trait TrainingJob:
         let _ = (topology, replica, pod);
     }
 
+    /// The index of the framework's container among the containers of a pod template. Default: the container that
+    /// [`Framework::container`] names, or the first one if it names none.
+    ///
+    /// That container gets the framework's environment and port, and its end is the replica's.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Container;
+    ///
+    /// /// The job names its container; the first one is meant if it names none.
+    /// fn framework_container(named: Option<&str>, containers: &[Container]) -> Option<usize> {
+    ///     match named {
+    ///         Some(name) => containers.iter().position(|container| container.name == name),
+    ///         None => (!containers.is_empty()).then_some(0),
+    ///     }
+    /// }
+    /// ```
+    fn framework_container(&self, containers: &[Container]) -> Option<usize> {
+        Self::FRAMEWORK.container_of(containers)
+    }
+
     /// What the job has beside the pods and services of its replicas, in the order in which it is made. Default: nothing.
     /// The kinds are declared by [`Framework::objects`].
     ///
@@ -402,7 +446,7 @@ pub trait TrainingJob:
     ///
     /// How long objects stay is declared by [`ObjectDefinition`]. Those of a suspended or finished job that stay are still
     /// patched, and not made again. `replicas` are in the states in which the plan found them. In a render without a
-    /// cluster they are all [`Absent`](crate::ReplicaState::Absent).
+    /// cluster they are all [`Pending`](crate::ReplicaState::Pending).
     ///
     /// ConfigMaps called `<job>-env-` and 16 hexadecimal digits are the library's own: they hold what the environments of a
     /// [compact](crate::api::Layout::Compact) job have in common.
@@ -439,8 +483,7 @@ pub trait TrainingJob:
     /// the same words. Default: none.
     ///
     /// They apply to jobs of which a role has a replica. What every kind is checked for has its rules
-    /// already. [`any_replica`] and [`roles_named`] make expressions
-    /// that are cheap enough.
+    /// already. [`any_replica`], [`any_with_replicas`] and [`roles_named`] make expressions that are cheap enough.
     ///
     /// # Bounds
     /// An API server estimates what a rule costs at worst, and refuses the definition if that is too much. A rule that

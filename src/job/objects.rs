@@ -1,4 +1,4 @@
-//! Objects that a job has beside the pods and services of its replicas: a ConfigMap, a Role.
+//! Objects that a job has in addition to the pods and services of its replicas, for example a ConfigMap or a Role.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::ser::SerializeMap;
@@ -9,18 +9,18 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct ObjectKind {
-    /// Its API group; empty for the core group.
+    /// The API group; empty for the core group.
     pub group: &'static str,
-    /// Its version, such as `v1`.
+    /// The version, such as `v1`.
     pub version: &'static str,
-    /// Its kind, such as `ConfigMap`.
+    /// The kind, such as `ConfigMap`.
     pub kind: &'static str,
-    /// Its name in paths and permissions, such as `configmaps`.
+    /// The name in paths and permissions, such as `configmaps`.
     pub plural: &'static str,
 }
 
 impl ObjectKind {
-    /// A kind that is a custom resource: `ObjectKind::new("example.com", "v1", "Queue", "queues")`.
+    /// Creates a kind for a custom resource: `ObjectKind::new("example.com", "v1", "Queue", "queues")`.
     pub const fn new(
         group: &'static str,
         version: &'static str,
@@ -35,12 +35,17 @@ impl ObjectKind {
         }
     }
 
-    /// A kind of Kubernetes' own.
+    /// Returns a built-in kind of Kubernetes.
     pub const fn of<K: k8s_openapi::Resource>() -> Self {
         Self::new(K::GROUP, K::VERSION, K::KIND, K::URL_PATH_SEGMENT)
     }
 
-    /// An object of this kind. `content` has what stands beside `apiVersion`, `kind` and `metadata`.
+    /// Returns true if every API server serves the kind, because its group is built into Kubernetes.
+    pub(crate) fn is_built_in(&self) -> bool {
+        !self.group.contains('.') || self.group.ends_with(".authorization.k8s.io")
+    }
+
+    /// Returns an object of this kind. `content` has the fields other than `apiVersion`, `kind` and `metadata`.
     pub fn object(self, name: impl Into<String>, content: Value) -> JobObject {
         JobObject {
             kind: self,
@@ -52,7 +57,7 @@ impl ObjectKind {
         }
     }
 
-    /// `group/version`, or the version alone in the core group.
+    /// Returns `group/version`, or only the version for the core group.
     pub(crate) fn api_version(self) -> String {
         match self.group {
             "" => self.version.to_owned(),
@@ -61,7 +66,7 @@ impl ObjectKind {
     }
 }
 
-/// A kind of object that jobs of a framework have, and how long.
+/// A kind of object that jobs of a framework have, with its lifetime.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -79,48 +84,72 @@ impl ObjectKind {
 pub struct ObjectDefinition {
     /// The kind.
     pub kind: ObjectKind,
-    /// Whether its objects are deleted when the job is suspended or has ended, once none of its pods runs.
+    /// True if its objects are deleted when the job is suspended or has ended, after its last running pod.
     pub while_active: bool,
-    /// Whether the job does without them.
+    /// True if the job can run without them.
     pub optional: bool,
+    /// The kinds of the job's other objects to which objects of this kind refer.
+    pub refers_to: &'static [ObjectKind],
 }
 
 impl ObjectDefinition {
-    /// Objects of this kind stay until the job is deleted, and go with it.
+    /// Creates a definition whose objects exist until the job is deleted.
     pub const fn new(kind: ObjectKind) -> Self {
         Self {
             kind,
             while_active: false,
             optional: false,
+            refers_to: &[],
         }
     }
 
-    /// They go when the job is suspended or has ended, after its last pod that runs.
+    /// Deletes the objects when the job is suspended or has ended, after its last running pod.
     #[must_use]
     pub const fn while_active(mut self) -> Self {
         self.while_active = true;
         self
     }
 
-    /// The job does without them: what keeps one from being made is told by an event, and its pods do not wait for it.
-    /// Where objects go with the pods, these go at once.
+    /// Lets the job run without these objects. An event reports an error of their creation, and pods do not wait for
+    /// them. Where objects are deleted together with the pods, these are deleted immediately.
     #[must_use]
     pub const fn optional(mut self) -> Self {
         self.optional = true;
         self
     }
+
+    /// Declares that these objects refer to the job's other objects of `kinds`, as a RoleBinding refers to a Role.
+    /// Each is created when all of those exist and the job controls them, and is deleted when one of those is gone.
+    /// Otherwise it would refer to any object that takes the name.
+    ///
+    /// ```
+    /// use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+    /// use training_job::{ObjectDefinition, ObjectKind};
+    ///
+    /// const ROLE: ObjectKind = ObjectKind::of::<Role>();
+    /// const OBJECTS: &[ObjectDefinition] = &[
+    ///     ObjectDefinition::new(ROLE),
+    ///     ObjectDefinition::new(ObjectKind::of::<RoleBinding>()).refers_to(&[ROLE]),
+    /// ];
+    /// assert_eq!(OBJECTS[1].refers_to, [ROLE]);
+    /// ```
+    #[must_use]
+    pub const fn refers_to(mut self, kinds: &'static [ObjectKind]) -> Self {
+        self.refers_to = kinds;
+        self
+    }
 }
 
-/// An object that a job has, made by [`ObjectKind::object`].
+/// An object of a job, created by [`ObjectKind::object`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct JobObject {
-    /// What it is.
+    /// The kind of the object.
     pub kind: ObjectKind,
-    /// Its name, and labels and annotations of its own. Namespace, owner and the labels by which it is watched are
-    /// added when it is rendered.
+    /// The name, and labels and annotations of its own. Namespace, owner and the labels for the watch are added when
+    /// it is rendered.
     pub metadata: ObjectMeta,
-    /// What stands beside `apiVersion`, `kind` and `metadata`: `data`, `spec`, `rules`.
+    /// The fields other than `apiVersion`, `kind` and `metadata`: `data`, `spec`, `rules`.
     pub content: Value,
 }
 

@@ -1,11 +1,12 @@
-//! Roles that a job needs: declared once, checked here and by the API server.
+//! Roles that a job must have: declared once, checked by validation and by the API server.
 
 use super::rule::any_with_replicas;
 use super::{Framework, Rule, Topology};
 
-/// One of these roles must have a replica, or a role must have some.
+/// A requirement that one of some roles has a replica, or that a role has a minimum number.
 ///
-/// For "a job must have N of this one role" a bound of the [`RoleDefinition`](super::RoleDefinition) is enough.
+/// To require N replicas of one role in every job, a bound of the [`RoleDefinition`](super::RoleDefinition) is
+/// enough.
 ///
 /// ```
 /// # struct FarmJob { spec: FarmSpec }
@@ -35,7 +36,7 @@ struct Condition<J> {
 }
 
 impl<J> Requirement<J> {
-    /// Any of `roles` must have a replica. `problem` says what is wrong if none has, `remedy` what to do about it.
+    /// Requires a replica of any of `roles`. `problem` and `remedy` form the message if there is none.
     pub fn any_of(
         roles: &'static [&'static str],
         problem: impl Into<String>,
@@ -50,8 +51,8 @@ impl<J> Requirement<J> {
         }
     }
 
-    /// `role` must have so many replicas, or more. Where all jobs must have them, a bound of the
-    /// [`RoleDefinition`](super::RoleDefinition) is enough; this is for [some](Self::when) of them.
+    /// Requires at least this many replicas of `role`. If it applies to all jobs, a bound of the
+    /// [`RoleDefinition`](super::RoleDefinition) is enough; this is for [some](Self::when) jobs.
     pub fn at_least(
         role: &'static str,
         replicas: u32,
@@ -65,7 +66,8 @@ impl<J> Requirement<J> {
         }
     }
 
-    /// The same, of those jobs alone that `applies` is true of. `cel` says the same of the spec in CEL, as `self`.
+    /// Restricts the requirement to jobs for which `applies` is true. `cel` is the same condition in CEL, with the
+    /// spec as `self`.
     #[must_use]
     pub fn when(mut self, applies: fn(&J) -> bool, cel: impl Into<String>) -> Self {
         self.condition = Some(Condition {
@@ -75,7 +77,7 @@ impl<J> Requirement<J> {
         self
     }
 
-    /// What is wrong with a job, and what to do, if it does not meet the requirement.
+    /// Returns problem and remedy if a job does not meet the requirement.
     pub(crate) fn violation(&self, job: &J, topology: &Topology<'_>) -> Option<(&str, &str)> {
         let applies = self.condition.as_ref().is_none_or(|c| (c.applies)(job));
         let has_enough = |role: &&str| topology.replicas(role) >= self.replicas;
@@ -83,11 +85,15 @@ impl<J> Requirement<J> {
         (applies && !is_met).then_some((&*self.problem, &*self.remedy))
     }
 
-    /// The same as a rule on the spec.
+    /// Returns the requirement as a rule on the spec.
     pub(crate) fn rule(&self, framework: &Framework) -> Rule {
-        let mut is_met = any_with_replicas(framework, &self.roles, self.replicas);
+        let enough = match self.replicas {
+            1 => "!= 0".to_owned(),
+            least => format!(">= {least}"),
+        };
+        let mut is_met = any_with_replicas(framework, &self.roles, &enough);
         if let Some(key) = framework.role_key {
-            // The kind may give it one of these roles.
+            // The kind may assign one of these roles to an unnamed entry.
             is_met += &format!(" || self.{}.exists(k, !has(k.{key}))", framework.roles_field);
         }
         let expression = match &self.condition {

@@ -1,4 +1,4 @@
-//! What a job says of its roles, in whatever shape its resource has.
+//! The replica specs of a job, independent of the shape of its resource.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,28 +11,29 @@ use crate::api::ReplicaSpec;
 #[derive(Clone, Debug, Default)]
 pub struct RoleSpecs<'a>(Vec<RoleSpec<'a>>);
 
-/// What a job says of one role.
+/// The replica spec of one role.
 #[derive(Clone, Debug)]
 pub(crate) struct RoleSpec<'a> {
-    /// The role, as the job spells it.
+    /// The role, spelled as in the job.
     pub(crate) role: Cow<'a, str>,
     place: Place,
-    /// None if the job has null there.
+    /// `None` if the job has null there.
     pub(crate) spec: Option<Cow<'a, ReplicaSpec>>,
 }
 
-/// Where a spec is below the field that holds them all.
+/// The location of a spec below the field that holds all specs.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// Under the role's name.
     Key,
-    /// In an item of a list.
+    /// In this item of a list.
     Item(usize),
 }
 
 impl<'a> RoleSpecs<'a> {
-    /// The specs of a map by role: `replicaSpecs: {Worker: {...}}`. It is [`ReplicaSpecs`](crate::api::ReplicaSpecs), or a map of
-    /// a kind's own entries, which have a [`ReplicaSpec`] with `#[serde(flatten)]` and fields of their own beside it.
+    /// Returns the specs of a map by role: `replicaSpecs: {Worker: {...}}`. The map is
+    /// [`ReplicaSpecs`](crate::api::ReplicaSpecs), or a map of a kind's own entries. Such an entry has a
+    /// [`ReplicaSpec`] with `#[serde(flatten)]` and further fields.
     pub fn map<S: AsRef<ReplicaSpec>>(specs: &'a BTreeMap<String, Option<S>>) -> Self {
         let entries = specs.iter().map(|(role, spec)| RoleSpec {
             role: Cow::Borrowed(role),
@@ -42,7 +43,7 @@ impl<'a> RoleSpecs<'a> {
         Self(entries.collect())
     }
 
-    /// The specs of a list, each with its role: `replicaSpecs: [{replicaType: WORKER, ...}]`.
+    /// Returns the specs of a list, each with its role: `replicaSpecs: [{replicaType: WORKER, ...}]`.
     pub fn list(entries: impl IntoIterator<Item = (Cow<'a, str>, Cow<'a, ReplicaSpec>)>) -> Self {
         let entries = entries.into_iter().enumerate();
         let entries = entries.map(|(index, (role, spec))| RoleSpec {
@@ -53,12 +54,15 @@ impl<'a> RoleSpecs<'a> {
         Self(entries.collect())
     }
 
-    /// The same specs, each with what `fill_in` puts where the job says nothing: defaults that hold before the job is
-    /// validated. Fields that the API server asks for by itself must be in the job all the same, but for what
-    /// [`Framework`](super::Framework) says is filled in.
+    /// Fills in defaults with `fill_in` before the job is validated. Fields that the API server requires must still
+    /// be in the job, except those that [`Framework`](super::Framework) declares as filled in.
     ///
-    /// `fill_in` gets the role as the job spells it, which may be `worker` for a role that is declared as `Worker`, or no
-    /// role at all: compare without regard to case, as by `role.eq_ignore_ascii_case("Worker")`.
+    /// A kind that fills in another number of replicas than 1 removes the default of [`ReplicaSpec`] from its
+    /// definition with [`without_default_replicas`](crate::api::schema::without_default_replicas).
+    ///
+    /// `fill_in` gets the role as spelled in the job. It may be `worker` for a role that is declared as `Worker`, or
+    /// an unknown role. Therefore compare it without regard to case, for example with
+    /// `role.eq_ignore_ascii_case("Worker")`.
     ///
     /// ```
     /// use training_job::{RoleSpecs, api::ReplicaSpecs};
@@ -85,14 +89,14 @@ impl<'a> RoleSpecs<'a> {
         &self.0
     }
 
-    /// Each role as the job spells it, with its spec if there is one.
+    /// Iterates over the roles as spelled in the job, each with its spec if there is one.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&ReplicaSpec>)> {
         self.0.iter().map(|entry| (&*entry.role, entry.spec.as_deref()))
     }
 }
 
 impl RoleSpec<'_> {
-    /// Where the spec is, below the field that holds them all.
+    /// Returns the path of the spec. `field` is the field that holds all specs.
     pub(crate) fn path<'p>(&'p self, field: &'p FieldPath<'p>) -> FieldPath<'p> {
         match self.place {
             Place::Key => field.key(&self.role),

@@ -1,4 +1,4 @@
-//! Rules in CEL, by which an API server refuses what validation would refuse.
+//! Rules in CEL, with which an API server rejects what validation would reject.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 
@@ -10,17 +10,17 @@ use super::framework::Framework;
 pub struct Rule {
     expression: String,
     message: String,
-    /// A list of what stands for `%s` and `%d` in the message.
+    /// A CEL list of the values for `%s` and `%d` in the message.
     values: Option<String>,
     field: Option<String>,
     sees_creation: bool,
 }
 
 impl Rule {
-    /// That `expression` is true; `message` says what is wrong if it is not, and what to do about it.
+    /// Creates a rule that `expression` must be true. `message` has the problem and the remedy.
     ///
-    /// To say the same as [`FieldErrors::push`], the message is its problem and its remedy, joined by `"; "`; or the problem
-    /// alone, if the remedy is empty. The path is not in it: see [`at`](Self::at).
+    /// To match [`FieldErrors::push`], the message is its problem and its remedy, joined by `"; "`, or only the
+    /// problem if the remedy is empty. It does not contain the path: see [`at`](Self::at).
     ///
     /// ```
     /// use training_job::{FieldErrors, Rule};
@@ -45,7 +45,7 @@ impl Rule {
         }
     }
 
-    /// The same, with the words that the validation has for it.
+    /// Creates a rule with the message that validation uses for the same error.
     pub(crate) fn saying(expression: impl Into<String>, say: impl FnOnce(&mut FieldErrors)) -> Self {
         let mut errors = FieldErrors::default();
         say(&mut errors);
@@ -57,34 +57,34 @@ impl Rule {
         Self::new(expression, message.unwrap_or_default())
     }
 
-    /// The field, below the one that has the rule, that the message is about.
+    /// Sets the field that the message concerns, relative to the field with the rule.
     #[must_use]
     pub fn at(mut self, field: &str) -> Self {
         self.field = Some(format!(".{field}"));
         self
     }
 
-    /// An expression for what stands for `%s` (a string) or `%d` (an integer) in the message.
+    /// Sets a CEL expression for the value of `%s` (a string) or `%d` (an integer) in the message.
     #[must_use]
     pub fn with(self, value: &str) -> Self {
         self.with_list(format!("[{value}]"))
     }
 
-    /// An expression for a list of what stands for each `%s` and `%d` in the message.
+    /// Sets a CEL expression for the list of values of each `%s` and `%d` in the message.
     #[must_use]
     pub fn with_list(mut self, values: impl Into<String>) -> Self {
         self.values = Some(values.into());
         self
     }
 
-    /// `oldSelf` is optional, and none when the object is created.
+    /// Makes `oldSelf` optional: it has no value when the object is created.
     #[must_use]
     pub(crate) fn since_creation(mut self) -> Self {
         self.sees_creation = true;
         self
     }
 
-    /// The same rule, which does not apply where `condition` is true.
+    /// Restricts the rule to objects for which `condition` is false.
     #[must_use]
     pub(crate) fn unless(mut self, condition: &str) -> Self {
         self.expression = format!("{condition} || ({})", self.expression);
@@ -109,49 +109,46 @@ impl From<Rule> for ValidationRule {
     }
 }
 
-/// A string. In double quotes, since definitions are written in single ones.
+/// Returns a CEL string literal. It has double quotes, because definitions are written in single quotes.
 pub(crate) fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A list of strings.
+/// Returns a CEL list of strings.
 pub(crate) fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<_> = words.into_iter().map(literal).collect();
     format!("[{}]", words.join(", "))
 }
 
-/// A list of strings in lower case.
+/// Returns a CEL list of strings in lower case.
 pub(crate) fn lower_list(words: &[&str]) -> String {
     let lower: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
     list(lower.iter().map(String::as_str))
 }
 
-/// The first, in the order of the alphabet, of the keys `k` of a map of which `condition` is true. A
-/// map's own order is another each time.
+/// Returns CEL for the alphabetically first key `k` of a map for which `condition` is true. The order of a map itself
+/// is random.
 fn first_key(condition: &str) -> String {
     format!("[self.filter(k, {condition})].map(u, u.filter(k, u.all(j, k <= j))[0])[0]")
 }
 
-/// In CEL, of the spec: whether any of these roles has a replica.
+/// Returns CEL on the spec that is true if any of these roles has a replica.
 pub fn any_replica(framework: &Framework, roles: &[&str]) -> String {
-    any_with_replicas(framework, roles, 1)
+    any_with_replicas(framework, roles, "!= 0")
 }
 
-/// In CEL, of the spec: whether any of these roles has so many replicas, at least 1.
-pub(super) fn any_with_replicas(framework: &Framework, roles: &[&str], least: u32) -> String {
+/// Returns CEL on the spec that is true if the number of replicas of any of these roles satisfies a comparison such
+/// as `> 4`.
+pub fn any_with_replicas(framework: &Framework, roles: &[&str], comparison: &str) -> String {
     let specs = format!("self.{}", framework.roles_field);
     let (role, replicas) = (framework.role_of("k"), framework.replicas_of(&specs, "k"));
-    let enough = match least {
-        1 => "!= 0".to_owned(),
-        least => format!(">= {least}"),
-    };
     format!(
-        "{specs}.exists(k, {role}.lowerAscii() in {} && {replicas} {enough})",
+        "{specs}.exists(k, {role}.lowerAscii() in {} && {replicas} {comparison})",
         lower_list(roles)
     )
 }
 
-/// In CEL, of the spec: how many of these roles it names.
+/// Returns CEL on the spec for the number of these roles that it names.
 pub fn roles_named(framework: &Framework, roles: &[&str]) -> String {
     let specs = format!("self.{}", framework.roles_field);
     let role = framework.role_of("k");
@@ -161,18 +158,21 @@ pub fn roles_named(framework: &Framework, roles: &[&str]) -> String {
     )
 }
 
-/// What stands for an entry of the replica specs in a macro such as `specs.exists(k, ...)`: a map's key, or a list's item.
+/// CEL for an entry of the replica specs in a macro such as `specs.exists(k, ...)`: the entry is a map's key or a
+/// list's item.
 impl Framework {
-    /// In CEL: the role of the entry `k`.
+    /// Returns CEL for the role of the entry `k`.
     pub(crate) fn role_of(&self, k: &str) -> String {
         match self.role_key {
             None => k.to_owned(),
-            // Not by `.?` and `orValue`: an API server has no size for what they give, and takes it for endless.
+            // Without `.?` and `orValue`, because an API server has no size for their values, and assumes the
+            // maximum.
             Some(key) => format!("(has({k}.{key}) ? {k}.{key} : \"\")"),
         }
     }
 
-    /// In CEL: `condition` of the entry `k`, or that it is an item that names no role. The kind may give it one.
+    /// Returns CEL that is true if `condition` holds for the entry `k`, or if the entry is an item without a role,
+    /// because the kind may assign one.
     pub(crate) fn or_unnamed(&self, k: &str, condition: &str) -> String {
         match self.role_key {
             None => condition.to_owned(),
@@ -180,7 +180,7 @@ impl Framework {
         }
     }
 
-    /// In CEL: the number of replicas of the entry `k` of `specs`.
+    /// Returns CEL for the number of replicas of the entry `k` of `specs`.
     pub(crate) fn replicas_of(&self, specs: &str, k: &str) -> String {
         match self.role_key {
             None => format!("{specs}[{k}].?replicas.orValue(1)"),
@@ -188,7 +188,7 @@ impl Framework {
         }
     }
 
-    /// In CEL, of the replica specs: the role of the first entry `k` of which `condition` is true.
+    /// Returns CEL on the replica specs for the role of the first entry `k` for which `condition` is true.
     pub(crate) fn first_role(&self, condition: &str) -> String {
         match self.role_key {
             None => first_key(condition),

@@ -1,4 +1,4 @@
-//! Settings of the operator that bear on every job.
+//! Settings of the operator that apply to every job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,29 +8,31 @@ use crate::api::{CleanPodPolicy, RestartScope};
 
 use super::{Accelerators, GangScheduler, SettingDefinition};
 
-/// The operator's own settings that bear on every job. Hooks read them from
+/// The operator's settings that apply to every job. Hooks read them from
 /// [`Topology::settings`](super::Topology::settings).
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What restarts together with a failed replica where the job does not say; the kind of job
-    /// decides if unset.
+    /// The default restart scope of a job; if unset, the kind of job decides.
     pub restart_scope: Option<RestartScope>,
-    /// Which pods go at the end of a job that does not say. Default: those that still run.
+    /// The default clean pod policy of a job. Default: delete the pods that still run.
     pub clean_pods: CleanPodPolicy,
-    /// How long a success is held while replicas that do not decide still run: the processes of a
-    /// cluster that has done its work end within a moment of each other. Default: one second.
+    /// Grace period of a success while replicas that do not decide the job still run, because the processes of a
+    /// finished cluster end almost together. Default: one second.
     pub success_hold: Duration,
-    /// How long a failure by exit code is held while other replicas that restart together with this one still run: where
-    /// one is killed the others end by themselves within a moment, and the cluster may tell of them first. Default: three
+    /// Grace period of a failure by exit code while other replicas of the same restart scope still run. If one
+    /// replica is killed, the others end shortly after, and the cluster may report the others first. Default: three
     /// seconds.
     pub failure_hold: Duration,
-    /// The domain of the cluster's DNS, in which the names of services are. Default: `cluster.local`.
+    /// Time after its grace period when a pod that is being deleted is deleted by force. Its node has not confirmed
+    /// that the processes have ended, and they may continue if the node does. Default: never.
+    pub force_delete_after: Option<Duration>,
+    /// The domain of the cluster's DNS for names of services. Default: `cluster.local`.
     pub cluster_domain: String,
-    /// What the framework's containers get that ask for a device. Default: nothing.
+    /// Additions to the framework's containers that request a device. Default: none.
     pub accelerators: Arc<Accelerators>,
-    /// What binds the pods of each job together or not at all. Default: nothing does.
+    /// The gang scheduler, which binds all pods of a job or none. Default: none.
     pub gang_scheduler: Option<GangScheduler>,
-    /// Settings of single kinds, by name: those that their [`Framework::settings`](super::Framework::settings) declare.
+    /// Settings of single kinds by name, as declared in their [`Framework::settings`](super::Framework::settings).
     pub values: Arc<BTreeMap<String, String>>,
 }
 
@@ -41,6 +43,7 @@ impl Default for Settings {
             clean_pods: CleanPodPolicy::Running,
             success_hold: Duration::from_secs(1),
             failure_hold: Duration::from_secs(3),
+            force_delete_after: None,
             cluster_domain: "cluster.local".to_owned(),
             accelerators: Arc::default(),
             gang_scheduler: None,
@@ -50,7 +53,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The value of a setting: what the operator was started with, else the default.
+    /// Returns the value of a setting: the value with which the operator was started, or the default.
     pub fn get<'a>(&'a self, setting: &'a SettingDefinition) -> &'a str {
         self.values
             .get(setting.name)

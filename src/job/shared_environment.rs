@@ -1,12 +1,13 @@
-//! What is the same in the environment of all replicas of a compact job: told once, in a ConfigMap.
+//! The common part of the environment of all replicas of a compact job, stored once in a ConfigMap.
 //!
-//! A variable such as a list of all hosts is long, and differs between replicas at its end, if at all. What its values begin
-//! with is an entry of the ConfigMap under the variable's own name. A container takes the whole ConfigMap by `envFrom`,
-//! and then has `NAME=$(NAME)rest`: the kubelet reads `envFrom` first, fills in what is known by then, and puts the result
-//! in the place of what it was. So the process has the variable as it would without this, and no other.
+//! A variable such as a list of all hosts is long, and its values differ between replicas at the end, if at all. The
+//! common prefix of the values is an entry of the ConfigMap under the variable's name. A container imports the whole
+//! ConfigMap with `envFrom`, and has a variable `NAME=$(NAME)rest`. The kubelet reads `envFrom` first, expands the
+//! reference, and replaces the imported value with the result. So the process sees the same variables as without this
+//! optimization.
 //!
-//! The ConfigMap is never changed. Its name has a hash of its content, so that pods from before and after a change of the
-//! replicas' number each keep the one that they were made with.
+//! The ConfigMap is immutable. Its name contains a hash of its content, so that pods from before and after a change
+//! of the number of replicas each keep the ConfigMap they were created with.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,30 +16,30 @@ use serde_json::json;
 
 use super::{JobObject, ObjectDefinition, ObjectKind, Replica, Topology, TrainingJob};
 
-/// The fewest bytes that are worth a reference.
+/// Minimum length of a prefix, in bytes, that is moved to the ConfigMap.
 const LEAST: usize = 1_024;
 
-/// The most bytes that a ConfigMap's entries may have: the API server's own bound.
+/// Maximum total length of a ConfigMap's entries in bytes: the API server's own limit.
 const MOST: usize = 1 << 20;
 
-/// What the environments of a job's replicas have in common.
+/// The common part of the environments of a job's replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SharedEnvironment {
     /// The name of the ConfigMap.
     name: String,
-    /// By variable, what its values begin with.
+    /// The common prefixes by variable.
     texts: BTreeMap<String, String>,
 }
 
 impl SharedEnvironment {
-    /// The kind of object that holds it. It goes when no pod runs any more.
+    /// The kind of object that holds the prefixes. It is deleted when no pod runs any more.
     pub(crate) const OBJECT: ObjectDefinition =
         ObjectDefinition::new(ObjectKind::of::<ConfigMap>()).while_active();
 
-    /// What the replicas of a job have in common, if that is worth an object.
+    /// Returns the common part of the environments, if it is long enough for an object.
     ///
-    /// The first and the last replica of each role stand for all: a pod in which a variable begins otherwise keeps its
-    /// whole environment.
+    /// The first and the last replica of each role serve as samples. A pod whose value lacks the common prefix keeps
+    /// its whole environment.
     pub(crate) fn of<J: TrainingJob>(job: &J, topology: &Topology<'_>) -> Option<Self> {
         let samples = topology
             .roles
@@ -55,20 +56,22 @@ impl SharedEnvironment {
         (!texts.is_empty()).then_some(Self { name, texts })
     }
 
-    /// Whether an object may be one that holds what the replicas of a job have, or had, in common.
+    /// Returns true if an object of this kind and name may hold a current or former common part of the job's
+    /// environments.
     pub(crate) fn is_one(topology: &Topology<'_>, kind: ObjectKind, name: &str) -> bool {
         let hash = name.strip_prefix(&prefix(topology));
         let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
         kind == Self::OBJECT.kind && hash.is_some_and(is_hash)
     }
 
-    /// The ConfigMap.
+    /// Returns the ConfigMap.
     pub(crate) fn object(&self) -> JobObject {
         let content = json!({"data": self.texts, "immutable": true});
         Self::OBJECT.kind.object(&*self.name, content)
     }
 
-    /// Replaces what the ConfigMap holds by references to it, if the process then sees the same environment.
+    /// Replaces the prefixes in a container with references to the ConfigMap, if the process then sees the same
+    /// environment.
     pub(crate) fn take_from(&self, container: &mut Container) {
         let variables = container.env.as_deref().unwrap_or_default();
         let places: Option<Vec<_>> = self
@@ -83,7 +86,7 @@ impl SharedEnvironment {
             let value = variables[at].value.take().unwrap_or_default();
             variables[at].value = Some(format!("$({name}){}", &value[text.len()..]));
         }
-        // Behind the user's own: of two that have an entry of one name the last counts.
+        // After the user's own sources, because the last source of a name takes precedence.
         container.env_from.get_or_insert_default().push(EnvFromSource {
             config_map_ref: Some(ConfigMapEnvSource {
                 name: self.name.clone(),
@@ -94,7 +97,7 @@ impl SharedEnvironment {
     }
 }
 
-/// By variable, what its values begin with in all environments that have it, where that is worth a reference.
+/// Returns the common prefixes by variable, over all environments with the variable, if they are long enough.
 fn common(environments: impl IntoIterator<Item = Vec<EnvVar>>) -> BTreeMap<String, String> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut several = BTreeSet::new();
@@ -113,7 +116,7 @@ fn common(environments: impl IntoIterator<Item = Vec<EnvVar>>) -> BTreeMap<Strin
     let mut texts = BTreeMap::new();
     found.retain(|name, _| several.contains(name));
     for (name, mut text) in found {
-        // What follows a dollar may be a reference, which nobody fills in in a ConfigMap.
+        // A dollar may start a reference, and references in a ConfigMap are not expanded.
         text.truncate(text.find('$').unwrap_or(text.len()));
         if text.len() >= LEAST && text.len() <= left {
             left -= text.len();
@@ -123,7 +126,8 @@ fn common(environments: impl IntoIterator<Item = Vec<EnvVar>>) -> BTreeMap<Strin
     texts
 }
 
-/// Where the variable of this name is that begins with `text`, if nothing before it would see what is in the ConfigMap.
+/// Returns the index of the variable of this name if its value begins with `text` and no variable up to it refers to
+/// the name, which would see the value of the ConfigMap.
 fn place(variables: &[EnvVar], name: &str, text: &str) -> Option<usize> {
     let at = variables.iter().position(|v| v.name == name)?;
     let reference = format!("$({name})");
@@ -139,7 +143,7 @@ fn literal(variable: &EnvVar) -> Option<&str> {
         .filter(|_| variable.value_from.is_none())
 }
 
-/// Whether a variable's name can be a key of a ConfigMap from which kubelets of all ages take it.
+/// Returns true if a variable's name can be a key of a ConfigMap that kubelets of all versions import.
 fn is_key(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(is_word) && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty()
@@ -157,7 +161,7 @@ fn prefix(topology: &Topology<'_>) -> String {
     format!("{}-env-", topology.job)
 }
 
-/// FNV-1a: names stay the same from one release of this library to the next.
+/// Returns the FNV-1a hash, so that names stay the same across releases of this library.
 fn hash(texts: &BTreeMap<String, String>) -> u64 {
     let parts = texts
         .iter()
@@ -173,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// What environments of one variable each have in common.
+    /// Returns the common prefix of environments that each have one variable.
     fn in_common(name: &str, values: &[String]) -> Option<String> {
         common(values.iter().map(|value| vec![variable(name, value)])).remove(name)
     }
@@ -187,11 +191,11 @@ mod tests {
             ([long.clone(), long.clone()], Some(&*long)),
             ([long[1..].to_owned(), long.clone()], None),
             ([format!("a{long}"), format!("b{long}")], None),
-            // What may be a reference, or the half of one, is not.
+            // A reference is not shared, nor a part of one.
             ([format!("{long}$(A)y"), format!("{long}$(A)z")], Some(&*long)),
             ([format!("{long}$$"), format!("{long}$$")], Some(&*long)),
             ([format!("$(A){long}"), format!("$(A){long}")], None),
-            // Nor is the half of a character.
+            // Nor is a part of a character.
             ([format!("{long}\u{e9}"), format!("{long}\u{e8}")], Some(&*long)),
         ] {
             assert_eq!(in_common("NAME", &values).as_deref(), shared, "{values:?}");
@@ -262,7 +266,7 @@ mod tests {
         assert_eq!(of("A", "x"), of("A", "x"));
         assert_ne!(of("A", "x"), of("A", "y"));
         assert_ne!(of("A", "x"), of("B", "x"));
-        // As published for FNV-1a: names in clusters outlive a release.
+        // As published for FNV-1a, because names in clusters outlive a release.
         assert_eq!(hash(&BTreeMap::new()), 0xcbf2_9ce4_8422_2325);
         assert_eq!(of("A", "x"), 0xc2b4_238c_5131_5093);
     }

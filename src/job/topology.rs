@@ -1,10 +1,10 @@
-//! Who is in a job: its roles and replicas, their host names and ports.
+//! The members of a job: its roles and replicas, with their host names and ports.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 
 use crate::api::{ReplicaSpec, RestartPolicy, RestartScope};
 
@@ -19,12 +19,12 @@ pub struct Topology<'a> {
     pub job: &'a str,
     /// The job's namespace.
     pub namespace: &'a str,
-    /// The job's UID; empty for one that no API server has seen.
+    /// The job's UID; empty for a job that was never stored in an API server.
     pub uid: &'a str,
-    /// The roles that the job names, in the order of [`Framework::roles`](crate::Framework::roles).
-    /// A role with 0 replicas is among them.
+    /// The roles in the spec, in the order of [`Framework::roles`](crate::Framework::roles). They include roles with
+    /// 0 replicas.
     pub roles: Vec<Role<'a>>,
-    /// The one service that leads to all replicas, under [`Layout::Compact`](crate::api::Layout::Compact). If unset, each
+    /// The one service for all replicas, under [`Layout::Compact`](crate::api::Layout::Compact). If unset, each
     /// replica has a service of its own name.
     pub common_service: Option<String>,
     /// The operator's settings.
@@ -33,7 +33,8 @@ pub struct Topology<'a> {
     pub(crate) texts: Texts,
 }
 
-/// Texts that are the same for all replicas of a job, by name. A copy shares them, since it is of the same job.
+/// Texts that are the same for all replicas of a job, by name. Clones share them, because they belong to the same
+/// job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts(Arc<Mutex<BTreeMap<&'static str, Arc<str>>>>);
 
@@ -41,30 +42,33 @@ pub(crate) struct Texts(Arc<Mutex<BTreeMap<&'static str, Arc<str>>>>);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Role<'a> {
-    /// What the kind says of the role.
+    /// The definition of the role in the framework.
     pub definition: &'static RoleDefinition,
-    /// The path of its spec, such as `spec.replicaSpecs.worker`: spelt as the job spells it.
+    /// The path of its spec, such as `spec.replicaSpecs.worker`, spelled as in the job.
     pub field: String,
-    /// Its name in lower case, as in names, labels and environment.
+    /// The name in lower case, as in names, labels and environment.
     pub slug: String,
-    /// How its replicas are called.
+    /// The names of its replicas.
     pub names: ReplicaNames,
-    /// How many replicas; may be 0.
+    /// The number of replicas; may be 0.
     pub replicas: u32,
-    /// What happens when one fails, defaults applied; never `Other`.
+    /// The restart policy with defaults applied; never `Other`.
     pub restart_policy: RestartPolicy,
+    /// The index of the framework's container among the containers of the role's template.
+    pub container: Option<usize>,
     /// The number of the framework's port in this role's pods.
     pub port: i32,
-    /// What the job says of the role, with what the kind fills in.
+    /// The replica spec of the job, with the values that the kind fills in.
     pub spec: Cow<'a, ReplicaSpec>,
 }
 
-/// How the replicas of a role are called: the names of their pods and services, which are their host names.
+/// The names of the pods and services of a role's replicas, which are their host names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplicaNames {
-    /// A prefix, then `-` and the replica's index: `primes-worker-0`.
+    /// A prefix, followed by `-` and the index of the replica: `primes-worker-0`.
     Indexed(String),
-    /// Just this, for a role that never has more than one replica: `primes-launcher`. Its pod has no label for an index.
+    /// Exactly this name, for a role that never has more than one replica: `primes-launcher`. Its pod has no index
+    /// label.
     Bare(String),
 }
 
@@ -78,22 +82,23 @@ pub struct Replica<'a> {
 }
 
 impl<'a> Topology<'a> {
-    /// The role of this name, if the job names it and it has replicas.
+    /// Returns the role of this name, if it is in the spec and has replicas.
     pub fn role(&self, name: &str) -> Option<&Role<'a>> {
         self.roles.iter().find(|r| r.name() == name && r.replicas > 0)
     }
 
-    /// The number of replicas of the role of this name; 0 if the job does not name it.
+    /// Returns the number of replicas of the role of this name; 0 if it is not in the spec.
     pub fn replicas(&self, name: &str) -> u32 {
         self.role(name).map_or(0, |r| r.replicas)
     }
 
-    /// The number of replicas of all roles.
+    /// Returns the number of replicas of all roles.
     pub fn total(&self) -> u32 {
         self.roles.iter().map(|r| r.replicas).sum()
     }
 
-    /// What restarts together in a collective, which takes nobody back: the job, unless one replica is all of it.
+    /// Returns the restart scope of a collective, which no replica can rejoin: the whole job, unless it has at most
+    /// one replica.
     pub fn collective_scope(&self) -> RestartScope {
         match self.total() {
             0 | 1 => RestartScope::Replica,
@@ -101,16 +106,16 @@ impl<'a> Topology<'a> {
         }
     }
 
-    /// All replicas, role by role.
+    /// Iterates over all replicas, role by role.
     pub fn all(&self) -> impl Iterator<Item = Replica<'_>> {
         self.roles.iter().flat_map(|role| role.all())
     }
 
-    /// What follows a replica's host name where the short name may not do, such as in a name with dots:
-    /// `primes-worker-0.<domain>` leads to the replica from everywhere in the cluster.
+    /// Returns the suffix of a replica's host name for uses where the short name is not enough, such as a name that
+    /// must have dots: `primes-worker-0.<domain>` resolves to the replica everywhere in the cluster.
     ///
-    /// `<namespace>.svc`, or behind the [`common_service`](Self::common_service), if there is one:
-    /// `<service>.<namespace>.svc`.
+    /// The domain is `<namespace>.svc`, or `<service>.<namespace>.svc` if there is a
+    /// [`common_service`](Self::common_service).
     pub fn domain(&self) -> String {
         match &self.common_service {
             None => format!("{}.svc", self.namespace),
@@ -118,8 +123,9 @@ impl<'a> Topology<'a> {
         }
     }
 
-    /// A text that is the same for all replicas, such as the list of their hosts: made when it is asked for first, by
-    /// any hook, and then kept under `name`. So a job whose environment lists all replicas has it made once, and copied into each pod.
+    /// Returns a text that is the same for all replicas, such as the list of their hosts. The first call, by any
+    /// hook, computes the text and caches it under `name`. A job whose environment lists all replicas then computes
+    /// the list once and copies it into each pod.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::EnvVar;
@@ -135,14 +141,14 @@ impl<'a> Topology<'a> {
     pub fn once(&self, name: &'static str, make: impl FnOnce() -> String) -> Arc<str> {
         let texts = || self.texts.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = texts().get(name).cloned();
-        // Not under the lock: what is made may ask for another text.
+        // Not under the lock, because `make` may call this method for another text.
         known.unwrap_or_else(|| {
             let made: Arc<str> = make().into();
             texts().entry(name).or_insert(made).clone()
         })
     }
 
-    /// Whether a service of the job has this name.
+    /// Returns true if a service of the job has this name.
     pub(crate) fn has_service_named(&self, name: &str) -> bool {
         match &self.common_service {
             None => {
@@ -153,44 +159,51 @@ impl<'a> Topology<'a> {
         }
     }
 
-    /// Whether a replica's pod has this name.
+    /// Returns true if a replica's pod has this name.
     pub(crate) fn has_replica_named(&self, name: &str) -> bool {
         self.replica_named(name).is_some()
     }
 
-    /// The replica whose pod has this name.
+    /// Returns the replica whose pod has this name.
     pub(crate) fn replica_named(&self, name: &str) -> Option<Replica<'_>> {
         self.roles.iter().find_map(|role| role.replica_named(name))
     }
 }
 
 impl Role<'_> {
-    /// The role's name, as in the replica specs.
+    /// Returns the role's name, as in the replica specs.
     pub fn name(&self) -> &'static str {
         self.definition.name
     }
 
-    /// The host name of a replica of the role: the name of its pod, and of its service if it has one of its own.
+    /// Returns the host name of a replica: the name of its pod, and of its own service if it has one.
     pub fn host(&self, index: u32) -> String {
         match &self.names {
-            // Put together by hand: each reconcile asks for the name of each replica several times.
+            // Concatenated without formatting, because each reconcile calls this several times for each replica.
             ReplicaNames::Indexed(prefix) => [prefix, "-", &index.to_string()].concat(),
             ReplicaNames::Bare(name) => name.clone(),
         }
     }
 
-    /// The role's pod template.
+    /// Returns the role's pod template.
     pub fn template(&self) -> &PodTemplateSpec {
         &self.spec.template
     }
 
-    /// The value of an annotation of the role's pod template.
+    /// Returns the framework's container in the role's template. It gets the environment and the port, and its end is
+    /// the end of the replica.
+    pub fn main_container(&self) -> Option<&Container> {
+        let spec = self.spec.template.spec.as_ref()?;
+        spec.containers.get(self.container?)
+    }
+
+    /// Returns the value of an annotation of the role's pod template.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         let metadata = self.spec.template.metadata.as_ref()?;
         metadata.annotations.as_ref()?.get(key).map(String::as_str)
     }
 
-    /// All replicas of the role.
+    /// Iterates over all replicas of the role.
     pub fn all(&self) -> impl Iterator<Item = Replica<'_>> {
         (0..self.replicas).map(move |index| Replica { role: self, index })
     }
@@ -200,7 +213,7 @@ impl Role<'_> {
         Some(Replica { role: self, index })
     }
 
-    /// Whether a replica's pod would have this name, if the role had as many as that.
+    /// Returns true if a replica's pod could have this name, whatever the number of replicas.
     pub(crate) fn may_have(&self, name: &str) -> bool {
         self.index_in(name).is_some()
     }
@@ -209,7 +222,7 @@ impl Role<'_> {
         match &self.names {
             ReplicaNames::Indexed(prefix) => {
                 let index = name.strip_prefix(&**prefix)?.strip_prefix('-')?;
-                // Neither `01` nor `+1` is 1.
+                // Neither `01` nor `+1` is a valid index.
                 index
                     .parse()
                     .ok()
@@ -221,12 +234,12 @@ impl Role<'_> {
 }
 
 impl Replica<'_> {
-    /// Its host name: the name of its pod, and of its service if it has one of its own.
+    /// Returns its host name: the name of its pod, and of its own service if it has one.
     pub fn host(&self) -> String {
         self.role.host(self.index)
     }
 
-    /// `<role in lower case>-<index>`, by which the status remembers the replica.
+    /// Returns `<role in lower case>-<index>`, the key of the replica in the status.
     pub fn key(&self) -> String {
         format!("{}-{}", self.role.slug, self.index)
     }
@@ -255,6 +268,7 @@ mod tests {
             },
             replicas,
             restart_policy: RestartPolicy::Never,
+            container: None,
             port: 1,
             spec: Cow::Owned(ReplicaSpec::default()),
         };

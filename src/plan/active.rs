@@ -1,7 +1,7 @@
 //! A job that is neither finished nor suspended: survey it, judge it, carry out the verdict.
 
 use crate::api::{ConditionStatus, ConditionType, RestartScope};
-use crate::job::{Milestone, Replica, TrainingJob};
+use crate::job::{Milestone, Replica, ReplicaState, Replicas, RoleReplicas, TrainingJob};
 
 use super::draft::Draft;
 use super::survey::{self, survey};
@@ -12,11 +12,12 @@ use super::{children, end, gang, notices, objects, progress, recovery};
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let job = draft.job;
     draft.waits = gang::waits(draft);
-    if draft.waits && !draft.has_begun() {
-        draft.mark_created();
+    if draft.waits_for_first_turn() {
+        draft.begin_to_wait();
     } else {
         draft.begin();
     }
+    notices::add_lingering(draft);
     let survey = survey(job, &draft.status, draft.observed);
     let mut states = survey::states(&job.topology, &survey);
     if !draft.waits || !draft.status.replica_statuses.is_empty() {
@@ -30,8 +31,10 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             warning,
             record,
         } => end::fail(draft, warning, &milestone, record),
+        JobVerdict::Succeeded if draft.must_show_running() => draft.claim_room(),
         JobVerdict::Succeeded => end::succeed(draft),
         JobVerdict::SucceedsAt(at) => {
+            draft.must_show_running();
             draft.claim_room();
             draft.plan.requeue_at(at, "replicas are about to end");
         }
@@ -48,19 +51,26 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             wait_for_deadline(draft);
             notices::add(draft);
             if running {
-                draft.set(
-                    ConditionType::Running,
-                    ConditionStatus::True,
-                    "Running",
-                    &Milestone::Running,
-                );
+                draft.mark_running();
+            } else {
+                stop_running(draft, &states);
             }
             draft.claim_room();
             if !draft.is_stored_first() {
-                objects::reconcile(draft, &states);
-                children::reconcile(draft, &survey.roles);
+                let has_objects = objects::reconcile(draft, &states);
+                children::reconcile(draft, &survey.roles, has_objects);
             }
         }
+    }
+}
+
+/// Says of a job that ran that it does not run any more, if no replica does: all have lost their pods or their nodes, and no
+/// restart is due.
+fn stop_running<J: TrainingJob>(draft: &mut Draft<'_, J>, states: &Replicas<'_>) {
+    let runs = |role: &RoleReplicas<'_>| role.count(ReplicaState::Running) > 0;
+    if draft.status.is(ConditionType::Running) && !states.roles().iter().any(runs) {
+        let (type_, holds) = (ConditionType::Running, ConditionStatus::False);
+        draft.set(type_, holds, "NotRunning", &Milestone::Interrupted);
     }
 }
 
@@ -76,11 +86,16 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
     let count = i32::try_from(counted).unwrap_or(i32::MAX);
     recovery::charge(&mut draft.status, count, &draft.job.policy.failure, draft.now);
     for failed in &restarts.scopes {
+        let (scope, replica) = (failed.scope, &failed.replica);
+        if let Some(soon) = failed.failure.came_soon() {
+            recovery::back_off(&mut draft.status.recovery, scope, replica, soon, draft.now);
+        }
         let by = attempts_to_skip(draft, failed);
         recovery::restart(&mut draft.status.recovery, failed.scope, &failed.replica, by);
     }
     if let Some(root_cause) = &restarts.root_cause {
-        draft.status.failure = Some(root_cause.failure.record.clone());
+        let record = root_cause.failure.record.clone();
+        draft.status.set_failure(Some(record));
         let milestone = Milestone::Restarting {
             role: root_cause.replica.role.name(),
         };

@@ -1,27 +1,34 @@
-//! Pods and services that an active job lacks, or has too many of.
+//! Creates the missing pods and services of an active job, and deletes the surplus and outdated ones.
+
+use jiff::Timestamp;
 
 use crate::api::{FailureAction, RestartScope};
-use crate::job::TrainingJob;
+use crate::job::{Replica, TrainingJob};
 use crate::render;
 
 use super::draft::Draft;
+use super::notices;
 use super::recovery;
 use super::survey::{RoleStanding, Standing};
 use super::types::{ChildKind, Deletion, PlannedPod};
 
-/// Plans the creates and deletes that bring the job's children in line with its spec.
-/// Nothing is made as long as the job waits for its turn.
-pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
+/// Plans the creates and deletes that bring the job's children in line with its spec. Nothing is created while the
+/// job waits in the queue of a gang scheduler, or lacks an object that its pods may need (`has_objects` is false).
+pub(super) fn reconcile<J: TrainingJob>(
+    draft: &mut Draft<'_, J>,
+    survey: &[RoleStanding<'_>],
+    has_objects: bool,
+) {
     delete_surplus(draft);
     delete_outdated(draft, survey);
-    if !draft.waits {
+    if !draft.waits && has_objects {
         create_services(draft);
         create_pods(draft, survey);
     }
 }
 
-/// Children of ours that no replica has: after scaling down, or made by hand. Names decide, not
-/// labels, which anybody may edit.
+/// Deletes the job's children that belong to no replica: after scaling down, or created by hand. Names decide,
+/// because labels can be edited.
 fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let (topology, observed) = (&draft.job.topology, draft.observed);
     let pods = observed
@@ -61,9 +68,9 @@ fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.plan.create_services.extend(missing);
 }
 
-/// Pods of replicas that restart together are made together, once the last of the old ones is gone:
-/// one that came early would join a cluster that is about to die. If the whole job restarts, surplus
-/// pods must be gone as well: they would find the new ones under the old names.
+/// Creates the pods of replicas that restart together at the same time, once the last of the old pods is gone. A pod
+/// that came earlier would join a cluster that is about to end. If the whole job restarts, surplus pods must be gone
+/// as well, because they would reach the new pods under the old names.
 fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
     let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping(_));
     let leaving = |r: &&RoleStanding<'_>| r.replicas.iter().any(is_leaving);
@@ -92,13 +99,35 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
             continue;
         }
         for (index, standing) in (0..).zip(&of_role.replicas) {
-            if matches!(standing, Standing::Missing) {
-                draft.plan.create_pods.push(PlannedPod {
-                    name: of_role.role.host(index),
+            if !matches!(standing, Standing::Missing) {
+                continue;
+            }
+            let replica = Replica {
+                role: of_role.role,
+                index,
+            };
+            match recovery::paused_until(&draft.status.recovery, &replica, draft.now) {
+                Some((until, failures)) => pause(draft, until, failures),
+                None => draft.plan.create_pods.push(PlannedPod {
+                    name: replica.host(),
                     attempt: recovery::attempt(&draft.status.recovery, of_role.role, index),
-                });
+                }),
             }
         }
+    }
+}
+
+/// Delays the next attempt of replicas whose attempts keep failing, and adds a notice.
+fn pause<J: TrainingJob>(draft: &mut Draft<'_, J>, until: Timestamp, failures: i32) {
+    draft.plan.requeue_at(until, "a pause between restarts");
+    let mut notices = draft.plan.notices.iter();
+    if !notices.any(|notice| notice.reason == notices::RESTART_BACK_OFF) {
+        let seconds = recovery::pause_after(failures).unwrap_or_default();
+        let message = format!(
+            "{failures} attempts in a row failed within ten minutes of their start; the next one starts \
+             {seconds} s after the last failure"
+        );
+        notices::push(draft, notices::RESTART_BACK_OFF, message, 0);
     }
 }
 
@@ -114,5 +143,6 @@ pub(super) fn deletion(kind: ChildKind, name: &str, uid: &str) -> Deletion {
         kind,
         name: name.to_owned(),
         uid: uid.to_owned(),
+        force: false,
     }
 }

@@ -5,12 +5,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::labels;
 use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, ReplicaStatus};
-use crate::job::{Milestone, ReplicaState, Replicas, TrainingJob};
+use crate::job::{GangScheduler, Milestone, ReplicaState, Replicas, TrainingJob};
 use crate::render;
 use crate::validate::ValidJob;
 
 use super::conditions;
 use super::observed::Observed;
+use super::recovery;
 use super::types::{Plan, PlannedEvent, StatusChange};
 
 /// A plan in the making.
@@ -36,12 +37,14 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         let old = job.job.status().cloned().unwrap_or_default();
         let exact_now = now;
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let mut status = old.clone();
+        recovery::believe_times(&mut status, job.job.meta(), now);
         Self {
             job,
             observed,
             now,
             exact_now,
-            status: old.clone(),
+            status,
             old,
             waits: false,
             stored_first: false,
@@ -56,9 +59,21 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         reason: &str,
         milestone: &Milestone<'_>,
     ) -> bool {
+        self.set_at(self.now, type_, value, reason, milestone)
+    }
+
+    /// Sets a condition that became so at this time.
+    fn set_at(
+        &mut self,
+        at: Timestamp,
+        type_: ConditionType,
+        value: ConditionStatus,
+        reason: &str,
+        milestone: &Milestone<'_>,
+    ) -> bool {
         let reason = format!("{}{reason}", J::kind(&()));
         let message = self.job.job.message(milestone);
-        conditions::set(&mut self.status, type_, value, &reason, message, self.now)
+        conditions::set(&mut self.status, type_, value, &reason, message, at)
     }
 
     pub(super) fn event(&mut self, warning: bool, reason: &str, message: String) {
@@ -70,16 +85,31 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         });
     }
 
-    /// Marks the job as created.
+    /// Marks the job as created, since it was.
     pub(super) fn mark_created(&mut self) {
         if self.status.condition(ConditionType::Created).is_none() {
-            self.set(
-                ConditionType::Created,
-                ConditionStatus::True,
-                "Created",
-                &Milestone::Created,
-            );
+            let created = self.job.job.meta().creation_timestamp.as_ref();
+            let created = created.map_or(self.now, |time| time.0);
+            let (type_, holds) = (ConditionType::Created, ConditionStatus::True);
+            self.set_at(created, type_, holds, "Created", &Milestone::Created);
         }
+    }
+
+    /// Marks the job as running.
+    pub(super) fn mark_running(&mut self) {
+        let (type_, holds) = (ConditionType::Running, ConditionStatus::True);
+        self.set(type_, holds, "Running", &Milestone::Running);
+    }
+
+    /// Shows that the job runs if its stored status does not, and returns true if that has to be stored before it may
+    /// succeed: clients wait for that condition.
+    pub(super) fn must_show_running(&mut self) -> bool {
+        let must = !self.old.is(ConditionType::Running);
+        if must {
+            self.mark_running();
+            self.stored_first = true;
+        }
+        must
     }
 
     pub(super) fn count(&mut self, states: &Replicas<'_>) {
@@ -117,10 +147,10 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
                 .max(0);
         }
         let is_active = |status: &JobStatus| status.replica_statuses.values().any(|role| role.active > 0);
-        self.stored_first = is_active(&self.status) && !is_active(&self.old);
+        self.stored_first |= is_active(&self.status) && !is_active(&self.old);
     }
 
-    /// Whether nothing may be made yet, since the queue does not know that the job is active.
+    /// Whether the status must be stored before anything else happens.
     pub(super) fn is_stored_first(&self) -> bool {
         self.stored_first
     }
@@ -158,15 +188,34 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         } == self.old
     }
 
-    /// Whether the job has had its turn: it was started, or has pods of an operator before this one.
-    pub(super) fn has_begun(&self) -> bool {
-        self.status.start_time.is_some() || !self.observed.pods.is_empty()
+    /// True if the job waits for its turn in a gang scheduler's queue, and never had one before.
+    pub(super) fn waits_for_first_turn(&self) -> bool {
+        let has_begun = self.status.start_time.is_some() && !self.may_wait_for_first_turn();
+        self.waits && !has_begun && self.observed.pods.is_empty()
     }
 
-    /// Marks an active job as created and started.
-    pub(super) fn begin(&mut self) {
+    /// True if the status is one that a job has which waits for its first turn: no replicas are counted, and it was not
+    /// resumed.
+    fn may_wait_for_first_turn(&self) -> bool {
+        let is_queued = self.job.topology.settings.gang_scheduler == Some(GangScheduler::Volcano);
+        let was_suspended = self.status.condition(ConditionType::Suspended).is_some();
+        is_queued && !was_suspended && self.status.replica_statuses.is_empty()
+    }
+
+    /// Marks a job that waits for its first turn as created. It has a start time, because programs that read the status
+    /// take a job without one for lost after a minute.
+    pub(super) fn begin_to_wait(&mut self) {
         self.mark_created();
         if self.status.start_time.is_none() {
+            self.start_clock();
+        }
+    }
+
+    /// Marks an active job as created and started. The clock of a job that has waited for its first turn starts anew, so
+    /// that its deadline does not run while it waits.
+    pub(super) fn begin(&mut self) {
+        self.mark_created();
+        if self.status.start_time.is_none() || self.may_wait_for_first_turn() {
             self.start_clock();
         }
     }

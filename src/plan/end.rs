@@ -5,13 +5,14 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::observed::{MAX_MESSAGE, Phase, PodRecord, last_words};
+use super::observed::{MAX_MESSAGE, Observed, Phase, PodRecord, last_words};
 use crate::api::{CleanPodPolicy, ConditionStatus, ConditionType, FailureRecord, JobStatus};
-use crate::job::{Milestone, TrainingJob};
+use crate::job::{Milestone, Role, TrainingJob};
 
 use super::children::deletion;
 use super::draft::Draft;
 use super::objects;
+use super::pod_end::{end_of, main_name};
 use super::types::{ChildKind, Plan};
 
 /// The reason in the failure record of a job that was out of time.
@@ -29,6 +30,7 @@ pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     );
     let message = draft.job.job.message(&Milestone::Succeeded);
     draft.event(false, "Succeeded", message);
+    draft.status.set_failure(None);
     close(draft);
 }
 
@@ -38,7 +40,7 @@ pub(super) fn fail<J: TrainingJob>(
     milestone: &Milestone<'_>,
     record: FailureRecord,
 ) {
-    draft.status.failure = Some(record);
+    draft.status.set_failure(Some(record));
     draft.set(ConditionType::Failed, ConditionStatus::True, "Failed", milestone);
     let message = draft.job.job.message(milestone);
     draft.event(warning, "Failed", message);
@@ -61,19 +63,63 @@ pub(super) fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord
 
 fn close<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.status.completion_time = Some(Time(draft.now));
-    if must_stop_running(draft.job.policy.clean_pods.clone(), &draft.status) {
-        // They are about to be deleted, so nobody need write the status again.
-        draft
-            .status
-            .replica_statuses
-            .values_mut()
-            .for_each(|role| role.active = 0);
+    settle_counts(draft);
+}
+
+/// Counts no replica as active that is about to be deleted. Of a job that has succeeded, those that still ran have
+/// succeeded as well, under any clean-up policy: so the Go operator counts
+/// (`pkg/controller.v1/common/job.go` of v1.8.1), and clients wait for as many successes as a role has replicas.
+fn settle_counts<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let succeeded = draft.status.is(ConditionType::Succeeded);
+    let stop_running = must_stop_running(draft.job.policy.clean_pods.clone(), &draft.status);
+    let roles = &draft.job.topology.roles;
+    let by_rules = !draft.job.policy.failure.rules.is_empty();
+    for (name, count) in &mut draft.status.replica_statuses {
+        let role = roles.iter().find(|role| role.name() == name.as_str());
+        let replicas = role.map_or(0, |role| i32::try_from(role.replicas).unwrap_or(i32::MAX));
+        if succeeded && count.active > 0 {
+            let most = replicas.saturating_sub(count.failed).max(count.succeeded);
+            count.succeeded = count.succeeded.saturating_add(count.active).min(most);
+        }
+        if succeeded || stop_running {
+            count.active = 0;
+            continue;
+        }
+        // What may run on is counted as long as it does. A pod of which only other containers run does not.
+        let runs = |pod: &&Arc<PodRecord>| {
+            let is_of_role = |role: &&Role<'_>| role.may_have(&pod.name);
+            let goes_on = |role: &Role<'_>| end_of(pod, main_name(role), role, by_rules).is_none();
+            let may_run = pod.phase == Phase::Running && !pod.deleting;
+            may_run && role.filter(is_of_role).is_some_and(goes_on)
+        };
+        let running = draft.observed.pods.values().filter(runs).count();
+        // A pod in which a container was restarted runs, and its replica may be counted as failed.
+        let ended = count.succeeded.saturating_add(count.failed);
+        let most = replicas.saturating_sub(ended).max(0);
+        count.active = i32::try_from(running).unwrap_or(i32::MAX).min(most);
+    }
+}
+
+/// Counts no more replicas of a finished job as active than have pods that run. Of a job whose spec is not valid no more is
+/// known.
+pub(super) fn bound_active(status: &mut JobStatus, observed: &Observed) {
+    let pods = observed.pods.values();
+    let running = pods
+        .filter(|pod| pod.phase == Phase::Running && !pod.deleting)
+        .count();
+    let most = match status.is(ConditionType::Succeeded) {
+        true => 0,
+        false => i32::try_from(running).unwrap_or(i32::MAX),
+    };
+    for count in status.replica_statuses.values_mut() {
+        count.active = count.active.min(most);
     }
 }
 
 /// Plans for a finished job: it never creates anything, and its verdict never changes.
 pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     complete(&mut draft.status, draft.now);
+    settle_counts(draft);
     clean_up(draft);
     objects::end(draft);
     let ttl = draft.job.policy.ttl_seconds;
@@ -87,7 +133,8 @@ pub(super) fn complete(status: &mut JobStatus, now: Timestamp) {
         let terminal = [ConditionType::Succeeded, ConditionType::Failed];
         let ended = terminal
             .iter()
-            .find_map(|t| status.condition(*t)?.last_transition_time.clone());
+            .find_map(|t| status.condition(*t)?.last_transition_time.clone())
+            .filter(|ended| ended.0 <= now);
         status.completion_time = Some(ended.unwrap_or(Time(now)));
     }
 }
@@ -134,22 +181,6 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
                 .plan
                 .delete
                 .push(deletion(ChildKind::Service, &service.name, &service.uid));
-        }
-    }
-    if !stop_running {
-        // What may run on is counted as long as it does.
-        for (name, role) in &mut draft.status.replica_statuses {
-            let mut roles = draft.job.topology.roles.iter();
-            let of_status = roles.find(|r| r.name() == name.as_str());
-            let runs = |p: &&Arc<PodRecord>| {
-                p.phase == Phase::Running && !p.deleting && of_status.is_some_and(|r| r.may_have(&p.name))
-            };
-            let active = observed.pods.values().filter(runs).count();
-            // A pod in which a container was restarted runs, and its replica may be counted as failed.
-            let replicas = of_status.map_or(0, |r| r.replicas);
-            let ended = role.succeeded.saturating_add(role.failed);
-            let most = i32::try_from(replicas).unwrap_or(i32::MAX).saturating_sub(ended);
-            role.active = i32::try_from(active).unwrap_or(i32::MAX).min(most.max(0));
         }
     }
 }

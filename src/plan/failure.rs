@@ -1,10 +1,10 @@
 //! Failures of replicas: their root cause, and whether they are final.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{ContainerRecord, PodRecord, Termination};
-use crate::api::{FailureRecord, RestartPolicy};
+use crate::api::{FailureRecord, RestartPolicy, is_writable};
 use crate::job::TrainingJob;
 use crate::job::{Replica, Role};
 
@@ -13,7 +13,13 @@ use crate::job::{Replica, Role};
 pub(super) struct Failure {
     pub(super) cause: FailureCause,
     pub(super) record: FailureRecord,
+    /// How long the container ran that failed, where known.
+    ran_for: Option<SignedDuration>,
 }
+
+/// An attempt that ran for so long had begun its work: what ended it is not likely to end the next one at once. Kubelets
+/// forget the failures of a container after this time.
+const SOON: SignedDuration = SignedDuration::from_mins(10);
 
 /// What kind of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +30,7 @@ pub(super) enum FailureCause {
     RestartedInPlace,
     /// The cluster took the pod away, or it failed without a container's word.
     Disrupted,
-    /// The pod was deleted by somebody else.
+    /// The pod was taken away: it is gone, or somebody had it deleted or drained before its container ended.
     Lost,
 }
 
@@ -52,18 +58,41 @@ impl Failure {
         Self {
             cause: FailureCause::Lost,
             record,
+            ran_for: None,
         }
     }
 
-    /// A pod in phase Failed.
-    pub(super) fn of_pod(replica: &Replica<'_>, pod: &PodRecord, main: &str) -> Self {
-        let ended = pod
-            .containers
-            .iter()
-            .filter_map(|c| Some((c.name.as_str(), c.ended.as_ref()?)));
-        let first = first_failed(ended, main);
+    /// A replica whose pod is taken away: who did it, where and when, as far as the pod says.
+    pub(super) fn taken_away(replica: &Replica<'_>, pod: &PodRecord) -> Self {
+        let mut failure = Self::lost(replica, &pod.name);
+        let record = &mut failure.record;
+        record.node.clone_from(&pod.node);
+        let deletion = pod.deletion.map(|deletion| deletion.requested);
+        record.time = deletion.filter(|time| is_writable(*time)).map(Time);
+        if let Some(disruption) = &pod.disruption {
+            if !disruption.reason.is_empty() {
+                record.reason.clone_from(&disruption.reason);
+            }
+            if !disruption.message.is_empty() {
+                record.message = format!("pod {} was taken away: {}", pod.name, disruption.message);
+            }
+            let disrupted = disruption.time.map(Time);
+            record.time = [record.time.take(), disrupted].into_iter().flatten().min();
+        }
+        failure
+    }
+
+    /// A pod whose container `main` failed, or that failed itself.
+    pub(super) fn of_pod(replica: &Replica<'_>, pod: &PodRecord, main: Option<&str>) -> Self {
+        let ended = |c: &ContainerRecord| Some((c.name.clone(), c.ended.clone()?));
+        let main = main.and_then(|name| pod.container(name)).and_then(ended);
+        let others = pod.containers.iter().filter_map(ended);
+        let first = match main {
+            Some(main) => Some(main).filter(|(_, end)| end.exit_code != 0),
+            None => first_failed(others),
+        };
         let mut record = Self::record(replica, &pod.name);
-        if let Some((container, end)) = first {
+        if let Some((container, end)) = &first {
             describe_end(&mut record, container, end);
         }
         if let Some(reason) = &pod.reason {
@@ -75,11 +104,19 @@ impl Failure {
         if record.reason.is_empty() {
             record.reason = "PodFailed".to_owned();
         }
-        let cause = match first {
+        if pod.disrupted {
+            record.node.clone_from(&pod.node);
+        }
+        let cause = match &first {
             Some((_, end)) if !pod.disrupted => FailureCause::Exit(end.exit_code),
             _ => FailureCause::Disrupted,
         };
-        Self { cause, record }
+        let ran_for = first.as_ref().and_then(|(_, end)| ran_for(end));
+        Self {
+            cause,
+            record,
+            ran_for,
+        }
     }
 
     /// A pod in which the kubelet has restarted one of `containers` after a bad end, if there is one.
@@ -88,13 +125,13 @@ impl Failure {
         replica: &Replica<'_>,
         pod: &PodRecord,
         containers: impl Iterator<Item = &'p ContainerRecord> + Clone,
-        main: &str,
     ) -> Option<Self> {
         let restarted = containers.filter(|c| c.restarts > 0);
         let unexplained = restarted.clone().find(|c| c.last.is_none());
-        let ended = restarted.filter_map(|c| Some((c.name.as_str(), c.last.as_ref()?)));
+        let ended = restarted.filter_map(|c| Some((c.name.clone(), c.last.clone()?)));
         let mut record = Self::record(replica, &pod.name);
-        match (first_failed(ended, main), unexplained) {
+        let first = first_failed(ended);
+        match (&first, unexplained) {
             (Some((container, end)), _) => describe_end(&mut record, container, end),
             (None, Some(container)) => {
                 record.container = Some(container.name.clone());
@@ -105,6 +142,7 @@ impl Failure {
         Some(Self {
             cause: FailureCause::RestartedInPlace,
             record,
+            ran_for: first.as_ref().and_then(|(_, end)| ran_for(end)),
         })
     }
 
@@ -116,11 +154,22 @@ impl Failure {
             (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Consequence::Final,
             (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Consequence::Restart,
             (FailureCause::Exit(code), RestartPolicy::ExitCode)
-                if !job.is_retryable(role, code, &self.record.reason) =>
+                if never_ran(&self.record.reason) || !job.is_retryable(role, code, &self.record.reason) =>
             {
                 Consequence::FinalByExitCode
             }
             (_, RestartPolicy::ExitCode) => Consequence::Restart,
+        }
+    }
+
+    /// Whether the process failed soon after its start; unset if it was not the process that failed. A process whose times are
+    /// not known failed soon.
+    pub(super) fn came_soon(&self) -> Option<bool> {
+        match self.cause {
+            FailureCause::Exit(_) | FailureCause::RestartedInPlace => {
+                Some(self.ran_for.is_none_or(|time| time < SOON))
+            }
+            FailureCause::Disrupted | FailureCause::Lost => None,
         }
     }
 
@@ -139,14 +188,21 @@ impl Failure {
     }
 }
 
-/// The container that ended badly first; of several at the same time, the framework's own.
-fn first_failed<'a>(
-    ended: impl Iterator<Item = (&'a str, &'a Termination)>,
-    main: &str,
-) -> Option<(&'a str, &'a Termination)> {
+/// The container that ended badly first.
+fn first_failed(ended: impl Iterator<Item = (String, Termination)>) -> Option<(String, Termination)> {
     ended
         .filter(|(_, end)| end.exit_code != 0)
-        .min_by_key(|(name, end)| (end.finished_at.unwrap_or(Timestamp::MAX), *name != main))
+        .min_by_key(|(_, end)| end.finished_at.unwrap_or(Timestamp::MAX))
+}
+
+fn ran_for(end: &Termination) -> Option<SignedDuration> {
+    Some(end.finished_at?.duration_since(end.started_at?))
+}
+
+/// True if no process of the container ever ran: its command is not there, or may not be run. Trying again changes
+/// nothing. The kubelet gives such an end the exit code 127 or 128, which a signal could have as well.
+fn never_ran(reason: &str) -> bool {
+    matches!(reason, "StartError" | "ContainerCannotRun")
 }
 
 fn describe_end(record: &mut FailureRecord, container: &str, end: &Termination) {

@@ -7,6 +7,7 @@ use crate::api::{ConditionStatus, ConditionType, FailureRecord, JobStatus};
 use crate::job::TrainingJob;
 
 use super::draft::Draft;
+use super::observed::Observed;
 use super::types::{Plan, PlannedEvent, StatusChange};
 use super::{conditions, end};
 
@@ -27,6 +28,7 @@ pub fn invalid(
     status: &JobStatus,
     ttl: Option<i64>,
     problem: &str,
+    observed: &Observed,
     now: Timestamp,
 ) -> Plan {
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
@@ -42,6 +44,7 @@ pub fn invalid(
     if status.is_finished() && earlier.is_none_or(|c| c.message == message) {
         let mut next = status.clone();
         end::complete(&mut next, now);
+        end::bound_active(&mut next, observed);
         end::expire(&mut plan, &next, ttl, now);
         plan.status = (next != *status).then_some(StatusChange {
             status: next,
@@ -62,6 +65,7 @@ pub fn invalid(
             now,
         );
         next.completion_time = Some(Time(now));
+        end::bound_active(&mut next, observed);
         next.failure = Some(FailureRecord {
             reason: reason.clone(),
             message: message.clone(),

@@ -1,15 +1,14 @@
-//! A valid job, what the cluster holds of it, and the time → a plan. Pure.
+//! Makes the plan for a valid job from its observed children and the current time. Pure: no input or output.
 //!
-//! A [`Plan`] says everything that is to be done now, and when to look again. For an active job it is made in three
-//! steps: a survey gathers where each replica stands (`survey.rs`), a verdict says what that means for the job
-//! (`verdict.rs`: failed, succeeded, out of time, over the backoff limit, restarts, goes on), and the verdict is carried
-//! out on the next status and the children (`active.rs`, `end.rs`, `children.rs`,
+//! A [`Plan`] lists all actions that are due now, and the time of the next reconcile. The plan of an active job is
+//! made in three steps. A survey determines the state of each replica (`survey.rs`). A verdict decides what these
+//! states mean for the job (`verdict.rs`: failed, succeeded, out of time, over the backoff limit, restarts, goes on).
+//! The verdict is then applied to the next status and the children (`active.rs`, `end.rs`, `children.rs`,
 //! `objects.rs`).
 //!
-//! What must not be lost is written first. A plan whose status ends the job, enters a restart,
-//! suspends or resumes does nothing else: the next plan, made from the status that was stored, does
-//! the deleting and creating. So a crash between any two calls leaves a state that the next plan
-//! continues from.
+//! State that must not be lost is written first. A plan whose status ends the job, enters a restart, suspends or
+//! resumes does nothing else. The next plan is made from the stored status, and does the deleting and creating. So a
+//! crash between any two calls leaves a state that the next plan continues from.
 
 mod active;
 mod children;
@@ -19,10 +18,13 @@ mod end;
 mod failure;
 mod gang;
 mod invalid;
+mod layout;
 mod notices;
 mod objects;
 pub mod observed;
+mod pod_end;
 mod policy;
+mod printable;
 mod progress;
 mod recovery;
 mod survey;
@@ -36,18 +38,36 @@ use crate::job::TrainingJob;
 use crate::validate::ValidJob;
 
 pub use invalid::invalid;
-pub use types::{ChildKind, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange};
+pub(crate) use printable::printable;
+pub use types::{
+    ChildKind, Dangling, Deletion, ObjectPatch, Plan, PlannedEvent, PlannedPod, Requeue, StatusChange,
+};
 
 use draft::Draft;
 use observed::Observed;
 
-/// Plans for a job.
+/// Returns the plan for a job.
 ///
-/// `now` may be any time; a clock that jumps makes limits early or late, and does no other harm.
+/// `now` may be any time. If the clock jumps, time limits apply early or late; there is no other consequence.
 pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Timestamp) -> Plan {
-    // The garbage collector takes the children of one that is being deleted.
+    // The garbage collector deletes the children of a job that is being deleted.
     if job.job.meta().deletion_timestamp.is_some() || job.policy.is_for_another_controller {
         return Plan::default();
+    }
+    if let Some(problem) = layout::change(job, observed) {
+        let (status, ttl) = (
+            job.job.status().cloned().unwrap_or_default(),
+            job.policy.ttl_seconds,
+        );
+        return invalid(
+            &J::kind(&()),
+            job.topology.job,
+            &status,
+            ttl,
+            &problem,
+            observed,
+            now,
+        );
     }
     let observed = objects::set_apart(job, observed);
     let mut draft = Draft::new(job, &observed, now);
@@ -59,5 +79,6 @@ pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Tim
     } else if !suspension::resume(&mut draft) {
         active::plan_active(&mut draft);
     }
+    notices::add_stuck(&mut draft);
     draft.finish()
 }

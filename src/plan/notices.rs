@@ -1,16 +1,32 @@
-//! What the job's author is to know as long as replicas do not run.
+//! Notices to the job's author about replicas that do not run, and pods that are not removed.
 
-use super::observed::{GATED, Phase, PodRecord};
+use jiff::SignedDuration;
+
+use super::observed::{ContainerKind, ContainerRecord, GATED, Phase, PodRecord};
 use crate::job::Role;
 use crate::job::TrainingJob;
-use crate::render::accelerators::additions;
+use crate::render::{self, accelerators::additions};
 
+use super::children::deletion;
 use super::draft::Draft;
 use super::gang;
-use super::types::PlannedEvent;
+use super::pod_end::{end_of, main_name};
+use super::types::{ChildKind, Deletion, PlannedEvent};
 
-/// Adds one notice for each reason why pods wait, in the Go operator's words
-/// (`pkg/core/job.go`, RecordAbnormalPods), which sends one for each pod in every reconcile.
+/// The reason of the event about a job whose replicas keep failing.
+pub(super) const RESTART_BACK_OFF: &str = "RestartBackOff";
+
+/// The time after its grace period when a pod that still exists is reported. Kubelets need some seconds to clean up.
+const TERMINATION_SLACK: SignedDuration = SignedDuration::from_secs(30);
+
+/// The time after which a pod with a node is reported if none of its containers has started.
+const MAX_START: SignedDuration = SignedDuration::from_mins(5);
+
+/// The time after which a pod is reported if no scheduler has processed it.
+const MAX_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
+
+/// Adds one notice for each reason why pods wait, in the Go operator's words (`pkg/core/job.go`, RecordAbnormalPods).
+/// The Go operator sends one for each pod in every reconcile.
 pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let topology = &draft.job.topology;
     let mut notices: Vec<(PlannedEvent, usize)> = Vec::new();
@@ -35,17 +51,11 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             }
         }
     }
-    draft.plan.notices = notices
-        .into_iter()
-        .map(|(mut notice, others)| {
-            match others {
-                0 => {}
-                1 => notice.message += " (and another pod)",
-                _ => notice.message += &format!(" (and {others} other pods)"),
-            }
-            notice
-        })
-        .collect();
+    for (notice, others) in notices {
+        push(draft, &notice.reason, notice.message, others);
+    }
+    add_slow(draft);
+    add_without_node(draft);
     gang::notices(draft);
     let kept = kept_from_accelerators(draft);
     if !kept.is_empty() && starts(draft) {
@@ -66,7 +76,223 @@ pub(super) fn add<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
-/// Whether the role's pod template has a restart policy of its own, which is replaced by the role's.
+/// Adds a notice for pods whose framework container has ended while another container still runs.
+pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let by_rules = !draft.job.policy.failure.rules.is_empty();
+    let mut lingering = draft.job.topology.all().filter_map(|replica| {
+        let main = main_name(replica.role)?;
+        let pod = draft.observed.pods.get(&replica.host())?;
+        end_of(pod, Some(main), replica.role, by_rules).filter(|_| !pod.is_terminal() && !pod.deleting)?;
+        let end = pod.container(main)?.ended.as_ref()?;
+        let others = pod.containers.iter();
+        let others = others.filter(|c| c.kind == ContainerKind::Regular && c.ended.is_none());
+        let others: Vec<&str> = others.map(|container| container.name.as_str()).collect();
+        let (name, code) = (&pod.name, end.exit_code);
+        (!others.is_empty()).then(|| {
+            format!(
+                "container {main} of pod {name} has ended with exit code {code}, which decides about the replica; the pod \
+                 goes on because of {}. Make that a native sidecar: an init container with restartPolicy Always",
+                others.join(", ")
+            )
+        })
+    });
+    let Some(first) = lingering.next() else {
+        return;
+    };
+    let others = lingering.count();
+    push(draft, "ContainersStillRunning", first, others);
+}
+
+/// Adds a notice for pods that still exist after their grace period, and one for pods whose state is unknown. Deletes
+/// pods of the first group by force if the operator's settings allow it.
+pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let observed = draft.observed;
+    let force_after = draft.job.topology.settings.force_delete_after;
+    let force_after = force_after.and_then(|after| SignedDuration::try_from(after).ok());
+    let mut stuck = Vec::new();
+    for pod in observed.pods.values() {
+        let Some(times) = pod.deletion.filter(|_| pod.deleting) else {
+            continue;
+        };
+        let Ok(at) = times.due.checked_add(TERMINATION_SLACK) else {
+            continue;
+        };
+        if at > draft.now {
+            draft.plan.requeue_at(at, "a pod that is being deleted");
+            continue;
+        }
+        stuck.push((pod, times.requested));
+        let forced = force_after.map(|after| times.due.checked_add(after));
+        match forced.and_then(Result::ok) {
+            Some(at) if at <= draft.now => draft.plan.delete.push(Deletion {
+                force: true,
+                ..deletion(ChildKind::Pod, &pod.name, &pod.uid)
+            }),
+            Some(at) => draft.plan.requeue_at(at, "a pod that is deleted by force"),
+            None => {}
+        }
+    }
+    if let Some((pod, since)) = stuck.first() {
+        let node = pod.node.as_deref().unwrap_or("unknown");
+        let message = format!(
+            "pod {} on node {node} has been terminating since {since}, longer than its grace period. If the node is down, \
+             add the taint node.kubernetes.io/out-of-service to it, or delete the pod with --force --grace-period=0",
+            pod.name
+        );
+        push(draft, "PodsStuckTerminating", message, stuck.len() - 1);
+    }
+    add_stuck_objects(draft);
+    let mut unknown = observed.pods.values();
+    let mut unknown = unknown
+        .by_ref()
+        .filter(|pod| pod.phase == Phase::Unknown && !pod.deleting);
+    if let Some(pod) = unknown.next() {
+        let node = pod.node.as_deref().unwrap_or("unknown");
+        let message = format!(
+            "the state of pod {} is unknown: node {node} does not respond",
+            pod.name
+        );
+        let others = unknown.count();
+        push(draft, "PodStateUnknown", message, others);
+    }
+}
+
+/// Adds a notice for pods that have had a node for long, whose containers have not started, and whose status gives no
+/// reason.
+fn add_slow<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let mut slow = Vec::new();
+    for pod in draft.observed.pods.values().filter(|pod| !pod.deleting) {
+        let Some(since) = pod.scheduled_at.filter(|_| is_silent(pod)) else {
+            continue;
+        };
+        match since.checked_add(MAX_START) {
+            Ok(at) if at > draft.now => draft.plan.requeue_at(at, "a pod that does not start"),
+            Ok(_) => slow.push(pod),
+            Err(_) => {}
+        }
+    }
+    if let Some(pod) = slow.first() {
+        let node = pod.node.as_deref().unwrap_or("unknown");
+        let waiting = pod.containers.iter().find_map(|c| c.waiting.as_ref());
+        let word = waiting.map_or("ContainerCreating", |(word, _)| word.as_str());
+        let message = format!(
+            "pod {name} has had node {node} for more than five minutes, and its containers have not started ({word}). \
+             `kubectl describe pod {name}` shows why: often a volume that cannot be mounted",
+            name = pod.name
+        );
+        push(draft, "PodNotStarted", message, slow.len() - 1);
+    }
+}
+
+/// Returns true if a pod with a node has not started and its status gives no reason. A container beside the
+/// framework's may run.
+fn is_silent(pod: &PodRecord) -> bool {
+    let mut waiting = pod.containers.iter().filter_map(|c| c.waiting.as_ref());
+    let has_reason = waiting.clone().any(|(_, why)| !why.is_empty());
+    let waits = pod.containers.is_empty() || waiting.next().is_some();
+    // An init container that runs is doing its work.
+    let works =
+        |c: &ContainerRecord| c.kind == ContainerKind::Init && c.waiting.is_none() && c.ended.is_none();
+    waits && !has_reason && !pod.containers.iter().any(works)
+}
+
+/// Adds notices for pods that no scheduler has processed, and for pods that are held back by scheduling gates for
+/// long.
+fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let (mut unseen, mut gated) = (Vec::new(), Vec::new());
+    for replica in draft.job.topology.all() {
+        let Some(pod) = draft
+            .observed
+            .pods
+            .get(&replica.host())
+            .filter(|pod| !pod.deleting)
+        else {
+            continue;
+        };
+        let Some(since) = pod.without_node_since else {
+            continue;
+        };
+        let (long, found) = match &pod.unscheduled {
+            None => (MAX_UNSEEN, &mut unseen),
+            Some((reason, _)) if reason == GATED => (MAX_START, &mut gated),
+            Some(_) => continue,
+        };
+        match since.checked_add(long) {
+            Ok(at) if at > draft.now => draft.plan.requeue_at(at, "a pod without a node"),
+            Ok(_) => found.push(replica),
+            Err(_) => {}
+        }
+    }
+    if let Some(replica) = unseen.first() {
+        let scheduler = render::pod(draft.job, replica, 0)
+            .spec
+            .and_then(|spec| spec.scheduler_name);
+        let message = format!(
+            "no scheduler has looked at pod {} for more than a minute: does the scheduler {} run?",
+            replica.host(),
+            scheduler.as_deref().unwrap_or("default-scheduler")
+        );
+        push(draft, "PodNotScheduled", message, unseen.len() - 1);
+    }
+    if let Some(replica) = gated.first() {
+        let message = format!(
+            "the scheduling gates of pod {} have not been removed for more than five minutes",
+            replica.host()
+        );
+        push(draft, "PodGated", message, gated.len() - 1);
+    }
+}
+
+/// Adds a notice for services and other objects that still exist long after their deletion. No object can be created
+/// under such a name.
+fn add_stuck_objects<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    let observed = draft.observed;
+    let services = observed.services.values();
+    let services = services.map(|service| (ChildKind::Service.noun(), &service.name, service.deletion));
+    let objects = observed.objects.iter().flat_map(|(kind, records)| {
+        let records = records.values();
+        records.map(|record| (ChildKind::Object(*kind).noun(), &record.name, record.deletion))
+    });
+    let mut stuck = Vec::new();
+    for (noun, name, deletion) in services.chain(objects) {
+        let Some(times) = deletion else { continue };
+        match times.due.checked_add(TERMINATION_SLACK) {
+            Ok(at) if at > draft.now => draft.plan.requeue_at(at, "an object that is being deleted"),
+            Ok(_) => stuck.push(format!("{noun} {name} (since {})", times.requested)),
+            Err(_) => {}
+        }
+    }
+    if let Some(first) = stuck.first() {
+        let others = match stuck.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        let message = format!(
+            "a finalizer keeps {first}{others}: nothing can be made under the name of an object that is being deleted"
+        );
+        push(draft, "ObjectsStuckTerminating", message, 0);
+    }
+}
+
+/// Adds a notice about one pod and the number of other pods with the same problem.
+pub(super) fn push<J>(draft: &mut Draft<'_, J>, reason: &str, mut message: String, others: usize) {
+    message += &and_others(others);
+    draft.plan.notices.push(PlannedEvent {
+        warning: true,
+        reason: reason.to_owned(),
+        message,
+    });
+}
+
+fn and_others(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => " (and another pod)".to_owned(),
+        _ => format!(" (and {others} other pods)"),
+    }
+}
+
+/// Returns true if the role's pod template sets a restart policy of its own, which the role's policy replaces.
 fn sets_restart_policy(role: &Role<'_>) -> bool {
     let own = role
         .template()
@@ -76,7 +302,7 @@ fn sets_restart_policy(role: &Role<'_>) -> bool {
     own.is_some_and(|own| !own.is_empty())
 }
 
-/// What the job has itself and accelerators would add, by role.
+/// Returns, by role, the fields that the job sets itself and that accelerators would add otherwise.
 fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
     let topology = &draft.job.topology;
     let accelerators = &topology.settings.accelerators;
@@ -86,16 +312,13 @@ fn kept_from_accelerators<J: TrainingJob>(draft: &Draft<'_, J>) -> Vec<String> {
     let roles = topology.roles.iter().filter(|role| role.replicas > 0);
     let kept = roles.flat_map(|role| {
         let spec = role.template().spec.iter();
-        let kept = spec.flat_map(|spec| {
-            let main = J::FRAMEWORK.container_of(&spec.containers);
-            additions(spec, main, accelerators).kept
-        });
+        let kept = spec.flat_map(|spec| additions(spec, role.container, accelerators).kept);
         kept.map(|kept| format!("{}: {}", role.name(), kept.problem))
     });
     kept.collect()
 }
 
-/// Whether any pod is still to run.
+/// Returns true if any pod of the job is missing or pending.
 pub(super) fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     let topology = &draft.job.topology;
     let mut names = topology.all().map(|r| r.host());
@@ -108,7 +331,7 @@ pub(super) fn starts<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     })
 }
 
-/// Why a pod waits, if the cluster says more than a word.
+/// Returns why a pod waits, if the cluster reports a message and not only a reason.
 fn waits(pod: &PodRecord) -> Option<(&str, String)> {
     let containers = pod.containers.iter();
     let waiting = containers.filter_map(|c| Some((c, c.waiting.as_ref()?)));
@@ -121,7 +344,7 @@ fn waits(pod: &PodRecord) -> Option<(&str, String)> {
             return Some((reason, message));
         }
     }
-    // A pod that is gated waits for its turn, as it is meant to.
+    // A gated pod is held back on purpose.
     let unscheduled = pod.unscheduled.as_ref();
     let (reason, why) = unscheduled.filter(|(reason, _)| reason != GATED)?;
     Some((reason, format!("Error pod {} condition message: {why}", pod.name)))

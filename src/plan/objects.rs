@@ -1,4 +1,4 @@
-//! What a job has beside the services and pods of its replicas.
+//! The objects of a job other than the services and pods of its replicas.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::draft::Draft;
 use super::gang;
 use super::observed::{ObjectRecord, Observed};
 use super::survey::{states, survey};
-use super::types::{ChildKind, ObjectPatch};
+use super::types::{ChildKind, Dangling, ObjectPatch};
 
-/// The same, with the pods and services that a kind declares as objects among the objects, and no more among those of the
-/// replicas. Of these no more is known than that they are there, so they are taken to be as they should.
+/// Returns the observed children with the pods and services that the kind declares as objects moved to the objects.
+/// Of these only the existence is observed, so their content counts as up to date.
 pub(super) fn set_apart<'o, J: TrainingJob>(
     job: &ValidJob<'_, J>,
     observed: &'o Observed,
@@ -33,7 +33,8 @@ pub(super) fn set_apart<'o, J: TrainingJob>(
         let found = match object.kind.into() {
             ChildKind::Object(_) => None,
             ChildKind::Service => apart.services.remove(name).map(|s| (s.uid.clone(), s.deleting)),
-            // One that has ended is left where it is one too many: it goes, and another is made.
+            // An ended pod also stays among the pods. It is surplus there and is deleted, and then a new one is
+            // created.
             ChildKind::Pod => match apart.pods.get(name) {
                 Some(pod) if pod.is_terminal() => Some((pod.uid.clone(), true)),
                 _ => apart.pods.remove(name).map(|p| (p.uid.clone(), p.deleting)),
@@ -51,36 +52,88 @@ pub(super) fn set_apart<'o, J: TrainingJob>(
     Cow::Owned(apart)
 }
 
-/// Plans the creates, patches and deletes that bring the objects of an active job in line with what its kind says.
+/// Plans the creates, patches and deletes that bring the objects of an active job in line with the wanted ones.
+/// Returns true if services and pods may be created in this plan, because no object waits for another one.
 ///
-/// Of a job that waits for its turn nothing is made but the group that waits.
-pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Replicas<'_>) {
+/// For a job that waits in the queue of a gang scheduler, only the PodGroup is created.
+pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Replicas<'_>) -> bool {
     let mut group = gang::group(draft, replicas);
     gang::tell_of_room(draft, group.as_mut());
     let mut wanted: Vec<_> = group.into_iter().collect();
     let before_its_turn = wanted.len();
     wanted.extend(render::objects(draft.job, replicas));
-    for object in &wanted[..if draft.waits {
-        before_its_turn
-    } else {
-        wanted.len()
-    }] {
-        let records = draft.observed.objects.get(&object.kind);
-        if records.is_none_or(|records| !records.contains_key(object.name())) {
+    let count = wanted.len();
+    let dangling = remove_without_referents(draft, &mut wanted);
+    let has_all = dangling.is_empty();
+    let due = match draft.waits {
+        true => before_its_turn.min(wanted.len()),
+        false => count - dangling.len(),
+    };
+    for object in &wanted[..due] {
+        if record_of(draft.observed, object).is_none() {
             draft.plan.create_objects.push(object.clone());
         }
     }
     patch(draft, &wanted);
     let topology = &draft.job.topology;
     delete_unless(draft, |kind, name| {
-        // Pods from before a change of the number of replicas refer to what was shared then.
-        wanted.iter().any(|o| o.kind == kind && o.name() == name)
+        // Pods created before a change of the number of replicas refer to the shared object of that time.
+        let wanted = wanted.iter().chain(dangling.iter().map(|(object, _)| object));
+        wanted.into_iter().any(|o| o.kind == kind && o.name() == name)
             || SharedEnvironment::is_one(topology, kind, name)
     });
+    for (object, referents) in dangling {
+        let record = record_of(draft.observed, &object);
+        if let Some(record) = record.filter(|record| !record.deleting) {
+            let deletion = deletion(object.kind.into(), &record.name, &record.uid);
+            match draft.waits {
+                // Nothing is created now, so it is not known whether the referents can be created.
+                true => draft.plan.delete.push(deletion),
+                false => draft.plan.dangling.push(Dangling { deletion, referents }),
+            }
+        }
+    }
+    has_all
 }
 
-/// The same for a suspended or finished job: nothing is created, what stays says what is true now, and the rest goes once
-/// none of the pods runs.
+/// Removes from `wanted` the objects that refer to a missing object, and returns each with its missing referents.
+/// Otherwise they would refer to an object of another owner under that name, such as a Role that the job does not
+/// control.
+fn remove_without_referents<J: TrainingJob>(
+    draft: &Draft<'_, J>,
+    wanted: &mut Vec<JobObject>,
+) -> Vec<(JobObject, Vec<(ChildKind, String)>)> {
+    let is_there = |o: &JobObject| record_of(draft.observed, o).is_some_and(|record| !record.deleting);
+    let missing = wanted.iter().filter(|object| !is_there(object));
+    let missing: Vec<_> = missing
+        .map(|object| (object.kind, object.name().to_owned()))
+        .collect();
+    let referents = |object: &JobObject| -> Vec<(ChildKind, String)> {
+        let definitions = J::FRAMEWORK.objects.iter().filter(|d| d.kind == object.kind);
+        let kinds: Vec<ObjectKind> = definitions.flat_map(|d| d.refers_to).copied().collect();
+        let missing = missing.iter().filter(|(kind, _)| kinds.contains(kind));
+        missing
+            .map(|(kind, name)| (ChildKind::from(*kind), name.clone()))
+            .collect()
+    };
+    let (whole, dangling): (Vec<_>, Vec<_>) = std::mem::take(wanted)
+        .into_iter()
+        .map(|object| (referents(&object), object))
+        .partition(|(missing, _)| missing.is_empty());
+    wanted.extend(whole.into_iter().map(|(_, object)| object));
+    dangling
+        .into_iter()
+        .map(|(missing, object)| (object, missing))
+        .collect()
+}
+
+/// Returns the observed object with the kind and name of `object`.
+fn record_of<'o>(observed: &'o Observed, object: &JobObject) -> Option<&'o Arc<ObjectRecord>> {
+    observed.objects.get(&object.kind)?.get(object.name())
+}
+
+/// Plans the patches and deletes of objects of a suspended or finished job. Nothing is created. Objects that stay are
+/// brought up to date. Other objects are deleted once no pod runs, or immediately if their kind is optional.
 pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     if draft.observed.objects.values().all(|records| records.is_empty()) {
         return;
@@ -94,24 +147,31 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         }
     };
     let survey = survey(draft.job, &draft.status, draft.observed);
-    let wanted = render::objects(draft.job, &states(&draft.job.topology, &survey)).into_iter();
-    let wanted: Vec<_> = wanted.filter(|o| stays(o.kind, o.name())).collect();
-    patch(draft, &wanted);
+    let mut wanted = render::objects(draft.job, &states(&draft.job.topology, &survey));
+    let all: Vec<_> = wanted.iter().map(|o| (o.kind, o.name().to_owned())).collect();
+    remove_without_referents(draft, &mut wanted);
+    let lacks_referents = |kind, name: &str| {
+        let is_this = |o: &JobObject| o.kind == kind && o.name() == name;
+        all.iter().any(|(k, n)| *k == kind && n == name) && !wanted.iter().any(is_this)
+    };
+    let kept = wanted.iter().filter(|o| stays(o.kind, o.name())).cloned();
+    let kept: Vec<_> = kept.collect();
+    patch(draft, &kept);
     let is_calm = draft.observed.pods.values().all(|pod| pod.is_terminal());
     let is_optional = |kind| J::FRAMEWORK.objects.iter().any(|d| d.kind == kind && d.optional);
     delete_unless(draft, |kind, name| {
-        stays(kind, name) || !is_calm && !is_optional(kind)
+        let stays = stays(kind, name) || !is_calm && !is_optional(kind);
+        stays && !lacks_referents(kind, name)
     });
 }
 
-/// Those that are there and differ from what they are to be.
+/// Plans patches of the existing objects that differ from the wanted ones.
 fn patch<J: TrainingJob>(draft: &mut Draft<'_, J>, wanted: &[JobObject]) {
-    // What is shared never changes; its name would.
+    // The shared object never changes, because its name depends on its content.
     let is_shared =
         |object: &JobObject| SharedEnvironment::is_one(&draft.job.topology, object.kind, object.name());
     for object in wanted.iter().filter(|object| !is_shared(object)) {
-        let records = draft.observed.objects.get(&object.kind);
-        let record = records.and_then(|records| records.get(object.name()));
+        let record = record_of(draft.observed, object);
         let Some(record) = record.filter(|record| !record.deleting && !record.satisfies(object)) else {
             continue;
         };

@@ -1,28 +1,36 @@
-//! What a job's failure policy says of a failure.
+//! Evaluates a job's failure policy for a failure.
 
-use crate::api::{FailureAction, FailurePolicy, FailureRule, RestartScope};
+use crate::api::{FailureAction, FailurePolicy, FailureRule, OnExitCodes, RestartScope};
+use crate::job::Role;
 
 use super::failure::{Failure, FailureCause};
-use super::observed::{PodRecord, Termination};
+use super::observed::{DISRUPTION_TARGET, PodRecord, Termination};
+use super::pod_end::{counted_containers, main_name};
 
-/// The condition of a pod that the cluster takes away.
-const DISRUPTION: &str = "DisruptionTarget";
-
-/// What the first rule that a failure matches says, if any does. `pod` is the failed pod, if it is still there.
+/// Returns the action of the first rule that matches the failure, if any. `pod` is the failed pod, if it still
+/// exists.
 pub(super) fn action<'p>(
     policy: &'p FailurePolicy,
-    role: &str,
+    role: &Role<'_>,
     failure: &Failure,
     pod: Option<&PodRecord>,
 ) -> Option<&'p FailureAction> {
-    let mut rules = policy.rules.iter().filter(|rule| rule.concerns(role));
-    rules.find(|rule| matches(rule, failure, pod))?.action.as_ref()
+    let mut rules = policy.rules.iter().filter(|rule| rule.concerns(role.name()));
+    rules
+        .find(|rule| matches(rule, role, failure, pod))?
+        .action
+        .as_ref()
 }
 
-fn matches(rule: &FailureRule, failure: &Failure, pod: Option<&PodRecord>) -> bool {
+fn matches(rule: &FailureRule, role: &Role<'_>, failure: &Failure, pod: Option<&PodRecord>) -> bool {
     if let Some(codes) = &rule.on_exit_codes {
-        return ends(pod)
-            .any(|(container, end)| end.exit_code != 0 && codes.matches(container, end.exit_code));
+        // The deletion or eviction of a pod ends its processes, and the operator may see the pod before they have
+        // ended. So the exit codes of a lost pod are ignored.
+        let pod = pod.filter(|_| failure.cause != FailureCause::Lost);
+        return pod.is_some_and(|pod| {
+            ends(codes, pod, role, failure.cause)
+                .any(|(container, end)| end.exit_code != 0 && codes.matches(container, end.exit_code))
+        });
     }
     let Some(conditions) = &rule.on_pod_conditions else {
         return true;
@@ -33,17 +41,36 @@ fn matches(rule: &FailureRule, failure: &Failure, pod: Option<&PodRecord>) -> bo
             let mut conditions = pod.conditions.iter();
             conditions.any(|(type_, status)| *type_ == wanted.type_ && status == wanted.status())
         };
-        pod.is_some_and(has_it) || is_disrupted && (&*wanted.type_, wanted.status()) == (DISRUPTION, "True")
+        pod.is_some_and(has_it)
+            || is_disrupted && (&*wanted.type_, wanted.status()) == (DISRUPTION_TARGET, "True")
     })
 }
 
-/// How the pod's containers ended, the ones that were restarted before that.
-fn ends(pod: Option<&PodRecord>) -> impl Iterator<Item = (&str, &Termination)> {
-    let containers = pod.into_iter().flat_map(|pod| &pod.containers);
-    containers.filter_map(|c| Some((c.name.as_str(), c.ended.as_ref().or(c.last.as_ref())?)))
+/// Returns the ends of the containers that a rule applies to: the container that the rule names, or those that count
+/// for the training. An earlier end counts only if the failure is a restart of the container by the kubelet.
+fn ends<'p>(
+    codes: &'p OnExitCodes,
+    pod: &'p PodRecord,
+    role: &'p Role<'_>,
+    cause: FailureCause,
+) -> impl Iterator<Item = (&'p str, &'p Termination)> {
+    let named = codes.container_name.as_deref().filter(|name| !name.is_empty());
+    let named = named.map(|name| pod.containers.iter().filter(move |c| c.name == name));
+    let counted = match &named {
+        Some(_) => None,
+        None => Some(counted_containers(pod, main_name(role))),
+    };
+    let containers = named.into_iter().flatten().chain(counted.into_iter().flatten());
+    containers.filter_map(move |c| {
+        let earlier = c
+            .last
+            .as_ref()
+            .filter(|_| cause == FailureCause::RestartedInPlace);
+        Some((c.name.as_str(), c.ended.as_ref().or(earlier)?))
+    })
 }
 
-/// What restarts by an action, if it says so.
+/// Returns the scope that an action restarts, if the action restarts a certain scope.
 pub(super) fn scope(action: &FailureAction) -> Option<&'static RestartScope> {
     static SCOPES: [RestartScope; 3] = [RestartScope::Job, RestartScope::Role, RestartScope::Replica];
     let [job, role, replica] = &SCOPES;

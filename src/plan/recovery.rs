@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use crate::api::{FailurePolicy, JobStatus, Recovery, RestartScope};
+use crate::api::{FailurePolicy, JobStatus, MAX_COUNT, Recovery, RestartScope};
 use crate::job::{Replica, Role};
 
 /// The attempt that a replica's pod must have been made for.
@@ -31,10 +31,17 @@ pub(super) fn is_outdated(made_for: u32, attempt: u32) -> bool {
     made_for < attempt || made_for - attempt > 1_000_000
 }
 
+/// The attempt that is later by `step`. After the last that a status can hold the first follows: pods of the last are so far
+/// ahead of it that they are outdated.
+pub(super) fn later(attempt: i32, step: i32) -> i32 {
+    let next = attempt.max(0).saturating_add(step);
+    if next > MAX_COUNT { 0 } else { next }
+}
+
 /// Enters a restart: its scope gets an attempt that is later by `step`, and forgets what it had
 /// started and completed.
 pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>, step: i32) {
-    let bump = |n: &mut i32| *n = (*n).max(0).saturating_add(step);
+    let bump = |n: &mut i32| *n = later(*n, step);
     let role = replica.role;
     match scope {
         RestartScope::Job => {
@@ -60,6 +67,72 @@ pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &R
     }
 }
 
+/// The pause before the restart that follows the second attempt in a row that failed soon; the first follows at once.
+const FIRST_PAUSE: i32 = 10;
+
+/// The longest pause before a restart, as that of a kubelet.
+const MAX_PAUSE: i32 = 300;
+
+/// The key of a restart scope among the pauses.
+fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
+    match scope {
+        RestartScope::Job => JOB.to_owned(),
+        RestartScope::Role => replica.role.name().to_owned(),
+        RestartScope::Replica | RestartScope::Other(_) => replica.key(),
+    }
+}
+
+/// The key of the job among the pauses. Names of roles begin with a capital, keys of replicas end with an index.
+const JOB: &str = "job";
+
+/// The seconds that a restart waits after so many attempts in a row that failed soon, if it does.
+pub(super) fn pause_after(failures: i32) -> Option<i32> {
+    let times = u32::try_from(failures.saturating_sub(2)).ok()?;
+    let pause = FIRST_PAUSE.saturating_mul(2_i32.saturating_pow(times));
+    Some(pause.min(MAX_PAUSE))
+}
+
+/// Enters the pause before a restart: after each attempt in a row that failed soon it is twice as long, and an attempt
+/// that failed late ends the row.
+pub(super) fn back_off(
+    recovery: &mut Recovery,
+    scope: &RestartScope,
+    replica: &Replica<'_>,
+    soon: bool,
+    now: Timestamp,
+) {
+    let key = backoff_key(scope, replica);
+    if !soon {
+        recovery.backoff.remove(&key);
+        return;
+    }
+    let backoff = recovery.backoff.entry(key).or_default();
+    backoff.failures = backoff.failures.max(0).saturating_add(1).min(MAX_COUNT);
+    let pause = pause_after(backoff.failures);
+    let until = pause.map(|pause| now.checked_add(SignedDuration::from_secs(pause.into())));
+    backoff.until = until.and_then(Result::ok).map(Time);
+}
+
+/// When a replica's pod may be created, and after how many attempts that failed soon, if that is later than now. A time
+/// that no pause can have is not heeded: clocks are set, and anybody may edit a status.
+pub(super) fn paused_until(
+    recovery: &Recovery,
+    replica: &Replica<'_>,
+    now: Timestamp,
+) -> Option<(Timestamp, i32)> {
+    if recovery.backoff.is_empty() {
+        return None;
+    }
+    let scopes = [RestartScope::Job, RestartScope::Role, RestartScope::Replica];
+    let pauses = scopes
+        .iter()
+        .filter_map(|scope| recovery.backoff.get(&backoff_key(scope, replica)));
+    let pauses = pauses.filter_map(|backoff| Some((backoff.until.as_ref()?.0, backoff.failures)));
+    let longest = SignedDuration::from_secs(MAX_PAUSE.into());
+    let due = pauses.filter(|(until, _)| *until > now && until.duration_since(now) <= longest);
+    due.max()
+}
+
 /// Forgets what has been started and completed; attempts stay, since they must never fall.
 pub(super) fn forget_progress(recovery: &mut Recovery) {
     recovery.started.clear();
@@ -70,7 +143,8 @@ pub(super) fn forget_progress(recovery: &mut Recovery) {
 /// Counts restarts against the limits. Where they are limited within some time, it is remembered when they were, as far as
 /// it matters.
 pub(super) fn charge(status: &mut JobStatus, restarts: i32, policy: &FailurePolicy, now: Timestamp) {
-    status.restart_count = status.restart_count.max(0).saturating_add(restarts);
+    let most = status.restart_count.max(MAX_COUNT);
+    status.restart_count = status.restart_count.max(0).saturating_add(restarts).min(most);
     let times = &mut status.recovery.restarted;
     let Some((limit, _)) = policy.max_restarts.zip(policy.window_seconds) else {
         times.clear();
@@ -105,17 +179,44 @@ pub(super) fn completed(recovery: &Recovery, role: &Role<'_>) -> BTreeSet<u32> {
         .unwrap_or_default()
 }
 
-/// Indexes below `bound` in a text such as `0-2,5`. What is not a number or a range is passed over:
-/// the text comes from a status that anybody may have edited.
-pub(super) fn parse_indexes(text: &str, bound: u32) -> BTreeSet<u32> {
-    let mut indexes = BTreeSet::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
-            indexes.extend(first..=last.min(bound.saturating_sub(1)));
+/// Moves the start and the end of a job to now, if they are more than a day ahead: clocks differ, but not by more. A job that
+/// "began" in a year to come would never reach its deadline, and one that ended then would never be deleted. Restarts that are
+/// yet to come are forgotten. A clock that is behind the job's creation is itself wrong, and proves nothing.
+///
+/// A start before the creation stays: a backup restores jobs with the times that they had.
+pub(super) fn believe_times(status: &mut JobStatus, meta: &ObjectMeta, now: Timestamp) {
+    const DAY: SignedDuration = SignedDuration::from_hours(24);
+    let created = meta.creation_timestamp.as_ref().map(|time| time.0);
+    let now = created.map_or(now, |created| created.max(now));
+    for time in [&mut status.start_time, &mut status.completion_time] {
+        if let Some(Time(at)) = time.as_mut().filter(|at| at.0.duration_since(now) > DAY) {
+            *at = now;
         }
     }
-    indexes.retain(|i| *i < bound);
+    let is_past = |time: &Time| time.0.duration_since(now) <= DAY;
+    status.recovery.restarted.retain(is_past);
+}
+
+/// Indexes below `bound` in a text such as `0-2,5`. What is not a number or a range is passed over:
+/// the text comes from a status that anybody may have edited. Ranges are cut to the bound and joined before they are
+/// expanded.
+pub(super) fn parse_indexes(text: &str, bound: u32) -> BTreeSet<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (
+            first.trim().parse::<u32>().ok()?,
+            last.trim().parse::<u32>().ok()?,
+        );
+        Some((first, last.min(bound.checked_sub(1)?)))
+    };
+    let mut ranges: Vec<(u32, u32)> = text.split(',').filter_map(range).collect();
+    ranges.sort_unstable();
+    let mut indexes = BTreeSet::new();
+    let mut next = 0;
+    for (first, last) in ranges {
+        indexes.extend(first.max(next)..=last);
+        next = next.max(last.saturating_add(1));
+    }
     indexes
 }
 

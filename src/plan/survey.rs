@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::observed::{Observed, Phase, PodRecord};
-use crate::api::{JobStatus, RestartScope};
+use super::observed::{ContainerKind, Observed, Phase, PodRecord};
+use crate::api::{JobStatus, MAX_COUNT, RestartScope};
 use crate::job::{FailureTolerance, TrainingJob};
 use crate::job::{Replica, Role, Topology};
 use crate::job::{ReplicaState, Replicas};
 use crate::validate::ValidJob;
 
 use super::failure::{Failure, FailureCause};
+use super::pod_end::{PodEnd, counted_containers, end_of, main_name};
 use super::recovery;
 
 /// Where one replica stands.
@@ -20,7 +21,7 @@ pub(super) enum Standing {
     Missing,
     /// Its pod is of an earlier attempt, and must go before there is a new one.
     Outdated(Arc<PodRecord>),
-    /// Its pod is being deleted, by whomever: the failure is that it will be gone.
+    /// Its pod is being deleted, and nothing else has to go with it: the failure is that it will be gone.
     Stopping(Failure),
     /// Its pod has not started.
     Pending,
@@ -49,8 +50,9 @@ pub(super) struct Survey<'a> {
     pub(super) in_place: RestartsInPlace,
 }
 
-/// Restarts of containers by the kubelet where replicas restart one by one. Where they restart together, such a restart
-/// is a failure like any other.
+/// Restarts of containers by the kubelet that count against the job's limits: those of init containers, and of the
+/// framework's container where replicas restart one by one. Where they restart together, a restart of the framework's
+/// container is a failure like any other. Restarts of other containers count nowhere.
 #[derive(Debug, Default)]
 pub(super) struct RestartsInPlace {
     /// All that are counted now, by replica.
@@ -76,6 +78,7 @@ fn standings<'a, J: TrainingJob>(
     status: &JobStatus,
     observed: &Observed,
 ) -> Vec<RoleStanding<'a>> {
+    let by_rules = !job.policy.failure.rules.is_empty();
     let of_role = |role: &'a Role<'a>| {
         let scope = job.restart_scope(role);
         let completed = recovery::completed(&status.recovery, role);
@@ -84,7 +87,7 @@ fn standings<'a, J: TrainingJob>(
             .all()
             .map(|replica| {
                 let lost = scope != RestartScope::Replica && replica.index < started;
-                standing::<J>(&replica, status, observed, &scope, &completed, lost)
+                standing(&replica, status, observed, &scope, &completed, lost, by_rules)
             })
             .collect();
         RoleStanding {
@@ -104,9 +107,7 @@ fn restarts_in_place<J: TrainingJob>(
     let mut found = RestartsInPlace::default();
     for replica in job.topology.all() {
         // Failures that never matter are not counted.
-        let never_matters = job.job.tolerance(replica.role) == FailureTolerance::Always;
-        let is_failure = !restarts_alone(replica.role, &job.restart_scope(replica.role));
-        if never_matters || is_failure {
+        if job.job.tolerance(replica.role) == FailureTolerance::Always {
             continue;
         }
         let Some(pod) = observed.pods.get(&replica.host()) else {
@@ -118,7 +119,11 @@ fn restarts_in_place<J: TrainingJob>(
         }
         let key = replica.key();
         let known = status.recovery.in_place.get(&key).copied().unwrap_or(0).max(0);
-        let live = pod.restarts();
+        let alone = restarts_alone(replica.role, &job.restart_scope(replica.role));
+        let counted = counted_containers(pod, main_name(replica.role));
+        let counted = counted.filter(|c| alone || c.kind == ContainerKind::Init);
+        let live = counted.map(|c| c.restarts).fold(0, i32::saturating_add);
+        let live = live.min(MAX_COUNT);
         found.fresh = found.fresh.saturating_add(live.saturating_sub(known).max(0));
         if live.max(known) > 0 {
             found.counted.insert(key, live.max(known));
@@ -127,13 +132,14 @@ fn restarts_in_place<J: TrainingJob>(
     found
 }
 
-fn standing<J: TrainingJob>(
+fn standing(
     replica: &Replica<'_>,
     status: &JobStatus,
     observed: &Observed,
     scope: &RestartScope,
     completed: &BTreeSet<u32>,
     lost: bool,
+    by_rules: bool,
 ) -> Standing {
     let name = replica.host();
     let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
@@ -154,16 +160,24 @@ fn standing<J: TrainingJob>(
     if recovery::is_outdated(pod.attempt, attempt) {
         return Standing::Outdated(pod.clone());
     }
-    match pod.phase {
-        Phase::Succeeded => Standing::Succeeded,
-        _ if is_complete => Standing::Succeeded,
-        // A pod that somebody deletes says nothing until it is gone.
-        _ if pod.deleting => Standing::Stopping(Failure::lost(replica, &name)),
-        Phase::Failed => Standing::Failed(Failure::of_pod(replica, pod, J::FRAMEWORK.container)),
-        phase => match restarted_in_place::<J>(replica, pod) {
+    if is_complete {
+        return Standing::Succeeded;
+    }
+    let main = main_name(replica.role);
+    let gone = || Failure::taken_away(replica, pod);
+    match end_of(pod, main, replica.role, by_rules) {
+        Some(end) if pod.was_taken_away(end.at()) && !pod.deleting => Standing::Failed(gone()),
+        Some(end) if !pod.was_taken_away(end.at()) => match end {
+            PodEnd::Good(_) => Standing::Succeeded,
+            PodEnd::Bad(_) => Standing::Failed(Failure::of_pod(replica, pod, main)),
+        },
+        // A deletion is never taken back: what restarts together need not wait until its grace period is over.
+        _ if pod.deleting && lost => Standing::Failed(gone()),
+        _ if pod.deleting => Standing::Stopping(gone()),
+        _ => match restarted_in_place(replica, pod, main) {
             // Alone it is of no use to the others.
             Some(failure) if !restarts_alone(replica.role, scope) => Standing::Failed(failure),
-            _ if phase == Phase::Running => Standing::Running,
+            _ if pod.phase == Phase::Running => Standing::Running,
             _ => Standing::Pending,
         },
     }
@@ -174,11 +188,12 @@ fn restarts_alone(role: &Role<'_>, scope: &RestartScope) -> bool {
     role.definition.rejoins || *scope == RestartScope::Replica
 }
 
-/// The failure of a pod in which the kubelet restarted a container. An init container that is tried
-/// again is none: the replica has not joined the others yet.
-fn restarted_in_place<J: TrainingJob>(replica: &Replica<'_>, pod: &PodRecord) -> Option<Failure> {
-    let containers = pod.containers.iter().filter(|c| !c.init);
-    Failure::of_restart(replica, pod, containers, J::FRAMEWORK.container)
+/// The failure of a pod in which the kubelet restarted the framework's container, or any regular one if the pod does
+/// not have that. A restart of another container is none: the training goes on. Nor is that of an init container: the
+/// replica has not joined the others yet.
+fn restarted_in_place(replica: &Replica<'_>, pod: &PodRecord, main: Option<&str>) -> Option<Failure> {
+    let containers = counted_containers(pod, main).filter(|c| c.kind == ContainerKind::Regular);
+    Failure::of_restart(replica, pod, containers)
 }
 
 /// The replicas' states as success rules see them.

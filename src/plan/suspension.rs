@@ -13,6 +13,7 @@ use super::types::ChildKind;
 pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.mark_created();
     recovery::forget_progress(&mut draft.status.recovery);
+    draft.status.recovery.backoff.clear();
     count_what_is_left(draft);
     if draft.status.is(ConditionType::Running) {
         draft.set(
@@ -91,7 +92,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     draft.event(false, "Resumed", message);
     if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {
         // What is left of the time before is of an earlier attempt: new pods wait until it is gone.
-        draft.status.recovery.job = draft.status.recovery.job.max(0).saturating_add(1);
+        draft.status.recovery.job = recovery::later(draft.status.recovery.job, 1);
     }
     draft.claim_room();
     true

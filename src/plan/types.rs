@@ -1,4 +1,4 @@
-//! What a plan says.
+//! The plan for a job, and its parts.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -8,13 +8,13 @@ use crate::job::{JobObject, ObjectKind, TrainingJob};
 use crate::render;
 use crate::validate::ValidJob;
 
-/// What is to be done for a job now.
+/// The actions that are due for a job.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Plan {
-    /// Objects beside services and pods to create, before those.
+    /// Objects other than services and pods to create. They are created before the services.
     pub create_objects: Vec<JobObject>,
-    /// Objects that differ from what the job says, as they are to be.
+    /// Patches of existing objects that differ from their wanted state.
     pub patch_objects: Vec<ObjectPatch>,
     /// Services to create, before the pods.
     pub create_services: Vec<Service>,
@@ -22,31 +22,33 @@ pub struct Plan {
     pub create_pods: Vec<PlannedPod>,
     /// Objects to delete.
     pub delete: Vec<Deletion>,
-    /// Whether the job itself is to be deleted, its time to live being over.
+    /// Existing objects that refer to missing objects.
+    pub dangling: Vec<Dangling>,
+    /// True if the job itself is to be deleted because its time to live is over.
     pub delete_job: bool,
     /// The next status, if it differs from the stored one.
     pub status: Option<StatusChange>,
     /// Events to send once the status is stored.
     pub events: Vec<PlannedEvent>,
-    /// Events that are due as long as what they say holds: each reason is sent once, and again only
-    /// after none held.
+    /// Events about conditions that last. One event is sent for each reason. It is sent again only after a plan
+    /// without any notices.
     pub notices: Vec<PlannedEvent>,
-    /// When to look again even if nothing happens.
+    /// The time of the next reconcile if nothing happens before.
     pub requeue: Option<Requeue>,
-    /// Whether pods of a gang wait for room, of which its scheduler has to be told when there is some.
+    /// True if pods of a gang wait for capacity, so that their scheduler must be notified when capacity is freed.
     pub waits_for_room: bool,
-    /// Whether the job cannot be run as it is.
+    /// True if the job cannot be run because it is invalid or cannot be read.
     pub refused: bool,
 }
 
-/// A pod to create. It is rendered when its turn comes: each pod of a large job may name all others, and a thousand of
-/// those are tens of megabytes.
+/// A pod to create. It is rendered when its call is made, because each pod of a large job may name all others, and a
+/// thousand of those are tens of megabytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedPod {
-    /// Its name, which says which replica it is.
+    /// The name of the pod, which identifies the replica.
     pub name: String,
-    /// How many restarts its replica has had.
+    /// The number of restarts that the replica has had.
     pub attempt: u32,
 }
 
@@ -56,18 +58,18 @@ pub struct PlannedPod {
 pub struct StatusChange {
     /// The whole status.
     pub status: JobStatus,
-    /// Whether it is to be written at once. News of mere counts, or that a job was created or begins to run in part,
-    /// may wait a little, so that what changes together costs one write.
+    /// True if the status must be written immediately. Updates of counts only, or that report only that a job was
+    /// created or begins to run in part, may be deferred, so that changes that follow each other share one write.
     pub urgent: bool,
 }
 
-/// An object to change.
+/// A change of an existing object.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ObjectPatch {
-    /// What it is to have. What is not in it stays as it is.
+    /// The wanted fields. Fields that it leaves out are kept.
     pub object: JobObject,
-    /// Its UID: an object of the same name that came later is not meant.
+    /// The UID of the object. A later object of the same name is not affected.
     pub uid: String,
 }
 
@@ -75,18 +77,31 @@ pub struct ObjectPatch {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Deletion {
-    /// What it is.
+    /// The kind of the object.
     pub kind: ChildKind,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Its UID: an object of the same name that came later is not meant.
+    /// The UID of the object. A later object of the same name is not affected.
     pub uid: String,
+    /// True for a forced deletion. The object is removed immediately, even if it is being deleted already and its
+    /// node does not confirm that its processes have ended.
+    pub force: bool,
 }
 
-/// A kind of object that jobs own, in the order in which they are created. They are deleted in the opposite order.
+/// An object to delete if one of its referents cannot be created because another owner has the name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dangling {
+    /// The deletion of the object.
+    pub deletion: Deletion,
+    /// The missing objects that it refers to, by kind and name.
+    pub referents: Vec<(ChildKind, String)>,
+}
+
+/// A kind of object that jobs own. Objects are created in the order of this enum, and deleted in the opposite order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChildKind {
-    /// One that [`TrainingJob::objects`](crate::TrainingJob::objects) makes, and that is neither pod nor service.
+    /// A kind made by [`TrainingJob::objects`](crate::TrainingJob::objects) that is neither pod nor service.
     Object(ObjectKind),
     /// A service, of a replica or not.
     Service,
@@ -104,7 +119,7 @@ impl From<ObjectKind> for ChildKind {
 }
 
 impl ChildKind {
-    /// The kind as the API server knows it.
+    /// Returns the kind as the API server names it.
     pub fn object_kind(self) -> ObjectKind {
         match self {
             Self::Object(kind) => kind,
@@ -113,7 +128,7 @@ impl ChildKind {
         }
     }
 
-    /// The word for it in events and logs, as the Go operator has it.
+    /// Returns the word for the kind in events and logs, as in the Go operator.
     pub(crate) fn noun(self) -> String {
         match self {
             Self::Pod | Self::Service => self.object_kind().kind.to_lowercase(),
@@ -126,27 +141,27 @@ impl ChildKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedEvent {
-    /// Whether it is of type Warning; else Normal.
+    /// True for an event of type Warning, false for Normal.
     pub warning: bool,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// The sentence.
+    /// The message, a sentence.
     pub message: String,
 }
 
-/// A time to look again.
+/// A planned reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Requeue {
-    /// When.
+    /// The time of the reconcile.
     pub at: Timestamp,
-    /// Why.
+    /// The reason for the reconcile.
     pub why: &'static str,
 }
 
 impl PlannedPod {
-    /// The pod as it is created; nothing if no replica of `job` has its name, which is so for none that was planned for
-    /// this job.
+    /// Returns the pod to create. Returns None if no replica of `job` has its name, which cannot be the case for a
+    /// pod that was planned for this job.
     pub fn render<J: TrainingJob>(&self, job: &ValidJob<'_, J>) -> Option<Pod> {
         let replica = job.topology.replica_named(&self.name)?;
         Some(render::pod(job, &replica, self.attempt))
@@ -154,22 +169,44 @@ impl PlannedPod {
 }
 
 impl Plan {
-    /// Whether any children are to be created, changed or deleted.
+    /// Returns true if any children are to be created, changed or deleted.
     pub fn changes_children(&self) -> bool {
         self.creates() > 0 || !self.patch_objects.is_empty() || !self.delete.is_empty()
     }
 
-    /// How many children are to be created.
+    /// Returns the number of children to create.
     pub(crate) fn creates(&self) -> usize {
         self.create_objects.len() + self.create_services.len() + self.create_pods.len()
     }
 
-    /// Whether there is nothing to do now.
+    /// Returns true if no action is due now.
     pub fn is_idle(&self) -> bool {
         !self.changes_children() && !self.delete_job && self.status.is_none() && self.events.is_empty()
     }
 
-    /// There is one reason at most: a verdict waits for one thing.
+    /// Plans an immediate write of the status, and an event, if another writer has stored invalid values in it.
+    /// `unsound` names the fields with such values; `status` is the stored status without these values.
+    pub(crate) fn repair_status(&mut self, kind: &str, status: &JobStatus, unsound: &[&str]) {
+        if unsound.is_empty() || self.delete_job {
+            return;
+        }
+        let change = self.status.get_or_insert_with(|| StatusChange {
+            status: status.clone(),
+            urgent: true,
+        });
+        change.urgent = true;
+        self.events.push(PlannedEvent {
+            warning: true,
+            reason: format!("{kind}StatusRepaired"),
+            message: format!(
+                "The status held values that this operator does not write and that cannot be true (in {}); it was replaced by \
+                 what the cluster shows.",
+                unsound.join(", ")
+            ),
+        });
+    }
+
+    /// Plans a reconcile at `at`, unless an earlier one is planned.
     pub(super) fn requeue_at(&mut self, at: Timestamp, why: &'static str) {
         if self.requeue.as_ref().is_none_or(|requeue| at < requeue.at) {
             self.requeue = Some(Requeue { at, why });

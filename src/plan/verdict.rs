@@ -11,7 +11,8 @@ use crate::job::{FailureTolerance, Milestone, Outcome, Replica, ReplicaState, Re
 
 use super::draft::Draft;
 use super::end;
-use super::failure::{Consequence, Failure};
+use super::failure::{Consequence, Failure, FailureCause};
+use super::pod_end::{counted_containers, main_name};
 use super::policy;
 use super::recovery;
 use super::survey::{RoleStanding, Standing, Survey};
@@ -118,9 +119,10 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
     })
 }
 
-/// When the job is out of time, if it has a deadline.
+/// When the job is out of time, if it has a deadline. The time in which it waits for its first turn does not count.
 pub(super) fn deadline<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
-    let seconds = draft.job.policy.active_deadline_seconds?;
+    let seconds = draft.job.policy.active_deadline_seconds;
+    let seconds = seconds.filter(|_| !draft.waits_for_first_turn())?;
     let start = draft.status.start_time.as_ref()?.0;
     // A deadline beyond the end of time never comes.
     start.checked_add(SignedDuration::from_secs(seconds)).ok()
@@ -144,9 +146,9 @@ fn failures<'s, 'a, J: TrainingJob>(
                 index,
             };
             let pod = draft.observed.pods.get(&replica.host()).map(|pod| &**pod);
-            let action = policy::action(&draft.job.policy.failure, of_role.role.name(), failure, pod);
+            let action = policy::action(&draft.job.policy.failure, of_role.role, failure, pod);
             let consequence = match action {
-                None => failure.consequence(draft.job.job, of_role.role),
+                None => failure.consequence(&*draft.job.job, of_role.role),
                 Some(FailureAction::FailJob) => Consequence::FinalByRule,
                 Some(_) => Consequence::Restart,
             };
@@ -216,13 +218,18 @@ fn excuse_followers(failed: &mut [FailedReplica<'_, '_>], stopping: &[FailedRepl
     }
 }
 
-/// Whether one failure follows from another: they restart together, and it came no earlier. When a pod was lost is not known.
+/// Whether one failure follows from another: they restart together, and it came no earlier. Survivors of a pod that is taken
+/// away may run on for as long as its grace period, and when a pod was lost may not be known.
 fn explains(cause: &FailedReplica<'_, '_>, follower: &FailedReplica<'_, '_>) -> bool {
     if !restart_together(cause.scope, cause.replica.role, follower.replica.role) {
         return false;
     }
+    if cause.failure.record.time.is_none() {
+        return true;
+    }
     let (before, after) = (cause.failure.time(), follower.failure.time());
-    cause.failure.record.time.is_none() || before <= after && after.duration_since(before) <= FOLLOWS_WITHIN
+    let is_soon = || after.duration_since(before) <= FOLLOWS_WITHIN;
+    before <= after && (cause.failure.cause == FailureCause::Lost || is_soon())
 }
 
 fn restart_together(scope: &RestartScope, role: &Role<'_>, other: &Role<'_>) -> bool {
@@ -360,15 +367,18 @@ fn exceeded_limit<J: TrainingJob>(
 /// others still run. The processes of a cluster that has done its work end within a moment of each
 /// other. They should not be killed in it, and one that fails in it tells that the work was not done:
 /// when all workers of a training raise an error, its scheduler ends well all the same.
-fn held_until<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp> {
+fn held_until<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp> {
     let runs = |s: &Standing| matches!(s, Standing::Running | Standing::Pending);
     let any_runs = |role: &RoleStanding<'_>| role.replicas.iter().any(runs);
     if !survey.roles.iter().any(any_runs) {
         return None;
     }
-    let pods = draft.observed.pods.values();
-    let ended = pods.filter(|pod| pod.phase == Phase::Succeeded);
-    let last = ended.filter_map(|pod| pod.seen_to_end).max()?;
+    let has_succeeded = |s: &&Standing| matches!(s, Standing::Succeeded);
+    let replicas = draft.job.topology.all();
+    let standings = survey.roles.iter().flat_map(|role| &role.replicas);
+    let ended = replicas.zip(standings).filter(|(_, s)| has_succeeded(s));
+    let pods = ended.filter_map(|(replica, _)| draft.observed.pods.get(&replica.host()));
+    let last = pods.filter_map(|pod| pod.seen_to_end).max()?;
     let until = last.checked_add(draft.job.policy.success_hold).ok()?;
     // A clock that was set back makes nobody wait for longer.
     (last <= draft.exact_now && draft.exact_now < until).then_some(until)
@@ -430,7 +440,8 @@ fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
 fn latest_restart_in_place<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<FailureRecord> {
     let failures = draft.job.topology.all().filter_map(|replica| {
         let pod = draft.observed.pods.get(&replica.host())?;
-        Failure::of_restart(&replica, pod, pod.containers.iter(), J::FRAMEWORK.container)
+        let main = main_name(replica.role);
+        Failure::of_restart(&replica, pod, counted_containers(pod, main))
     });
     let known = failures.filter(|f| f.record.time.is_some());
     known.max_by_key(Failure::time).map(|f| f.record)

@@ -68,6 +68,11 @@ pub struct Flags {
     )]
     pub default_clean_pod_policy: CleanUp,
 
+    /// Delete a pod by force so long after its grace period if it is still terminating, as on a node that is down. Its
+    /// processes may run on if the node does [default: never].
+    #[arg(long, env = variable("FORCE_DELETE_AFTER"), value_name = "TIME", value_parser = duration)]
+    pub force_delete_after: Option<Duration>,
+
     /// The domain of the cluster's DNS; pods of jobs with the layout Compact search it for their names.
     #[arg(long, env = variable("CLUSTER_DOMAIN"), value_name = "NAME", default_value = "cluster.local",
           value_parser = domain)]

@@ -1,22 +1,48 @@
-//! The HTTP pages: health, readiness, metrics.
+//! The HTTP endpoints: health, readiness and metrics.
+//!
+//! Each connection serves one request in a bounded time, and the number of connections is bounded. A client that
+//! sends or reads slowly holds a file descriptor for that time at most, and does not block other clients.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::routing::get;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use tower::ServiceExt;
 
 use super::ProcessError;
 
-/// The type of what `encode` writes.
+/// The content type of the output of `encode`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Takes an address such as `:8080`, `127.0.0.1:0`, or `0` for none.
+/// Maximum time from the connection to the end of the request headers.
+const MAX_HEADER_TIME: Duration = Duration::from_secs(10);
+
+/// Maximum time from the connection to the end of the response.
+const MAX_REQUEST_TIME: Duration = Duration::from_secs(30);
+
+/// Maximum number of connections to one endpoint. A further connection closes the oldest, so that probes are served
+/// under any load.
+const MAX_CONNECTIONS: usize = 128;
+
+/// Pause after a failed accept, which is mostly due to a lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Binds an address such as `:8080` or `127.0.0.1:0`. Returns `None` for `0` and an empty address.
 pub(super) async fn listen(flag: &'static str, address: &str) -> Result<Option<TcpListener>, ProcessError> {
     if matches!(address, "0" | "") {
         return Ok(None);
@@ -27,7 +53,7 @@ pub(super) async fn listen(flag: &'static str, address: &str) -> Result<Option<T
         error,
     };
     let listener = match address.strip_prefix(':') {
-        // All addresses of both families; of one where there is no IPv6.
+        // All addresses of both families, or of IPv4 alone if there is no IPv6.
         Some(port) => match TcpListener::bind(format!("[::]:{port}")).await {
             Ok(listener) => Ok(listener),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(error),
@@ -38,19 +64,66 @@ pub(super) async fn listen(flag: &'static str, address: &str) -> Result<Option<T
     listener.map(Some).map_err(wrong)
 }
 
-/// Serves a router, until the process ends.
+/// Serves a router until the process ends.
 pub(super) async fn serve(what: &'static str, listener: Option<TcpListener>, router: Router) {
     let Some(listener) = listener else {
         return;
     };
     let address = listener.local_addr().ok().map(|a: SocketAddr| a.to_string());
     tracing::info!(address, "serving {what}");
-    if let Err(error) = axum::serve(listener, router).await {
-        tracing::error!(%error, "failed to serve {what}");
+    let mut connections = Connections::default();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => connections.spawn(serve_one(stream, router.clone())),
+            Err(error) => {
+                tracing::debug!(%error, "failed to accept a connection to {what}");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
     }
 }
 
-/// `/healthz` says that the process is there; `/readyz` asks `unready` why it cannot do its work.
+/// Serves one request on a connection. The connection is closed if the client sends or reads too slowly.
+async fn serve_one<S>(stream: S, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request: hyper::Request<Incoming>| router.clone().oneshot(request));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(MAX_HEADER_TIME)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    match timeout(MAX_REQUEST_TIME, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a request for a page failed"),
+        Err(_) => tracing::debug!("a request for a page took too long"),
+    }
+}
+
+/// The open connections, oldest first. They end with the server.
+#[derive(Default)]
+struct Connections {
+    tasks: JoinSet<()>,
+    open: VecDeque<AbortHandle>,
+}
+
+impl Connections {
+    /// Serves another connection. Closes the oldest if the maximum is reached.
+    fn spawn(&mut self, connection: impl Future<Output = ()> + Send + 'static) {
+        while self.tasks.try_join_next().is_some() {}
+        self.open.retain(|task| !task.is_finished());
+        if self.open.len() >= MAX_CONNECTIONS
+            && let Some(oldest) = self.open.pop_front()
+        {
+            oldest.abort();
+        }
+        self.open.push_back(self.tasks.spawn(connection));
+    }
+}
+
+/// Returns the health endpoints. `/healthz` always responds 200. `/readyz` responds 503 with the reason if `unready`
+/// returns one.
 pub(super) fn health(unready: impl Fn() -> Option<&'static str> + Clone + Send + Sync + 'static) -> Router {
     let ready = move || {
         let answer = match unready() {
@@ -64,7 +137,7 @@ pub(super) fn health(unready: impl Fn() -> Option<&'static str> + Clone + Send +
         .route("/readyz", get(ready))
 }
 
-/// `/metrics` shows the registry.
+/// Returns the endpoint `/metrics`, which shows the registry.
 pub(super) fn metrics(registry: Arc<Registry>) -> Router {
     let page = move || {
         let mut text = String::new();
@@ -75,4 +148,109 @@ pub(super) fn metrics(registry: Arc<Registry>) -> Router {
         async move { answer }
     };
     Router::new().route("/metrics", get(page))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Opens a connection with a buffer of this many bytes. The task returns the time until the server ends the
+    /// connection.
+    fn connect(buffer: usize, router: Router) -> (DuplexStream, tokio::task::JoinHandle<Duration>) {
+        let (client, server) = duplex(buffer);
+        let begin = Instant::now();
+        let served = async move {
+            serve_one(server, router).await;
+            begin.elapsed()
+        };
+        (client, tokio::spawn(served))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_answered_and_its_connection_closed() {
+        let (mut client, served) = connect(4_096, health(|| None));
+        client
+            .write_all(b"GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n")
+            .await
+            .unwrap();
+        let mut response = String::new();
+        client.read_to_string(&mut response).await.unwrap();
+        assert!(
+            response.starts_with("HTTP/1.1 200") && response.ends_with("ok"),
+            "{response}"
+        );
+        assert_eq!(served.await.unwrap(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_end_its_headers_is_cut_off() {
+        for begun in ["", "GET /healthz HTTP/1.1\r\nHost: "] {
+            let (mut client, served) = connect(4_096, health(|| None));
+            client.write_all(begun.as_bytes()).await.unwrap();
+            let took = served.await.unwrap();
+            assert!(
+                (MAX_HEADER_TIME..MAX_HEADER_TIME + Duration::from_secs(1)).contains(&took),
+                "{begun}: {took:?}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_a_byte_now_and_then_is_cut_off() {
+        let (mut client, served) = connect(4_096, health(|| None));
+        let begin = Instant::now();
+        for byte in b"GET /healthz HTTP/1.1\r\nHost: a-name-that-takes-its-time"
+            .iter()
+            .cycle()
+        {
+            if client.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            sleep(Duration::from_secs(1)).await;
+            assert!(begin.elapsed() <= MAX_REQUEST_TIME, "it is still open");
+        }
+        assert!(served.await.unwrap() <= MAX_REQUEST_TIME);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_cut_off() {
+        let page = Router::new().route("/", get(|| async { "x".repeat(100_000) }));
+        let (mut client, served) = connect(64, page);
+        client
+            .write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            .await
+            .unwrap();
+        let took = served.await.unwrap();
+        assert!(
+            (MAX_REQUEST_TIME..MAX_REQUEST_TIME + Duration::from_secs(1)).contains(&took),
+            "{took:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_closes_the_oldest() {
+        let mut connections = Connections::default();
+        let mut open = VecDeque::new();
+        for _ in 0..=MAX_CONNECTIONS {
+            let (held, closed) = oneshot::channel::<()>();
+            connections.spawn(async move {
+                let _held = held;
+                std::future::pending::<()>().await;
+            });
+            open.push_back(closed);
+        }
+        // The end of a connection drops its sender.
+        assert!(open.pop_front().unwrap().await.is_err());
+        for mut other in open {
+            assert!(
+                other
+                    .try_recv()
+                    .is_err_and(|e| e == oneshot::error::TryRecvError::Empty)
+            );
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What a process does between its flags and its end.
+//! The main part of a process, between parsing its flags and its end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ use super::retry_after::RetryAfter;
 use super::stop::Stop;
 use super::{Kind, Kinds, ProcessError, client, http};
 
-/// Runs until a signal comes.
+/// Runs until a signal arrives.
 pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError> {
     let kinds = kinds.enabled(&flags.enable_scheme)?;
     kinds.iter().try_for_each(Kind::check)?;
@@ -75,7 +75,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Works while this process holds the lease, and is a standby otherwise.
+    /// Runs the operator while this process holds the lease, and stands by otherwise.
     async fn by_election(&self, config: Config) -> Result<(), ProcessError> {
         let flags = self.flags;
         let namespace = flags.leader_election_namespace.clone();
@@ -93,7 +93,8 @@ impl Work<'_> {
             let builder = client::builder(&config).map_err(ProcessError::Client);
             builder.map(|builder| builder.with_layer(&RetryAfter).with_layer(&fence).build())
         };
-        // What renews the lease does not wait behind the work, nor for a connection that only the work finds dead.
+        // The lease has a client of its own, so that a renewal waits neither behind other calls nor for a dead
+        // connection of theirs.
         let (client, for_lease) = (client()?, client()?);
         let election = LeaderElection::new(for_lease, &namespace, &flags.leader_election_id, &identity)
             .with_lease_duration(flags.leader_election_lease_duration)
@@ -108,7 +109,7 @@ impl Work<'_> {
             let give_up = async {
                 self.stop.clone().stopped().await;
                 if *leads.borrow() {
-                    // The term ends by itself, and gives the lease back.
+                    // The term ends by itself, and releases the lease.
                     std::future::pending::<()>().await;
                 }
             };
@@ -133,6 +134,7 @@ impl Work<'_> {
             settings: Settings {
                 restart_scope: self.flags.default_restart_scope.map(Into::into),
                 clean_pods: self.flags.default_clean_pod_policy.into(),
+                force_delete_after: self.flags.force_delete_after,
                 cluster_domain: self.flags.cluster_domain.clone(),
                 accelerators: Arc::new(self.flags.accelerators.clone()),
                 gang_scheduler: GangScheduler::named(&self.flags.gang_scheduler_name),
@@ -161,7 +163,7 @@ impl Work<'_> {
     }
 }
 
-/// What the pages tell.
+/// The state behind the endpoints.
 #[derive(Clone, Default)]
 struct State {
     standing: Arc<Mutex<Leadership>>,
@@ -198,24 +200,24 @@ impl State {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Leadership> {
-        // It is replaced as a whole.
+        // The value is only ever replaced as a whole.
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn config(flags: &Flags) -> Result<Config, ProcessError> {
-    // Every retry is the operator's, per job and bounded.
+    // The operator makes all retries, per job and with bounds.
     let config = cluster_config(flags.kubeconfig.as_deref(), None).await;
     let mut config = config.map_err(|error| ProcessError::Config(error.to_string()))?;
     let agent = format!("{}/{}", program().name, env!("CARGO_PKG_VERSION"));
-    // A name that cannot stand in a header is left out.
+    // A name that is not a valid header value is left out.
     if let Ok(agent) = agent.parse() {
         config.headers.push((USER_AGENT, agent));
     }
     Ok(config)
 }
 
-/// A name that no other candidate has: a pod's, or a host's, and something by chance.
+/// Returns a unique name for this candidate: the name of the pod or the host, and a random number.
 fn identity() -> String {
     use std::hash::{BuildHasher, RandomState};
     let host = fallback("MY_POD_NAME").or_else(|| fallback("HOSTNAME"));
@@ -223,7 +225,7 @@ fn identity() -> String {
     format!("{host}_{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
-/// The library panics on times that do not fit together.
+/// Checks the flags of the election, because the library panics on inconsistent durations.
 fn check_election(flags: &Flags) -> Result<(), ProcessError> {
     let wrong = |why| Err(ProcessError::Election(why));
     let lease = flags.leader_election_lease_duration;

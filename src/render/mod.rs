@@ -1,9 +1,9 @@
-//! A valid job → the pods, services and other objects that it gets. Pure.
+//! Renders the pods, services and other objects of a valid job. Pure.
 //!
-//! The same functions serve the operator, which calls them for the replicas that are missing, and
-//! `render`, which calls them for all.
+//! The operator calls these functions for missing replicas, and `render` calls them for all replicas.
 
 pub(crate) mod accelerators;
+mod confine;
 pub(crate) mod gang;
 mod pod;
 mod requests;
@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use gang::Members;
+pub(crate) use pod::kubelet_policy;
 pub use pod::pod;
 use service::common;
 pub use service::service;
@@ -30,26 +31,26 @@ use crate::job::{
 };
 use crate::validate::ValidJob;
 
-/// The UID of a job that no API server has seen, for the owner references in what is rendered.
+/// The UID of a job that is not stored in an API server, for the owner references in rendered objects.
 pub const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 
-/// What a job gets at its start, in the order in which it is made.
+/// The objects that a job gets at its start, in the order in which they are created.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Rendered {
-    /// What it has beside services and pods.
+    /// The objects other than services and pods.
     pub objects: Vec<JobObject>,
-    /// The services of all replicas, or the one that they share.
+    /// The services of all replicas, or the one service that they share.
     pub services: Vec<Service>,
-    /// Their pods.
+    /// The pods of all replicas.
     pub pods: Vec<Pod>,
 }
 
 impl Rendered {
-    /// All of it as JSON.
+    /// Returns all objects as JSON.
     ///
     /// # Errors
-    /// An object is no JSON.
+    /// An object cannot be written as JSON.
     pub fn values(&self) -> serde_json::Result<Vec<Value>> {
         let objects = self.objects.iter().map(serde_json::to_value);
         let services = self.services.iter().map(serde_json::to_value);
@@ -58,10 +59,10 @@ impl Rendered {
     }
 }
 
-/// Everything that a job gets at its start.
+/// Returns everything that a job gets at its start, when its pods exist and none runs yet.
 pub fn all<J: TrainingJob>(job: &ValidJob<'_, J>) -> Rendered {
-    let nobody_yet = Replicas::new(&job.topology, |_, _| ReplicaState::Absent);
-    let mut objects = objects(job, &nobody_yet);
+    let none_runs = Replicas::new(&job.topology, |_, _| ReplicaState::Pending);
+    let mut objects = objects(job, &none_runs);
     if let Some(scheduler) = &job.topology.settings.gang_scheduler {
         let members = Members::all(job, scheduler);
         objects.insert(0, gang::pod_group(job, scheduler, &members, 0, None));
@@ -73,7 +74,7 @@ pub fn all<J: TrainingJob>(job: &ValidJob<'_, J>) -> Rendered {
     }
 }
 
-/// The services that a job has, of those whose names are wanted.
+/// Returns the services of a job whose names are wanted.
 pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&str) -> bool) -> Vec<Service> {
     if let Some(name) = &job.topology.common_service {
         return wanted(name).then(|| common(job, name)).into_iter().collect();
@@ -86,7 +87,7 @@ pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&s
     replicas.map(|replica| service(job, &replica)).collect()
 }
 
-/// What a job has beside services and pods when its replicas are in these states.
+/// Returns the objects of a job other than services and pods when its replicas are in these states.
 pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -> Vec<JobObject> {
     let mut objects = job.job.objects(&job.topology, replicas);
     objects.extend(job.shared.as_ref().map(SharedEnvironment::object));
@@ -94,7 +95,7 @@ pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -
     objects
 }
 
-/// Gives an object the job's namespace, the job as its owner, and the labels by which it is watched.
+/// Sets the job's namespace, the job as the owner, and the labels by which the object is watched.
 fn belong_to<J: TrainingJob>(job: &ValidJob<'_, J>, object: &mut JobObject) {
     let meta = &mut object.metadata;
     meta.namespace = Some(job.topology.namespace.to_owned());
@@ -102,7 +103,7 @@ fn belong_to<J: TrainingJob>(job: &ValidJob<'_, J>, object: &mut JobObject) {
     meta.labels.get_or_insert_default().extend(job_labels(job));
 }
 
-/// The labels of everything that belongs to a job.
+/// Returns the labels of everything that belongs to a job.
 fn job_labels<J: TrainingJob>(job: &ValidJob<'_, J>) -> [(String, String); 2] {
     [
         (
@@ -113,7 +114,7 @@ fn job_labels<J: TrainingJob>(job: &ValidJob<'_, J>) -> [(String, String); 2] {
     ]
 }
 
-/// A label selector of a role's pods, as text: its keys in order of the alphabet.
+/// Returns the label selector of a role's pods as text, its keys in alphabetical order.
 pub(crate) fn selector<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -> String {
     let of_role = (labels::REPLICA_TYPE.to_owned(), role.slug.clone());
     let all: BTreeMap<_, _> = job_labels(job).into_iter().chain([of_role]).collect();
@@ -121,7 +122,7 @@ pub(crate) fn selector<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>) -
     terms.collect::<Vec<_>>().join(",")
 }
 
-/// The job as the controlling owner of a child.
+/// Returns the job as the controlling owner of a child.
 fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
     OwnerReference {
         api_version: J::api_version(&()).into_owned(),
@@ -133,14 +134,14 @@ fn owner<J: TrainingJob>(job: &ValidJob<'_, J>) -> OwnerReference {
     }
 }
 
-/// The labels that a replica's pod and service carry.
+/// Returns the labels of a replica's pod and service.
 fn replica_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
     let mut all = job.job.labels(&job.topology, replica);
     all.extend(own_labels(job, replica));
     all
 }
 
-/// Those of them that every kind has, by which the service finds the pod.
+/// Returns the labels of a replica that do not depend on the kind of job. The service selects the pod by them.
 fn own_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> BTreeMap<String, String> {
     let role = (labels::REPLICA_TYPE.to_owned(), replica.role.slug.clone());
     let index = match &replica.role.names {

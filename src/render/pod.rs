@@ -1,4 +1,4 @@
-//! A replica's pod.
+//! Renders a replica's pod.
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvVar, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -8,17 +8,23 @@ use crate::job::{Replica, Topology, TrainingJob};
 use crate::validate::{ValidJob, framework_port};
 
 use super::accelerators::additions;
+use super::confine;
 use super::gang;
 
-/// The pod of `replica` in its given attempt (0 for the first).
+/// Returns the pod of `replica` in the given attempt (0 for the first).
 ///
-/// The template is taken as it is but for: the restart policy, which the replica spec says; the
-/// framework's port, which is added if the container has none of that name; what the operator's settings have for devices that
-/// the framework's container asks for, where the template says nothing else; and the framework's
-/// environment, which goes to every container that gets it (never to init containers) behind the
-/// user's variables, in place of any of the same name. A pod of a compact job has its name as its host name, in the domain of
-/// the job's service, which is searched for the others' names; and it takes from a ConfigMap what is the same in all
-/// environments.
+/// The template is used as it is, with these changes:
+///
+/// * The restart policy follows from the replica spec.
+/// * The framework's port is added if the container has no port of that name.
+/// * The termination message of the framework's container is the end of its log, unless the template sets it.
+/// * Additions of the operator's settings for devices that the framework's container requests are added, where the
+///   template sets nothing else.
+/// * The framework's environment is added to every container that gets it (never to init containers). It follows the
+///   user's variables, and replaces those of the same name.
+/// * A pod of a compact job has its name as host name, in the domain of the job's service. It searches this domain for
+///   the names of the others. The common part of all environments comes from a ConfigMap.
+/// * Containers that the kind adds fit the pod security standard `restricted` where the template's own do.
 pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt: u32) -> Pod {
     let framework = J::FRAMEWORK;
     let template = replica.role.template();
@@ -38,9 +44,10 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     let mut spec = template.spec.clone().unwrap_or_default();
     let by_rules = !job.policy.failure.rules.is_empty();
     spec.restart_policy = Some(kubelet_policy(&replica.role.restart_policy, by_rules).to_owned());
-    let main = framework.container_of(&spec.containers);
+    let main = replica.role.container;
     if let Some(container) = main.and_then(|n| spec.containers.get_mut(n)) {
         add_port(container, framework.port_name, framework.port);
+        keep_last_words(container);
     }
     let accelerators = &job.topology.settings.accelerators;
     additions(&spec, main, accelerators).add_to(&mut spec);
@@ -54,6 +61,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
         enter_domain(&mut spec, replica.host(), service, &job.topology);
     }
     job.job.customize(&job.topology, replica, &mut spec);
+    confine::added_containers(&mut spec, template.spec.as_ref(), main);
     if let Some(shared) = &job.shared {
         let containers = spec.containers.iter_mut();
         containers.for_each(|container| shared.take_from(container));
@@ -79,8 +87,9 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     }
 }
 
-/// `ExitCode` and the rules of a failure policy are the operator's to carry out: the kubelet must leave the pod as it ended.
-fn kubelet_policy(policy: &RestartPolicy, by_rules: bool) -> &str {
+/// Returns the restart policy of a pod. The operator carries out `ExitCode` and the rules of a failure policy, so the
+/// kubelet must leave such a pod as it ended.
+pub(crate) fn kubelet_policy(policy: &RestartPolicy, by_rules: bool) -> &str {
     match policy {
         RestartPolicy::ExitCode => RestartPolicy::Never.as_str(),
         _ if by_rules => RestartPolicy::Never.as_str(),
@@ -99,8 +108,18 @@ fn add_port(container: &mut Container, name: &str, number: i32) {
     }
 }
 
-/// Gives a pod the name under which the others look for it, and lets it look for them by their short names: what it
-/// searches itself comes behind, and what the kubelet has it search goes before.
+/// Makes the kubelet use the end of the log as the termination message of a container that fails, so that
+/// `status.failure` shows the error. A container with its own settings for the message keeps them.
+fn keep_last_words(container: &mut Container) {
+    if container.termination_message_path.is_none() {
+        let policy = &mut container.termination_message_policy;
+        policy.get_or_insert_with(|| "FallbackToLogsOnError".to_owned());
+    }
+}
+
+/// Sets the host name by which the other pods look up this pod, and adds their domain to its searches, so that it
+/// finds them by their short names. The domain comes before the searches of the template, and after those of the
+/// kubelet.
 fn enter_domain(spec: &mut PodSpec, host: String, service: &str, topology: &Topology<'_>) {
     spec.hostname = Some(host);
     spec.subdomain = Some(service.to_owned());

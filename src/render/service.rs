@@ -1,4 +1,4 @@
-//! A replica's service: the host name by which the others find it.
+//! Renders a replica's service, whose name is the host name by which other replicas find it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::job::{Replica, Role, TrainingJob};
 use crate::validate::{ValidJob, framework_port};
 
-/// The headless service of `replica`, with the ports of its framework's container: in a job that has a service for each.
+/// Returns the service of `replica`, with the ports of its framework's container. For jobs with a service per
+/// replica.
 ///
-/// Ports keep their order and protocol. A port number is exposed once per protocol, under its first
-/// name, and a port without a name gets one if there are several: the API server would refuse the
-/// service otherwise.
+/// Ports keep their order and protocol. A port number is exposed once per protocol, under its first name. If there
+/// are several ports, a port without a name gets one, because the API server would reject the service otherwise.
+/// Unready pods are published as well, because a replica may not become ready before it has found the others.
+///
+/// The service is headless unless other replicas dial this one and the job has stable addresses. Then it gets a
+/// cluster IP, which stays the same while pods are replaced. A service with a cluster IP needs a port.
 pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> Service {
-    // What the kind adds may differ from one version of the spec to the next, and a pod keeps what it was made with.
+    // Labels of the kind may differ between versions of the spec, and a pod keeps the labels that it was created
+    // with.
     let selector = super::own_labels(job, replica);
+    let ports = named(ports_of::<J>(replica.role));
+    let has_address =
+        job.policy.stable_address && !ports.is_empty() && job.job.is_dialed(&job.topology, replica);
     Service {
         metadata: ObjectMeta {
             name: Some(replica.host()),
@@ -25,18 +33,19 @@ pub fn service<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> 
             ..ObjectMeta::default()
         },
         spec: Some(ServiceSpec {
-            cluster_ip: Some("None".to_owned()),
+            cluster_ip: (!has_address).then(|| "None".to_owned()),
+            publish_not_ready_addresses: Some(true),
             selector: Some(selector),
-            ports: Some(named(ports_of::<J>(replica.role))).filter(|p| !p.is_empty()),
+            ports: Some(ports).filter(|ports| !ports.is_empty()),
             ..ServiceSpec::default()
         }),
         status: None,
     }
 }
 
-/// The one headless service of a compact job, with the ports of all its roles.
+/// Returns the one headless service of a compact job, with the ports of all its roles.
 ///
-/// Its names lead to pods that are not ready as well: a replica may not be ready before it has found the others.
+/// Unready pods are published as well, because a replica may not become ready before it has found the others.
 pub(super) fn common<J: TrainingJob>(job: &ValidJob<'_, J>, name: &str) -> Service {
     let roles = job.topology.roles.iter().filter(|role| role.replicas > 0);
     let labels: BTreeMap<_, _> = super::job_labels(job).into();
@@ -59,15 +68,13 @@ pub(super) fn common<J: TrainingJob>(job: &ValidJob<'_, J>, name: &str) -> Servi
     }
 }
 
-/// A port as a container names it: its name, number and protocol.
+/// A port of a container: name, number and protocol.
 type Port<'a> = (Option<&'a str>, i32, Option<&'a str>);
 
-/// The ports of the framework's container in a role's pods.
+/// Returns the ports of the framework's container in a role's pods.
 fn ports_of<'a, J: TrainingJob>(role: &'a Role<'_>) -> Vec<Port<'a>> {
     let framework = J::FRAMEWORK;
-    let spec = role.template().spec.as_ref();
-    let main = spec.and_then(|s| s.containers.get(framework.container_of(&s.containers)?));
-    let Some(main) = main else {
+    let Some(main) = role.main_container() else {
         return Vec::new();
     };
     let own = main
@@ -80,7 +87,7 @@ fn ports_of<'a, J: TrainingJob>(role: &'a Role<'_>) -> Vec<Port<'a>> {
     own.chain(added).collect()
 }
 
-/// Ports as a service has them: each number once per protocol, under names of which none is there twice.
+/// Returns the ports of a service: each number once per protocol, under unique names.
 fn named<'a>(ports: impl IntoIterator<Item = Port<'a>>) -> Vec<ServicePort> {
     let mut seen = BTreeSet::new();
     let kept: Vec<_> = ports
@@ -97,7 +104,7 @@ fn named<'a>(ports: impl IntoIterator<Item = Port<'a>>) -> Vec<ServicePort> {
                     (Some(name), _) => Some(name.to_owned()),
                     (None, _) if !several => None,
                     (None, "TCP") => Some(format!("port-{number}")),
-                    // Two protocols may share a number, and must not share a name.
+                    // Two protocols may share a number, but not a name.
                     (None, protocol) => Some(format!("port-{number}-{}", protocol.to_lowercase())),
                 },
                 port: number,

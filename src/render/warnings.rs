@@ -1,13 +1,12 @@
-//! What is legal in a job and certainly not meant.
+//! Warnings about valid jobs that cannot do what their author wants.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::api::CleanPodPolicy;
-use crate::job::TrainingJob;
-use crate::job::{Replica, Role};
+use crate::api::{CleanPodPolicy, RestartPolicy};
+use crate::job::{Outcome, Replica, ReplicaState, Replicas, Role, TrainingJob};
 
 use kube_syntax::item;
 
@@ -16,13 +15,17 @@ use crate::validate::ValidJob;
 
 use super::accelerators::additions;
 
-/// What its author should know of a valid job before running it: only what is certain.
+/// Returns the warnings for a valid job. Only certain problems are reported.
 pub fn warnings<J: TrainingJob>(job: &ValidJob<'_, J>) -> FieldErrors {
     let mut warnings = FieldErrors::default();
     check_policy(job, &mut warnings);
+    check_limit(job, &mut warnings);
+    check_success(job, &mut warnings);
+    let mut of_nodes = BTreeMap::new();
     for role in job.topology.roles.iter().filter(|role| role.replicas > 0) {
         let replica = Replica { role, index: 0 };
         let pod = super::pod(job, &replica, 0);
+        check_host_network(job, role, &pod, &mut of_nodes, &mut warnings);
         check_ports(role, &pod, &mut warnings);
         check_mounts(role, &pod, &mut warnings);
         check_environment(job, &replica, &mut warnings);
@@ -53,7 +56,99 @@ fn check_policy<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldError
     }
 }
 
-/// A name in a probe or hook is looked up among the ports of its own container.
+fn check_limit<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors) {
+    let policy = &job.policy;
+    let never = |role: &Role<'_>| role.restart_policy == RestartPolicy::Never;
+    if policy.backoff_limit.is_some_and(|limit| limit > 0)
+        && policy.failure.rules.is_empty()
+        && job.topology.roles.iter().all(never)
+    {
+        warnings.push(
+            job.job.run_policy_field("backoffLimit"),
+            "restartPolicy is Never in every role, so the first container that fails ends the job; only pods that \
+             are lost or taken away count against this limit",
+            "set restartPolicy to OnFailure or ExitCode, or remove backoffLimit",
+        );
+    }
+}
+
+/// Warns about a job that never succeeds. Under `Always` a kubelet restarts a container that ends with 0, so its
+/// replica never succeeds.
+fn check_success<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors) {
+    let always = |role: &Role<'_>| role.restart_policy == RestartPolicy::Always;
+    let state = |never_ends: bool| match never_ends {
+        true => ReplicaState::Running,
+        false => ReplicaState::Succeeded,
+    };
+    let roles = job.topology.roles.iter();
+    for role in roles.filter(|role| role.replicas > 0 && always(role)) {
+        let all_but_it = Replicas::new(&job.topology, |other, _| state(other.name() == role.name()));
+        if job.outcome(&all_but_it) != Outcome::Succeeded {
+            warnings.push(
+                format!("{}.restartPolicy", role.field),
+                "under Always a container that ends with 0 is started again, so the job never succeeds",
+                "use OnFailure",
+            );
+        }
+    }
+}
+
+/// Warns about pods in their node's network whose ports collide: their ports are the node's. Also warns about a DNS
+/// policy that does not resolve the job's replicas. `of_nodes` has the ports of the earlier roles, with the roles.
+fn check_host_network<'a, J: TrainingJob>(
+    job: &ValidJob<'_, J>,
+    role: &'a Role<'_>,
+    pod: &Pod,
+    of_nodes: &mut BTreeMap<(i32, String), &'a str>,
+    warnings: &mut FieldErrors,
+) {
+    let Some(spec) = pod.spec.as_ref().filter(|spec| spec.host_network == Some(true)) else {
+        return;
+    };
+    let at = format!("{}.template.spec", role.field);
+    let dns_policy = spec.dns_policy.as_deref().filter(|policy| !policy.is_empty());
+    if J::FRAMEWORK.has_services()
+        && job.topology.total() > 1
+        && matches!(dns_policy, None | Some("ClusterFirst" | "Default"))
+    {
+        warnings.push(
+            format!("{at}.dnsPolicy"),
+            "with hostNetwork the pod asks its node's DNS servers, which do not know the job's replicas",
+            "set it to ClusterFirstWithHostNet",
+        );
+    }
+    let mut of_pod = BTreeMap::new();
+    for (n, container) in spec.containers.iter().enumerate() {
+        for port in container.ports.iter().flatten() {
+            let number = port.container_port;
+            let key = (number, port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()));
+            let field = format!("{}.ports", item(&format!("{at}.containers"), n));
+            let other = of_pod.insert(key.clone(), &container.name);
+            if let Some(other) = other.filter(|other| **other != container.name) {
+                warnings.push(
+                    field,
+                    format!(
+                        "containers {other} and {} both have port {number} of the node",
+                        container.name
+                    ),
+                    "give one of them another port",
+                );
+            } else if let Some(other) = of_nodes.get(&key) {
+                warnings.push(
+                    field,
+                    format!(
+                        "a {other} and a {} both have port {number} of their node, so none can share one",
+                        role.name()
+                    ),
+                    "give the roles different ports, or remove hostNetwork",
+                );
+            }
+        }
+    }
+    of_nodes.extend(of_pod.into_keys().map(|key| (key, role.name())));
+}
+
+/// Warns about probes and hooks that name an unknown port. A name is looked up among the ports of its own container.
 fn check_ports(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
     let Some(spec) = &pod.spec else { return };
     let inits = spec.init_containers.as_deref().unwrap_or_default();
@@ -82,7 +177,7 @@ fn check_ports(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
     }
 }
 
-/// The API server refuses such a pod, unless a webhook has added the volume by then.
+/// Warns about mounts of missing volumes. The API server rejects such a pod, unless a webhook has added the volume.
 fn check_mounts(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
     let Some(spec) = &pod.spec else { return };
     let volumes = spec.volumes.iter().flatten().map(|v| v.name.as_str());
@@ -112,7 +207,7 @@ fn check_mounts(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) {
     }
 }
 
-/// The ports that a container's probes and hooks name, with their fields.
+/// Returns the ports that a container's probes and hooks name, with their fields.
 fn references(container: &Container) -> Vec<(String, &IntOrString)> {
     let mut found = Vec::new();
     let probes = [
@@ -210,8 +305,7 @@ fn check_accelerators<J: TrainingJob>(job: &ValidJob<'_, J>, role: &Role<'_>, wa
         return;
     };
     let accelerators = &job.topology.settings.accelerators;
-    let main = J::FRAMEWORK.container_of(&spec.containers);
-    for kept in additions(spec, main, accelerators).kept {
+    for kept in additions(spec, role.container, accelerators).kept {
         warnings.push(
             format!("{}.template.spec.{}", role.field, kept.field),
             kept.problem,

@@ -1,4 +1,4 @@
-//! Whether a kind reads its status back as it was written.
+//! Checks that a kind decodes its status as it was encoded.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value};
 
 use crate::api::{
-    ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
+    Backoff, ConditionStatus, ConditionType, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
 };
 use crate::job::{Settings, TrainingJob};
 use crate::validate::validate;
 
-/// What is wrong with the way of a status through `encode_status`, the job as it is stored, and `status()`. Nothing, if
-/// the job cannot be read without a status already: others tell that.
+/// Returns the error of a status that is encoded by `encode_status`, stored in the job, and read by `status()`.
+/// Returns `None` if the job cannot be decoded even without a status, because other checks report that.
 pub(super) fn check<J: TrainingJob>(job: &Value) -> Option<String> {
     let mut stored = job.clone();
     if let Some(fields) = stored.as_object_mut() {
@@ -50,7 +50,8 @@ pub(super) fn check<J: TrainingJob>(job: &Value) -> Option<String> {
     ))
 }
 
-/// The first field of `written` that `read` does not have, or has otherwise; or one that only `read` has.
+/// Returns the first field of `written` that `read` lacks or has with another value, or else a field that only `read`
+/// has.
 fn difference(path: &str, written: &Value, read: Option<&Value>) -> Option<String> {
     let below = |name: &str| match path {
         "" => name.to_owned(),
@@ -85,7 +86,7 @@ fn added(
     ))
 }
 
-/// A status in which every field is set, each to another value. No job has all of it at once.
+/// Returns a status in which every field has a different value. No real job has all of them at once.
 fn full<J: TrainingJob>() -> JobStatus {
     let roles = || J::FRAMEWORK.roles.iter();
     let named = |role: &str| role.to_owned();
@@ -119,7 +120,12 @@ fn full<J: TrainingJob>() -> JobStatus {
             exit_code: Some(137),
             signal: Some(9),
             time: Some(time(4)),
+            node: Some("a-node".to_owned()),
         }),
+        failure_history: vec![FailureRecord {
+            reason: "Error".to_owned(),
+            ..FailureRecord::default()
+        }],
         recovery: Recovery {
             job: 6,
             roles: BTreeMap::from([(named(first), 7)]),
@@ -128,11 +134,18 @@ fn full<J: TrainingJob>() -> JobStatus {
             started: BTreeMap::from([(named(first), 10)]),
             restarted: vec![time(4)],
             completed: BTreeMap::from([(named(first), "0-2,5".to_owned())]),
+            backoff: BTreeMap::from([(
+                "job".to_owned(),
+                Backoff {
+                    failures: 11,
+                    until: Some(time(5)),
+                },
+            )]),
         },
     }
 }
 
-/// One of each type, some of which hold.
+/// Returns one condition of each type. Some of them are true.
 fn conditions() -> Vec<JobCondition> {
     let holding = [
         (ConditionType::Created, ConditionStatus::True),
@@ -156,7 +169,7 @@ fn conditions() -> Vec<JobCondition> {
     conditions.collect()
 }
 
-/// A time in whole seconds, as the API has them.
+/// Returns a time in whole seconds, the resolution of the API.
 fn time(minute: i64) -> Time {
     Time(Timestamp::constant(1_700_000_000 + 60 * minute, 0))
 }

@@ -181,8 +181,11 @@ impl<J: TrainingJob> Story<J> {
     /// When the pod is not there.
     pub fn exits(&mut self, pod: &str, code: i32) -> &mut Self {
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let containers = self.pod(pod).spec.map(|spec| spec.containers).unwrap_or_default();
+        let main = self.job().and_then(|job| job.framework_container(&containers));
+        let main = main.and_then(|main| containers.get(main)).map(|main| &main.name);
         self.set(pod, phase, &json!({}), |container| {
-            let code = match ["", container].contains(&J::FRAMEWORK.container) {
+            let code = match main.is_some_and(|main| main == container) {
                 true => code,
                 false => 0,
             };

@@ -1,15 +1,16 @@
-//! What a compact job must be: the host names and the domain of its pods are the operator's to set.
+//! Checks compact jobs. The operator sets the host names and the domain of their pods.
 
 use crate::job::{FieldErrors, Topology};
 
-/// The name of a compact job's one service.
+/// Returns the name of a compact job's one service.
 ///
-/// A replica's name ends with its index, unless its kind says otherwise, so no job's replica has this one.
-pub(super) fn service_name(job: &str) -> String {
+/// A replica's name ends with its index, unless its kind names it otherwise. `check` rejects a job with a replica of
+/// this name.
+pub(crate) fn service_name(job: &str) -> String {
     format!("{job}-hosts")
 }
 
-/// Checks a job whose replicas have one service.
+/// Checks a job whose replicas share one service.
 pub(super) fn check(topology: &Topology<'_>, errors: &mut FieldErrors) {
     let Some(service) = &topology.common_service else {
         return;

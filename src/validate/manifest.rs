@@ -7,12 +7,16 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
     JSONSchemaPropsOrBool,
 };
-use kube_schema::Schema;
+use kube_schema::{Schema, Step};
+use kube_syntax::field;
 use serde_json::{Map, Value};
 
 use super::mend::{is_echo, mend};
-use super::{schema, validate};
+use super::{leftovers, misplaced, schema, validate};
 use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
+
+/// The most unknown roles whose right places are searched.
+const MAX_STRANGERS: usize = 10;
 
 /// The schemas of a kind, one for each of its API versions.
 ///
@@ -68,6 +72,8 @@ pub struct ManifestJob<J> {
     /// The object as it was written, but of the stored version, with the defaults that the version under which it was written
     /// has for the fields of the spec itself, and without its status and null fields.
     pub object: Value,
+    /// What the API server drops or changes without a word.
+    pub warnings: FieldErrors,
 }
 
 /// Checks an object of kind `J` as it is written in a manifest.
@@ -76,6 +82,9 @@ pub struct ManifestJob<J> {
 /// rest of the job is checked as well. Where a field of the spec itself has a default in the version under which the job is
 /// written, it is filled in, as the API server fills it in before it stores the job under another version. A status is
 /// passed by, whatever is in it, as the API server takes none from a job's author.
+///
+/// A job with `metadata.generateName` and no name gets a stand-in of the same length as its name will have: the prefix
+/// and `xxxxx`. Keys without a value, which the API server drops, and fields of older clusters are warnings.
 ///
 /// # Errors
 /// Everything that is wrong with it, ordered by path. If the object fits the schema and yet cannot be decoded, there is
@@ -98,7 +107,12 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     if let Some(members) = object.as_object_mut() {
         members.remove("status");
     }
-    let by_schema = schema::check(schema, &object);
+    let mut warnings = FieldErrors::default();
+    leftovers::remove(&mut object, &mut warnings);
+    let is_stand_in = leftovers::complete_name(&mut object);
+    let mut nulls = FieldErrors::default();
+    let by_schema = schema::check(schema, &object, &mut nulls);
+    let strangers = strangers::<J>(schema, &object);
     let removed = mend(schema, &mut object);
     if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {
         members.insert("apiVersion".to_owned(), stored.into());
@@ -116,16 +130,48 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     }
     let mut errors: BTreeMap<String, FieldError> =
         by_schema.into_iter().map(|e| (e.path.clone(), e)).collect();
+    let strange: Vec<_> = strangers.iter().map(|(path, ..)| path.clone()).collect();
+    errors.retain(|path, _| !is_within(path, &strange));
     let decoded: serde_json::Result<J> = serde::Deserialize::deserialize(&object);
     match decoded {
         Ok(job) => {
             if let Err(more) = validate(&job, &Settings::default()) {
                 // Of two errors in one field, the validation's says more than the schema's.
                 let more = more.into_iter().filter(|e| !is_echo(&e.path, &removed));
-                errors.extend(more.map(|e| (e.path.clone(), e)));
+                let more = more.map(|e| match e.path.as_str() {
+                    "metadata.name" if is_stand_in => FieldError {
+                        path: "metadata.generateName".to_owned(),
+                        ..e
+                    },
+                    _ => e,
+                });
+                let more: Vec<_> = more.filter(|e| !is_within(&e.path, &strange)).collect();
+                // A null that explains an error is reported with it.
+                let dropped: Vec<_> = nulls.iter().map(|null| null.path.clone()).collect();
+                let explained = more.iter().any(|e| is_echo(&e.path, &dropped));
+                errors.extend(more.into_iter().map(|e| (e.path.clone(), e)));
+                if explained {
+                    errors.extend(nulls.iter().map(|e| (e.path.clone(), e.clone())));
+                }
+            }
+            for (path, role, remedy) in strangers {
+                let problem = format!("{} has no role {role}", schemas.kind);
+                let error = FieldError {
+                    path,
+                    problem,
+                    remedy,
+                };
+                errors.insert(error.path.clone(), error);
             }
             if errors.is_empty() {
-                return Ok(ManifestJob { job, object });
+                for null in nulls {
+                    warnings.push(null.path, null.problem, null.remedy);
+                }
+                return Ok(ManifestJob {
+                    job,
+                    object,
+                    warnings,
+                });
             }
         }
         // A field that the schema requires is missing: it has an error already.
@@ -141,6 +187,34 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         all.push(error.path, error.problem, error.remedy);
     }
     Err(all)
+}
+
+/// The fields among the roles that belong elsewhere: their paths, names and remedies.
+fn strangers<J: TrainingJob>(schema: &Schema, object: &Value) -> Vec<(String, String, String)> {
+    let roles_field = J::FRAMEWORK.roles_field;
+    let known = J::FRAMEWORK.role_names();
+    let roles = object.get("spec").and_then(|spec| spec.get(roles_field));
+    let roles = roles.and_then(Value::as_object).into_iter().flatten();
+    let strange = roles.filter(|(role, _)| !known.iter().any(|name| name.eq_ignore_ascii_case(role)));
+    let strange = strange.take(MAX_STRANGERS).filter_map(|(role, value)| {
+        let steps = [
+            Step::Member("spec"),
+            Step::Member(roles_field),
+            Step::Member(role),
+        ];
+        let places = misplaced::places(schema, object, &steps, value);
+        let path = field(&field("spec", roles_field), role);
+        (!places.is_empty()).then(|| (path, role.clone(), schema::move_to(&places)))
+    });
+    strange.collect()
+}
+
+/// True if a path is one of `fields` or within one of them.
+fn is_within(path: &str, fields: &[String]) -> bool {
+    fields.iter().any(|field| {
+        path.strip_prefix(field.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    })
 }
 
 /// The versions, the stored one first.

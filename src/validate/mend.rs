@@ -1,4 +1,4 @@
-//! An object without what its schema forbids, so that the rest of it can be checked.
+//! Removes from an object the values that its schema forbids, so that the rest of it can be checked.
 
 use kube_schema::{Schema, Type};
 use kube_syntax::{field, item};
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::api::schema::object_meta;
 
-/// Removes from an object what would keep it from being decoded, and returns the paths of that.
+/// Removes from an object the values that would keep it from being decoded. Returns the paths of the removed values.
 ///
-/// Null properties go as well, as in the API server, and are not among the paths. What is removed
-/// has an error from [`check`](super::schema::check); an error elsewhere that only its absence
-/// brings about is found by [`is_echo`].
+/// Nulls in objects and maps are removed as well, as in the API server, but are not among the paths. Each removed
+/// value has an error from [`check`](super::schema::check). [`is_echo`] finds errors that come only from the absence
+/// of a removed value.
 pub(super) fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut removed = Vec::new();
     mend_value(schema, object, "", &mut removed);
@@ -26,8 +26,8 @@ pub(super) fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
     removed
 }
 
-/// Whether an error at `path` may come from nothing but the absence of one of the `removed` fields:
-/// it is within that field, or is the field around it or the one around that.
+/// Returns true if an error at `path` may come only from the absence of one of the `removed` fields. Its path is
+/// within such a field, or is the field's parent or grandparent.
 pub(super) fn is_echo(path: &str, removed: &[String]) -> bool {
     removed.iter().any(|removed| {
         let around = parent(removed);
@@ -45,12 +45,11 @@ fn parent(path: &str) -> &str {
 fn mend_value(schema: &Schema, value: &mut Value, path: &str, removed: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.retain(|key, member| {
-            let is_property = schema.property(key).is_some();
             let Some(schema) = schema.member(key) else {
                 return true;
             };
-            if member.is_null() && is_property {
-                return schema.is_nullable();
+            if member.is_null() && !schema.is_nullable() {
+                return false;
             }
             let at = field(path, key);
             if schema.fits(member) {
@@ -67,7 +66,7 @@ fn mend_value(schema: &Schema, value: &mut Value, path: &str, removed: &mut Vec<
                 if schema.fits(value) {
                     mend_value(schema, value, &at, removed);
                 } else {
-                    // The others keep their numbers.
+                    // The index of the other items must not change.
                     *value = empty(schema);
                     removed.push(at);
                 }
@@ -120,7 +119,6 @@ mod tests {
             paths,
             [
                 "count",
-                "labels.a",
                 "list[0]",
                 "list[1].on",
                 "metadata.labels.a",

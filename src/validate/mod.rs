@@ -1,20 +1,26 @@
-//! Raw spec → a valid job, or every error with its field.
+//! Checks a raw spec. Returns a valid job, or all errors with their fields.
 //!
-//! [`validate`] is pure and total: any object that decodes gives one of the two. What comes out,
-//! [`ValidJob`], is all that render and plan take, so nothing after this step looks at raw specs.
+//! [`validate`] is pure and total: it accepts any object that decodes. Rendering and planning take only its result,
+//! [`ValidJob`], so no later step reads a raw spec.
 
+pub mod annotations;
 mod layout;
+mod leftovers;
 pub mod manifest;
 mod mend;
+mod misplaced;
 pub(crate) mod policies;
 mod roles;
 pub(crate) mod schema;
 mod template;
 mod texts;
 
+pub use annotations::AnnotatedJob;
 use kube_syntax::names;
 pub use kube_syntax::quantity::amount;
 pub use kube_syntax::{field, item};
+pub(crate) use layout::service_name as common_service_name;
+pub use schema::NO_SUCH_FIELD;
 pub(crate) use template::framework_port;
 
 use std::collections::BTreeSet;
@@ -29,21 +35,21 @@ use crate::job::{
 };
 use kube_syntax::FieldPath;
 
-/// The most bytes of `NAME=VALUE` and its final zero that Linux takes for one environment variable.
-/// A container with a longer one can never start.
+/// The maximum size of one environment variable in Linux, in bytes: `NAME=VALUE` and its final zero. A container with
+/// a longer variable can never start.
 pub const MAX_ENV_BYTES: usize = 131_072;
 
 /// A job that can be rendered and planned.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ValidJob<'a, J> {
-    /// The job.
-    pub job: &'a J,
-    /// Its roles and names.
+    /// The job, including the fields that its [annotations] stand for.
+    pub job: AnnotatedJob<'a, J>,
+    /// The roles and names of the job.
     pub topology: Topology<'a>,
-    /// Its run policy, defaults applied.
+    /// The run policy of the job, defaults applied.
     pub policy: Policy,
-    /// What is told once of its replicas' environments.
+    /// The common part of its replicas' environments, if the job is compact.
     pub(crate) shared: Option<SharedEnvironment>,
 }
 
@@ -51,40 +57,42 @@ pub struct ValidJob<'a, J> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Which pods go at the end; never `Other`.
+    /// The pods that are deleted at the end; never `Other`.
     pub clean_pods: CleanPodPolicy,
-    /// Seconds from end to deletion.
+    /// The seconds from the job's end to its deletion.
     pub ttl_seconds: Option<i64>,
-    /// Seconds from start to failure.
+    /// The seconds from the job's start to its failure.
     pub active_deadline_seconds: Option<i64>,
-    /// Restarts before failure.
+    /// The number of restarts before the job fails.
     pub backoff_limit: Option<i32>,
-    /// What restarts together, if the job or the operator says; never `Other`.
+    /// The scope that restarts together, if the job or the operator sets one; never `Other`.
     pub restart_scope: Option<RestartScope>,
-    /// What follows from failures before restart policies are asked.
+    /// True if the replica that the others dial has a service with a stable address.
+    pub stable_address: bool,
+    /// The failure policy, which is applied before restart policies.
     pub failure: FailurePolicy,
-    /// Whose success is the job's, if the job says it.
+    /// The success policy, if the job sets one.
     pub success: Option<JobSuccessPolicy>,
-    /// Whether the job is to have no pods.
+    /// True if the job is suspended: it must have no pods.
     pub suspend: bool,
-    /// Whether another controller runs the job, so that this one leaves it alone.
+    /// True if another controller runs the job, so that this operator leaves it alone.
     pub is_for_another_controller: bool,
-    /// How long a success is held while other replicas still run.
+    /// The grace period of a success while other replicas still run.
     pub success_hold: Duration,
-    /// How long a failure by exit code is held while other replicas of its restart scope still run.
+    /// The grace period of a failure by exit code while other replicas of its restart scope still run.
     pub failure_hold: Duration,
 }
 
 /// Checks a job.
 ///
 /// # Errors
-/// All of the job's field errors at once.
+/// Returns all of the job's field errors at once.
 pub fn validate<'a, J: TrainingJob>(job: &'a J, settings: &Settings) -> Result<ValidJob<'a, J>, FieldErrors> {
     check(job, settings, check_whole)
 }
 
-/// The same for a job that was found valid before: what asks for the replicas' environments, which takes longest,
-/// is not asked again.
+/// Checks a job that was found valid before. The checks that compute the replicas' environments are skipped, because
+/// they take longest.
 pub(crate) fn validate_again<'a, J: TrainingJob>(
     job: &'a J,
     settings: &Settings,
@@ -92,7 +100,7 @@ pub(crate) fn validate_again<'a, J: TrainingJob>(
     check(job, settings, |_, _, _| {})
 }
 
-/// What is checked once all fields are fine by themselves.
+/// The checks that run once every field is valid by itself.
 type CheckWhole<J> = fn(&J, &Topology<'_>, &mut FieldErrors);
 
 fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
@@ -108,8 +116,8 @@ fn check_whole<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut Fi
     }
 }
 
-/// A kind that makes what it does not declare would have objects that nobody watches: a mistake of its author, to be found
-/// by the first job.
+/// Checks the objects that the kind makes. An undeclared object would not be watched. Undeclared and unnamed objects
+/// are mistakes of the kind's author, which the first job reveals.
 fn check_objects<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
     let replicas = Replicas::new(topology, |_, _| ReplicaState::Absent);
     let mut known = BTreeSet::new();
@@ -137,7 +145,7 @@ fn check_objects<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut 
     }
 }
 
-/// Whether an object would be in the place of what a replica has.
+/// Returns true if an object has the kind and name of a replica's pod or service.
 fn is_of_a_replica(topology: &Topology<'_>, object: &JobObject) -> bool {
     if object.kind == ObjectKind::of::<Pod>() {
         return topology.has_replica_named(object.name());
@@ -162,9 +170,13 @@ fn check<'a, J: TrainingJob>(
         _ => {}
     }
     template::check_labels(FieldPath::At("metadata"), meta, &mut errors);
+    let stored = job;
+    let annotated = annotations::apply(stored, &mut errors);
+    let job = &*annotated.job;
     let wanted = job.run_policy();
     let policy = check_policy(job, &wanted, settings, &mut errors);
-    let roles = roles::check(job, &mut errors);
+    // Annotations never stand for a role.
+    let roles = roles::check(stored, &mut errors);
     policies::check_failure_policy::<J>(
         &job.run_policy_field("failurePolicy"),
         &policy.failure,
@@ -191,20 +203,19 @@ fn check<'a, J: TrainingJob>(
         check_whole(job, &topology, &mut errors);
     }
     if !errors.is_empty() {
-        return Err(errors);
+        return Err(annotated.relocate(errors));
     }
+    let shared = is_compact.then(|| SharedEnvironment::of(job, &topology));
     Ok(ValidJob {
-        job,
-        shared: is_compact
-            .then(|| SharedEnvironment::of(job, &topology))
-            .flatten(),
+        job: annotated.job,
+        shared: shared.flatten(),
         topology,
         policy,
     })
 }
 
 impl<J: TrainingJob> ValidJob<'_, J> {
-    /// What the replicas' states mean: by the job's own success policy, or else its kind's.
+    /// Returns the outcome of the replicas' states, by the job's own success policy or else by its kind's.
     pub fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
         let of_kind = self.job.outcome(replicas);
         match &self.policy.success {
@@ -213,7 +224,8 @@ impl<J: TrainingJob> ValidJob<'_, J> {
         }
     }
 
-    /// What restarts together with a failed replica of `role`. One whose failures never matter restarts alone.
+    /// Returns the scope that restarts with a failed replica of `role`. A replica whose failures never matter
+    /// restarts alone.
     pub fn restart_scope(&self, role: &Role<'_>) -> RestartScope {
         if self.job.tolerance(role) == FailureTolerance::Always {
             return RestartScope::Replica;
@@ -250,10 +262,16 @@ fn check_policy<J: TrainingJob>(
         }
         known => known,
     };
-    if let Some(word) = policy.managed_by.as_deref().filter(|word| !word.is_empty())
-        && !RunPolicy::MANAGERS.contains(&word)
+    let managers = managers(job);
+    for (field, manager) in &managers {
+        if !RunPolicy::MANAGERS.contains(&manager.as_str()) {
+            errors.unknown_word(field, manager, &RunPolicy::MANAGERS);
+        }
+    }
+    if let [(nested, one), (top, other)] = &managers[..]
+        && one != other
     {
-        errors.unknown_word(path("managedBy"), word, &RunPolicy::MANAGERS);
+        errors.push(top, format!("{} {nested}", TWO_MANAGERS[0]), TWO_MANAGERS[1]);
     }
     for (field, value) in [
         ("backoffLimit", policy.backoff_limit.map(i64::from)),
@@ -273,16 +291,43 @@ fn check_policy<J: TrainingJob>(
         active_deadline_seconds: policy.active_deadline_seconds,
         backoff_limit: policy.backoff_limit,
         restart_scope: restart_scope.or_else(|| settings.restart_scope.clone()),
+        stable_address: policy.stable_address.unwrap_or(J::FRAMEWORK.stable_address),
         failure: policy.failure_policy.clone().unwrap_or_default(),
         success: policy.success_policy.clone(),
         suspend: policy.suspend.unwrap_or(false),
-        is_for_another_controller: policy.is_for_another_controller(),
+        is_for_another_controller: other_manager(job).is_some(),
         success_hold: settings.success_hold,
         failure_hold: settings.failure_hold,
     }
 }
 
-/// Host names are service names, so the longest must be a label.
+/// The error of a job that names two controllers: the problem and the remedy.
+pub(crate) const TWO_MANAGERS: [&str; 2] = [
+    "it differs from",
+    "remove one of them, or give both the same value",
+];
+
+/// Returns the fields of a job that name its controller, with the names: at most one in the run policy, then one in
+/// the spec itself.
+fn managers<J: TrainingJob>(job: &J) -> Vec<(String, String)> {
+    let nested = job.run_policy().managed_by;
+    let nested = nested.map(|manager| (job.run_policy_field("managedBy"), manager));
+    let top = job
+        .managed_by()
+        .map(|manager| ("spec.managedBy".to_owned(), manager.to_owned()));
+    let all = nested.into_iter().chain(top);
+    all.filter(|(_, manager)| !manager.is_empty()).collect()
+}
+
+/// Returns the field that names a controller other than this operator, and the name. Returns None if this operator
+/// runs the job. A job that names two controllers is not valid, and is not run here if one of them is another
+/// controller.
+pub fn other_manager<J: TrainingJob>(job: &J) -> Option<(String, String)> {
+    let mut managers = managers(job).into_iter();
+    managers.find(|(_, manager)| RunPolicy::is_another_controller(manager))
+}
+
+/// Checks the longest host name. Host names are service names, so they must be labels.
 fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
     let last = |role: &Role<'_>| {
         let last = role
@@ -305,7 +350,7 @@ fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// The last replica of a role has the longest environment.
+/// Checks the size of environment variables. The last replica of a role has the longest environment.
 fn check_environment<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut FieldErrors) {
     for role in &topology.roles {
         let Some(index) = role.replicas.checked_sub(1) else {

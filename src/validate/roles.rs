@@ -101,7 +101,7 @@ fn role<'a, J: TrainingJob>(
         }
         Some(known) => known,
     };
-    let port = template::check::<J>(path.member("template"), &spec.template, errors);
+    let (container, port) = template::check(job, path.member("template"), &spec.template, errors);
     Role {
         definition,
         field: path.to_string(),
@@ -110,6 +110,7 @@ fn role<'a, J: TrainingJob>(
         // Bad counts are reported above; nobody sees the role unless there are none.
         replicas: u32::try_from(replicas).unwrap_or(0).min(max),
         restart_policy: restart_policy.clone(),
+        container,
         port,
         spec,
     }

@@ -1,5 +1,5 @@
-//! An object against the OpenAPI schema of its custom resource definition, as the API server checks
-//! it, so that a file can be checked without one: what [`kube_schema`] finds, with what to do about it.
+//! Checks an object against the OpenAPI schema of its custom resource definition, as the API server does, so that a
+//! file can be checked without a server. Adds remedies to the findings of [`kube_schema`].
 //!
 //! Rules in CEL are not evaluated.
 
@@ -11,42 +11,151 @@ use serde_json::Value;
 use crate::api::schema::object_meta;
 use crate::job::{FieldErrors, nearest};
 
-/// With more known fields than this, naming them all helps nobody.
+use super::misplaced::places;
+
+/// The problem of an unknown field.
+pub const NO_SUCH_FIELD: &str = "there is no such field";
+
+/// The maximum number of known fields that are named in a remedy. A longer list would not help the user.
 const MAX_NAMED: usize = 12;
+
+/// The number of errors in an object up to which the right place of a field is searched. Each search visits the whole
+/// schema.
+const MAX_SEARCHES: usize = 50;
 
 /// Reads the schema of a definition's version.
 pub(crate) fn read(schema: &JSONSchemaProps) -> Schema {
     Schema::new(&serde_json::to_value(schema).unwrap_or_default())
 }
 
-/// What `schema`, that of a definition's version, has against `object`.
+/// Returns the errors of `object` by `schema`, the schema of a definition's version.
 ///
-/// A null property is taken as absent, as the API server takes it. A null value of a map is
-/// reported: the API server would drop it without a word, and whoever wrote it meant something.
-pub(crate) fn check(schema: &Schema, object: &Value) -> FieldErrors {
+/// A null property counts as absent, as in the API server. A null value in a map is no error, because the API server
+/// drops it. It is added to `nulls`, because it is likely a mistake.
+pub(crate) fn check(schema: &Schema, object: &Value, nulls: &mut FieldErrors) -> FieldErrors {
     let mut errors = FieldErrors::default();
     if !object.is_object() {
         wrong_type("", object, Type::Object, &mut errors);
         return errors;
     }
     for breach in schema.check(object) {
-        tell(&breach, "", &mut errors);
+        let is_null = matches!(breach.wrong, Wrong::Null { .. });
+        if let (true, [.., map, Step::Member(key)]) = (is_null, breach.path.steps()) {
+            null(path_of("", breach.path.steps()), map, key, nulls);
+            continue;
+        }
+        let searched = errors.iter().count() < MAX_SEARCHES;
+        let places = searched.then(|| remedies(schema, object, &breach)).flatten();
+        tell(&breach, "", places, &mut errors);
     }
     if let Some(metadata) = object.get("metadata").filter(|m| !m.is_null()) {
         for breach in object_meta().check_value(metadata) {
-            tell(&breach, "metadata", &mut errors);
+            let steps: Vec<_> = [Step::Member("metadata")]
+                .iter()
+                .chain(breach.path.steps())
+                .copied()
+                .collect();
+            let remedy = match &breach.wrong {
+                Wrong::Unknown { known } => elsewhere(schema, object, &steps, known),
+                _ => None,
+            };
+            tell(&breach, "metadata", remedy, &mut errors);
         }
     }
     errors
 }
 
-/// Adds a breach as an error, with its path below that of `base`.
-fn tell(breach: &Breach<'_>, base: &str, errors: &mut FieldErrors) {
+/// Adds the errors of `value`, which is at `path`, by `schema`. Returns true if there are none.
+pub(super) fn check_part(schema: &Schema, value: &Value, path: &str, errors: &mut FieldErrors) -> bool {
+    let breaches = schema.check_value(value);
+    for breach in &breaches {
+        tell(breach, path, remedies(schema, value, breach), errors);
+    }
+    breaches.is_empty()
+}
+
+/// Adds the warning about a key without a value.
+fn null(path: String, map: &Step<'_>, key: &str, nulls: &mut FieldErrors) {
+    let lost = match map {
+        Step::Member("limits" | "requests") => format!("no {key} is requested"),
+        Step::Member("minResources") => format!("no {key} is waited for"),
+        Step::Member(map) => format!("{map} has no {key}"),
+        Step::Item(_) => format!("there is no {key}"),
+    };
+    let problem = format!("null: the API server drops it, {lost}");
+    nulls.push(path, problem, "give it a value, or leave it out");
+}
+
+/// Returns the remedy for a value that fits another place.
+fn remedies(schema: &Schema, object: &Value, breach: &Breach<'_>) -> Option<String> {
     let steps = breach.path.steps();
-    let path = steps.iter().fold(base.to_owned(), |path, step| match step {
+    let (Step::Member(_), around) = steps.split_last()? else {
+        return None;
+    };
+    match &breach.wrong {
+        Wrong::Unknown { known } => elsewhere(schema, object, steps, known),
+        // The values of a map are one level too deep.
+        Wrong::Type {
+            value: Value::Object(members),
+            wanted,
+        } if *wanted != Type::Object => {
+            let Some(Step::Member(map)) = around.last() else {
+                return None;
+            };
+            let values = around.iter().try_fold(schema, |schema, step| match step {
+                Step::Member(key) => schema.member(key),
+                Step::Item(_) => schema.items(),
+            });
+            let values = values?.map_values()?;
+            let (first, _) = members.iter().next()?;
+            let fits = members.values().all(|value| values.fits(value));
+            let up = field(&path_of("", around), first);
+            fits.then(|| format!("{map} takes the values themselves: move it to {up}"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the remedy for an unknown field that belongs to another place. Returns None if its name differs from a
+/// known field here only by case.
+fn elsewhere(schema: &Schema, object: &Value, steps: &[Step<'_>], known: &[&str]) -> Option<String> {
+    let Step::Member(key) = steps.last()? else {
+        return None;
+    };
+    let typo = nearest(key, known.iter().copied());
+    if typo.is_some_and(|typo| typo.eq_ignore_ascii_case(key)) {
+        return None;
+    }
+    let value = steps.iter().try_fold(object, |value, step| match step {
+        Step::Member(key) => value.get(key),
+        Step::Item(index) => value.get(index),
+    })?;
+    let places = places(schema, object, steps, value);
+    (!places.is_empty()).then(|| move_to(&places))
+}
+
+/// Returns the remedy for a field that belongs to one of the places.
+pub(super) fn move_to(places: &[String]) -> String {
+    match places {
+        [first @ .., before, last] => {
+            let before = [first, &[format!("{before} or {last}")]].concat();
+            format!("move it to {}", before.join(", "))
+        }
+        one => format!("move it to {}", one.concat()),
+    }
+}
+
+fn path_of(base: &str, steps: &[Step<'_>]) -> String {
+    steps.iter().fold(base.to_owned(), |path, step| match step {
         Step::Member(key) => field(&path, key),
         Step::Item(index) => item(&path, *index),
-    });
+    })
+}
+
+/// Adds an error for a breach, whose path is relative to `base`. `remedy` is used for a value in a wrong place.
+fn tell(breach: &Breach<'_>, base: &str, remedy: Option<String>, errors: &mut FieldErrors) {
+    let steps = breach.path.steps();
+    let path = path_of(base, steps);
     let counted = |found: usize, unit: Unit| {
         let unit = match unit {
             Unit::Characters => "characters",
@@ -62,10 +171,14 @@ fn tell(breach: &Breach<'_>, base: &str, errors: &mut FieldErrors) {
                 Some(Step::Member(key)) => *key,
                 _ => "",
             };
-            errors.push(path, "there is no such field", unknown_remedy(key, known));
+            let remedy = remedy.unwrap_or_else(|| unknown_remedy(key, known));
+            errors.push(path, NO_SUCH_FIELD, remedy);
         }
         Wrong::Null { .. } => errors.push(path, "it is null", "give it a value, or leave it out"),
-        Wrong::Type { value, wanted } => wrong_type(path, value, *wanted, errors),
+        Wrong::Type { value, wanted } => match remedy {
+            Some(remedy) => errors.push(path, "it is an object", remedy),
+            None => wrong_type(path, value, *wanted, errors),
+        },
         Wrong::Word { value, allowed } => {
             let words = allowed.iter().filter_map(Value::as_str);
             let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
@@ -205,7 +318,7 @@ mod tests {
 
     fn errors(spec: Value) -> Vec<String> {
         let object = json!({"apiVersion": "v", "kind": "K", "metadata": {"name": "x"}, "spec": spec});
-        check(&schema(), &object)
+        check(&schema(), &object, &mut FieldErrors::default())
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -221,6 +334,17 @@ mod tests {
         ] {
             assert_eq!(errors(spec.clone()), Vec::<String>::new(), "{spec}");
         }
+    }
+
+    #[test]
+    fn a_null_in_a_map_is_no_error_and_names_what_is_lost() {
+        let object = json!({"spec": {"mode": "", "labels": {"a": null}}});
+        let mut nulls = FieldErrors::default();
+        assert!(check(&schema(), &object, &mut nulls).is_empty());
+        assert_eq!(
+            nulls.to_string(),
+            "spec.labels.a: null: the API server drops it, labels has no a; give it a value, or leave it out"
+        );
     }
 
     #[test]
@@ -305,10 +429,6 @@ mod tests {
                 "spec.labels[a/b]: 5 is a number; put it in quotes",
             ),
             (
-                json!({"mode": "", "labels": {"a": null}}),
-                "spec.labels.a: it is null; give it a value, or leave it out",
-            ),
-            (
                 json!({"mode": "", "list": []}),
                 "spec.list: it has 0 items; give it at least 1",
             ),
@@ -359,7 +479,13 @@ mod tests {
             let schema = Schema::new(&json!({"type": "object", "properties": {
                 "part": {"type": "object", "x-kubernetes-embedded-resource": embedded},
             }}));
-            check(&schema, &json!({"part": {"kind": "Pod"}})).iter().count()
+            check(
+                &schema,
+                &json!({"part": {"kind": "Pod"}}),
+                &mut FieldErrors::default(),
+            )
+            .iter()
+            .count()
         };
         assert_eq!((errors(true), errors(false)), (0, 1));
     }
@@ -383,7 +509,11 @@ mod tests {
 
     #[test]
     fn a_value_of_unknown_type_and_one_without_a_type_pass() {
-        let found = |schema: Value, object: Value| check(&Schema::new(&schema), &object).iter().count();
+        let found = |schema: Value, object: Value| {
+            let mut nulls = FieldErrors::default();
+            let errors = check(&Schema::new(&schema), &object, &mut nulls);
+            errors.iter().chain(nulls.iter()).count()
+        };
         let odd = json!({"type": "object", "additionalProperties": {"type": "odd"}});
         assert_eq!(found(odd, json!({"a": 1, "b": null})), 1);
         let open = json!({"type": "object", "additionalProperties": true});
@@ -394,7 +524,7 @@ mod tests {
     #[test]
     fn metadata_is_checked_as_kubernetes_own() {
         let object = json!({"metadata": {"nmae": "x", "labels": {"a": 1}}, "spec": {"mode": ""}, "sepc": {}});
-        let errors: Vec<_> = check(&schema(), &object)
+        let errors: Vec<_> = check(&schema(), &object, &mut FieldErrors::default())
             .iter()
             .map(ToString::to_string)
             .collect();

@@ -11,12 +11,13 @@ use kube_syntax::{FieldPath, names};
 use crate::job::FieldErrors;
 use kube_syntax::quantity::is_quantity;
 
-/// Checks a template, and returns the number of the framework's port in it.
+/// Checks a template, and returns the index of the framework's container in it and the number of the framework's port.
 pub(super) fn check<J: TrainingJob>(
+    job: &J,
     path: FieldPath<'_>,
     template: &PodTemplateSpec,
     errors: &mut FieldErrors,
-) -> i32 {
+) -> (Option<usize>, i32) {
     let framework = J::FRAMEWORK;
     if let Some(metadata) = &template.metadata {
         check_labels(path.member("metadata"), metadata, errors);
@@ -29,7 +30,7 @@ pub(super) fn check<J: TrainingJob>(
     let at = spec.member("containers");
     if containers.is_empty() {
         errors.no_container(at, framework.container);
-        return framework.port;
+        return (None, framework.port);
     }
     let inits = template
         .spec
@@ -47,13 +48,15 @@ pub(super) fn check<J: TrainingJob>(
             check_container(at, container, errors);
         }
     }
-    match framework.container_of(containers) {
-        Some(main) => framework_port(&containers[main], framework.port_name).unwrap_or(framework.port),
+    let main = job.framework_container(containers);
+    let port = match main.and_then(|main| containers.get(main)) {
+        Some(main) => framework_port(main, framework.port_name),
         None => {
             errors.not_among_containers(at, framework.container);
-            framework.port
+            None
         }
-    }
+    };
+    (main, port.unwrap_or(framework.port))
 }
 
 /// The number of the port of this name in a container.

@@ -1,13 +1,13 @@
-//! The catalogue of defects is whole: `tests/defects`, `docs/defects.md`.
+//! The catalogue of defects is complete: `tests/defects`, `docs/maintainers/defects.md`.
 
-// A panic is how a test fails.
+// A test fails by a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 
 use training_job_testing::defects::{Catalogue, repository};
 
-/// The numbers of the Go operator's that concern behaviour, and of this one's own.
+/// The numbers of the Go operator's defects that affect behavior, and of this operator's own defects.
 fn numbers() -> Vec<u32> {
     [1..=12, 15..=18, 21..=25, 28..=37, 50..=53, 101..=102]
         .into_iter()
@@ -29,11 +29,14 @@ fn every_defect_of_behaviour_is_in_it() {
 
 #[test]
 fn the_page_is_current() {
-    let file = repository().join("docs/defects.md");
+    let file = repository().join("docs/maintainers/defects.md");
     let page = Catalogue::read().page();
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         fs::write(&file, &page).unwrap();
     }
     let there = fs::read_to_string(&file).unwrap_or_default();
-    assert!(there == page, "docs/defects.md is stale; run: make docs");
+    assert!(
+        there == page,
+        "docs/maintainers/defects.md is stale; run: make docs"
+    );
 }

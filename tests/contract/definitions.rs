@@ -100,7 +100,10 @@ struct WrongSpec {
 
 /// One kind for each thing that can be wrong with it.
 macro_rules! wrong {
-    ($name:ident, $framework:expr) => {{
+    ($name:ident, $framework:expr) => {
+        wrong!($name, $framework, |_, _| {})
+    };
+    ($name:ident, $framework:expr, $fill_in:expr) => {{
         #[derive(Clone, Debug, Serialize, Deserialize)]
         #[serde(transparent)]
         struct $name(WrongJob);
@@ -149,7 +152,7 @@ macro_rules! wrong {
             const FRAMEWORK: Framework = $framework;
 
             fn replica_specs(&self) -> RoleSpecs<'_> {
-                RoleSpecs::map(&self.0.spec.replica_specs)
+                RoleSpecs::map(&self.0.spec.replica_specs).filled_in($fill_in)
             }
             fn run_policy(&self) -> RunPolicy {
                 RunPolicy::default()
@@ -197,6 +200,9 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
                 &[RoleDefinition::new("Worker").at_least(3).at_most(2)]
             )
         ),
+        wrong!(NoneIfUnset, RIGHT, |_, spec| {
+            spec.replicas.get_or_insert(0);
+        }),
     ];
     let expected = [
         "WrongJob: it has no roles; give Framework::roles the field of the replica specs and the roles in it",
@@ -208,6 +214,7 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
         "WrongJob: spec.replicaSpecs is a map; declare a map by Framework::roles, a list by Framework::roles_in_list",
         "WrongJob: the role WORKER is there twice; names of roles are compared without regard to case; remove one",
         "WrongJob: the role Worker must have at least 3 and at most 2 replicas; make its lower bound the smaller one",
+        "WrongJob: a Worker without a number of replicas has 0, and its definition fills in 1; take the default out by api::schema::without_default_replicas",
     ];
     assert_eq!(errors, expected);
 }

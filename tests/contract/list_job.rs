@@ -110,7 +110,7 @@ impl TrainingJob for ListJob {
         )
         .objects(&[
             ObjectDefinition::new(HOSTS),
-            ObjectDefinition::new(TURN).while_active(),
+            ObjectDefinition::new(TURN).while_active().refers_to(&[HOSTS]),
             ObjectDefinition::new(BOARD[0]),
             ObjectDefinition::new(BOARD[1]),
         ])

@@ -1,8 +1,9 @@
-//! How many calls a job costs.
+//! The number of calls that a job costs.
 
 use serde_json::json;
 use training_job_simulation::call::Call;
 use training_job_simulation::faults::PodFate::{NodeLost, Runs, Succeeds};
+use training_job_simulation::simulation::with_spec;
 
 use crate::toys::{simulate, toy_job};
 
@@ -36,14 +37,14 @@ async fn a_job_of_n_replicas_costs_2n_creates_and_a_few_calls() {
         assert_eq!(cost.objects, 2 * replicas, "{workers}");
         // Created (written with Running if all run within a second), Running, Succeeded.
         assert!((2..=3).contains(&cost.statuses), "{workers}: {}", cost.statuses);
-        // Services made, pods made, the success.
+        // One event each for services, pods, and the success.
         assert_eq!(cost.events, 3, "{workers}");
         assert_eq!(cost.reads, 0, "{workers}");
         sim.assert_no_violations();
     }
 }
 
-/// Everything but the renewal of watches.
+/// Returns all calls except the renewal of watches.
 fn work(calls: Vec<Call>) -> Vec<Call> {
     calls.into_iter().filter(|c| c.verb != "watch").collect()
 }
@@ -73,8 +74,10 @@ async fn a_quiet_cluster_costs_nothing_but_watches() {
 #[tokio::test(start_paused = true)]
 async fn what_others_are_deleting_is_not_deleted_again() {
     let sim = simulate(|_, _| NodeLost(100_000, 60));
-    sim.create(toy_job("job", &[("Scheduler", 1), ("Worker", 3)]))
-        .await;
+    // With a common restart, the other pods would already be terminating.
+    let alone = json!({"runPolicy": {"restartScope": "Replica"}});
+    let job = toy_job("job", &[("Scheduler", 1), ("Worker", 3)]);
+    sim.create(with_spec(job, alone)).await;
     sim.advance(10).await;
     sim.delete_pod("job-worker-0").await;
     sim.advance(1).await;

@@ -1,4 +1,4 @@
-//! Whole lives of jobs, without faults.
+//! Complete lives of jobs, without faults.
 
 use serde_json::json;
 
@@ -222,7 +222,7 @@ async fn the_deadline_ends_a_job_that_hangs() {
     sim.create(job).await;
     sim.advance(59).await;
     assert_eq!(sim.conditions("job"), "Created Running");
-    // The job started when its status was first written: within a second.
+    // The job started when its status was first written, within a second.
     sim.advance(3).await;
     assert_eq!(sim.conditions("job"), "Created Running=False Failed");
     sim.advance(5).await;
@@ -276,7 +276,7 @@ async fn an_invalid_job_fails_once_and_begins_when_it_is_mended() {
     sim.assert_no_violations();
 }
 
-/// The API server takes no write of an object in which a field that a rule is about has a wrong type.
+/// The API server refuses every write of an object if a field that a validation rule uses has a wrong type.
 #[tokio::test(start_paused = true)]
 async fn an_invalid_job_whose_status_is_refused_gets_its_event_and_no_second_try() {
     let sim = simulate(|_, _| Succeeds(5));
@@ -326,7 +326,7 @@ async fn a_mistake_in_an_edit_costs_one_event_and_no_pod() {
     )
     .await;
     sim.advance(5).await;
-    // Whatever happens to its pods, the mistake is reported once.
+    // The mistake is reported once, even if the job's pods change.
     sim.pods()
         .patch(
             "job-worker-0",
@@ -373,4 +373,35 @@ async fn a_life_lived_again_is_the_same_to_the_byte() {
     let (first, second) = (&histories[0], &histories[1]);
     assert!(first.0.len() > 500, "{}", first.0.len());
     assert!(first == second);
+}
+
+/// A finished job has no active replicas, even if a user writes a count into its status. The operator corrects the
+/// status once.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_counts_in_a_finished_job_is_put_right() {
+    for (code, policy) in [(0, "None"), (1, "None"), (0, "All"), (1, "Running")] {
+        let sim = simulate(move |_, _| if code == 0 { Succeeds(5) } else { Fails(code, 5) });
+        let job = toy_job("job", &SMALL);
+        sim.create(with_spec(job, json!({"runPolicy": {"cleanPodPolicy": policy}})))
+            .await;
+        sim.advance(60).await;
+        let end = sim.conditions("job");
+        let right = sim.status("job");
+        for count in [json!(99), json!(-7), json!("many")] {
+            let counts = json!({"Worker": {"active": count}, "Nobody": {"active": count}});
+            sim.edit_status("job", json!({"replicaStatuses": counts})).await;
+            sim.network.take_calls();
+            sim.advance(60).await;
+            let status = sim.status("job");
+            let roles = status["replicaStatuses"].as_object().unwrap();
+            assert!(roles.values().all(|role| role["active"].is_null()), "{status}");
+            assert_eq!(sim.conditions("job"), end, "{count}");
+            assert_eq!(status["completionTime"], right["completionTime"]);
+            let calls = sim.network.take_calls();
+            let writes = calls
+                .iter()
+                .filter(|call| call.verb == "patch" && call.resource.starts_with("toyjobs"));
+            assert_eq!(writes.count(), 1, "{count}");
+        }
+    }
 }

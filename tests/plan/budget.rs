@@ -1,10 +1,10 @@
-//! `backoffLimit`: what counts, and where the boundary is (#22, #23).
+//! `backoffLimit`: the failures that count, and the exact limit (#22, #23).
 
-use training_job::api::RestartScope;
+use training_job::api::{Recovery, RestartScope};
 
 use crate::world::{Stories, World};
 
-/// The number of failures of worker 0 after which the job has failed.
+/// Returns the number of failures of worker 0 after which the job has failed.
 fn failures_until_failed(mut w: World, fail: impl Fn(&mut World)) -> usize {
     w = w.started();
     for n in 1..10 {
@@ -43,7 +43,7 @@ fn a_limit_of_n_allows_n_replacements() {
 
 #[test]
 fn a_limit_of_0_is_what_any_failure_reaches() {
-    // As under the Go operator.
+    // The same as under the Go operator.
     for policy in ["Never", "OnFailure"] {
         let w = World::train(&format!("Scheduler=1 Worker=2:{policy}"), "backoffLimit: 0");
         assert_eq!(
@@ -72,7 +72,7 @@ fn a_final_exit_code_is_told_as_such_under_a_limit_of_0_too() {
 
 #[test]
 fn restarts_in_place_fail_the_job_when_the_nth_is_seen() {
-    // As under the Go operator: they have happened when they are seen.
+    // The same as under the Go operator, because restarts in place have happened when they are observed.
     for (limit, expected) in [(0, 1), (1, 1), (3, 3)] {
         let w = World::train("Worker=1:OnFailure", &format!("backoffLimit: {limit}"));
         assert_eq!(
@@ -104,7 +104,7 @@ fn restarts_in_place_are_counted_once_each() {
         w.reconcile().restart_operator().reconcile();
         assert_eq!(w.status().restart_count, n);
     }
-    // A replacement starts at 0 again, and its own restarts count from there.
+    // A replacement starts at 0 again, and its own restarts are counted from there.
     w.pod("worker-0").exits(1);
     w.reconcile();
     w.all_running();
@@ -157,7 +157,7 @@ fn the_count_survives_the_operator_and_the_pods() {
 
 #[test]
 fn one_failure_counts_once_though_the_status_was_lost() {
-    // Its pods are then of a later attempt than the status knows.
+    // The pods are then of a later attempt than the status records.
     for scope in ["Job", "Role", "Replica"] {
         let policy = format!("restartScope: {scope}, backoffLimit: 5");
         let mut w = World::train("Scheduler=1 Worker=2:ExitCode", &policy).started();
@@ -172,6 +172,45 @@ fn one_failure_counts_once_though_the_status_was_lost() {
         w.all_running();
         assert_eq!(w.status().restart_count, 1, "{scope}");
         assert_eq!(w.state(), ["Created", "Running"], "{scope}");
+    }
+}
+
+/// A client with the Go operator's types writes back a status without the fields that these types lack.
+#[test]
+fn a_status_without_what_the_go_types_lack_restarts_nothing() {
+    for scope in ["Job", "Role", "Replica"] {
+        for restarts in 0..3 {
+            let policy = format!("restartScope: {scope}, backoffLimit: 5");
+            let mut w = World::train("Scheduler=1 Worker=3:ExitCode", &policy).started();
+            let fail = |w: &mut World| {
+                w.pod("worker-0").exits(137);
+                w.reconcile().finish_deletions().reconcile();
+                w.all_running();
+            };
+            for _ in 0..restarts {
+                fail(&mut w);
+            }
+            let before = (w.pod_names(), w.attempts(), w.state());
+            w.created.clear();
+            w.edit(|job| {
+                let status = job.status.as_mut().unwrap();
+                (status.restart_count, status.failure) = (0, None);
+                status.recovery = Recovery::default();
+            });
+            w.restart_operator().reconcile();
+            w.after(60).reconcile();
+            assert_eq!(
+                (w.pod_names(), w.attempts(), w.state()),
+                before,
+                "{scope} {restarts}"
+            );
+            assert_eq!((w.created.len(), w.status().restart_count), (0, 0));
+            // The next restart continues from the attempts of the pods.
+            fail(&mut w);
+            assert_eq!(w.status().restart_count, 1, "{scope} {restarts}");
+            assert_eq!(w.attempts()["worker-0"], restarts + 1, "{scope}");
+            assert_eq!(w.state(), ["Created", "Running"], "{scope} {restarts}");
+        }
     }
 }
 

@@ -1,4 +1,6 @@
-//! Pods that are taken away, deleted, lost or never start (#3, #4, #18, #37).
+//! Pods that are removed by the cluster, deleted, lost or never started (#3, #4, #18, #37).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::world::{Stories, World};
 
@@ -54,19 +56,201 @@ fn a_pod_that_is_taken_away_without_a_condition_is_judged_by_the_reason() {
 
 #[test]
 fn a_terminating_pod_is_neither_active_nor_failed() {
+    let mut w = World::train("Scheduler=1 Worker=2", "restartScope: Replica").started();
+    for code in [None, Some(143)] {
+        match code {
+            None => w.pod("worker-0").deleted_by_user(),
+            Some(code) => w.pod("worker-0").exits(code),
+        }
+        w.reconcile();
+        assert_eq!(
+            (w.state(), w.counts("Worker")),
+            (vec!["Created".into(), "Running".to_owned()], (1, 0, 0))
+        );
+    }
+}
+
+#[test]
+fn a_deleted_pod_takes_the_rest_of_its_group_along_at_once() {
     let mut w = World::train("Scheduler=1 Worker=2", "").started();
     w.pod("worker-0").deleted_by_user();
     w.reconcile();
+    assert_eq!(w.state(), ["Created", "Restarting"]);
     assert_eq!(
-        (w.state(), w.counts("Worker")),
-        (vec!["Created".into(), "Running".to_owned()], (1, 0, 0))
+        w.pod_names(),
+        ["(scheduler-0)", "(worker-0)", "(worker-1)"],
+        "their grace periods pass at the same time"
     );
-    w.pod("worker-0").exits(143);
+    w.finish_deletions().reconcile();
+    assert_eq!((w.pod_names().len(), w.status().restart_count), (3, 1));
+}
+
+#[test]
+fn nothing_has_succeeded_that_was_taken_away() {
+    // The program saves a checkpoint on SIGTERM and exits with 0, or with another code.
+    for (roles, fields) in [
+        ("Scheduler=1 Worker=2", ""),
+        ("Worker=1", ""),
+        ("Worker=3", ""),
+        ("Worker=3", "restartScope: Replica"),
+    ] {
+        for code in [0, 143, 137, 1] {
+            for disrupted in [false, true] {
+                let mut w = World::train(roles, fields).started();
+                for name in w.pod_names() {
+                    w.pod(&name).deleted_by_user();
+                }
+                w.after(2);
+                for name in w.pod_names() {
+                    let name = name.trim_matches(['(', ')']);
+                    match code {
+                        0 => w.pod(name).succeeds(),
+                        code => w.pod(name).exits(code),
+                    }
+                    if disrupted {
+                        w.pod(name).becomes_disruption_target("EvictionByEvictionAPI");
+                    }
+                }
+                w.reconcile().finish_deletions().reconcile();
+                let case = format!("{roles} {fields} {code} {disrupted}");
+                assert!(!w.status().is_finished(), "{case}: {:?}", w.state());
+                assert!(w.status().recovery.completed.is_empty(), "{case}");
+                w.finish_deletions().reconcile();
+                w.all_running();
+                assert_eq!(w.state(), ["Created", "Running"], "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_the_cluster_ends_in_place_is_replaced_whatever_its_code_and_policy() {
+    // The node shuts down gracefully, or a scheduler preempts the pod and deletes it later.
+    for policy in ["Never", "OnFailure", "ExitCode"] {
+        for code in [0, 1, 143] {
+            let mut w = World::train(&format!("Scheduler=1 Worker=2:{policy}"), "").started();
+            w.after(5)
+                .pod("worker-0")
+                .becomes_disruption_target("TerminationByKubelet");
+            w.after(1);
+            match code {
+                0 => w.pod("worker-0").succeeds_as_it_is_taken(),
+                code => w.pod("worker-0").exits_as_it_is_taken(code),
+            }
+            assert_eq!(
+                w.reconcile().state(),
+                ["Created", "Restarting"],
+                "{policy} {code}"
+            );
+            let failure = w.status().failure.unwrap();
+            assert_eq!(failure.reason, "TerminationByKubelet");
+            assert_eq!(
+                failure.message,
+                "pod job-worker-0 was taken away: it is taken away"
+            );
+            assert_eq!(failure.node.as_deref(), Some("node-1"));
+            assert_eq!(
+                failure.time.unwrap().0,
+                w.now - jiff::SignedDuration::from_secs(1)
+            );
+        }
+    }
+}
+
+#[test]
+fn what_had_succeeded_before_it_was_taken_away_stays_a_success() {
+    for disrupted in [false, true] {
+        let mut w = World::train("Worker=2", "").started();
+        w.pod("worker-0").succeeds();
+        // The operator has not observed the end yet.
+        w.after(3);
+        if disrupted {
+            w.pod("worker-0")
+                .becomes_disruption_target("DeletionByTaintManager");
+        } else {
+            w.pod("worker-0").object().metadata.deletion_timestamp = Some(Time(w.now));
+        }
+        w.reconcile();
+        assert_eq!(w.status().recovery.completed["Worker"], "0", "{disrupted}");
+        w.pod("worker-0").vanishes();
+        w.pod("worker-1").succeeds();
+        assert_eq!(w.reconcile().state(), ["Created", "Succeeded"], "{disrupted}");
+    }
+}
+
+#[test]
+fn a_pod_that_does_not_go_is_reported_and_deleted_by_force_if_the_operator_may() {
+    let mut w = World::train("Scheduler=1 Worker=2", "").started();
+    w.pod("worker-1").object().spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
+    w.pod("worker-1").deleted_by_user();
+    let since = w.now;
     w.reconcile();
+    w.pod("scheduler-0").vanishes();
+    w.pod("worker-0").vanishes();
+    let notices = |w: &World| -> Vec<String> {
+        let notices = w.plan().notices.into_iter();
+        notices
+            .map(|notice| format!("{}: {}", notice.reason, notice.message))
+            .collect()
+    };
+    assert!(notices(&w).is_empty(), "its grace period is not over");
+    let requeue = w.plan().requeue.expect("it is looked at again");
+    assert_eq!(requeue.at, since + jiff::SignedDuration::from_secs(60));
+    w.after(60).reconcile();
     assert_eq!(
-        (w.state(), w.counts("Worker")),
-        (vec!["Created".into(), "Running".to_owned()], (1, 0, 0))
+        notices(&w),
+        [format!(
+            "PodsStuckTerminating: pod job-worker-1 on node node-1 has been terminating since {since}, longer than its \
+             grace period. If the node is down, add the taint node.kubernetes.io/out-of-service to it, or delete the \
+             pod with --force --grace-period=0"
+        )]
     );
+    assert_eq!(w.pod_names(), ["(worker-1)"], "its name is not free");
+    let mut forced = w.clone().with_force_delete_after(90);
+    assert!(forced.plan().delete.is_empty());
+    forced.after(60).reconcile();
+    assert_eq!(forced.pod_names(), ["scheduler-0", "worker-0", "worker-1"]);
+    // The same notice appears after the end, and for a suspended job.
+    w.suspend(true).reconcile();
+    assert!(notices(&w)[0].starts_with("PodsStuckTerminating"));
+}
+
+#[test]
+fn a_job_of_which_nothing_runs_does_not_run() {
+    let mut w = World::train("Worker=2", "restartScope: Replica").started();
+    w.pod("worker-0").deleted_by_user();
+    assert_eq!(w.reconcile().state(), ["Created", "Running"]);
+    w.pod("worker-1")
+        .taken("Unknown", "NodeLost", "Node node-1 is unresponsive");
+    assert_eq!(w.reconcile().state(), ["Created"]);
+    assert_eq!(w.conditions()[1], "Running=False(ToyJobNotRunning)");
+    assert_eq!(w.plan().notices[0].reason, "PodStateUnknown");
+    w.finish_deletions().reconcile();
+    w.all_running();
+    assert_eq!(w.state(), ["Created", "Running"]);
+}
+
+#[test]
+fn a_pod_that_has_a_node_and_does_not_start_is_reported_after_a_while() {
+    let mut w = World::train("Worker=2", "");
+    w.reconcile();
+    let reasons = |w: &World| -> Vec<String> {
+        let notices = w.plan().notices.into_iter();
+        notices.map(|notice| notice.reason).collect()
+    };
+    for worker in ["worker-0", "worker-1"] {
+        w.pod(worker).is_scheduled();
+    }
+    assert!(reasons(&w).is_empty());
+    assert!(w.plan().requeue.is_some());
+    w.after(300);
+    assert_eq!(reasons(&w), ["PodNotStarted"]);
+    assert!(
+        w.plan().notices[0].message.contains("job-worker-0")
+            && w.plan().notices[0].message.ends_with("(and another pod)")
+    );
+    w.all_running();
+    assert!(reasons(&w).is_empty());
 }
 
 #[test]

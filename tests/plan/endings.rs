@@ -1,11 +1,11 @@
-//! Clean-up: what is left of a job when it has ended, by policy and outcome (#16, #24, #37).
+//! Clean-up: the remaining pods of a finished job, by policy and outcome (#16, #24, #37).
 
 use training_job::api::CleanPodPolicy;
 use training_job::plan::ChildKind;
 
 use crate::world::{Stories, World};
 
-/// A job that has ended, with one worker that ended by itself and one that ran on.
+/// Returns a job that has ended, with one worker that ended by itself and one that kept running.
 fn ended(mut w: World, well: bool) -> World {
     w = w.started();
     w.pod("worker-0").succeeds();
@@ -53,28 +53,76 @@ fn the_policy_says_what_stays() {
                 left,
                 "{case} {well}: a pod that stays keeps its service"
             );
-            let runs_on = i32::from(left == all);
-            assert_eq!(
-                w.counts("Server"),
-                (runs_on, 0, 0),
-                "{case} {well}: no invented successes"
-            );
-            assert_eq!(w.counts("Worker"), (runs_on, 1, 0), "{case} {well}");
+            // In a job that has succeeded, pods that still ran count as succeeded, as under the Go operator.
+            let (runs_on, done) = (i32::from(left == all && !well), i32::from(well));
+            assert_eq!(w.counts("Server"), (runs_on, done, 0), "{case} {well}");
+            assert_eq!(w.counts("Worker"), (runs_on, 1 + done, 0), "{case} {well}");
         }
     }
 }
 
 #[test]
-fn what_runs_on_under_none_is_counted_as_long_as_it_does() {
+fn what_runs_on_under_none_after_a_failure_is_counted_as_long_as_it_does() {
     let mut w = ended(
         World::train("Scheduler=1 Server=2 Worker=1", "cleanPodPolicy: None"),
-        true,
+        false,
     );
     assert_eq!(w.counts("Server"), (2, 0, 0));
     w.pod("server-0").vanishes();
     assert_eq!(w.reconcile().counts("Server"), (1, 0, 0));
     w.pod("server-1").deleted_by_user();
     assert_eq!(w.reconcile().counts("Server"), (0, 0, 0));
+}
+
+#[test]
+fn nothing_is_active_once_an_edited_clean_up_policy_has_every_pod_deleted() {
+    for well in [true, false] {
+        let mut w = ended(
+            World::train("Scheduler=1 Server=2 Worker=1", "cleanPodPolicy: None"),
+            well,
+        );
+        w.edit(|job| {
+            let policy = job.spec.run_policy.get_or_insert_default();
+            policy.clean_pod_policy = Some(CleanPodPolicy::Running);
+        });
+        w.reconcile().finish_deletions().reconcile();
+        let active: Vec<_> = w.status().replica_statuses.values().map(|r| r.active).collect();
+        assert_eq!(active, [0, 0, 0], "{well}");
+    }
+}
+
+/// No replica of a finished job is active without a running pod, whoever wrote the status.
+#[test]
+fn what_somebody_counts_as_active_in_a_finished_job_is_put_right() {
+    for policy in ["None", "Running", "All"] {
+        for well in [true, false] {
+            for broken in [true, false] {
+                let policy = format!("cleanPodPolicy: {policy}");
+                let mut w = ended(World::train("Scheduler=1 Server=1 Worker=2", &policy), well);
+                w.finish_deletions().reconcile();
+                w.pods.clear();
+                w.reconcile();
+                let mut status = w.status();
+                for role in ["Worker", "Nobody"] {
+                    status.replica_statuses.entry(role.to_owned()).or_default().active = 99;
+                }
+                w.edit(|job| job.status = Some(status));
+                if broken {
+                    w.scale("Worker", -1);
+                }
+                w.reconcile();
+                let active = |w: &World| -> Vec<i32> {
+                    let roles = w.status().replica_statuses;
+                    roles.values().map(|role| role.active).collect()
+                };
+                assert!(
+                    active(&w).iter().all(|n| *n == 0),
+                    "{policy} {well} {broken}: {:?}",
+                    active(&w)
+                );
+            }
+        }
+    }
 }
 
 #[test]
@@ -123,7 +171,7 @@ fn a_pod_that_goes_takes_its_service_along() {
 
 #[test]
 fn a_pod_with_a_deadline_of_its_own_is_not_the_jobs_limit() {
-    // `None` is obeyed: no limit of the job was reached, though the pod's reason has the same name.
+    // `None` is obeyed, because no limit of the job was reached, although the pod's reason has the same name.
     let mut w = World::train("Scheduler=1 Worker=1", "cleanPodPolicy: None").started();
     w.pod("worker-0").taken(
         "Failed",
@@ -153,7 +201,7 @@ fn a_job_that_is_being_deleted_is_left_to_the_garbage_collector() {
 
 #[test]
 fn a_replica_that_failed_and_runs_again_after_the_end_is_counted_once() {
-    // Its container was restarted in place, which restarts the job, in the moment in which the job succeeded.
+    // The container was restarted in place, which restarts the job, just when the job succeeded.
     let policy = "cleanPodPolicy: None, restartScope: Job";
     let mut w = World::train("Scheduler=1 Server=2 Worker=1", policy).started();
     w.pod("server-0").restarts_in_place(137);
@@ -161,5 +209,5 @@ fn a_replica_that_failed_and_runs_again_after_the_end_is_counted_once() {
     w.reconcile();
     assert_eq!(w.state(), ["Created", "Succeeded"]);
     let server = &w.status().replica_statuses["Server"];
-    assert_eq!((server.active, server.succeeded, server.failed), (1, 0, 1));
+    assert_eq!((server.active, server.succeeded, server.failed), (0, 1, 1));
 }

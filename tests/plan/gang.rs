@@ -1,11 +1,13 @@
 //! Jobs whose pods a gang scheduler binds together.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use training_job::api::ConditionType;
 
 use crate::world::{Stories, World};
 
-/// A job of these roles, whose containers ask for a CPU each, under Volcano.
+/// Returns a job of these roles under Volcano. Each container requests a CPU.
 fn under_volcano(roles: &str, run_policy: &str) -> World {
     asking(World::train(roles, run_policy).with_gangs("volcano"))
 }
@@ -30,7 +32,7 @@ fn spec(w: &mut World) -> Value {
     w.group().expect("there is a PodGroup")["spec"].clone()
 }
 
-/// The conditions of a group for which Volcano has found no room.
+/// Returns the conditions of a group for which Volcano has found no capacity.
 fn unschedulable() -> Value {
     json!([
         {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "m"},
@@ -51,10 +53,20 @@ fn volcano_is_told_of_the_job_and_pods_are_made_when_it_lets_the_group_in() {
     assert_eq!(spec(&mut w), group);
     assert_eq!((w.pod_names().len(), w.service_names().len()), (0, 0));
     assert_eq!(w.state(), ["Created"]);
-    assert_eq!(w.status().start_time, None, "its time has not begun");
+    let created = w.now;
+    assert_eq!(
+        w.status().start_time.unwrap().0,
+        created,
+        "programs give up a job without one"
+    );
     assert!(w.status().replica_statuses.is_empty());
     w.after(1_000).phase("Pending");
-    assert_eq!(w.pod_names().len(), 0);
+    assert_eq!((w.pod_names().len(), w.state()), (0, vec!["Created".to_owned()]));
+    assert_eq!(
+        w.status().start_time.unwrap().0,
+        created,
+        "its deadline does not run"
+    );
     w.phase("Inqueue");
     assert_eq!((w.pod_names().len(), w.service_names().len()), (3, 3));
     assert_eq!(w.status().start_time.unwrap().0, w.now);
@@ -127,7 +139,8 @@ fn a_group_follows_the_job_and_keeps_what_it_has_of_others() {
     assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "2"}));
 }
 
-/// Coscheduling counts pods that have not ended, so a group that counts others is never complete again.
+/// Coscheduling counts only pods that have not ended, so a minimum that includes ended pods could never be reached
+/// again.
 #[test]
 fn members_that_have_ended_are_not_counted() {
     for scheduler in ["volcano", "my-scheduler"] {
@@ -159,7 +172,7 @@ fn members_that_have_ended_are_not_counted() {
     }
 }
 
-/// Volcano has a group wait again when it loses a pod before any of them runs.
+/// Volcano sets a group back to waiting when it loses a pod before any pod runs.
 #[test]
 fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
     for (policy, whole) in [("{}", "4"), ("{minResources: {cpu: 9}}", "9")] {
@@ -187,13 +200,13 @@ fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
     }
 }
 
-/// What is missing is made at once beside a pod that holds room, and beside none that does not.
+/// Missing pods are created immediately if another pod holds capacity, and not otherwise.
 #[test]
 fn pods_that_hold_no_room_let_none_in_beside_them() {
     let leaves: [fn(&mut World); 3] = [
         |w| w.pod("worker-0").deleted_by_user(),
         |w| w.pod("worker-0").succeeds(),
-        // One too many, which is deleted now.
+        // A surplus pod, which is deleted now.
         |w| {
             let pod = w.pods.remove("job-worker-0").unwrap();
             w.pods.insert("job-worker-9".to_owned(), pod);
@@ -233,7 +246,7 @@ fn what_pods_do_is_seen_while_the_group_waits() {
 fn a_job_that_restarts_waits_for_its_turn_again() {
     let mut w = under_volcano("Scheduler=1 Worker=2:OnFailure", "");
     w.reconcile().phase("Inqueue").all_running().phase("Running");
-    // It stays when the group is let in.
+    // The condition stays when the group is admitted.
     w.group().unwrap()["status"]["conditions"] = unschedulable();
     let uid = |w: &World| w.objects.values().next().unwrap()["job"].uid.clone();
     let first = uid(&w);
@@ -256,7 +269,7 @@ fn a_job_that_restarts_waits_for_its_turn_again() {
     assert_ne!(uid(&w), second);
 }
 
-/// Has the template of the workers name a scheduler.
+/// Sets the scheduler name in the workers' template.
 fn name_scheduler(w: &mut World, name: &str) {
     w.edit(|job| {
         let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
@@ -359,7 +372,7 @@ fn a_job_says_why_it_waits() {
     assert!(notices(&w).is_empty(), "the condition stays, and tells nothing");
 }
 
-/// What it says of each pod is told of the group, once it has seen all of them.
+/// The scheduler's message for each pod is reported for the group, once all pods have it.
 #[test]
 fn a_gang_that_has_no_nodes_says_how_much_is_missing() {
     let mut w = under_coscheduling("Scheduler=1 Worker=2", "");
@@ -391,7 +404,7 @@ fn a_gang_that_has_no_nodes_says_how_much_is_missing() {
     assert!(notices(&w).is_empty());
 }
 
-/// The group speaks for its members' nodes alone.
+/// The group's notice covers only the nodes of its members.
 #[test]
 fn what_else_keeps_pods_of_a_gang_is_told_of_each() {
     let mut w = under_coscheduling("Scheduler=1 Worker=2", "");
@@ -405,7 +418,7 @@ fn what_else_keeps_pods_of_a_gang_is_told_of_each() {
     }
 }
 
-/// Its scheduler does not look again when other pods end.
+/// The scheduler does not retry when other pods end.
 #[test]
 fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
     let mut w = under_coscheduling("Scheduler=1 Worker=1", "");
@@ -414,7 +427,7 @@ fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
         let group = &w.objects.values().next().unwrap()["job"];
         group
             .annotations
-            .get("training.kubeflow.org/told-of-room")
+            .get("training.kubeflow.org/capacity-freed-at")
             .cloned()
     };
     assert!(!w.plan().waits_for_room, "its scheduler has not looked yet");
@@ -423,7 +436,7 @@ fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
     w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
     w.pod("scheduler-0").is_not_scheduled("Unschedulable", "no node");
     assert!(w.plan().waits_for_room);
-    // Told after 1, 2, 4, 8 … seconds, and then every five minutes.
+    // Nudged after 1, 2, 4, 8 … seconds, and then every five minutes.
     let begin = w.now;
     let mut seconds = Vec::new();
     for second in 1..1_000 {
@@ -439,7 +452,7 @@ fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
     w.room_left_at = Some(w.now);
     w.reconcile();
     assert_eq!(told(&w), Some(w.now.to_string()));
-    // One pod after another: told once a second.
+    // Pods end one after another: the scheduler is nudged once a second.
     w.room_left_at = Some(w.now + jiff::SignedDuration::from_millis(10));
     w.reconcile();
     assert_ne!(told(&w), Some("2026-01-01T00:16:40Z".to_owned()));
@@ -451,6 +464,28 @@ fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
     assert_eq!(told(&w), Some(w.now.to_string()));
     w.all_running();
     assert!(!w.plan().waits_for_room);
+}
+
+/// An operator that is upgraded while groups wait continues with the pauses of the former one.
+#[test]
+fn the_annotation_of_an_earlier_operator_is_read() {
+    let mut w = under_coscheduling("Scheduler=1 Worker=1", "");
+    w.reconcile();
+    for pod in ["scheduler-0", "worker-0"] {
+        w.pod(pod).is_not_scheduled("Unschedulable", "no node");
+    }
+    for _ in 0..3 {
+        w.after(1).reconcile();
+    }
+    let next = w.plan().requeue;
+    let group = w.objects.values_mut().next().unwrap().get_mut("job").unwrap();
+    let annotations = &mut Arc::make_mut(group).annotations;
+    let at = annotations
+        .remove("training.kubeflow.org/capacity-freed-at")
+        .unwrap();
+    annotations.insert("training.kubeflow.org/told-of-room".to_owned(), at);
+    assert_eq!(w.plan().requeue, next);
+    assert!(w.plan().patch_objects.is_empty());
 }
 
 #[test]

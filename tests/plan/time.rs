@@ -122,7 +122,7 @@ fn a_time_to_live_of_zero_is_over_as_soon_as_the_end_is_stored() {
 #[test]
 fn a_job_that_the_go_operator_left_without_completion_time_gets_one() {
     let mut w = World::train("Worker=1:ExitCode", "ttlSecondsAfterFinished: 10").started();
-    w.pod("worker-0").exits(1);
+    w.after(5).pod("worker-0").exits(1);
     w.reconcile();
     let ended = w.now;
     w.edit(|job| job.status.as_mut().unwrap().completion_time = None);
@@ -132,11 +132,11 @@ fn a_job_that_the_go_operator_left_without_completion_time_gets_one() {
     assert!(w.job_deleted);
 }
 
-/// As under an operator that took more jobs for good ones.
+/// The same as under an operator that accepted more jobs as valid.
 #[test]
 fn a_finished_job_without_completion_time_gets_one_also_if_its_spec_is_invalid() {
     let mut w = World::train("Worker=1:ExitCode", "ttlSecondsAfterFinished: 10").started();
-    w.pod("worker-0").exits(1);
+    w.after(5).pod("worker-0").exits(1);
     w.reconcile();
     let ended = w.now;
     w.edit(|job| job.status.as_mut().unwrap().completion_time = None);

@@ -1,11 +1,12 @@
-//! Stories begin with a job of these.
+//! The worlds of the tests.
 
 use training_job_testing::ToyJob;
 
 pub(crate) type World = training_job_testing::World<ToyJob>;
 
 pub(crate) trait Stories {
-    /// A job with these roles, such as `Scheduler=1 Worker=2:OnFailure`, and these fields of its run policy.
+    /// Creates a world with a job of these roles, such as `Scheduler=1 Worker=2:OnFailure`, and these fields of its
+    /// run policy.
     fn train(roles: &str, run_policy: &str) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! One API call: how long it may take, and why it gave no usable answer.
+//! One API call: its timeout and its errors.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use tokio::time::timeout;
 
 use crate::backoff::LONGEST;
 
-/// Why an API call gave no answer that can be used.
+/// The error of an API call without a usable response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The server refused, or could not be reached.
+    /// The server rejected the request, or could not be reached.
     #[error("{0}")]
     Api(#[from] kube::Error),
-    /// No answer within this time. The server may or may not have done what was asked.
+    /// No response within this time. The server may or may not have carried out the request.
     #[error("no answer within {} s", .0.as_secs_f64())]
     Timeout(Duration),
 }
 
 impl CallError {
-    /// The HTTP status code, if the server answered.
+    /// Returns the HTTP status code, if the server sent a response.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Api(kube::Error::Api(status)) => Some(status.code),
@@ -29,13 +29,13 @@ impl CallError {
         }
     }
 
-    /// Whether an object could not be created because one of its name exists. Other conflicts (a quota that many
-    /// count against) have the same code, 409, but another reason.
+    /// Returns true if an object could not be created because an object of this name exists. Other conflicts, such as
+    /// a concurrent change of a quota, have the same code, 409, but another reason.
     pub fn already_exists(&self) -> bool {
         matches!(self, Self::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
     }
 
-    /// How long the server asks not to be called, if it does: whole seconds, capped at 300 s.
+    /// Returns the pause that the server requests before the next call, if any: whole seconds, at most 300 s.
     pub fn retry_after(&self) -> Option<Duration> {
         let Self::Api(kube::Error::Api(status)) = self else {
             return None;
@@ -44,16 +44,17 @@ impl CallError {
         (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(LONGEST))
     }
 
-    /// Whether the server says that the object `name` does not exist.
+    /// Returns true if the server reports that the object `name` does not exist.
     ///
-    /// A 404 that names no object is about the path instead: the resource is not served at the moment, or a proxy
-    /// between here and the server does not know the way. It says nothing about the object.
+    /// A 404 without the object's name is about the path instead: the resource is not served at the moment, or a
+    /// proxy in between has no route to it. Such a response is no evidence about the object.
     pub fn is_not_found(&self, name: &str) -> bool {
         let names = |status: &Status| status.details.as_ref().is_some_and(|d| d.name == name);
         matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 404 && names(status))
     }
 
-    /// The server's own message without the client's wrapping; the whole error if it sent none.
+    /// Returns the server's own message without the client's wrapping, or the whole error if the server sent no
+    /// message.
     pub fn message(&self) -> String {
         match self {
             Self::Api(kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
@@ -62,7 +63,7 @@ impl CallError {
     }
 }
 
-/// How long one API call may take; 30 s by default.
+/// The timeout of one API call; 30 s by default.
 ///
 /// ```no_run
 /// # async fn is_async(client: kube::Client) -> Result<(), kube_follow::CallError> {
@@ -84,11 +85,11 @@ impl Default for CallTimeout {
 }
 
 impl CallTimeout {
-    /// Awaits an API call, at most for this time. Must be called within a tokio runtime that has time enabled.
+    /// Awaits an API call for at most this time. Must be called within a tokio runtime that has time enabled.
     ///
     /// # Errors
-    /// The call's own error, or [`CallError::Timeout`]. Whether a write that timed out was carried out is not known:
-    /// read the object before the write is tried again.
+    /// The call's own error, or [`CallError::Timeout`]. A write that timed out may have been carried out: read the
+    /// object before you retry the write.
     pub async fn call<T>(self, request: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
         match timeout(self.0, request).await {
             Ok(answer) => Ok(answer?),

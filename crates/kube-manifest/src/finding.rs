@@ -1,22 +1,22 @@
-//! Something to say about a place in a manifest.
+//! Findings about places in a manifest.
 
 use std::fmt;
 
 use crate::{Node, Position, SyntaxError};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The object cannot be used.
     Error,
-    /// The object can be used, and will not do what its author wants.
+    /// The object can be used, but will not do what its author intends.
     Warning,
-    /// Worth knowing, and nothing to change.
+    /// Worth knowing; no change is needed.
     Note,
 }
 
 impl Severity {
-    /// Its word in reports: `error`, `warning`, `note`.
+    /// Returns the severity's word in reports: `error`, `warning`, `note`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -26,7 +26,7 @@ impl Severity {
     }
 }
 
-/// Something to say about a place in a manifest.
+/// A finding about a place in a manifest.
 ///
 /// It is displayed as one line, in the form that editors and CI turn into a link. Control characters are escaped, so
 /// that a file cannot write to the terminal.
@@ -46,22 +46,22 @@ impl Severity {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The file's name, as the user gave it.
     pub file: String,
-    /// Where in the file, if the finding is about one place.
+    /// The place in the file; `None` if the finding is about the whole file.
     pub at: Option<Position>,
-    /// The path of the field; empty if the finding is about no field.
+    /// The path of the field; empty if the finding is not about a field.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What to do about it; may be empty.
+    /// The remedy; may be empty.
     pub remedy: String,
 }
 
 impl Finding {
-    /// The finding that `file` is no YAML.
+    /// Returns the finding for a syntax error in `file`.
     pub fn from_syntax_error(file: &str, error: &SyntaxError) -> Self {
         Self {
             severity: Severity::Error,
@@ -73,8 +73,8 @@ impl Finding {
         }
     }
 
-    /// Findings about fields of `document`, which is in `file`. Each error is a path, a problem and a remedy. They come in
-    /// the order of their places; what is missing has the place of what it is missing from.
+    /// Returns findings about fields of `document`, which is in `file`. Each error is a path, a problem and a remedy.
+    /// The findings are ordered by place. A missing field has the place of the nearest existing field around it.
     pub fn locate(
         file: &str,
         severity: Severity,
@@ -97,7 +97,7 @@ impl Finding {
         findings
     }
 
-    /// Its place, `file:line:column`, or `file` alone.
+    /// Returns the place as `file:line:column`, or as `file` alone.
     pub fn place(&self) -> String {
         let file = printable(&self.file);
         match self.at {
@@ -106,7 +106,7 @@ impl Finding {
         }
     }
 
-    /// What it says: `field: problem; remedy`, without what is empty.
+    /// Returns `field: problem; remedy`, without the empty parts.
     pub fn message(&self) -> String {
         let mut text = String::new();
         if !self.path.is_empty() {
@@ -123,7 +123,8 @@ impl Finding {
 }
 
 impl fmt::Display for Finding {
-    /// `file:line:column: field: problem; remedy`. Before the field of a warning or a note stands the severity's word.
+    /// Writes `file:line:column: field: problem; remedy`. For a warning or a note, the severity's word stands before
+    /// the field.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.place())?;
         if self.severity != Severity::Error {
@@ -133,7 +134,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The text with its control characters escaped.
+/// Returns the text with its control characters escaped.
 fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! A value that knows its line and column.
+//! Values with their lines and columns.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ pub struct Position {
 /// A value and its place.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it begins.
+    /// The place where the value begins.
     pub at: Position,
-    /// What it is.
+    /// The value itself.
     pub content: Content,
 }
 
-/// A value.
+/// The content of a value.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// Null, a boolean, a number or a string.
@@ -37,16 +37,16 @@ pub enum Content {
 /// A key of a mapping and its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Where the key stands.
+    /// The place of the key.
     pub at: Position,
     /// The key.
     pub key: String,
-    /// Its value.
+    /// The key's value.
     pub value: Node,
 }
 
 impl Node {
-    /// The value under a key, if this is a mapping that has it.
+    /// Returns the value under a key, if this is a mapping that has the key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match &self.content {
             Content::Map(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.value),
@@ -54,7 +54,7 @@ impl Node {
         }
     }
 
-    /// The string under a key, if this is a mapping that has one there.
+    /// Returns the string under a key, if this is a mapping with a string there.
     pub fn text(&self, key: &str) -> Option<&str> {
         match &self.get(key)?.content {
             Content::Scalar(Value::String(text)) => Some(text),
@@ -62,25 +62,7 @@ impl Node {
         }
     }
 
-    /// How many values it holds, itself included.
-    pub fn size(&self) -> usize {
-        1 + match &self.content {
-            Content::Scalar(_) => 0,
-            Content::List(items) => items.iter().map(Self::size).sum(),
-            Content::Map(entries) => entries.iter().map(|e| e.value.size()).sum(),
-        }
-    }
-
-    /// How deep its lists and mappings are nested, itself included; 0 for a scalar.
-    pub fn depth(&self) -> usize {
-        match &self.content {
-            Content::Scalar(_) => 0,
-            Content::List(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
-            Content::Map(entries) => 1 + entries.iter().map(|e| e.value.depth()).max().unwrap_or(0),
-        }
-    }
-
-    /// The value without its places.
+    /// Returns the value without its places.
     pub fn to_json(&self) -> Value {
         match &self.content {
             Content::Scalar(value) => value.clone(),
@@ -92,8 +74,8 @@ impl Node {
         }
     }
 
-    /// The place of each field below this value, by its path: for a field of a mapping the place of its key, for an item
-    /// of a list the place of the item.
+    /// Returns the place of each field below this value, by its path. A field of a mapping has the place of its key,
+    /// an item of a list has its own place.
     pub fn positions(&self) -> Positions {
         let mut positions = BTreeMap::from([(String::new(), self.at)]);
         self.collect_positions("", &mut positions);
@@ -124,7 +106,7 @@ impl Node {
     }
 }
 
-/// Where the fields of a document are, by their paths as Kubernetes writes them: `spec.containers[0].image`,
+/// The places of a document's fields. The paths have the form that Kubernetes uses: `spec.containers[0].image`,
 /// `metadata.labels[example.com/team]`. From [`Node::positions`].
 #[derive(Clone, Debug)]
 pub struct Positions {
@@ -133,13 +115,13 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// The place of a field that is there.
+    /// Returns the place of an existing field.
     pub fn get(&self, path: &str) -> Option<Position> {
         self.by_path.get(path).copied()
     }
 
-    /// The place of a field, or of the nearest field around it that is there: a missing field is reported where it
-    /// should be.
+    /// Returns the place of a field, or of the nearest existing field around it. A missing field can so be reported
+    /// where it should be.
     ///
     /// ```
     /// let documents = kube_manifest::parse("spec:\n  containers:\n  - name: main\n").unwrap();

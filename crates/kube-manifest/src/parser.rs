@@ -1,49 +1,36 @@
-//! Text → documents, by way of the events of a YAML parser.
+//! Converts text to documents, using the events of a YAML parser.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::rc::Rc;
 
-use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::Value;
 
 use crate::node::{Content, Entry, Node, Position};
 use crate::scalar;
+use crate::syntax_error::{SyntaxError, position};
 
-/// The most values that one file may hold, its aliases written out. Nested aliases grow exponentially; a file with 1,000
-/// big jobs has a tenth of this.
+/// The greatest number of values in one file, its aliases expanded. Nested aliases grow exponentially; a file with
+/// 1,000 big jobs has a tenth of this.
 pub const MAX_VALUES: usize = 2_000_000;
 
-/// How deep values may be nested, aliases written out. The YAML parser has the same bound for a file without aliases.
-/// [`Node::positions`] costs the square of the depth, because each value has a path of that length.
+/// The greatest depth of nested values, aliases expanded. The YAML parser has the same bound for a file without
+/// aliases. [`Node::positions`] costs the square of the depth, because each value has a path of that length.
 pub const MAX_DEPTH: usize = 256;
 
-/// Why a text is no manifest.
-///
-/// It is displayed as `line:column: problem; remedy`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SyntaxError {
-    /// Where.
-    pub at: Position,
-    /// What is wrong.
-    pub problem: String,
-    /// What to do about it; may be empty.
-    pub remedy: &'static str,
-}
+/// The memory in bytes that the values of a file may take, aliases expanded, before the length of the text is added.
+const BASE_BUDGET: usize = 24 << 20;
 
-impl fmt::Display for SyntaxError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.at.line, self.at.column, self.problem)?;
-        if !self.remedy.is_empty() {
-            write!(f, "; {}", self.remedy)?;
-        }
-        Ok(())
-    }
-}
+/// The bytes of memory added to [`BASE_BUDGET`] for each byte of the text. A manifest in flow style takes up to 14.
+const BUDGET_PER_BYTE: usize = 16;
 
-impl std::error::Error for SyntaxError {}
+/// The bytes of memory of one value with a path of usual length, without its text.
+const VALUE_BYTES: usize = 96;
 
-/// The documents of a text that are not empty.
+/// The length of a path that [`VALUE_BYTES`] covers.
+const USUAL_PATH: usize = 256;
+
+/// Returns the non-empty documents of a text.
 ///
 /// ```
 /// let error = kube_manifest::parse("spec: 1\nspec: 2\n").unwrap_err();
@@ -51,7 +38,7 @@ impl std::error::Error for SyntaxError {}
 /// ```
 ///
 /// # Errors
-/// The first place that is no YAML, or that JSON cannot hold.
+/// The first syntax error, or the first value that JSON cannot represent.
 pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
     match parse_until_error(text) {
         (documents, None) => Ok(documents),
@@ -59,7 +46,7 @@ pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
     }
 }
 
-/// The documents of a text that are not empty, up to the first error; and that error.
+/// Returns the non-empty documents of a text up to the first error, and that error.
 pub fn parse_until_error(text: &str) -> (Vec<Node>, Option<SyntaxError>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = DocumentParser {
@@ -67,7 +54,10 @@ pub fn parse_until_error(text: &str) -> (Vec<Node>, Option<SyntaxError>) {
         events: Parser::new_from_str(text),
         anchors: BTreeMap::new(),
         values: 0,
+        bytes: 0,
+        budget: BASE_BUDGET.saturating_add(text.len().saturating_mul(BUDGET_PER_BYTE)),
         depth: 0,
+        path: 0,
     };
     let mut documents = Vec::new();
     loop {
@@ -83,20 +73,78 @@ pub fn parse_until_error(text: &str) -> (Vec<Node>, Option<SyntaxError>) {
 struct DocumentParser<'t> {
     text: &'t str,
     events: Parser<'t, StrInput<'t>>,
-    /// By the parser's numbers; a name that is used twice has two.
+    /// By the YAML parser's numbers; a name that is defined twice has two numbers.
     anchors: BTreeMap<usize, Anchored>,
     values: usize,
-    /// How many lists and mappings are open.
+    /// The bytes of memory of the values so far, with a path for each.
+    bytes: usize,
+    /// The upper bound of `bytes`.
+    budget: usize,
+    /// The number of open lists and mappings.
     depth: usize,
+    /// The length of the path to the current value.
+    path: usize,
 }
 
-/// What an alias stands for.
+/// The value of an anchor, for its aliases.
 #[derive(Clone)]
 struct Anchored {
     node: Rc<Node>,
-    size: usize,
-    depth: usize,
+    weight: Weight,
 }
+
+/// The size of a value, including the values in it.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    /// The number of values.
+    values: usize,
+    /// The depth of nesting; 0 for a scalar.
+    depth: usize,
+    /// The bytes of memory, with a path for each value that begins here.
+    bytes: usize,
+}
+
+impl Weight {
+    /// Returns the weight of a value whose path has this length.
+    fn of(node: &Node, path: usize) -> Self {
+        let mut weight = Self {
+            values: 1,
+            depth: 0,
+            bytes: value_bytes(path),
+        };
+        match &node.content {
+            Content::Scalar(value) => weight.bytes += value.as_str().map_or(0, str::len),
+            Content::List(items) => {
+                weight.depth = 1;
+                items
+                    .iter()
+                    .for_each(|item| weight.add(Self::of(item, path + ITEM_PATH)));
+            }
+            Content::Map(entries) => {
+                weight.depth = 1;
+                for entry in entries {
+                    weight.bytes += entry.key.len();
+                    weight.add(Self::of(&entry.value, path + entry.key.len() + 1));
+                }
+            }
+        }
+        weight
+    }
+
+    fn add(&mut self, part: Self) {
+        self.values += part.values;
+        self.bytes += part.bytes;
+        self.depth = self.depth.max(part.depth + 1);
+    }
+}
+
+/// Returns the bytes of memory of a value whose path has this length.
+fn value_bytes(path: usize) -> usize {
+    VALUE_BYTES + path.saturating_sub(USUAL_PATH)
+}
+
+/// The length that a list item adds to a path.
+const ITEM_PATH: usize = 4;
 
 type Parsed<T> = Result<T, Box<SyntaxError>>;
 
@@ -112,12 +160,12 @@ impl<'t> DocumentParser<'t> {
         }
     }
 
-    /// The next event that is no comment.
+    /// Returns the next event that is not a comment.
     fn event(&mut self) -> Parsed<(Event<'t>, Span)> {
         loop {
             match self.events.next_event() {
                 None => return Ok((Event::StreamEnd, Span::default())),
-                Some(Err(error)) => return Err(syntax_error(&error, self.text)),
+                Some(Err(error)) => return Err(SyntaxError::of(&error, self.text)),
                 Some(Ok((Event::Comment(..) | Event::Anchor(..), _))) => {}
                 Some(Ok(next)) => return Ok(next),
             }
@@ -128,11 +176,17 @@ impl<'t> DocumentParser<'t> {
         let at = position(&span.start);
         let (content, anchor) = match event {
             Event::Alias(id) => {
-                let Some(Anchored { node, size, depth }) = self.anchors.get(&id).cloned() else {
+                let Some(Anchored { node, weight }) = self.anchors.get(&id).cloned() else {
                     return error(at, "the alias stands inside its own anchor", "");
                 };
-                self.count(at, size)?;
-                if self.depth + depth > MAX_DEPTH {
+                self.count(at, weight.values)?;
+                self.charge(
+                    at,
+                    weight
+                        .bytes
+                        .saturating_add(weight.values.saturating_mul(self.path.saturating_sub(USUAL_PATH))),
+                )?;
+                if self.depth + weight.depth > MAX_DEPTH {
                     return error(
                         at,
                         format!("the aliases lie more than {MAX_DEPTH} deep in each other"),
@@ -142,6 +196,7 @@ impl<'t> DocumentParser<'t> {
                 return Ok(Node::clone(&node));
             }
             Event::Scalar(text, style, anchor, tag) => {
+                self.charge(at, text.len())?;
                 (Content::Scalar(value(&text, style, tag.as_deref(), at)?), anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.nested(Self::list)?, anchor),
@@ -149,13 +204,42 @@ impl<'t> DocumentParser<'t> {
             event => return error(at, format!("{event:?} was not expected here"), ""),
         };
         self.count(at, 1)?;
+        self.charge(at, value_bytes(self.path))?;
         let node = Node { at, content };
         if anchor > 0 {
-            let (size, depth) = (node.size(), node.depth());
+            let weight = Weight::of(&node, 0);
+            // The anchor keeps a copy.
+            self.charge(at, weight.bytes)?;
             let node = Rc::new(node.clone());
-            self.anchors.insert(anchor, Anchored { node, size, depth });
+            self.anchors.insert(anchor, Anchored { node, weight });
         }
         Ok(node)
+    }
+
+    /// Takes memory from the budget. Returns an error if the budget is exceeded.
+    fn charge(&mut self, at: Position, bytes: usize) -> Parsed<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.budget {
+            let mib = self.budget >> 20;
+            if self.anchors.is_empty() {
+                let problem = format!("the file takes more than {mib} MiB of memory");
+                return error(at, problem, "use shorter keys, or several files");
+            }
+            return error(
+                at,
+                format!("with its aliases written out the file takes more than {mib} MiB"),
+                "use fewer aliases, shorter keys, or several files",
+            );
+        }
+        Ok(())
+    }
+
+    /// Reads a value whose path is `length` longer than its parent's.
+    fn below(&mut self, length: usize, event: Event<'t>, span: Span) -> Parsed<Node> {
+        self.path += length;
+        let node = self.node(event, span);
+        self.path -= length;
+        node
     }
 
     fn count(&mut self, at: Position, values: usize) -> Parsed<()> {
@@ -182,7 +266,7 @@ impl<'t> DocumentParser<'t> {
         loop {
             match self.event()? {
                 (Event::SequenceEnd, _) => return Ok(Content::List(items)),
-                (event, span) => items.push(self.node(event, span)?),
+                (event, span) => items.push(self.below(ITEM_PATH, event, span)?),
             }
         }
     }
@@ -199,8 +283,12 @@ impl<'t> DocumentParser<'t> {
             let at = position(&span.start);
             let merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
             let key = self.node(event, span)?;
+            let length = match &key.content {
+                Content::Scalar(Value::String(text)) if !merge => text.len() + 1,
+                _ => 0,
+            };
             let (event, span) = self.event()?;
-            let value = self.node(event, span)?;
+            let value = self.below(length, event, span)?;
             if merge {
                 merged.extend(merged_entries(value)?);
                 continue;
@@ -215,7 +303,7 @@ impl<'t> DocumentParser<'t> {
             }
             entries.push(Entry { at, key, value });
         }
-        // The mapping's own keys win, then those of what is merged first.
+        // The mapping's own keys win, then those of the mapping that is merged first.
         let mut known: BTreeSet<String> = lines.into_keys().collect();
         for entry in merged {
             if known.insert(entry.key.clone()) {
@@ -244,7 +332,7 @@ fn merged_entries(value: Node) -> Parsed<Vec<Entry>> {
     }
 }
 
-/// JSON has no keys but strings; kubectl writes other keys as they look in JSON.
+/// Returns a key's text. JSON keys must be strings; kubectl writes booleans and numbers as they look in JSON.
 fn key_text(key: &Node) -> Parsed<String> {
     match &key.content {
         Content::Scalar(Value::String(text)) => Ok(text.clone()),
@@ -278,82 +366,12 @@ fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Position) -> Par
     }
 }
 
-fn position(marker: &Marker) -> Position {
-    Position {
-        line: marker.line(),
-        column: marker.col() + 1,
-    }
-}
-
 fn error<T>(at: Position, problem: impl Into<String>, remedy: &'static str) -> Parsed<T> {
     Err(Box::new(SyntaxError {
         at,
         problem: problem.into(),
         remedy,
     }))
-}
-
-/// The YAML parser's messages are about its own internals; the usual mistakes get plainer words.
-fn syntax_error(error: &ScanError, text: &str) -> Box<SyntaxError> {
-    let mut at = position(error.marker());
-    let (problem, remedy) = match error.kind() {
-        ErrorKind::TabInIndentation
-        | ErrorKind::TabNotAllowed
-        | ErrorKind::TabInBlockIndentation
-        | ErrorKind::TabAtBlockScalarStart
-        | ErrorKind::TabInPlainScalar => {
-            at = indenting_tab(text, at.line).unwrap_or(at);
-            ("there is a tab in the indentation".to_owned(), "use spaces")
-        }
-        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (
-            "this is no key: there is no ':' behind it".to_owned(),
-            "add one, or indent the line as part of the value above it",
-        ),
-        ErrorKind::MappingValueNotAllowed => (
-            "there is a second ':' where a value should be".to_owned(),
-            "put the value in quotes, or check the indentation",
-        ),
-        ErrorKind::ExpectedBlockMappingKey | ErrorKind::InvalidIndentation => (
-            "the line does not fit the lines above it".to_owned(),
-            "check its indentation",
-        ),
-        ErrorKind::InvalidColonPlacement => (
-            "a ':' does not fit here".to_owned(),
-            "check for a missing bracket or quotation mark above",
-        ),
-        ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent => (
-            "the quoted text above does not end".to_owned(),
-            "add the quotation mark, or indent the line",
-        ),
-        ErrorKind::UnknownAnchor => (
-            "the alias has no anchor above it".to_owned(),
-            "define it with '&' first",
-        ),
-        kind => (without_context(&kind.to_string()).to_owned(), ""),
-    };
-    Box::new(SyntaxError { at, problem, remedy })
-}
-
-/// The first tab in the indentation of `line` or of a line below it.
-fn indenting_tab(text: &str, line: usize) -> Option<Position> {
-    let lines = text.lines().enumerate().skip(line.saturating_sub(1));
-    lines
-        .filter_map(|(n, text)| {
-            let column = text.find(|c| c != ' ')?;
-            text[column..].starts_with('\t').then_some(Position {
-                line: n + 1,
-                column: column + 1,
-            })
-        })
-        .next()
-}
-
-/// `while parsing a node, found …` → `found …`
-fn without_context(message: &str) -> &str {
-    match message.strip_prefix("while ").and_then(|m| m.split_once(", ")) {
-        Some((_, problem)) => problem,
-        None => message,
-    }
 }
 
 #[cfg(test)]
@@ -408,7 +426,73 @@ mod tests {
             let alias = format!("*a{}", n - 1);
             text.push_str(&format!("a{n}: &a{n} [{}]\n", vec![alias; 10].join(", ")));
         }
-        assert!(parse(&text).unwrap_err().problem.contains("values"));
+        let error = parse(&text).unwrap_err();
+        assert!((2..20).contains(&error.at.line), "{error:?}");
+    }
+
+    /// Returns the line in which a text is rejected because it takes too much memory.
+    fn refused_line(text: &str) -> usize {
+        let error = parse(text).unwrap_err();
+        assert!(error.problem.contains("MiB"), "{error:?}");
+        error.at.line
+    }
+
+    #[test]
+    fn long_texts_are_not_repeated_without_end() {
+        let long = "x".repeat(100_000);
+        let repeated = format!("a: &a {long}\nb:\n{}", "- *a\n".repeat(100_000));
+        let line = refused_line(&repeated);
+        assert!((3..1_000).contains(&line), "{line}");
+        let keys: String = (0..100)
+            .map(|n| format!("  {n}{}: 1\n", "k".repeat(1_000)))
+            .collect();
+        for merge in ["- {<<: *a}\n", "- <<: [*a, *a]\n"] {
+            let text = format!("a: &a\n{keys}b:\n{}", merge.repeat(30_000));
+            let line = refused_line(&text);
+            assert!((102..1_000).contains(&line), "{line}");
+        }
+    }
+
+    #[test]
+    fn anchors_within_anchors_are_not_copied_without_end() {
+        let open: String = (0..200).map(|n| format!("&a{n} [")).collect();
+        let text = format!("a: {open}{}{}", "1,".repeat(100_000), "]".repeat(200));
+        assert_eq!(refused_line(&text), 1);
+    }
+
+    #[test]
+    fn long_paths_are_not_repeated_without_end() {
+        let mut text = String::new();
+        for depth in 0..100 {
+            text += &format!("{}{}:\n", " ".repeat(depth), "k".repeat(1_000));
+        }
+        text += &format!("{}- 1\n", " ".repeat(100)).repeat(10_000);
+        let line = refused_line(&text);
+        assert!((100..1_000).contains(&line), "{line}");
+        // The same with aliases, each small by itself.
+        let mut text = format!("a0: &a0 [{}]\n", "1,".repeat(1_000));
+        for n in 1..100 {
+            text += &format!("a{n}: &a{n} {{{}: *a{}}}\n", "k".repeat(1_000), n - 1);
+        }
+        let line = refused_line(&text);
+        assert!((2..100).contains(&line), "{line}");
+    }
+
+    #[test]
+    fn a_file_without_aliases_is_not_told_of_them() {
+        let error = parse(&"---\n".repeat(1_000_000)).unwrap_err();
+        assert_eq!(error.problem, "the file takes more than 85 MiB of memory");
+        assert!(!error.remedy.contains("alias"), "{error:?}");
+    }
+
+    #[test]
+    fn thousands_of_jobs_are_within_the_budget() {
+        let container = "        - {name: pytorch, image: 'x:1', command: [python, -m, train], env: [{name: A, value: b}]}\n";
+        let job = format!(
+            "---\napiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {{name: a}}\nspec:\n  pytorchReplicaSpecs:\n    Worker:\n      template: {{spec: {{nodeSelector: &s {{a: b}}, tolerations: [{{key: a}}]}}}}\n      spec:\n        containers:\n{}",
+            container.repeat(5)
+        );
+        assert_eq!(read(&job.repeat(5_000)).len(), 5_000);
     }
 
     #[test]

@@ -1,21 +1,23 @@
-//! Manifests in a git revision: `REV:path`, as git writes it.
+//! Manifests in a git revision, named `REV:path` as in git.
 
 use std::io;
 use std::process::{Command, Stdio};
 
-/// A file's name and what is in it.
-type File = (String, io::Result<Vec<u8>>);
+use crate::source::{self, MAX_FILE_BYTES};
 
-/// Whether an argument that is no file may name a file or directory of a revision.
+/// A file's name and content.
+pub(crate) type File = (String, io::Result<Vec<u8>>);
+
+/// Returns true if an argument that is not a file may name a file or directory of a revision.
 pub(crate) fn may_be_revision(argument: &str) -> bool {
     !argument.starts_with(['-', ':']) && argument.contains(':')
 }
 
-/// The file of this name, or all files below the directory of this name.
+/// Returns the file of this name, or all manifests below the directory of this name.
 pub(crate) fn files(argument: &str, is_manifest: impl Fn(&str) -> bool) -> io::Result<Vec<File>> {
     let object_type = git(&["cat-file", "-t", argument])?;
     if object_type.trim_ascii() != b"tree" {
-        return Ok(vec![(argument.to_owned(), git(&["cat-file", "blob", argument]))]);
+        return Ok(vec![(argument.to_owned(), blob(argument))]);
     }
     let list = git(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", argument])?;
     let names = String::from_utf8_lossy(&list);
@@ -23,10 +25,19 @@ pub(crate) fn files(argument: &str, is_manifest: impl Fn(&str) -> bool) -> io::R
     for name in names.split('\0').filter(|name| is_manifest(name)) {
         let separator = if argument.ends_with([':', '/']) { "" } else { "/" };
         let file = format!("{argument}{separator}{name}");
-        let bytes = git(&["cat-file", "blob", &file]);
+        let bytes = blob(&file);
         files.push((file, bytes));
     }
     Ok(files)
+}
+
+fn blob(name: &str) -> io::Result<Vec<u8>> {
+    let size = git(&["cat-file", "-s", name])?;
+    let size = String::from_utf8_lossy(&size).trim().parse::<u64>();
+    if size.is_ok_and(|size| size > MAX_FILE_BYTES) {
+        return Err(source::too_large(MAX_FILE_BYTES));
+    }
+    git(&["cat-file", "blob", name])
 }
 
 fn git(arguments: &[&str]) -> io::Result<Vec<u8>> {

@@ -1,72 +1,99 @@
-//! Where manifests come from.
+//! The sources of manifests: files, directories, standard input and git revisions.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::revision;
+use crate::revision::{self, File};
 
-/// A file's text, or why it cannot be read.
+/// The greatest number of bytes read of a file. Devices and pipes may be endless.
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// A file's text, or the reason that it cannot be read.
 pub struct Source {
-    /// Its name in messages: its path, `REV:path` or `<stdin>`.
+    /// The name in messages: the path, `REV:path` or `<stdin>`.
     pub name: String,
-    /// The index of the argument that named it, or the directory around it.
+    /// The index of the argument that names the file or the directory around it.
     pub argument: usize,
-    /// Its text, or the reason for there being none: no such file, no permission, no UTF-8.
+    /// The text, or the reason that it is missing: no such file, no permission, no UTF-8.
     pub text: Result<String, String>,
 }
 
 impl Source {
-    /// A source of this name, from the bytes that were read. `argument` is the index of the argument that named it.
+    /// Makes a source of this name from bytes. `argument` is the index of the argument that names it.
     pub fn from_bytes(name: String, argument: usize, bytes: io::Result<Vec<u8>>) -> Self {
         let text = bytes.map_err(|e| reason(&e)).and_then(text);
         Self { name, argument, text }
     }
+
+    /// Reads at most [`MAX_FILE_BYTES`] of a file. `argument` is the index of the argument that names it.
+    pub fn from_file(path: &Path, argument: usize) -> Self {
+        Self::from_bytes(path.display().to_string(), argument, read_file(path))
+    }
 }
 
-/// Reads the files that the arguments of a command name.
+/// Returns the files that the arguments of a command name. Each file is read when the iterator reaches it, so that
+/// few are in memory at a time.
 ///
 /// `-` is standard input. A directory stands for all manifests in it and below it ([`manifests_below`]). An argument
-/// `REV:path` that is no file is a file or a directory of a git revision, read by running `git`. An argument that cannot
-/// be read is a source whose text is an error.
-pub fn sources(arguments: &[PathBuf]) -> Vec<Source> {
-    let mut sources = Vec::new();
-    for (n, path) in arguments.iter().enumerate() {
-        let mut add = |name: String, bytes: io::Result<Vec<u8>>| {
-            sources.push(Source::from_bytes(name, n, bytes));
+/// `REV:path` that is not a file names a file or a directory of a git revision, which is read by running `git`. An
+/// argument that cannot be read is returned as a source whose text is an error.
+pub fn sources(arguments: &[PathBuf]) -> impl Iterator<Item = Source> {
+    let arguments = arguments.iter().enumerate();
+    arguments
+        .flat_map(|(n, path)| of_argument(path).map(move |(name, bytes)| Source::from_bytes(name, n, bytes)))
+}
+
+fn of_argument(path: &Path) -> Box<dyn Iterator<Item = File>> {
+    let name = path.display().to_string();
+    if path == Path::new("-") {
+        let bytes = read_bounded(io::stdin().lock(), MAX_FILE_BYTES);
+        return only("<stdin>".to_owned(), bytes);
+    }
+    if path.is_dir() {
+        let mut files = Vec::new();
+        return match manifests_below(path, &mut files) {
+            Ok(()) if files.is_empty() => only(name, Err(no_manifest())),
+            Ok(()) => Box::new(
+                files
+                    .into_iter()
+                    .map(|file| (file.display().to_string(), read_file(&file))),
+            ),
+            Err(error) => only(name, Err(error)),
         };
-        if path == Path::new("-") {
-            let mut bytes = Vec::new();
-            let read = io::stdin().lock().read_to_end(&mut bytes);
-            add("<stdin>".to_owned(), read.map(|_| bytes));
-        } else if path.is_dir() {
-            let mut files = Vec::new();
-            match manifests_below(path, &mut files) {
-                Ok(()) if files.is_empty() => {
-                    add(path.display().to_string(), Err(no_manifest()));
-                }
-                Ok(()) => {
-                    for file in files {
-                        add(file.display().to_string(), fs::read(&file));
-                    }
-                }
-                Err(error) => add(path.display().to_string(), Err(error)),
-            }
-        } else {
-            let name = path.display().to_string();
-            match fs::read(path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && revision::may_be_revision(&name) => {
-                    match revision::files(&name, |file| is_manifest(Path::new(file))) {
-                        Ok(files) if files.is_empty() => add(name, Err(no_manifest())),
-                        Ok(files) => files.into_iter().for_each(|(name, bytes)| add(name, bytes)),
-                        Err(error) => add(name, Err(error)),
-                    }
-                }
-                bytes => add(name, bytes),
+    }
+    match read_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && revision::may_be_revision(&name) => {
+            match revision::files(&name, |file| is_manifest(Path::new(file))) {
+                Ok(files) if files.is_empty() => only(name, Err(no_manifest())),
+                Ok(files) => Box::new(files.into_iter()),
+                Err(error) => only(name, Err(error)),
             }
         }
+        bytes => only(name, bytes),
     }
-    sources
+}
+
+fn only(name: String, bytes: io::Result<Vec<u8>>) -> Box<dyn Iterator<Item = File>> {
+    Box::new(std::iter::once((name, bytes)))
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    read_bounded(fs::File::open(path)?, MAX_FILE_BYTES)
+}
+
+/// Reads all of `input`, which must have at most `most` bytes. One more byte is read to detect a larger input.
+fn read_bounded(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_large(most));
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn too_large(most: u64) -> io::Error {
+    io::Error::other(format!("it has more than {} MiB; use several files", most >> 20))
 }
 
 /// Adds the `*.yaml`, `*.yml` and `*.json` files in a directory and below it to `files`, ordered by name.
@@ -116,5 +143,56 @@ fn reason(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "it may not be read; change its permissions".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts the bytes that are taken from an input without an end.
+    struct Endless(u64);
+
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            buffer.fill(b'-');
+            self.0 += buffer.len() as u64;
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn an_input_without_an_end_is_read_up_to_the_bound() {
+        let mut input = Endless(0);
+        let error = read_bounded(&mut input, 2 << 20).unwrap_err();
+        assert_eq!(error.to_string(), "it has more than 2 MiB; use several files");
+        assert_eq!(input.0, (2 << 20) + 1);
+        assert_eq!(read_bounded(&b"a: 1"[..], 4).unwrap(), b"a: 1");
+        assert!(read_bounded(&b"a: 12"[..], 4).is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_when_its_turn_comes() {
+        let directory = std::env::temp_dir().join(format!("sources-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let [first, second] = ["a.yaml", "b.yaml"].map(|name| directory.join(name));
+        fs::write(&first, "a: 1").unwrap();
+        fs::write(&second, "b: 1").unwrap();
+        let arguments = [directory.clone()];
+        let mut sources = sources(&arguments);
+        assert_eq!(sources.next().unwrap().text.unwrap(), "a: 1");
+        fs::write(&second, "b: 2").unwrap();
+        assert_eq!(sources.next().unwrap().text.unwrap(), "b: 2");
+        assert!(sources.next().is_none());
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_device_is_refused() {
+        let sources: Vec<_> = sources(&[PathBuf::from("/dev/zero")]).collect();
+        assert_eq!(
+            sources[0].text.as_ref().unwrap_err(),
+            "it has more than 64 MiB; use several files"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with an object: breaches in the order in which an API server tells them.
+//! Finds the violations in an object, in the order in which an API server reports them.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Schema {
-    /// What is wrong with a Kubernetes object. Its `apiVersion`, `kind` and `metadata` are not looked at.
+    /// Returns the violations in a Kubernetes object. Its `apiVersion`, `kind` and `metadata` are ignored.
     pub fn check<'a>(&'a self, object: &'a Value) -> Vec<Breach<'a>> {
         let mut check = Check::default();
         match object {
@@ -23,8 +23,9 @@ impl Schema {
         check.found
     }
 
-    /// The same of an object that is not kept as one value, from all of its members or all but the metadata. The schemas
-    /// that the object as a whole must fit are left out: whether there are any says [`Schema::is_combined`].
+    /// Returns the violations in a Kubernetes object that is not stored as one value. Pass all of its members; the
+    /// metadata may be left out. The schemas that the object as a whole must fit are not checked; see
+    /// [`Schema::is_combined`].
     pub fn check_members<'a>(&'a self, members: &[(&'a str, &'a Value)]) -> Vec<Breach<'a>> {
         let mut check = Check::default();
         let get = |name: &str| {
@@ -38,7 +39,7 @@ impl Schema {
         check.found
     }
 
-    /// What is wrong with a value that is no Kubernetes object, such as metadata.
+    /// Returns the violations in a value that is not a Kubernetes object, such as metadata.
     pub fn check_value<'a>(&'a self, value: &'a Value) -> Vec<Breach<'a>> {
         let mut check = Check::default();
         check.value(self, value, At::Here);
@@ -46,22 +47,22 @@ impl Schema {
     }
 }
 
-/// What members are members of.
+/// The parent of members.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Around {
-    /// The Kubernetes object that is checked.
+    /// The Kubernetes object under check.
     Object,
     /// A Kubernetes object within it.
     Embedded,
-    /// Something else.
+    /// Any other value.
     Value,
 }
 
 #[derive(Default)]
 struct Check<'a> {
     found: Vec<Breach<'a>>,
-    /// The schema is one of those that are combined. Such a schema only narrows what another says of the same value: what
-    /// fields there are, which may be null, and what bits they have is not its concern.
+    /// True within a combined schema. Such a schema only narrows another schema of the same value. It does not decide
+    /// which fields are unknown, which may be null, and how many bits they have.
     is_part: bool,
 }
 
@@ -145,7 +146,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether a null there is as good as absent.
+    /// Returns true if a null of this property equals a missing property.
     fn is_dropped(&self, schema: &Schema, name: &str) -> bool {
         !self.is_part && schema.property(name).is_some_and(|property| !property.nullable)
     }
@@ -210,7 +211,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Only the first breach is told.
+    /// Checks the pattern only if the length is right.
     fn text(&mut self, schema: &'a Schema, text: &str, value: &'a Value, at: At<'_, 'a>) {
         let before = self.found.len();
         let length = text.chars().count();

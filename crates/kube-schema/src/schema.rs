@@ -1,11 +1,11 @@
-//! A schema, read from a definition.
+//! A schema, parsed from a definition.
 
 use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde_json::Value;
 
-/// A structural schema, read once for all objects that are held against it.
+/// A structural schema, parsed once for any number of objects.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
     pub(crate) type_: Option<Type>,
@@ -62,7 +62,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Nothing for a type that is unknown, which constrains nothing.
+    /// Returns `None` for an unknown type, which constrains nothing.
     fn new(name: &str) -> Option<Self> {
         Some(match name {
             "object" => Self::Object,
@@ -88,13 +88,13 @@ impl Type {
     }
 }
 
-/// Numbers beyond 64 bits come as floating-point numbers without a fraction.
+/// Returns true for floating-point numbers without a fraction too, because numbers beyond 64 bits are parsed as such.
 fn is_integer(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
 impl Schema {
-    /// Reads the JSON of a schema. What is unknown or malformed constrains nothing.
+    /// Parses the JSON of a schema. Unknown or malformed parts constrain nothing.
     pub fn new(value: &Value) -> Self {
         let get = |key: &str| value.get(key);
         let flag = |key: &str| get(key).and_then(Value::as_bool).unwrap_or_default();
@@ -148,47 +148,64 @@ impl Schema {
         }
     }
 
-    /// The type that a value must have, if it must have one.
+    /// Returns the type that a value must have, if the schema has one.
     pub fn type_(&self) -> Option<Type> {
         self.type_
     }
 
-    /// Whether null is a value like any other here.
+    /// Returns true if the schema allows null.
     pub fn is_nullable(&self) -> bool {
         self.nullable
     }
 
-    /// The schema of a property.
+    /// Returns the schema of a property.
     pub fn property(&self, name: &str) -> Option<&Self> {
         self.properties.get(name)
     }
 
-    /// The schema of a member: of the property with that name, else of any key.
+    /// Returns the schema of a member: that of the property with this name, or else that of any key.
     pub fn member(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(self.additional.as_deref())
     }
 
-    /// The schema of a list's items.
+    /// Returns the properties that an object must have.
+    pub fn required(&self) -> &[String] {
+        &self.required
+    }
+
+    /// Returns the properties, ordered by name.
+    pub fn properties(&self) -> impl Iterator<Item = (&str, &Self)> {
+        self.properties
+            .iter()
+            .map(|(name, schema)| (name.as_str(), schema))
+    }
+
+    /// Returns the schema of the values of a map, whose keys may be any text.
+    pub fn map_values(&self) -> Option<&Self> {
+        self.additional.as_deref()
+    }
+
+    /// Returns the schema of a list's items.
     pub fn items(&self) -> Option<&Self> {
         self.items.as_deref()
     }
 
-    /// Keys that tell the items of a list apart; empty for lists that are replaced as a whole.
+    /// Returns the keys that identify the items of a list; empty for lists that are replaced as a whole.
     pub fn map_keys(&self) -> &[String] {
         &self.map_keys
     }
 
-    /// Whether a list is a set.
+    /// Returns true if a list is a set.
     pub fn is_set(&self) -> bool {
         self.is_set
     }
 
-    /// Whether an object as a whole is held against further schemas, by `allOf`, `anyOf`, `oneOf` or `not`.
+    /// Returns true if an object as a whole must fit further schemas: `allOf`, `anyOf`, `oneOf` or `not`.
     pub fn is_combined(&self) -> bool {
         !(self.all_of.is_empty() && self.any_of.is_empty() && self.one_of.is_empty() && self.not.is_none())
     }
 
-    /// Whether a value can be decoded as one of the type and format; nothing is said of its parts.
+    /// Returns true if a value fits the type and format. Its parts are not checked.
     pub fn fits(&self, value: &Value) -> bool {
         if value.is_null() {
             return self.nullable;
@@ -209,7 +226,7 @@ impl Schema {
             }
     }
 
-    /// Whether members that the schema does not name may be there.
+    /// Returns true if members are allowed that the schema does not name.
     pub(crate) fn is_open(&self) -> bool {
         self.preserve_unknown || self.additional_any || self.additional.is_some()
     }

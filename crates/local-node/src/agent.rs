@@ -1,4 +1,4 @@
-//! What the tasks of all pods share.
+//! State shared by the tasks of all pods.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -40,19 +40,19 @@ pub(super) struct Agent {
     log_files: Mutex<BTreeMap<PathBuf, u32>>,
 }
 
-/// How long a pod waits for names that others of its domain may get: in a cluster a program asks again, here its
-/// environment is told once.
+/// The longest time that a pod waits for names that other pods of its domain may get. In a cluster a program can
+/// resolve a name again; here its environment is set once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A pod that exists.
 struct Sibling {
     /// The UID of its controller.
     controller: Option<String>,
-    /// Since when this agent knows of it.
+    /// The time at which this agent first observed the pod.
     since: Instant,
 }
 
-/// Why a container does not start now.
+/// The reason that a container does not start now.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     #[error(transparent)]
@@ -65,7 +65,7 @@ pub(super) enum StartError {
 
 impl Agent {
     /// # Errors
-    /// No loopback addresses can be had, `/bin/sh` cannot be run, or a directory cannot be made.
+    /// No loopback addresses are available, `/bin/sh` cannot be run, or a directory cannot be created.
     pub(super) fn new(
         config: NodeConfig,
         api: Arc<dyn PodApi>,
@@ -89,7 +89,7 @@ impl Agent {
         })
     }
 
-    /// The pod's address: the one in its status if that can be kept, or the one of its name.
+    /// Returns the pod's address: the one in its status if it can be kept, or else the one of its name.
     pub(super) fn address(&self, pod: &Pod) -> Ipv4Addr {
         let at = PodRef::from_pod(pod);
         let known = pod
@@ -112,7 +112,7 @@ impl Agent {
         })
     }
 
-    /// Keeps track of which pods exist, so that pods of one controller find each other by name.
+    /// Records whether a pod exists, so that pods of one controller find each other by name.
     pub(super) fn track(&self, pod: &Pod, exists: bool) {
         let mut siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
         let at = PodRef::from_pod(pod);
@@ -129,7 +129,7 @@ impl Agent {
         }
     }
 
-    /// Collects what a container needs, and prepares it.
+    /// Collects the data that a container needs, and prepares the container.
     pub(super) async fn prepare(
         &self,
         pod: &Pod,
@@ -180,7 +180,7 @@ impl Agent {
         Ok(contents)
     }
 
-    /// What a container mounts by now.
+    /// Returns the container's mounts with their current contents.
     pub(super) async fn mounts(&self, pod: &Pod, container: &Container) -> Result<Vec<Mount>, StartError> {
         let namespace = pod.namespace().unwrap_or_default();
         let spec = pod.spec.as_ref();
@@ -190,7 +190,8 @@ impl Agent {
             .map_err(|error| StartError::Prepare(PrepareError::Config(error)))
     }
 
-    /// The names that resolve for the pod: the services of its namespace, the pods of its controller, its own.
+    /// Returns the names that resolve for the pod: the services of its namespace, the pods of its controller, its
+    /// own.
     async fn names(&self, pod: &Pod, at: &PodRef, address: Ipv4Addr) -> Result<HostNames, StartError> {
         let services = self
             .api
@@ -220,14 +221,14 @@ impl Agent {
         })
     }
 
-    /// Whether others of the pod's domain may still be made.
+    /// Returns true if other pods of the pod's domain may still be created.
     fn is_young(&self, at: &PodRef) -> bool {
         let siblings = self.siblings.lock().unwrap_or_else(PoisonError::into_inner);
         let known = siblings.get(&(at.namespace.clone(), at.name.clone()));
         known.is_some_and(|sibling| sibling.since.elapsed() < PATIENCE)
     }
 
-    /// Sends an event to the user. A full channel does not hold up the pod.
+    /// Sends an event to the user. A full channel does not block the pod.
     pub(super) fn send_event(&self, event: NodeEvent) {
         if let Err(mpsc::error::TrySendError::Full(event)) = self.events.try_send(event) {
             let events = self.events.clone();
@@ -237,7 +238,8 @@ impl Agent {
         }
     }
 
-    /// A file for the output of a container's next run; `None` if logs are not kept or it cannot be made.
+    /// Opens a file for the output of a container's next run. Returns `None` if logs are not stored or the file
+    /// cannot be created.
     pub(super) fn log_file(&self, at: &PodRef, container: Option<&str>) -> Option<File> {
         let mut directory = self.config.logs.clone()?;
         if self.config.namespace.is_none() {
@@ -264,14 +266,14 @@ impl Agent {
     }
 }
 
-/// The domain that the pod's specification puts it into.
+/// Returns the domain in the pod's specification.
 fn domain(pod: &Pod) -> Option<Domain> {
     let spec = pod.spec.as_ref()?;
     let (subdomain, host) = (spec.subdomain.as_deref()?, spec.hostname.as_deref()?);
     Some(Domain::new(subdomain, host))
 }
 
-/// A name that the container's environment or command has, and that a pod of its domain may get.
+/// Returns a name from the container's environment or command that a pod of its domain may get but does not have yet.
 fn missing(container: &Container, contents: &ConfigData, names: &HostNames) -> Option<String> {
     let variables = container.env.iter().flatten().filter_map(|v| v.value.as_ref());
     let entries = contents.values().flat_map(BTreeMap::values);

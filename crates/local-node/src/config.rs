@@ -14,51 +14,54 @@ pub struct NodeConfig {
     pub name: String,
     /// The one namespace whose pods are run. Default `None`: all namespaces.
     pub namespace: Option<String>,
-    /// Where processes start. A relative `workingDir` of a container is joined to it; an absolute one that does not
-    /// exist on this machine is replaced by it. Must exist. Default: the current directory.
+    /// The directory in which processes start. A relative `workingDir` of a container is joined to it; an absolute
+    /// one that does not exist on this machine is replaced by it. Must exist. Default: the current directory.
     pub workdir: PathBuf,
-    /// Directories put before `PATH`, the first to be searched first. Default: none.
+    /// Directories put before `PATH`; the first one is searched first. Default: none.
     pub path: Vec<PathBuf>,
-    /// A Python virtual environment: its `bin` comes after [`path`](Self::path), and `VIRTUAL_ENV` is set. Default: none.
+    /// A Python virtual environment. Its `bin` comes after [`path`](Self::path), and `VIRTUAL_ENV` is set. Default:
+    /// none.
     pub venv: Option<PathBuf>,
-    /// Where each run's output is kept as `POD[.CONTAINER][.N].log`: the container only where a pod has several, N from
-    /// 1 for further runs under the same name. With all namespaces there is one directory for each. Default: not kept.
+    /// The directory for each run's output, in files `POD[.CONTAINER][.N].log`. The container is in the name only if
+    /// the pod has several. N counts from 1 for further runs under the same name. With all namespaces there is one
+    /// directory for each namespace. Default: output is not stored.
     pub logs: Option<PathBuf>,
-    /// How long to wait before a container is restarted.
+    /// The delays before a container is restarted.
     pub restart_backoff: RestartBackoff,
-    /// Functions that change the environment where many pods share one machine, by the value of the pods' label
+    /// Functions that change the environment for many pods on one machine, by the value of the pods' label
     /// [`OPERATOR_NAME_LABEL`]. Default: none.
     pub adjust_env: BTreeMap<String, AdjustEnv>,
-    /// The longest time between SIGTERM and SIGKILL, whatever the pod asks for. Default: what the pod asks for.
+    /// The longest time between SIGTERM and SIGKILL, even if the pod requests more. Default: the pod's own grace
+    /// period.
     pub grace_cap: Option<Duration>,
-    /// Which pods without a node are bound to this one. Default: those of the default scheduler.
+    /// The pods without a node that are bound to this one. Default: those of the default scheduler.
     pub bind: Bind,
-    /// Whether to create a Node object, keep it ready, and remove it at shutdown. Failure to do so is logged and
-    /// otherwise ignored. It has the taint [`NODE_AGENT`], so that no scheduler puts pods there that do not ask for it.
-    /// Default: no.
+    /// True to create a Node object, keep it ready, and remove it at shutdown. Failures to do so are logged and
+    /// otherwise ignored. The object has the taint [`NODE_AGENT`], so that no scheduler places pods there that do not
+    /// tolerate it. Default: false.
     pub register: bool,
 }
 
-/// Which pods without a node a [`Node`](super::Node) takes, as a scheduler would.
+/// The pods without a node that a [`Node`](super::Node) binds to itself, as a scheduler would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bind {
-    /// None: the cluster has a scheduler that binds pods to this node.
+    /// No pods: the cluster has a scheduler that binds pods to this node.
     None,
-    /// Those of the default scheduler: nobody else binds pods to this node.
+    /// The pods of the default scheduler: nothing else binds pods to this node.
     #[default]
     DefaultScheduler,
-    /// All, whatever scheduler they name: for an API without any scheduler.
+    /// All pods, whatever scheduler they name: for an API without any scheduler.
     Any,
 }
 
-/// The key of the label and of the taint of the Node objects that agents make. The label's value is the machine's name.
+/// The key of the label and of the taint on the agents' Node objects. The label's value is the machine's name.
 pub const NODE_AGENT: &str = "training.kubeflow.org/node-agent";
 
-/// The condition of a pod that was stopped before it ended by itself: it was deleted, or the node shut down. Its phase
-/// and exit code alone do not tell that from a failure, as a process that is stopped usually ends with 143.
+/// The condition of a pod that was stopped before it ended by itself: it was deleted, or the node shut down. Its
+/// phase and exit code alone look like a failure, because a stopped process usually ends with 143.
 pub const STOPPED: &str = "training.kubeflow.org/Stopped";
 
-/// The scheduler whose pods the agent binds: pods of another scheduler are left to it.
+/// The scheduler whose pods the agent binds. Pods of another scheduler are left to that scheduler.
 pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The pod label whose value selects an entry of [`NodeConfig::adjust_env`].
@@ -82,13 +85,13 @@ impl Default for NodeConfig {
     }
 }
 
-/// Delays before the restarts of one container: [`first`](Self::first), then [`second`](Self::second), then twice the one
-/// before, up to [`cap`](Self::cap). A container that has run for ten minutes starts from the beginning.
+/// Delays before the restarts of one container: [`first`](Self::first), then [`second`](Self::second), then twice the
+/// previous delay, up to [`cap`](Self::cap). A container that has run for ten minutes starts from `first` again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartBackoff {
-    /// Before the first restart. Default: none, as with the kubelet.
+    /// The delay before the first restart. Default: none, as with the kubelet.
     pub first: Duration,
-    /// Before the second restart. Default: 10 s.
+    /// The delay before the second restart. Default: 10 s.
     pub second: Duration,
     /// The longest delay. Default: 300 s.
     pub cap: Duration,
@@ -105,7 +108,7 @@ impl Default for RestartBackoff {
 }
 
 impl RestartBackoff {
-    /// The delay before a restart that has `before` restarts before it.
+    /// Returns the delay before a restart that has `before` restarts before it.
     #[must_use]
     pub fn delay(&self, before: u32) -> Duration {
         match before {
@@ -118,14 +121,14 @@ impl RestartBackoff {
     }
 }
 
-/// What an [`AdjustEnv`] gets to know about the pod.
+/// The pod that an [`AdjustEnv`] is called for.
 #[derive(Clone, Debug)]
 pub struct LocalPod {
     /// The pod's namespace.
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The container whose environment it is.
+    /// The name of the container whose environment is adjusted.
     pub container: String,
     /// The pod's own loopback address.
     pub address: Ipv4Addr,
@@ -134,17 +137,17 @@ pub struct LocalPod {
     /// The pod's annotations.
     pub annotations: BTreeMap<String, String>,
     /// A program that runs a command in another pod of the namespace: `EXEC POD COMMAND...`. The command gets the
-    /// environment and the directory of that pod's first container, and the input and output of its caller, which gets its
-    /// exit code, as from `kubectl exec POD -- /bin/sh -c "COMMAND..."`. A pod that does not run yet is awaited for a
-    /// minute. When the pod or the caller's ends, the command is killed.
+    /// environment and the directory of that pod's first container, and the input and output of its caller. The
+    /// caller gets its exit code, as from `kubectl exec POD -- /bin/sh -c "COMMAND..."`. The program waits up to a
+    /// minute for a pod that does not run yet. The command is killed when its pod or the caller's pod ends.
     pub exec: PathBuf,
-    /// An empty directory of the pod's own, removed when the pod is deleted: for programs that would share what lies in
-    /// `/tmp`.
+    /// An empty directory of the pod's own, removed when the pod is deleted. It is for programs that would otherwise
+    /// share files in `/tmp`.
     pub temporary: PathBuf,
 }
 
-/// Changes a container's environment to what its program needs on one machine, such as a port of its own. It gets the
-/// final environment, with names already replaced by addresses, and is called at each start of a container.
+/// Changes a container's environment to fit one machine, for example to set a port of its own. The function receives
+/// the final environment, with names already replaced by addresses, and is called at each start of a container.
 ///
 /// ```
 /// use local_node::{AdjustEnv, NodeConfig};

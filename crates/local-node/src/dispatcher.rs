@@ -1,4 +1,4 @@
-//! Hands watch events to the tasks of pods, and starts these tasks.
+//! Passes watch events to the tasks of pods, and starts these tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,39 +17,40 @@ use super::pod_task::{Command, PodTask};
 use super::report::retries;
 use kube_follow::Event;
 
-/// How long pods may take to end beyond their grace period at shutdown.
+/// The time beyond their grace period that pods may take to end at shutdown.
 const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
 
 /// Events of the watch.
 pub(super) type Events = mpsc::UnboundedReceiver<Event<Pod>>;
 
-/// All pods that the watch has shown, and their tasks.
+/// All pods that the watch has reported, and their tasks.
 pub(super) struct Dispatcher {
     agent: Arc<Agent>,
     pods: BTreeMap<(String, String), KnownPod>,
-    /// The pods of the list under way.
+    /// The pods of the current list.
     listing: Vec<Pod>,
-    /// Whether a list has been complete. Pods that are bound to this node in the first list were left by another agent.
+    /// True once a list has been completed. Pods that are bound to this node in the first list were left by another
+    /// agent.
     listed: bool,
     tasks: JoinSet<()>,
-    /// Which pod each task is for.
+    /// The pod of each task.
     owners: BTreeMap<Id, PodRef>,
     binds: JoinSet<()>,
 }
 
-/// A pod that the watch has shown.
+/// A pod that the watch has reported.
 struct KnownPod {
     pod: Pod,
     uid: String,
-    /// Whether this agent has asked to bind it to this node.
+    /// True if this agent has requested to bind the pod to this node.
     bind_requested: bool,
-    /// Set once it is bound to this node.
+    /// Set once the pod is bound to this node.
     task: Option<Task>,
 }
 
 struct Task {
     commands: mpsc::UnboundedSender<Command>,
-    /// Ends when the pod's processes have.
+    /// Closed when the pod's processes have ended.
     ended: oneshot::Receiver<()>,
 }
 
@@ -59,7 +60,7 @@ impl Task {
         let _ = self.commands.send(command);
     }
 
-    /// Tells the task that its pod is gone; the result ends when the pod's processes have.
+    /// Informs the task that its pod is gone. The returned receiver completes when the pod's processes have ended.
     fn stop(self) -> oneshot::Receiver<()> {
         self.send(Command::Gone);
         self.ended
@@ -79,7 +80,7 @@ impl Dispatcher {
         }
     }
 
-    /// Runs until asked to stop; then ends the pods within the given grace period.
+    /// Runs until a stop is requested, then ends the pods within the given grace period.
     pub(super) async fn run(mut self, mut watch: Events, mut stop: oneshot::Receiver<Duration>) {
         let grace = loop {
             tokio::select! {
@@ -89,7 +90,7 @@ impl Dispatcher {
                 },
                 event = watch.recv() => match event {
                     Some(event) => self.handle(event),
-                    // A watch has no end of its own.
+                    // The watch does not end by itself.
                     None => break stop.await.unwrap_or_default(),
                 },
                 Some(ended) = self.tasks.join_next_with_id() => self.on_task_ended(ended),
@@ -118,14 +119,14 @@ impl Dispatcher {
 
     fn on_list_done(&mut self) {
         let listing = std::mem::take(&mut self.listing);
-        // Deletions that happened while nobody watched have no events.
+        // Deletions between two watches have no events.
         let there: BTreeSet<_> = listing.iter().filter_map(ResourceExt::uid).collect();
         let vanished = self.pods.values().filter(|known| !there.contains(&known.uid));
         let vanished: Vec<PodRef> = vanished.map(|known| PodRef::from_pod(&known.pod)).collect();
         for pod in vanished {
             self.on_removed(&pod);
         }
-        // Before the first pod asks where the others are.
+        // All addresses are assigned before the first pod looks up the others.
         for pod in listing.iter().filter(|pod| self.is_mine(pod)) {
             self.agent.address(pod);
         }
@@ -143,7 +144,7 @@ impl Dispatcher {
         let (mut bind_requested, mut task) = (false, None);
         match self.pods.remove(&key) {
             Some(known) if known.uid == at.uid => (bind_requested, task) = (known.bind_requested, known.task),
-            // Another pod of the name: it waits for the end of the one before, which had the same address and ports.
+            // The new pod waits for the end of the earlier pod of its name, which had the same address and ports.
             Some(known) => before = known.task.map(Task::stop),
             None => {}
         }
@@ -178,13 +179,13 @@ impl Dispatcher {
         let owner = PodRef::from_pod(&pod);
         let left = (!self.listed).then(|| owner.uid.clone());
         let handle = self.tasks.spawn(async move {
-            // Dropped when the task ends, however it does: that is the signal.
+            // Dropped when the task ends for any reason, which is the signal.
             let _end = end;
             if let Some(before) = before {
                 let _ = before.await;
             }
             if let Some(uid) = left {
-                // The guard of an agent that was killed may not be done yet, or was killed with it.
+                // The guard of a killed agent may still be at work, or was killed too.
                 let _ = spawn_blocking(move || sweep_pod(&uid)).await;
             }
             PodTask::new(agent, pod, received).run().await;
@@ -195,7 +196,7 @@ impl Dispatcher {
 
     fn on_removed(&mut self, at: &PodRef) {
         let key = (at.namespace.clone(), at.name.clone());
-        // A deletion of an earlier pod of that name says nothing of this one.
+        // The deletion of an earlier pod of that name does not concern this one.
         if self.pods.get(&key).is_none_or(|known| known.uid != at.uid) {
             return;
         }
@@ -221,7 +222,7 @@ impl Dispatcher {
         let Some(known) = self.pods.get(&key).filter(|known| known.uid == at.uid) else {
             return;
         };
-        // Its processes died with it, and the pod must not look alive.
+        // The pod's processes died with its task, and the pod must not look alive.
         let mut lost = known.pod.clone();
         lost.status.get_or_insert_default().phase = Some("Running".to_owned());
         let task = self.spawn(lost, None);
@@ -239,7 +240,7 @@ fn node_of(pod: &Pod) -> Option<&str> {
         .filter(|node| !node.is_empty())
 }
 
-/// Whether this agent should bind the pod to its node.
+/// Returns true if this agent should bind the pod to its node.
 fn needs_binding(pod: &Pod, bind: Bind) -> bool {
     let Some(spec) = &pod.spec else { return false };
     let scheduler = spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
@@ -258,7 +259,7 @@ fn needs_binding(pod: &Pod, bind: Bind) -> bool {
 async fn bind(agent: Arc<Agent>, pod: PodRef) {
     for delay in retries() {
         match agent.api.bind(&pod, &agent.config.name).await {
-            // A conflict: it is bound already, or deleted.
+            // After a conflict, the pod is bound already, or deleted.
             Ok(()) | Err(ApiError::Gone | ApiError::Conflict(_)) => return,
             Err(ApiError::Failed(error)) => {
                 tracing::warn!(pod = pod.name, error, "the pod cannot be bound, trying again");

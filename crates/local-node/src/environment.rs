@@ -1,4 +1,4 @@
-//! The environment of a local process, and in what it differs from the pod's.
+//! The environment of a local process, and its differences from the pod's.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -7,36 +7,36 @@ use super::host_names::HostNames;
 use super::references::Text;
 use super::volumes::{Mount, replace_paths};
 
-/// A variable's value as the pod's container would have it and as the local process gets it.
+/// A variable's value in the pod's container, and its value in the local process.
 #[derive(Clone, Debug)]
 struct Variable {
     name: String,
     pod: Option<Text>,
     local: Option<String>,
-    /// Why the two differ; empty where they do not.
+    /// The reason that the two differ; empty if they are equal.
     why: String,
     secret: bool,
 }
 
 /// The environment variables of one container, in the order of the pod's specification.
 ///
-/// Each variable remembers what the container would have in a cluster beside what the process gets here, so that
-/// every change can be shown together with its reason.
+/// Each variable holds its value in a cluster and its value in the local process, so that every change can be shown
+/// with its reason.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: Vec<Variable>,
-    /// Why the container has nothing to do, if it has not.
+    /// The reason that the container does nothing, if it is skipped.
     skipped: Option<String>,
 }
 
 impl Environment {
-    /// What the process gets for `name`; `None` if it gets nothing.
+    /// Returns the process's value of `name`, or `None` if the process does not get the variable.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.find(name).and_then(|variable| variable.local.as_deref())
     }
 
-    /// What the container would have for `name` in a cluster; `None` if nothing, or if it would come from the image.
+    /// Returns the value of `name` in a cluster, or `None` if it has none or the value would come from the image.
     #[must_use]
     pub fn in_pod(&self, name: &str) -> Option<&str> {
         self.find(name)
@@ -44,15 +44,16 @@ impl Environment {
             .map(Text::as_str)
     }
 
-    /// Gives the process `value` for `name`; `why` is shown to the user if the pod has another value.
+    /// Sets `name` to `value` for the process. `why` is shown to the user if the pod has another value.
     pub fn set(&mut self, name: &str, value: impl Into<String>, why: &str) {
         let variable = self.entry(name);
         variable.local = Some(value.into());
         why.clone_into(&mut variable.why);
     }
 
-    /// Gives each address that `name` is, or that stands in quotes in it, such as `127.64.0.2:2222`, a port of its own: for
-    /// programs that listen at all addresses of the machine, and would get each other's calls.
+    /// Replaces the port of each address in `name`, such as `127.64.0.2:2222`. The address is the whole value, or
+    /// stands in quotes in it. The new port is derived from the address. This is for programs that listen at all
+    /// addresses of the machine and would receive each other's connections.
     pub fn give_own_ports(&mut self, name: &str) {
         let Some(value) = self.get(name) else { return };
         let parts = value.split('"').map(|part| {
@@ -65,9 +66,9 @@ impl Environment {
         }
     }
 
-    /// Gives `name`, which is a port alone, the own port of the address that `address` holds: the one that
-    /// [`give_own_ports`](Self::give_own_ports) gives it where address and port stand together. All pods that are told
-    /// one address are so told one port, and jobs that meet at different addresses do not meet by their ports.
+    /// Replaces the port in `name` by the port derived from the address in `address`. It equals the port that
+    /// [`give_own_ports`](Self::give_own_ports) sets where address and port are in one value. All pods with the same
+    /// address therefore get the same port, and jobs with different addresses get different ports.
     pub fn give_own_port(&mut self, name: &str, address: &str) {
         let Some(address) = self.get(address).and_then(|value| value.parse().ok()) else {
             return;
@@ -78,27 +79,27 @@ impl Environment {
         }
     }
 
-    /// Takes `name` away from the process; `why` is shown to the user if the pod has it.
+    /// Removes `name` from the process's environment. `why` is shown to the user if the pod has the variable.
     pub fn remove(&mut self, name: &str, why: &str) {
         let variable = self.entry(name);
         variable.local = None;
         why.clone_into(&mut variable.why);
     }
 
-    /// Has the container do nothing and succeed: for init containers that bring or await what only a cluster has. `why`
-    /// is shown to the user.
+    /// Makes the container succeed without running its command: for init containers that fetch or await something
+    /// that exists only in a cluster. `why` is shown to the user.
     pub fn skip_container(&mut self, why: &str) {
         self.skipped = Some(why.to_owned());
     }
 
-    /// The variables of the process, name and value, in order.
+    /// Returns the process's variables, name and value, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables
             .iter()
             .filter_map(|variable| Some((variable.name.as_str(), variable.local.as_deref()?)))
     }
 
-    /// The variables whose value here is not the pod's. Values from Secrets are not shown.
+    /// Returns the variables whose value here differs from the pod's. Values from Secrets are not shown.
     #[must_use]
     pub fn differences(&self) -> Vec<Difference> {
         let differing =
@@ -123,7 +124,7 @@ impl Environment {
             .collect()
     }
 
-    /// Declares a variable as the pod's specification does; a later one of the same name replaces the earlier.
+    /// Declares a variable of the pod's specification. A later variable of the same name replaces the earlier.
     pub(super) fn declare(&mut self, name: &str, value: Text, secret: bool) {
         let variable = self.entry(name);
         variable.local = Some(value.as_str().to_owned());
@@ -132,12 +133,13 @@ impl Environment {
         variable.why.clear();
     }
 
-    /// What `$(name)` stands for in a later value of the pod's specification.
+    /// Returns the value of `$(name)` in a later value of the pod's specification.
     pub(super) fn declared(&self, name: &str) -> Option<Text> {
         self.find(name)?.pod.clone()
     }
 
-    /// What `$(name)` stands for in the command of the local process. A value that was changed for it is final.
+    /// Returns the value of `$(name)` in the command of the local process. A value that was changed for the process
+    /// is final.
     pub(super) fn reference(&self, name: &str) -> Option<Text> {
         let variable = self.find(name)?;
         let pod = variable.pod.as_ref()?;
@@ -149,7 +151,7 @@ impl Environment {
         })
     }
 
-    /// Gives the process `value` only if the pod's specification does not say what `name` is.
+    /// Sets `name` to `value` for the process only if the pod's specification does not declare it.
     pub(super) fn default_to(&mut self, name: &str, value: impl Into<String>, why: &str) {
         if self.find(name).is_none() {
             self.set(name, value, why);
@@ -167,7 +169,7 @@ impl Environment {
         }
     }
 
-    /// Leads paths to where the files are.
+    /// Replaces paths of mounts by the paths of the files here.
     pub(super) fn replace_paths(&mut self, mounts: &[Mount]) {
         for variable in &mut self.variables {
             let value = variable.local.as_deref();
@@ -178,7 +180,7 @@ impl Environment {
         }
     }
 
-    /// Why the container has nothing to do; `None` if it has.
+    /// Returns the reason that the container does nothing, or `None` if it is not skipped.
     pub(super) fn skipped(&self) -> Option<&str> {
         self.skipped.as_deref()
     }
@@ -206,20 +208,20 @@ impl Environment {
     }
 }
 
-/// The address with a port that follows from it: below the range from which the kernel picks free ports.
+/// Returns the address with a port derived from it, below the range from which the kernel picks free ports.
 fn own_port(address: Ipv4Addr) -> SocketAddrV4 {
     let port = 10_000 + address.to_bits() % 20_000;
     SocketAddrV4::new(address, u16::try_from(port).unwrap_or(u16::MAX))
 }
 
-/// The reason of a difference where a name was replaced by an address.
+/// The reason of a difference for a name that was replaced by an address.
 pub(super) const NAMES_ARE_ADDRESSES: &str = "there is no cluster DNS here: names are loopback addresses";
 
-/// The reason of a difference where a path was replaced by another.
+/// The reason of a difference for a path that was replaced.
 pub(super) const FILES_ARE_ELSEWHERE: &str =
     "nothing is mounted here: the files of ConfigMaps and Secrets lie in the pod's folder";
 
-/// Which part of a pod a [`Difference`] is about.
+/// The part of a pod that a [`Difference`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodPart {
     /// An environment variable.
@@ -230,14 +232,14 @@ pub enum PodPart {
     Setting,
 }
 
-/// Something that is not the same here as it would be in a cluster.
+/// A difference between a pod here and the same pod in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which part of the pod it is about.
+    /// The part of the pod.
     pub part: PodPart,
     /// The variable's name, or the field's path in the container or pod.
     pub name: String,
-    /// The value in the pod; `None` if it has none there (or it would come from the image).
+    /// The value in the pod; `None` if it has no value there, or the value would come from the image.
     pub pod: Option<String>,
     /// The value here; `None` if it has no effect here.
     pub local: Option<String>,
@@ -345,7 +347,7 @@ mod tests {
             env.give_own_port("PORT", "ADDRESS");
             env.get("PORT").map(str::to_owned)
         };
-        // As where they stand together.
+        // The same ports as in values with address and port.
         assert_eq!(local(Some("127.64.0.2"), Some("2222")).as_deref(), Some("10738"));
         assert_eq!(local(Some("127.64.0.3"), Some("2222")).as_deref(), Some("10739"));
         assert_eq!(local(Some("example.org"), Some("2222")).as_deref(), Some("2222"));

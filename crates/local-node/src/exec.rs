@@ -1,10 +1,11 @@
-//! Commands in pods that run already, as `kubectl exec` starts them: for launchers that start a program in other pods
-//! by a remote shell.
+//! Commands in running pods, as `kubectl exec` starts them: for launchers that start a program in other pods by a
+//! remote shell.
 //!
-//! Nobody is asked for it. For each pod that runs there is a script that becomes the command, in the environment of
-//! the pod's first container; and for each namespace a program that finds the script. So input, output and exit code
-//! are the caller's own, and the command is among the processes that end with the caller. That it ends with the pod as
-//! well, wherever it has put itself, is due to the marker in the environment: see [`kill`](super::kill).
+//! No request to the agent or the API is needed. For each running pod there is a script that runs the command in the
+//! environment of the pod's first container. For each namespace there is a program that finds the script. Input,
+//! output and exit code are therefore the caller's own, and the command is among the processes that end with the
+//! caller. The marker in its environment makes the command end with the pod as well, even if it leaves its process
+//! group: see [`kill`](super::kill).
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -16,8 +17,8 @@ use super::api::PodRef;
 use super::kill::{CALLERS, MARKER};
 use super::process::Launch;
 
-/// Finds the script of the pod $1, of those in the folder at the end, and has it run the words that follow. A pod may
-/// be about to start: it is awaited for a minute.
+/// Finds the script of the pod $1 among those in the namespace's folder, and runs the following words with it. Waits
+/// up to a minute for a pod that is about to start.
 const EXEC: &str = r#"#!/bin/sh
 pod=$1
 shift
@@ -33,7 +34,7 @@ done
 exec "$pods/$pod/enter" "$*"
 "#;
 
-/// The folders of an agent's pods, which only its user can enter. The guard process removes them.
+/// The folders of an agent's pods, which only the agent's user can enter. The guard process removes them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folders {
     root: PathBuf,
@@ -44,7 +45,7 @@ impl Folders {
     /// The directory for temporary files cannot be written.
     pub(super) fn create() -> io::Result<Self> {
         let id = std::process::id();
-        // The numbers that are taken are other agents' of this process, or of an earlier one that was killed.
+        // A taken number belongs to another agent of this process, or of an earlier process that was killed.
         let roots = (0..1_000).map(|number| std::env::temp_dir().join(format!("pods-{id}-{number}")));
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
         for root in roots {
@@ -61,17 +62,17 @@ impl Folders {
         &self.root
     }
 
-    /// The program that runs commands in the pods of a namespace.
+    /// Returns the path of the program that runs commands in the pods of a namespace.
     pub(super) fn exec(&self, namespace: &str) -> PathBuf {
         self.root.join("exec").join(namespace)
     }
 
-    /// A pod's own directory for temporary files.
+    /// Returns a pod's own directory for temporary files.
     pub(super) fn temporary(&self, namespace: &str, pod: &str) -> PathBuf {
         self.pod(namespace, pod).join("tmp")
     }
 
-    /// Where the files of a pod's volumes are.
+    /// Returns the directory of a pod's volumes.
     pub(super) fn volumes(&self, namespace: &str, pod: &str) -> PathBuf {
         self.pod(namespace, pod).join("volumes")
     }
@@ -80,13 +81,13 @@ impl Folders {
         self.root.join("pods").join(namespace).join(pod)
     }
 
-    /// Makes what the pod's processes may be told of. Callers may know the pod by its address alone, since names in
-    /// their arguments are replaced.
+    /// Creates the directory for temporary files and the exec program. Also links the pod's address to its folder,
+    /// because callers may have only the address: names in their arguments are replaced.
     pub(super) fn make(&self, pod: &PodRef, address: Ipv4Addr) -> io::Result<()> {
         fs::create_dir_all(self.temporary(&pod.namespace, &pod.name))?;
         let by_address = self.pod(&pod.namespace, &address.to_string());
         match symlink(&pod.name, by_address) {
-            // From an earlier start: a name keeps its address.
+            // The link exists since an earlier start: a name keeps its address.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
@@ -97,12 +98,13 @@ impl Folders {
         fs::create_dir_all(self.root.join("exec"))?;
         let pods = self.root.join("pods").join(&pod.namespace);
         let pods = format!("pods={}\npod=", quoted(&pods.to_string_lossy()));
-        // Several pods may do so at once, each from a file of its own.
+        // Several pods may write the program at once, each from a file of its own.
         let part = self.pod(&pod.namespace, &pod.name).join("exec.part");
         write_script(&part, &exec, &EXEC.replacen("pod=", &pods, 1))
     }
 
-    /// Lets commands run in the pod, like the container that was launched, as long as the result lives.
+    /// Lets commands run in the pod, in the environment of the launched container, until the returned value is
+    /// dropped.
     pub(super) fn open(&self, pod: &PodRef, launch: &Launch) -> io::Result<Opened> {
         let folder = self.pod(&pod.namespace, &pod.name);
         let enter = folder.join("enter");
@@ -110,9 +112,9 @@ impl Folders {
         Ok(Opened(enter))
     }
 
-    /// Removes what the pod has left.
+    /// Removes the pod's folder.
     pub(super) fn remove(&self, pod: &PodRef) {
-        // A pod that never started has left nothing.
+        // A pod that never started has no folder.
         let _ = fs::remove_dir_all(self.pod(&pod.namespace, &pod.name));
     }
 }
@@ -122,12 +124,13 @@ pub(super) struct Opened(PathBuf);
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // Gone already, if the guard process was faster.
+        // The file is missing if the guard process was faster.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Becomes the command $1, where and with what the container has started; the callers of the command go with it.
+/// Returns a script that runs the command $1 in the container's directory and environment, with the markers of the
+/// command's callers.
 fn enter_script(launch: &Launch) -> String {
     let mut script = format!(
         "#!/bin/sh\ncd {} || exit 1\nexec /usr/bin/env -i \\\n",
@@ -142,12 +145,13 @@ fn enter_script(launch: &Launch) -> String {
     script
 }
 
-/// A word that a shell takes as it is.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Writes a program, whole or not at all: others may be looking for it. It is `part` until it is whole.
+/// Writes a program completely or not at all, because other processes may be looking for it. `part` is its name until
+/// it is complete.
 fn write_script(part: &Path, path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
@@ -210,7 +214,7 @@ mod tests {
             for number in 0..8_u8 {
                 let (folders, together) = (&folders, &together);
                 scope.spawn(move || {
-                    // None may leave before the last: the others wait for it.
+                    // The threads wait for each other, so none may end before the last.
                     let mut made = Vec::new();
                     for namespace in 0..50 {
                         let pod = PodRef {

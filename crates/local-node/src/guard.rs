@@ -1,8 +1,8 @@
-//! No process is left behind, whatever ends the agent.
+//! Kills left-over processes, however the agent ends.
 //!
-//! Each agent has one guard process: a shell that learns of every process group over a pipe. The pipe ends when the
-//! agent does, also by SIGKILL, and then the guard kills what is left. As long as the agent lives it is not needed: a
-//! [`Group`] kills its processes when it is dropped.
+//! Each agent has one guard process: a shell that receives the id of every process group over a pipe. The pipe closes
+//! when the agent ends, also by SIGKILL. The guard then kills the remaining groups. It is not needed while the agent
+//! lives, because a [`Group`] kills its processes when it is dropped.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -17,8 +17,8 @@ use rustix::process::Signal;
 
 use super::kill::{MARKER, signal_group, sweep};
 
-/// Reads `+GROUP` and `-GROUP`; at the end of input kills the groups that remain, and then whatever carries the marker
-/// ($1), again and again while something is found. The agent's folder ($2) goes last.
+/// Reads `+GROUP` and `-GROUP`. At the end of input it kills the remaining groups, and then all processes with the
+/// marker ($1), repeatedly while it finds some. It removes the agent's folder ($2) last.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 live=' '
@@ -43,13 +43,13 @@ done
 rm -rf -- "$2"
 "#;
 
-/// How long the end of the guard process is awaited at most.
+/// The longest wait for the end of the guard process.
 const GUARD_END: Duration = Duration::from_secs(5);
 
 /// All process groups of one agent, and the process that guards them.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// Tells this agent's processes from those of all others, earlier ones included.
+    /// Distinguishes this agent's processes from those of all others, including earlier ones.
     agent: String,
     groups: Mutex<Groups>,
 }
@@ -63,7 +63,7 @@ struct Groups {
 }
 
 impl Guard {
-    /// Starts the guard process, which removes `folder` when all is over.
+    /// Starts the guard process, which removes `folder` at its end.
     ///
     /// # Errors
     /// `/bin/sh` cannot be run.
@@ -82,7 +82,7 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Signals that a terminal sends to the agent's group are not for the guard.
+            // The guard must not receive the signals that a terminal sends to the agent's group.
             .process_group(0)
             .spawn()?;
         let pipe = child.stdin.take();
@@ -96,12 +96,12 @@ impl Guard {
         }))
     }
 
-    /// The marker's value for one container.
+    /// Returns the marker's value for one container.
     pub(super) fn marker(&self, pod_uid: &str, container: &str) -> String {
         format!("{}/{pod_uid}/{container}/", self.agent)
     }
 
-    /// Adds a new process group to those that are guarded. If the agent has ended meanwhile the group is killed.
+    /// Adds a new process group to the guarded groups. If the agent has ended meanwhile, the group is killed.
     pub(super) fn add(self: &Arc<Self>, group: u32, marker: String) -> Group {
         let mut groups = self.lock();
         groups.live.insert(group);
@@ -117,7 +117,8 @@ impl Guard {
         }
     }
 
-    /// Kills all groups, and every one that is added later. Blocks for some milliseconds, at most about five seconds.
+    /// Kills all groups, and every group that is added later. Blocks for some milliseconds, at most about five
+    /// seconds.
     pub(super) fn close(&self) {
         let mut groups = self.lock();
         let Some(pipe) = groups.pipe.take() else { return };
@@ -136,7 +137,7 @@ impl Guard {
     }
 
     fn lock(&self) -> MutexGuard<'_, Groups> {
-        // What a panicking holder leaves is a set of numbers: still right.
+        // The set of numbers is still valid after a panic of the lock's holder.
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,7 +149,7 @@ impl Drop for Guard {
 }
 
 impl Groups {
-    /// Tells the guard process that a group has come (`+`) or gone (`-`).
+    /// Informs the guard process of a new group (`+`) or an ended one (`-`).
     fn send(&mut self, sign: char, group: u32) {
         let Some(pipe) = &mut self.pipe else { return };
         if let Err(error) = writeln!(pipe, "{sign}{group}") {
@@ -167,7 +168,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Kills all that is left of the group, in it and outside. Blocks for some milliseconds.
+    /// Kills all remaining processes of the run, in the group and outside. Blocks for some milliseconds.
     pub(super) fn kill(mut self) {
         self.kill_all();
     }

@@ -1,7 +1,7 @@
-//! Names of pods and services in values, replaced by addresses.
+//! Replaces names of pods and services in values by addresses.
 //!
-//! A process here has no cluster DNS, and changing the machine's own name resolution needs root. So the names are
-//! replaced where programs read them: in environment values, commands and arguments.
+//! A process here has no cluster DNS, and a change of the machine's own name resolution needs root. The names are
+//! therefore replaced in the values that programs read: environment values, commands and arguments.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::references::Text;
 
-/// The suffixes under which a name of the own namespace resolves in a cluster.
+/// The suffix of full names in a cluster.
 const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 
 /// The names that resolve in one namespace.
@@ -21,16 +21,17 @@ pub(super) struct HostNames {
     pub(super) domain: Option<Domain>,
 }
 
-/// A domain below the namespace: pods are in it by `hostname` and `subdomain`, and have names there as soon as they exist.
+/// A domain below the namespace. Pods are in it by `hostname` and `subdomain`, and have names there as soon as they
+/// exist.
 #[derive(Clone, Debug)]
 pub(super) struct Domain {
     name: String,
-    /// What the names in it begin with, as far as the pod's own tells: what they share with the domain's.
+    /// The common prefix of the names in the domain, derived from the pod's own name and the domain's name.
     family: String,
 }
 
 impl Domain {
-    /// The domain `subdomain` of a pod called `host`.
+    /// Makes the domain `subdomain` of a pod called `host`.
     pub(super) fn new(subdomain: &str, host: &str) -> Self {
         let same = subdomain.bytes().zip(host.bytes()).take_while(|(a, b)| a == b);
         let same = subdomain.get(..same.count()).unwrap_or_default();
@@ -43,10 +44,10 @@ impl Domain {
 }
 
 impl HostNames {
-    /// The text with every name replaced, or `None` if it has none.
+    /// Returns the text with every name replaced, or `None` if it contains none.
     ///
-    /// Only whole host names are replaced: `job-worker-1` neither in `job-worker-10` nor in `my-job-worker-1`,
-    /// `job-worker-1.log` or the path `/data/job-worker-1`.
+    /// Only whole host names are replaced: `job-worker-1` is kept in `job-worker-10`, `my-job-worker-1`,
+    /// `job-worker-1.log` and the path `/data/job-worker-1`.
     pub(super) fn replace_in(&self, text: &Text) -> Option<String> {
         let value = text.as_str();
         let mut out = String::new();
@@ -67,7 +68,8 @@ impl HostNames {
         Some(out)
     }
 
-    /// A name in the text that another pod of the domain may get, and none has yet: of the family, and with an index.
+    /// Returns a name in the text that another pod of the domain may get, but none has yet: a name with the domain's
+    /// prefix and an index.
     pub(super) fn missing_in<'t>(&self, text: &'t str) -> Option<&'t str> {
         let domain = self.domain.as_ref().filter(|domain| !domain.family.is_empty())?;
         let names = tokens(text).filter_map(|token| text[token].split('.').next());
@@ -80,7 +82,8 @@ impl HostNames {
         missing.next()
     }
 
-    /// The address of a host name and how many of its bytes belong to the name (a full stop that ends a sentence does not).
+    /// Returns the address of a host name, and how many of its bytes belong to the name. A full stop that ends a
+    /// sentence does not.
     fn resolve(&self, host: &str) -> Option<(Ipv4Addr, usize)> {
         let bare = host.trim_end_matches('.');
         let (name, domain) = bare.split_once('.').unwrap_or((bare, ""));
@@ -105,7 +108,7 @@ impl HostNames {
     }
 }
 
-/// The parts of a text that may be host names.
+/// Returns the parts of a text that may be host names.
 fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -124,12 +127,12 @@ fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Non-ASCII counts as part of a word, so that nothing inside a word of any language is taken for a host.
+/// Non-ASCII characters count as parts of a word, so that no part of a word of any language is replaced.
 fn in_host_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') || !c.is_ascii()
 }
 
-/// Whether what follows `before` is a part of a path: behind one slash, where a URL's host has two.
+/// Returns true if the text after `before` is part of a path, which follows one slash. A URL's host follows two.
 fn is_path(before: &str) -> bool {
     before.ends_with('/') && !before.ends_with("//")
 }

@@ -19,6 +19,7 @@ use kube_manifest::{Finding, Node as Document, Severity};
 use kube_memory::{Cluster, Description};
 use training_job::api::JobStatus;
 use training_job::validate::manifest::{self, Schemas};
+use training_job::validate::other_manager;
 use training_job::{
     Accelerators, FieldErrors, ObjectDefinition, ObjectKind, Operator, Options, Settings, TrainingJob,
 };
@@ -261,6 +262,15 @@ fn read_status<J: TrainingJob>(job: DynamicObject) -> JobStatus {
 /// Checks a job as it is written in a manifest, and returns it with all its fields.
 fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<DynamicObject, FieldErrors> {
     let checked = manifest::check::<J>(schemas, object)?;
+    if let Some((path, manager)) = other_manager(&checked.job) {
+        let mut errors = FieldErrors::default();
+        errors.push(
+            path,
+            format!("{manager} runs the job, and nothing runs it here"),
+            "remove the field to run the job on this machine",
+        );
+        return Err(errors);
+    }
     let complete = serde_json::to_value(&checked.job).and_then(serde_json::from_value);
     complete.map_err(|error| {
         let mut errors = FieldErrors::default();

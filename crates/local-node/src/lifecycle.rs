@@ -1,4 +1,4 @@
-//! What the containers of a pod do next, decided from their states (pure).
+//! Decides the next step of a pod's containers from their states (pure).
 
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ impl RestartPolicy {
     }
 }
 
-/// Whether a container that ended starts again in place.
+/// Returns true if a container that ended starts again in place.
 pub(super) fn should_restart(policy: RestartPolicy, type_: ContainerType, exit_code: i32) -> bool {
     match (type_, policy) {
         (ContainerType::Sidecar, _) => true,
@@ -40,20 +40,20 @@ pub(super) enum FinalPhase {
     Failed,
 }
 
-/// What to do now.
+/// The next actions of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
-    /// The containers to start, by position.
+    /// The containers to start, by index.
     pub(super) start: Vec<usize>,
-    /// The sidecars to end because the others have.
+    /// The sidecars to end, because the other containers have ended.
     pub(super) stop: Vec<usize>,
-    /// When to look again, if nothing happens before.
+    /// The time of the next step, if nothing happens before.
     pub(super) wake: Option<Instant>,
     /// Set when nothing runs any more and nothing will.
     pub(super) final_phase: Option<FinalPhase>,
 }
 
-/// Decides the next step. With `stopping` nothing is started any more.
+/// Decides the next step. With `stopping`, no container is started.
 pub(super) fn next_step(containers: &[ContainerRecord], stopping: bool, now: Instant) -> Step {
     let mut step = Step::default();
     let done = |container: &ContainerRecord| matches!(container.state, RunState::Terminated(_));
@@ -100,7 +100,7 @@ pub(super) fn next_step(containers: &[ContainerRecord], stopping: bool, now: Ins
         }
         let passed = match container.type_ {
             ContainerType::Init => succeeded(container),
-            // One that came up once does not hold up the rest when it crashes.
+            // A sidecar that started once does not block the others when it crashes.
             ContainerType::Sidecar => container.is_running() || container.last.is_some(),
             ContainerType::Main => true,
         };
@@ -111,7 +111,7 @@ pub(super) fn next_step(containers: &[ContainerRecord], stopping: bool, now: Ins
     step
 }
 
-/// Whether all init containers have done their part.
+/// Returns true if all init containers have done their part.
 pub(super) fn initialized(containers: &[ContainerRecord]) -> bool {
     containers.iter().all(|container| match container.type_ {
         ContainerType::Init => {
@@ -145,7 +145,8 @@ mod tests {
         }
     }
 
-    /// Containers from words: type letter (i, s, m) and state (w waiting, n never, r running, or an exit code).
+    /// Parses containers from words: type letter (i, s, m) and state (w waiting, n never, r running, or an exit
+    /// code).
     fn records(words: &str) -> Vec<ContainerRecord> {
         let waiting = |start| RunState::Waiting {
             reason: "x",

@@ -1,12 +1,12 @@
-//! Output of processes: cut into lines, kept as a tail, written to files.
+//! The output of processes: split into lines, kept as a tail, written to files.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 
-/// The longest line that is passed on in one piece, in bytes.
+/// The longest line that is sent in one piece, in bytes.
 const MAX_LINE: usize = 16 * 1024;
-/// How much of the end of a failed container's log its status carries, as with a kubelet's `FallbackToLogsOnError`.
+/// The size of the log's tail in the status of a failed container, as with a kubelet's `FallbackToLogsOnError`.
 const TAIL_LINES: usize = 80;
 const TAIL_BYTES: usize = 2048;
 
@@ -14,25 +14,26 @@ const TAIL_BYTES: usize = 2048;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutputLine {
     pub(super) bytes: Vec<u8>,
-    /// Whether a line feed followed.
+    /// True if a line feed followed.
     pub(super) ended: bool,
 }
 
 impl OutputLine {
-    /// The text for people: what is not UTF-8 is replaced, a carriage return before the line's end is dropped.
+    /// Returns the text for people. Bytes that are not UTF-8 are replaced, and a carriage return before the line's
+    /// end is dropped.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes)).into_owned()
     }
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 #[derive(Debug, Default)]
 pub(super) struct LineSplitter {
     pending: Vec<u8>,
 }
 
 impl LineSplitter {
-    /// The lines that `bytes` complete.
+    /// Adds bytes and returns the lines that they complete.
     pub(super) fn push(&mut self, mut bytes: &[u8]) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
@@ -49,7 +50,7 @@ impl LineSplitter {
         lines
     }
 
-    /// What is left when the stream ends without a line feed.
+    /// Returns the rest after the end of the stream, if it did not end with a line feed.
     pub(super) fn finish(self) -> Option<OutputLine> {
         (!self.pending.is_empty()).then_some(OutputLine {
             bytes: self.pending,
@@ -59,7 +60,7 @@ impl LineSplitter {
 
     fn cut(&mut self, lines: &mut Vec<OutputLine>) {
         while self.pending.len() > MAX_LINE {
-            // Not within a character: its continuation bytes are 10xxxxxx, and there are three at most.
+            // The line is not cut within a character. Continuation bytes are 10xxxxxx, and there are three at most.
             let back = (0..4)
                 .find(|back| self.pending[MAX_LINE - back] & 0xC0 != 0x80)
                 .unwrap_or(0);
@@ -86,7 +87,7 @@ impl Tail {
         self.lines.push_back(line);
     }
 
-    /// The last lines, at most 80 and 2,048 bytes; `None` if there was no output.
+    /// Returns the last lines, at most 80 lines and 2,048 bytes, or `None` if there was no output.
     pub(super) fn message(&self) -> Option<String> {
         let text = self
             .lines
@@ -110,10 +111,10 @@ pub(super) struct RunLog {
 }
 
 impl RunLog {
-    /// Adds a line. A file that cannot be written any more is given up.
+    /// Adds a line. After a failed write, the file is closed.
     ///
     /// # Errors
-    /// The first failure to write to the file.
+    /// The first failed write to the file.
     pub(super) fn write(&mut self, line: &OutputLine) -> io::Result<()> {
         self.tail.push(line.text());
         let Some(file) = &mut self.file else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! One run of a container: a process, its output, its end.
+//! One run of a container: its process, its output, its end.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -18,8 +18,8 @@ use super::exec::Opened;
 use super::guard::{Group, Guard};
 use super::logs::{LineSplitter, OutputLine, RunLog};
 
-/// How long output is awaited after the last process is gone. It ends at once, unless a process got away with the pipe
-/// or nobody takes the lines.
+/// The longest wait for output after the last process has ended. Output usually ends at once, unless a surviving
+/// process holds the pipe or the lines are not received.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// The process to start.
@@ -31,7 +31,7 @@ pub(super) struct Launch {
     pub(super) directory: PathBuf,
 }
 
-/// Where the output goes.
+/// The destinations of the output.
 pub(super) struct Output {
     pub(super) namespace: String,
     pub(super) pod: String,
@@ -40,7 +40,7 @@ pub(super) struct Output {
     pub(super) events: mpsc::Sender<NodeEvent>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exit {
     pub(super) code: i32,
@@ -55,14 +55,14 @@ pub(super) struct Process {
     child: Child,
     group: Group,
     output: Output,
-    /// While it runs, others may have commands run in its pod.
+    /// While this exists, other pods may run commands in the pod.
     pub(super) opened: Option<Opened>,
 }
 
-/// Starts a process in a group of its own. The caller has put the marker into its environment.
+/// Starts a process in a group of its own. The caller must have put the marker into the process's environment.
 ///
 /// # Errors
-/// The exit code that a shell would give (127 not found, 126 not runnable), with a message for the user.
+/// The exit code that a shell would return (127 not found, 126 not runnable), with a message for the user.
 pub(super) fn start(
     launch: &Launch,
     output: Output,
@@ -97,7 +97,7 @@ pub(super) fn start(
 }
 
 impl Process {
-    /// Passes the output on until the process ends, then kills all its children and returns the exit.
+    /// Forwards the output until the process ends, then kills all its children and returns the exit.
     pub(super) async fn run(mut self) -> Exit {
         let Output {
             namespace,
@@ -144,7 +144,7 @@ impl Process {
                 _ = &mut output, if !drained => drained = true,
             }
         };
-        // Before the others are killed, so that no more can come.
+        // Dropped before the others are killed, so that no new command starts.
         drop(self.opened);
         // Children of the process would keep the pipes, the pod's ports and the machine busy.
         let group = self.group;
@@ -182,7 +182,8 @@ fn cannot_run(launch: &Launch, error: &io::Error) -> Exit {
         .iter()
         .find(|(name, _)| name == "PATH")
         .map_or("", |(_, path)| path);
-    // A directory of PATH that may not be read makes the system say "permission denied" of what is in none of them.
+    // For a program that is in no directory of PATH, the system returns "permission denied" if one of them is
+    // unreadable.
     let in_path = || {
         path.split(':')
             .any(|directory| Path::new(directory).join(program).exists())
@@ -225,7 +226,7 @@ impl Reader {
     async fn read(self, mut pipe: impl AsyncRead + Unpin) {
         let mut lines = LineSplitter::default();
         let mut buffer = vec![0; 16 * 1024];
-        // A pipe that fails has ended.
+        // A failed pipe is treated as ended.
         while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
             for line in lines.push(&buffer[..length]) {
                 self.emit(&line).await;
@@ -249,7 +250,7 @@ impl Reader {
             text: line.text(),
             ..self.line.clone()
         });
-        // Nobody may be listening any more.
+        // The receiver may be closed.
         let _ = self.events.send(event).await;
     }
 }

@@ -32,9 +32,9 @@ fn run(file: &Path) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(text).unwrap())
 }
 
-/// What docs/add-a-framework.md says is printed.
+/// What docs/authors/add-a-framework.md says is printed.
 fn documented() -> Vec<String> {
-    let page = fs::read_to_string(Path::new(ROOT).join("../../docs/add-a-framework.md")).unwrap();
+    let page = fs::read_to_string(Path::new(ROOT).join("../../docs/authors/add-a-framework.md")).unwrap();
     let blocks = page.split("```text\n").skip(1);
     blocks
         .map(|rest| rest.split("```").next().unwrap().to_owned())

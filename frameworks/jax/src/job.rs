@@ -35,6 +35,11 @@ pub struct JAXJobSpec {
     /// How the job runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
+
+    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "training_job::api::schema::managed_by")]
+    pub managed_by: Option<String>,
 }
 
 impl TrainingJob for JAXJob {
@@ -49,6 +54,10 @@ impl TrainingJob for JAXJob {
 
     fn run_policy(&self) -> RunPolicy {
         self.spec.run_policy.clone().unwrap_or_default()
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.spec.managed_by.as_deref()
     }
 
     fn status(&self) -> Option<&JobStatus> {
@@ -74,6 +83,10 @@ impl TrainingJob for JAXJob {
     }
 
     /// Worker 0, which coordinates the others.
+    fn is_dialed(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        replica.index == 0
+    }
+
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.index == 0
     }

@@ -43,6 +43,9 @@ pub struct Status<R> {
     /// The latest failure that restarted or ended the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureRecord>,
+    /// Earlier failures, the latest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failure_history: Vec<FailureRecord>,
     /// What the controller must remember across its own restarts.
     #[serde(skip_serializing_if = "Recovery::is_empty")]
     pub recovery: Recovery,
@@ -137,6 +140,7 @@ impl<R: OfRole> Status<R> {
             last_reconcile_time: job.last_reconcile_time.clone(),
             restart_count: Some(job.restart_count).filter(|count| *count != 0),
             failure: job.failure.clone(),
+            failure_history: job.failure_history.clone(),
             recovery: job.recovery.clone(),
             job: job.clone(),
         }
@@ -159,6 +163,7 @@ impl<'de, R: OfRole> Deserialize<'de> for Status<R> {
             last_reconcile_time: part(&value, "lastReconcileTime"),
             restart_count: part(&value, "restartCount"),
             failure: part(&value, "failure"),
+            failure_history: items(&value["failureHistory"]),
             recovery: part(&value, "recovery"),
         };
         let text = |name: &str| part::<String>(&value, name);

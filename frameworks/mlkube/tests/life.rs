@@ -1,4 +1,4 @@
-//! Stories of the lives of MxJobs and TfJobs.
+//! Scenarios of MxJobs and TfJobs.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use training_job_mlkube::{MxJob, TfJob};
 
 const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
 
-/// A job with these entries and other fields in its spec.
+/// Returns a job with these entries and other fields in its spec.
 fn manifest(
     api: &str,
     kind: &str,
@@ -58,7 +58,7 @@ fn tf(roles: &[(&str, i32)], fields: &Value) -> Value {
     )
 }
 
-/// The status on the wire, without what all kinds have.
+/// Returns the stored status without the fields that all kinds have.
 fn told<J: TrainingJob>(story: &Story<J>) -> Value {
     let job = serde_json::to_value(story.job().unwrap()).unwrap();
     let mut status = job["status"].clone();
@@ -117,7 +117,7 @@ fn a_signal_restarts_the_whole_job_and_an_error_fails_it() {
     assert!(reason.contains("SERVER"), "{reason}");
 }
 
-/// It would be out of memory again.
+/// It would run out of memory again.
 #[test]
 fn what_was_out_of_memory_is_not_restarted() {
     let valid_job: MxJob = serde_json::from_value(dist()).unwrap();
@@ -145,7 +145,15 @@ fn an_invalid_spec_fails_and_is_told_why_until_it_is_mended() {
     let mut object = mx(&[("WORKER", 2)], "local");
     let job: MxJob = serde_json::from_value(object.clone()).unwrap();
     let errors = validate(&job, &Settings::default()).unwrap_err().to_string();
-    let plan = plan::invalid("MxJob", "job", &JobStatus::default(), None, &errors, NOW);
+    let plan = plan::invalid(
+        "MxJob",
+        "job",
+        &JobStatus::default(),
+        None,
+        &errors,
+        &Observed::default(),
+        NOW,
+    );
     let status = job.encode_status(&plan.status.unwrap().status, None).unwrap();
     assert_eq!(
         (&status["phase"], &status["state"]),
@@ -173,7 +181,7 @@ fn an_invalid_spec_fails_and_is_told_why_until_it_is_mended() {
     assert_eq!(status["reason"], "");
 }
 
-/// As under `kubectl delete --cascade=foreground`.
+/// As with `kubectl delete --cascade=foreground`.
 #[test]
 fn a_job_that_is_being_deleted_is_cleaned_up() {
     let mut new = dist();
@@ -186,7 +194,7 @@ fn a_job_that_is_being_deleted_is_cleaned_up() {
     assert_eq!(phase(&story), is("CleanUp", "Running"));
 }
 
-/// Names must not change while a job lives, so they follow from what does not.
+/// Names must not change during a job's life, so they are derived from a constant.
 #[test]
 fn names_follow_from_the_uid() {
     let mut new = mx(&[("WORKER", 1)], "local");
@@ -202,7 +210,7 @@ fn names_follow_from_the_uid() {
     assert_eq!(labels["job_type"], "WORKER");
 }
 
-/// A job as the old operator left it, whose conditions had no status.
+/// The job has the status of the old operator, whose conditions had no status field.
 #[test]
 fn what_ended_under_the_old_operator_does_not_begin_again() {
     for state in ["Succeeded", "Failed"] {

@@ -1,11 +1,11 @@
-//! What a launcher's `mpirun` and the workers find in their pods, to the byte as the Go operator v1.8.1 makes it
-//! (`mpijob_controller.go`), and the names of Open MPI 5 beside those of 4.
+//! The environment and the files of the launcher and the workers, byte for byte as the Go operator v1.8.1 writes them
+//! (`mpijob_controller.go`). The variables of Open MPI 5 are added to those of Open MPI 4.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath, PodSpec,
-    ResourceRequirements, SecurityContext, Volume, VolumeMount,
+    ConfigMapVolumeSource, Container, EmptyDirVolumeSource, EnvVar, KeyToPath, PodSpec, ResourceRequirements,
+    SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use training_job::api::variable;
@@ -14,14 +14,14 @@ use training_job::{Replica, Role, SettingDefinition, Settings, Topology};
 use crate::job::LAUNCHER;
 use crate::objects;
 
-/// The image that brings the launcher a `kubectl`.
+/// The image that installs `kubectl` for the launcher.
 pub(crate) const DELIVERY_IMAGE: SettingDefinition = SettingDefinition::new(
     "mpi-kubectl-delivery-image",
     "kubeflow/kubectl-delivery:latest",
     "The image of the init container that brings an MPIJob's launcher its kubectl",
 );
 
-/// The operator's own image, if that is to bring the launcher its remote shell.
+/// The operator's own image, if it installs the launcher's remote shell.
 pub(crate) const SHELL_IMAGE: SettingDefinition = SettingDefinition::new(
     "mpi-remote-shell-image",
     "",
@@ -29,28 +29,32 @@ pub(crate) const SHELL_IMAGE: SettingDefinition = SettingDefinition::new(
      --mpi-kubectl-delivery-image does. The operator must be allowed to get pods/exec",
 );
 
-/// The init container that brings the launcher its `kubectl`, or the operator's own program.
+/// The init container that installs the launcher's `kubectl`, or the operator's own program.
 pub(crate) const DELIVERY: &str = "kubectl-delivery";
 pub(crate) const OWN_DELIVERY: &str = "remote-shell";
 
-/// Whether the operator's own program is the launcher's remote shell.
+/// Returns true if the operator's own program is the launcher's remote shell.
 pub(crate) fn is_own_shell(settings: &Settings) -> bool {
     !settings.get(&SHELL_IMAGE).is_empty()
 }
 
 const CONFIG_VOLUME: &str = "mpi-job-config";
 const KUBECTL_VOLUME: &str = "mpi-job-kubectl";
-/// Where the job's ConfigMap is.
+/// The directory of the job's ConfigMap.
 const CONFIG: &str = "/etc/mpi";
-/// Where the launcher's `kubectl` is.
+/// The directory of the launcher's `kubectl`.
 const KUBECTL: &str = "/opt/kube";
 
-/// Read by all, and started.
+/// The default command of a worker. As the first process of its container `sleep` would ignore SIGTERM, so the
+/// deletion of the pod would take the whole grace period. The exit code is that of a process that SIGTERM ended.
+const SLEEP: &str = "trap 'exit 143' TERM; sleep 365d & wait";
+
+/// Readable and executable for all.
 const SCRIPT: i32 = 0o555;
-/// Read by all.
+/// Readable for all.
 const FILE: i32 = 0o444;
 
-/// The variables that tell `mpirun` how to reach the workers; none for a worker.
+/// Returns the variables by which `mpirun` finds the workers and its remote shell. Returns none for a worker.
 pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
     if replica.role.name() != LAUNCHER {
         return Vec::new();
@@ -62,7 +66,7 @@ pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
         variable("OMPI_MCA_orte_default_hostfile", &*hosts),
     ];
     if !asks_for_gpu(replica.role) {
-        // A device plugin would show the launcher all devices of its node.
+        // Otherwise a device plug-in exposes all devices of the node to the launcher.
         let hidden = ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"];
         all.extend(hidden.map(|name| EnvVar {
             name: name.to_owned(),
@@ -77,24 +81,20 @@ pub(crate) fn variables(replica: &Replica<'_>) -> Vec<EnvVar> {
         .into_iter()
         .filter(|(name, _)| !sets(replica.role, name));
     all.extend(more.map(|(name, value)| variable(name, value)));
-    // Open MPI 5 reads no others, and would run all ranks in the launcher.
+    // Open MPI 5 reads no other variables. Without these it would run all ranks in the launcher.
     all.push(variable("PRTE_MCA_plm_ssh_agent", &*shell));
     all.push(variable("PRTE_MCA_prte_default_hostfile", &*hosts));
     all
 }
 
-/// Whether the role's first container has this variable of the user's.
+/// Returns true if the user sets this variable in the role's main container.
 fn sets(role: &Role<'_>, name: &str) -> bool {
-    let first = role
-        .template()
-        .spec
-        .iter()
-        .filter_map(|spec| spec.containers.first());
-    let mut variables = first.flat_map(|container| container.env.iter().flatten());
+    let main = role.main_container().into_iter();
+    let mut variables = main.flat_map(|container| container.env.iter().flatten());
     variables.any(|variable| variable.name == name)
 }
 
-/// Whether a container of the role has a limit on GPUs: processes then run in it as well.
+/// Returns true if a container of the role has a limit on GPUs. Processes then run in it as well.
 pub(crate) fn asks_for_gpu(role: &Role<'_>) -> bool {
     let containers = role.template().spec.iter().flat_map(|spec| &spec.containers);
     let limits = containers.filter_map(|container| container.resources.as_ref()?.limits.as_ref());
@@ -103,8 +103,8 @@ pub(crate) fn asks_for_gpu(role: &Role<'_>) -> bool {
         .any(|resource| resource.contains("gpu"))
 }
 
-/// Puts the job's ConfigMap into a pod; makes a worker sleep that has nothing else to do, and brings a launcher its
-/// `kubectl` and its account.
+/// Mounts the job's ConfigMap into a pod. A worker without a command gets one that sleeps. A launcher gets its
+/// `kubectl` and its service account.
 pub(crate) fn mount(topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {
     let is_launcher = replica.role.name() == LAUNCHER;
     let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
@@ -130,12 +130,13 @@ pub(crate) fn mount(topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut Po
         pod.init_containers.get_or_insert_default().push(delivery);
     }
     pod.volumes.get_or_insert_default().extend(volumes);
-    let Some(main) = pod.containers.first_mut() else {
+    let main = replica.role.container;
+    let Some(main) = main.and_then(|main| pod.containers.get_mut(main)) else {
         return;
     };
     if !is_launcher && main.command.as_ref().is_none_or(Vec::is_empty) {
-        main.command = Some(vec!["sleep".to_owned()]);
-        main.args = Some(vec!["365d".to_owned()]);
+        main.command = Some(["/bin/sh", "-c"].map(str::to_owned).into());
+        main.args = Some(vec![SLEEP.to_owned()]);
     }
     main.volume_mounts.get_or_insert_default().extend(mounts);
 }
@@ -167,7 +168,7 @@ fn mount_of(volume: &str, path: &str) -> VolumeMount {
     }
 }
 
-/// Brings the launcher a `kubectl`, and waits until the hosts of the hostfile run.
+/// Returns the init container that installs `kubectl` for the launcher and waits until the hosts of the hostfile run.
 fn delivery(topology: &Topology<'_>, mounts: Vec<VolumeMount>) -> Container {
     Container {
         name: DELIVERY.to_owned(),
@@ -187,9 +188,9 @@ fn delivery(topology: &Topology<'_>, mounts: Vec<VolumeMount>) -> Container {
     }
 }
 
-/// Copies the operator's program to where `kubectl` would be, beside a `kubectl` that calls it: so the script of the
-/// ConfigMap is the same, and launchers that run stay as they are when the setting changes. It does not wait: the program
-/// waits for a pod that does not run yet.
+/// Returns the init container that copies the operator's program to the directory of `kubectl`, with a `kubectl` that
+/// calls it. Thus the script of the ConfigMap is unchanged, and running launchers are unaffected if the setting
+/// changes. The container does not wait, because the program itself waits for pods that do not run yet.
 fn own_delivery(topology: &Topology<'_>) -> Container {
     let arguments = ["remote-shell", "install", KUBECTL];
     Container {
@@ -203,11 +204,6 @@ fn own_delivery(topology: &Topology<'_>) -> Container {
             ("ephemeral-storage", "256Mi"),
         ])),
         security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            capabilities: Some(Capabilities {
-                drop: Some(vec!["ALL".to_owned()]),
-                ..Capabilities::default()
-            }),
             read_only_root_filesystem: Some(true),
             ..SecurityContext::default()
         }),
@@ -216,7 +212,7 @@ fn own_delivery(topology: &Topology<'_>) -> Container {
     }
 }
 
-/// As much as is asked for, and no more.
+/// Returns resources whose requests equal their limits.
 fn amounts<const N: usize>(amounts: [(&str, &str); N]) -> ResourceRequirements {
     let amounts = amounts.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())));
     let amounts = Some(BTreeMap::from(amounts));

@@ -1,9 +1,13 @@
 //! What makes an MPIJob an MPIJob.
 
-use k8s_openapi::api::core::v1::{EnvVar, PodSpec};
-use kube::CustomResource;
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use training_job::api::schema::{tidy_definition, without_default_replicas};
 use training_job::api::{CleanPodPolicy, JobStatus, ReplicaSpecs, RestartScope, RunPolicy};
 use training_job::{
     FieldErrors, Framework, JobObject, ObjectDefinition, Outcome, Replica, ReplicaNames, ReplicaState,
@@ -37,7 +41,7 @@ const NO_SUCH_CONTAINER: [&str; 2] = [
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MPIJobSpec {
-    /// The replicas by role: Launcher and Worker. A Worker without a number of replicas has none.
+    /// The replicas by role: Launcher and Worker. Unlike in other kinds, a Worker whose `replicas` is unset has none.
     #[serde(default)]
     pub mpi_replica_specs: ReplicaSpecs,
 
@@ -45,12 +49,18 @@ pub struct MPIJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
+    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "training_job::api::schema::managed_by")]
+    pub managed_by: Option<String>,
+
     /// Processes on each worker, as the hostfile says; 1 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub slots_per_worker: Option<i32>,
 
-    /// The container of the workers in which processes are started; the first if unset.
+    /// The container in which processes run, of the launcher as well if it has one of this name; if unset, the one called
+    /// `mpi`, or else the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub main_container: Option<String>,
@@ -59,8 +69,9 @@ pub struct MPIJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
 
-    /// When the launcher is made: once all workers run (`WaitForWorkersReady`, also if unset), or with them, as under the Go
-    /// operator (`AtStartup`); `mpirun` may then come too early.
+    /// When the launcher is made: once all workers run (`WaitForWorkersReady`), or with them, as under the Go operator
+    /// (`AtStartup`); `mpirun` may then come too early. If unset, once all workers run, or with them if a template names a
+    /// scheduler of its own or a group of pods: such schedulers wait for all pods of a job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "launcher_creation_policies")]
     pub launcher_creation_policy: Option<String>,
@@ -73,6 +84,23 @@ fn launcher_creation_policies(_: &mut schemars::SchemaGenerator) -> schemars::Sc
     let [at_once, after_workers] = CREATION_POLICIES;
     schemars::json_schema!({ "type": "string", "enum": [at_once, after_workers, ""] })
 }
+
+/// The scheduler of a pod that names none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Prefixes of the labels and annotations by which a pod joins a group whose size is set outside the job: those of the
+/// coscheduling plugin, of its older form, and of Koordinator.
+const GROUP_KEYS: [&str; 3] = [
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "gang.scheduling.koordinator.sh/",
+];
+
+/// The flag by which Horovod is elastic: it asks a script which hosts there are, and goes on without those that fail.
+const ELASTIC_FLAG: &str = "--host-discovery-script";
+
+/// The container that is the main one where the job does not name another.
+const USUAL_CONTAINER: &str = "mpi";
 
 impl MPIJob {
     /// Processes on each worker.
@@ -87,9 +115,55 @@ impl MPIJob {
             .filter(|name| !name.is_empty())
     }
 
+    /// True if the job has ended or is suspended: the launcher starts no processes any more.
+    fn is_over(&self) -> bool {
+        let is_suspended = self.spec.run_policy.as_ref().and_then(|policy| policy.suspend);
+        is_suspended == Some(true) || self.status.as_ref().is_some_and(JobStatus::is_finished)
+    }
+
     fn own_clean_up(&self) -> Option<CleanPodPolicy> {
         self.spec.run_policy.as_ref()?.clean_pod_policy.clone()
     }
+}
+
+/// True if the launcher's command takes in and gives up workers as it runs.
+fn is_elastic(launcher: &Role<'_>) -> bool {
+    let words = launcher
+        .main_container()
+        .map(|container| [&container.command, &container.args]);
+    let mut words = words.into_iter().flatten().flatten().flatten();
+    words.any(|word| word.contains(ELASTIC_FLAG))
+}
+
+/// Returns true if a gang scheduler waits for all pods of the job, and is not the one that the operator makes PodGroups for.
+fn is_in_foreign_gang(topology: &Topology<'_>) -> bool {
+    let own = topology.settings.gang_scheduler.as_ref();
+    let is_foreign = |name: &str| {
+        let is_own = own.is_some_and(|own| own.name() == name);
+        !name.is_empty() && name != DEFAULT_SCHEDULER && !is_own
+    };
+    let is_grouped = |template: &PodTemplateSpec| {
+        let meta = template.metadata.iter();
+        let mut keys = meta
+            .flat_map(|m| [&m.labels, &m.annotations])
+            .flatten()
+            .flat_map(BTreeMap::keys);
+        keys.any(|key| GROUP_KEYS.iter().any(|group| key.starts_with(group)))
+    };
+    topology.roles.iter().map(|role| role.template()).any(|template| {
+        let scheduler = template
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.scheduler_name.as_deref());
+        scheduler.is_some_and(is_foreign) || is_grouped(template)
+    })
+}
+
+/// The name of the workers' main container, if `kubectl exec` would not take it by itself.
+fn unusual_container<'t>(topology: &'t Topology<'_>) -> Option<&'t str> {
+    let workers = topology.role(WORKER)?;
+    let main = workers.main_container()?;
+    (workers.container != Some(0)).then_some(&main.name)
 }
 
 impl TrainingJob for MPIJob {
@@ -111,9 +185,10 @@ impl TrainingJob for MPIJob {
             ObjectDefinition::new(objects::ACCOUNT),
             ObjectDefinition::new(objects::CONFIG),
             ObjectDefinition::new(objects::ROLE),
-            ObjectDefinition::new(objects::BINDING),
+            ObjectDefinition::new(objects::BINDING).refers_to(&[objects::ACCOUNT, objects::ROLE]),
         ])
         .names_replicas()
+        .annotated_fields(&["launcherCreationPolicy"])
         .settings(&[environment::DELIVERY_IMAGE, environment::SHELL_IMAGE]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
@@ -136,6 +211,10 @@ impl TrainingJob for MPIJob {
             true => "spec.cleanPodPolicy".to_owned(),
             false => format!("spec.runPolicy.{field}"),
         }
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.spec.managed_by.as_deref()
     }
 
     fn status(&self) -> Option<&JobStatus> {
@@ -179,6 +258,16 @@ impl TrainingJob for MPIJob {
         vec![Rule::new(rule, NO_SUCH_CONTAINER.join("; ")).at("mainContainer")]
     }
 
+    /// An unset number of replicas is not the same in both roles, and a map has one schema for both.
+    fn definition() -> CustomResourceDefinition {
+        let field = Self::FRAMEWORK.roles_field;
+        let mut definition = tidy_definition(Self::crd(), &[field]);
+        let replicas =
+            "How many; if unset, 1 of the Launcher and 0 of the Worker. 0 means that the role is absent.";
+        without_default_replicas(&mut definition, field, replicas);
+        definition
+    }
+
     /// The launcher decides: workers sleep until it starts processes in them. But Open MPI 5 ends with 0 when a worker is
     /// killed, so a launcher whose workers are not all there has not done its work.
     fn outcome(&self, replicas: &Replicas<'_>) -> Outcome {
@@ -190,20 +279,30 @@ impl TrainingJob for MPIJob {
         };
         let workers = replicas.role(WORKER);
         let lost = workers.is_some_and(|workers| workers.states.iter().any(is_lost));
+        let needs_all = !replicas
+            .role(LAUNCHER)
+            .is_some_and(|launcher| is_elastic(launcher.role));
         match replicas.decided_by(&[LAUNCHER]) {
-            Outcome::Succeeded if lost => Outcome::Running,
+            Outcome::Succeeded if lost && needs_all => Outcome::Running,
             outcome => outcome,
         }
     }
 
     /// `mpirun` ends when one of its processes or daemons does, and takes no new one in. A launcher that its kubelet restarts
-    /// finds the workers as they were.
+    /// finds the workers as they were. Elastic Horovod goes on with the other workers.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
-        topology.collective_scope()
+        match topology.role(LAUNCHER).is_some_and(is_elastic) {
+            true => RestartScope::Replica,
+            false => topology.collective_scope(),
+        }
     }
 
-    fn starts_after(&self, _: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
-        let at_once = self.spec.launcher_creation_policy.as_deref() == Some(CREATION_POLICIES[0]);
+    fn starts_after(&self, topology: &Topology<'_>, role: &Role<'_>) -> &'static [&'static str] {
+        let [at_startup, _] = CREATION_POLICIES;
+        let at_once = match self.spec.launcher_creation_policy.as_deref() {
+            None | Some("") => is_in_foreign_gang(topology),
+            Some(policy) => policy == at_startup,
+        };
         match role.name() {
             LAUNCHER if !at_once => &[WORKER],
             _ => &[],
@@ -219,12 +318,31 @@ impl TrainingJob for MPIJob {
         }
     }
 
+    /// The labels by which the mpi-operator's pods are found, beside those of this API version.
+    fn labels(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> BTreeMap<String, String> {
+        [
+            ("mpi-job-name".to_owned(), topology.job.to_owned()),
+            ("mpi-job-role".to_owned(), replica.role.slug.clone()),
+        ]
+        .into()
+    }
+
+    fn framework_container(&self, containers: &[Container]) -> Option<usize> {
+        let named = |name: &str| containers.iter().position(|container| container.name == name);
+        let main = self
+            .main_container()
+            .and_then(named)
+            .or_else(|| named(USUAL_CONTAINER));
+        main.or_else(|| (!containers.is_empty()).then_some(0))
+    }
+
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.role.name() == LAUNCHER
     }
 
     fn objects(&self, topology: &Topology<'_>, replicas: &Replicas<'_>) -> Vec<JobObject> {
-        objects::all(topology, replicas, self.slots(), self.main_container())
+        let container = self.main_container().or_else(|| unusual_container(topology));
+        objects::all(topology, replicas, self.slots(), container, self.is_over())
     }
 
     fn customize(&self, topology: &Topology<'_>, replica: &Replica<'_>, pod: &mut PodSpec) {

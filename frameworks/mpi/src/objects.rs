@@ -1,5 +1,5 @@
-//! What an MPIJob has beside its pods: the files that `mpirun` reads, and the right of the launcher to start processes in the
-//! workers.
+//! The other objects of an MPIJob: the files that `mpirun` reads, and the launcher's permission to start processes in
+//! the workers.
 
 use std::collections::BTreeMap;
 
@@ -16,27 +16,29 @@ pub(crate) const CONFIG: ObjectKind = ObjectKind::of::<ConfigMap>();
 pub(crate) const ROLE: ObjectKind = ObjectKind::of::<Role>();
 pub(crate) const BINDING: ObjectKind = ObjectKind::of::<RoleBinding>();
 
-/// The ConfigMap's files: the remote shell, where processes may run, and where they could run now.
+/// The ConfigMap's files: the remote shell, the hosts on which processes may run, and a script that prints the
+/// running ones.
 pub(crate) const SHELL: &str = "kubexec.sh";
 pub(crate) const HOSTS: &str = "hostfile";
 pub(crate) const DISCOVERY: &str = "discover_hosts.sh";
 
-/// The name of the job's ConfigMap.
+/// Returns the name of the job's ConfigMap.
 pub(crate) fn config(job: &str) -> String {
     format!("{job}-config")
 }
 
-/// The name of its launcher, and of what gives the launcher its rights.
+/// Returns the name of the job's launcher, and of the launcher's account, Role and RoleBinding.
 pub(crate) fn launcher(job: &str) -> String {
     format!("{job}-launcher")
 }
 
-/// All of them, in the order in which they are made. An account that the job's author names is somebody else's.
+/// Returns all objects in the order of their creation. No ServiceAccount is included if the job names its own.
 pub(crate) fn all(
     topology: &Topology<'_>,
     replicas: &Replicas<'_>,
     slots: i32,
     main_container: Option<&str>,
+    is_over: bool,
 ) -> Vec<JobObject> {
     let name = launcher(topology.job);
     let template = topology
@@ -60,7 +62,12 @@ pub(crate) fn all(
         objects.push(ACCOUNT.object(&name, json!({})));
     }
     objects.push(CONFIG.object(config(topology.job), files));
-    objects.push(ROLE.object(&name, rules(topology)));
+    let started = if is_over {
+        Vec::new()
+    } else {
+        started_workers(replicas)
+    };
+    objects.push(ROLE.object(&name, rules(topology, &started)));
     objects.push(BINDING.object(&name, binding));
     let labels = BTreeMap::from([("app".to_owned(), topology.job.to_owned())]);
     for object in &mut objects {
@@ -69,18 +76,23 @@ pub(crate) fn all(
     objects
 }
 
-/// What the launcher may do. Where nobody is named, the right to start processes would be that to do so in all pods.
-fn rules(topology: &Topology<'_>) -> Value {
+/// Returns the names of the workers' pods that exist and are not being deleted.
+fn started_workers(replicas: &Replicas<'_>) -> Vec<String> {
+    let is_there = |state: &ReplicaState| matches!(state, ReplicaState::Pending | ReplicaState::Running);
+    let workers = replicas.role(WORKER).into_iter();
+    let workers = workers.flat_map(|workers| workers.role.all().zip(&workers.states));
+    let there = workers.filter(|(_, state)| is_there(state));
+    there.map(|(worker, _)| worker.host()).collect()
+}
+
+/// Returns the rules of the launcher's Role. A name is granted only while a pod of this job has it, because a job of
+/// another kind may have pods of the same names. Without names there is no rule for `pods/exec`, because such a rule
+/// would apply to all pods.
+fn rules(topology: &Topology<'_>, workers: &[String]) -> Value {
     let mut rules =
         vec![json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]})];
-    let workers: Vec<_> = topology
-        .role(WORKER)
-        .iter()
-        .flat_map(|workers| workers.all())
-        .map(|w| w.host())
-        .collect();
     if !workers.is_empty() {
-        // By WebSocket, as our own program does it, a command is started by a GET.
+        // The operator's own program starts commands by WebSocket, which is a GET request.
         let verbs: &[&str] = match is_own_shell(&topology.settings) {
             true => &["create", "get"],
             false => &["create"],
@@ -92,7 +104,7 @@ fn rules(topology: &Topology<'_>) -> Value {
     json!({ "rules": rules })
 }
 
-/// Runs a command in a worker's pod: what `mpirun` calls in the place of `rsh`.
+/// Returns a script that runs a command in a worker's pod. `mpirun` calls it in place of `rsh`.
 fn remote_shell(main_container: Option<&str>) -> String {
     let container = main_container
         .map(|name| format!(" --container {name}"))
@@ -102,12 +114,12 @@ fn remote_shell(main_container: Option<&str>) -> String {
     )
 }
 
-/// Whether processes run in the launcher, too.
+/// Returns true if processes run in the launcher, too.
 fn computes(topology: &Topology<'_>) -> bool {
     topology.role(LAUNCHER).is_some_and(asks_for_gpu)
 }
 
-/// All hosts on which processes may run.
+/// Returns the hostfile: all hosts on which processes may run.
 fn hosts(topology: &Topology<'_>, slots: i32) -> String {
     let launcher = computes(topology).then(|| launcher(topology.job));
     let workers = topology
@@ -118,7 +130,7 @@ fn hosts(topology: &Topology<'_>, slots: i32) -> String {
     all.map(|host| format!("{host} slots={slots}\n")).collect()
 }
 
-/// A script that tells which of them run, in order of their numbers.
+/// Returns a script that prints the running hosts in the order of their indices.
 fn discovery(topology: &Topology<'_>, replicas: &Replicas<'_>, slots: i32) -> String {
     let mut script = "#!/bin/sh".to_owned();
     if computes(topology) {

@@ -1,25 +1,26 @@
-//! Whose manifest a job is read as, where its two operators did not do the same.
+//! Selects the operator whose rules apply to a job where its two former operators differed.
 
 use training_job::api::{CleanPodPolicy, RunPolicy};
 
 use crate::MXJobSpec;
 use crate::definition::OLDER;
 
-/// The operator whose manifest a job is read as: it decides which exit codes restart a replica by the restart
-/// policy `ExitCode`, and which pods go at the end of a job that does not say.
+/// The operator whose rules apply to a job. It selects the exit codes that restart a replica with the restart policy
+/// `ExitCode`, and the default clean-up policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compatibility {
-    /// The stand-alone mxnet-operator: 130, 137, 138 and 143 restart, and all pods go.
+    /// The stand-alone mxnet-operator: 130, 137, 138 and 143 restart a replica, and all pods are deleted at the end.
     MXNetOperator,
-    /// The training operator: all codes from 128 on restart, and the operator's settings say which pods go.
+    /// The training operator: all exit codes of 128 or more restart a replica. The operator's settings select the
+    /// pods that are deleted at the end.
     TrainingOperator,
 }
 
 impl Compatibility {
     pub(crate) const WORDS: [&str; 2] = ["MXNetOperator", "TrainingOperator"];
 
-    /// Whether a replica that ended with this exit code is restarted by `ExitCode`. The stand-alone operator documents
-    /// its codes: interrupted, killed, terminated, and 138 for the user's own use.
+    /// Returns true if `ExitCode` restarts a replica that ended with this exit code. The stand-alone operator
+    /// documents its codes: interrupted, killed, terminated, and 138 for the user's own purposes.
     pub fn is_retryable(self, exit_code: i32) -> bool {
         match self {
             Self::MXNetOperator => matches!(exit_code, 130 | 137 | 138 | 143),
@@ -27,7 +28,7 @@ impl Compatibility {
         }
     }
 
-    /// Which pods go at the end of a job that does not say, unless the operator's settings do.
+    /// Returns the default clean-up policy of this operator, unless the operator's settings decide.
     pub(crate) fn clean_up(self) -> Option<CleanPodPolicy> {
         (self == Self::MXNetOperator).then_some(CleanPodPolicy::All)
     }
@@ -46,7 +47,7 @@ impl Compatibility {
     }
 }
 
-/// A policy that may stand in two places.
+/// The places at which a job sets a policy.
 struct Place {
     field: &'static str,
     at_top: bool,
@@ -54,9 +55,9 @@ struct Place {
 }
 
 impl MXJobSpec {
-    /// Whose manifest the job is read as: what `compatibility` says; if it says nothing, the stand-alone operator's if
-    /// a policy stands at the top of the spec and none of those in `runPolicy`. An older version's default has
-    /// filled it in by then.
+    /// Returns the operator whose rules apply to the job. A job that sets `compatibility` selects it. Otherwise it is
+    /// the stand-alone operator if there are policies at the top of the spec and none in `runPolicy`, and else the
+    /// training operator. For older versions `compatibility` already has its default at this point.
     pub fn read_as(&self) -> Compatibility {
         match self.compatibility.as_str() {
             "MXNetOperator" => Compatibility::MXNetOperator,
@@ -72,8 +73,8 @@ impl MXJobSpec {
         }
     }
 
-    /// The same for people to read, with what follows, if there is anything to tell from another job. The job was written
-    /// under `version`.
+    /// Describes the result, its reason and its consequences as text. Returns `None` if nothing distinguishes the job
+    /// from other jobs. The job was written under `version`.
     pub(crate) fn reading(&self, version: &str) -> Option<String> {
         let read_as = self.read_as();
         let places = self.places();
@@ -96,7 +97,7 @@ impl MXJobSpec {
         ))
     }
 
-    /// Whether `field` of the run policy comes from the top of the spec.
+    /// Returns true if `field` of the run policy is set only at the top of the spec.
     pub(crate) fn has_at_top(&self, field: &str) -> bool {
         let places = self.places();
         places

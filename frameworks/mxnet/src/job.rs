@@ -15,6 +15,7 @@ use crate::{Compatibility, JobMode, MXJob, definition, environment, warnings};
 impl TrainingJob for MXJob {
     const FRAMEWORK: Framework = Framework::new("mxnet", "mxjob-controller")
         .port("mxjob-port", 9091)
+        .stable_address()
         .roles(
             "mxReplicaSpecs",
             &[
@@ -25,7 +26,8 @@ impl TrainingJob for MXJob {
                 RoleDefinition::new("TunerServer"),
                 RoleDefinition::new("Tuner"),
             ],
-        );
+        )
+        .annotated_fields(&["compatibility"]);
 
     fn replica_specs(&self) -> RoleSpecs<'_> {
         RoleSpecs::map(&self.spec.mx_replica_specs)
@@ -41,6 +43,10 @@ impl TrainingJob for MXJob {
         } else {
             format!("spec.runPolicy.{field}")
         }
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.spec.managed_by.as_deref()
     }
 
     fn status(&self) -> Option<&JobStatus> {
@@ -143,6 +149,10 @@ impl TrainingJob for MXJob {
     }
 
     /// Every server, as under the Go operator: clients that ask for the master's logs get the servers'.
+    fn is_dialed(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        ["Scheduler", "TunerTracker"].contains(&replica.role.name())
+    }
+
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.role.name() == "Server"
     }

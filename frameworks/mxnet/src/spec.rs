@@ -39,6 +39,11 @@ pub struct MXJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
+    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "training_job::api::schema::managed_by")]
+    pub managed_by: Option<String>,
+
     /// Which workers must succeed; with `AllWorkers` the scheduler's end does not end the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<SuccessPolicy>,
@@ -163,6 +168,7 @@ impl MXJobSpec {
             scheduling_policy: nested.scheduling_policy.or(self.scheduling_policy.clone()),
             restart_scope: nested.restart_scope,
             layout: nested.layout,
+            stable_address: nested.stable_address,
             managed_by: nested.managed_by,
             failure_policy: nested.failure_policy,
             success_policy: nested.success_policy,

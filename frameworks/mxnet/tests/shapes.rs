@@ -1,6 +1,6 @@
-//! Whose manifest a job is read as, and what follows.
+//! The compatibility mode of a job, and its effects.
 
-// A panic is how a test fails.
+// Tests fail by panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use training_job::TrainingJob;
@@ -21,7 +21,7 @@ fn a_policy_at_the_top_makes_the_shape_and_one_in_its_place_unmakes_it() {
         "schedulingPolicy: {queue: a}",
     ] {
         assert!(is_inline(field), "{field}");
-        // These the stand-alone operator did not have.
+        // The stand-alone operator did not have these fields.
         assert!(
             is_inline(&format!("{field}\nrunPolicy: {{suspend: true}}")),
             "{field}"
@@ -59,7 +59,7 @@ fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
     let both = "compatibility: MXNetOperator\nrunPolicy: {backoffLimit: 1}";
     assert_eq!(told(both), stand_alone);
     assert_eq!(told("compatibility: TrainingOperator\nbackoffLimit: 1"), training);
-    // Clients in Go write what is unset so.
+    // Go clients write an unset string as "".
     assert_eq!(told("compatibility: ''\nbackoffLimit: 1"), stand_alone);
 }
 

@@ -38,6 +38,11 @@ pub struct PaddleJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
+    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "training_job::api::schema::managed_by")]
+    pub managed_by: Option<String>,
+
     /// Without effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elastic_policy: Option<ElasticPolicy>,
@@ -59,6 +64,10 @@ impl TrainingJob for PaddleJob {
 
     fn run_policy(&self) -> RunPolicy {
         self.spec.run_policy.clone().unwrap_or_default()
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.spec.managed_by.as_deref()
     }
 
     fn status(&self) -> Option<&JobStatus> {
@@ -109,6 +118,11 @@ impl TrainingJob for PaddleJob {
     }
 
     /// Every master; without one, no pod is.
+    fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        let meeting = topology.role(MASTER).unwrap_or(replica.role);
+        replica.role.name() == meeting.name() && replica.index == 0
+    }
+
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
         replica.role.name() == MASTER
     }

@@ -4,7 +4,10 @@ use k8s_openapi::api::autoscaling::v2::MetricSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use training_job::api::schema;
-use training_job::{FieldErrors, Rule};
+use training_job::{FieldErrors, Rule, Topology, TrainingJob, any_with_replicas};
+
+use crate::PyTorchJob;
+use crate::environment::WORKER;
 
 /// Where workers meet if the job does not say: at one of them.
 const C10D: &str = "c10d";
@@ -13,6 +16,11 @@ const BACKENDS: [&str; 3] = [C10D, "etcd", "etcd-v2"];
 const BOUNDS: [&str; 2] = [
     "it is above maxReplicas",
     "use at most as many, or raise maxReplicas",
+];
+
+const TOO_MANY: [&str; 2] = [
+    "there are more workers, and only as many train together",
+    "raise it, or use fewer workers",
 ];
 
 /// How workers come and go, and where they meet.
@@ -105,7 +113,7 @@ impl ElasticPolicy {
         named.filter(|backend| !backend.is_empty()).unwrap_or(C10D)
     }
 
-    pub(crate) fn check(&self, errors: &mut FieldErrors) {
+    pub(crate) fn check(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         let mut at_least = |field: &str, value: Option<i32>, min: i64| {
             errors.check_range(format!("spec.elasticPolicy.{field}"), value, min..);
         };
@@ -122,13 +130,25 @@ impl ElasticPolicy {
         {
             errors.push("spec.elasticPolicy.minReplicas", BOUNDS[0], BOUNDS[1]);
         }
+        let most = self
+            .max_replicas
+            .and_then(|n| u32::try_from(n).ok())
+            .filter(|most| *most > 0);
+        if most.is_some_and(|most| topology.replicas(WORKER) > most) {
+            errors.push("spec.elasticPolicy.maxReplicas", TOO_MANY[0], TOO_MANY[1]);
+        }
     }
 
     /// The same in CEL, as far as the schema does not say it.
-    pub(crate) fn rule() -> Rule {
+    pub(crate) fn rules() -> [Rule; 2] {
         let bound = |field: &str| format!("self.?elasticPolicy.?{field}");
         let (min, max) = (bound("minReplicas"), bound("maxReplicas"));
         let in_order = format!("!{min}.hasValue() || !{max}.hasValue() || {min}.value() <= {max}.value()");
-        Rule::new(in_order, BOUNDS.join("; ")).at("elasticPolicy.minReplicas")
+        let more = any_with_replicas(&PyTorchJob::FRAMEWORK, &[WORKER], &format!("> {max}.value()"));
+        let enough = format!("!{max}.hasValue() || !{more}");
+        [
+            Rule::new(in_order, BOUNDS.join("; ")).at("elasticPolicy.minReplicas"),
+            Rule::new(enough, TOO_MANY.join("; ")).at("elasticPolicy.maxReplicas"),
+        ]
     }
 }

@@ -12,7 +12,7 @@ use training_job::{
 
 use crate::ElasticPolicy;
 use crate::environment::{self, MASTER, WORKER};
-use crate::{objects, waiting};
+use crate::{objects, waiting, warnings};
 
 const WORDS: [&str; 3] = ["auto", "cpu", "gpu"];
 const PROCESSES: [&str; 2] = [
@@ -48,6 +48,11 @@ pub struct PyTorchJobSpec {
     /// How the job runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
+
+    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "training_job::api::schema::managed_by")]
+    pub managed_by: Option<String>,
 
     /// Lets workers come and go, under torchrun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,6 +113,10 @@ impl TrainingJob for PyTorchJob {
         self.spec.run_policy.clone().unwrap_or_default()
     }
 
+    fn managed_by(&self) -> Option<&str> {
+        self.spec.managed_by.as_deref()
+    }
+
     fn status(&self) -> Option<&JobStatus> {
         self.status.as_ref()
     }
@@ -132,7 +141,7 @@ impl TrainingJob for PyTorchJob {
         ]
     }
 
-    fn validate(&self, _: &Topology<'_>, errors: &mut FieldErrors) {
+    fn validate(&self, topology: &Topology<'_>, errors: &mut FieldErrors) {
         if let Some(processes) = &self.spec.nproc_per_node
             && !WORDS.contains(&processes.as_str())
             && number(processes).is_none()
@@ -140,7 +149,7 @@ impl TrainingJob for PyTorchJob {
             errors.push("spec.nprocPerNode", PROCESSES[0], PROCESSES[1]);
         }
         if let Some(policy) = &self.spec.elastic_policy {
-            policy.check(errors);
+            policy.check(topology, errors);
             if policy.n_proc_per_node.is_some() && self.spec.nproc_per_node.is_some() {
                 errors.push("spec.elasticPolicy.nProcPerNode", TWO_NUMBERS[0], TWO_NUMBERS[1]);
             }
@@ -152,11 +161,16 @@ impl TrainingJob for PyTorchJob {
         let known = format!("!has(self.nprocPerNode) || self.nprocPerNode.matches(\"{pattern}\")");
         let one =
             "!has(self.nprocPerNode) || !has(self.elasticPolicy) || !has(self.elasticPolicy.nProcPerNode)";
-        vec![
+        let mut rules = vec![
             Rule::new(known, PROCESSES.join("; ")).at("nprocPerNode"),
             Rule::new(one, TWO_NUMBERS.join("; ")).at("elasticPolicy.nProcPerNode"),
-            ElasticPolicy::rule(),
-        ]
+        ];
+        rules.extend(ElasticPolicy::rules());
+        rules
+    }
+
+    fn warn(&self, topology: &Topology<'_>, found: &mut FieldErrors) {
+        warnings::add(self, topology, found);
     }
 
     /// The master decides, if there is one: it is rank 0. Without it all workers do; but of workers that come and
@@ -198,6 +212,10 @@ impl TrainingJob for PyTorchJob {
     }
 
     /// The master, or without one worker 0.
+    fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        self.is_master(topology, replica)
+    }
+
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         match topology.role(MASTER) {
             Some(_) => replica.role.name() == MASTER,

@@ -1,5 +1,5 @@
-//! PyTorchJob: distributed training with PyTorch (a master, which takes part as rank 0, and workers; or
-//! workers alone, which torchrun may let come and go), as the Kubeflow training operator v1.8.1 had it.
+//! PyTorchJob: distributed training with PyTorch, as in the Kubeflow training operator v1.8.1. A job has a master
+//! (rank 0) and workers, or only workers. With torchrun their number may change.
 
 mod elastic;
 mod environment;
@@ -8,6 +8,7 @@ mod job;
 mod local;
 mod objects;
 mod waiting;
+mod warnings;
 
 pub use elastic::{ElasticPolicy, RdzvConf};
 pub use job::{PyTorchJob, PyTorchJobSpec};

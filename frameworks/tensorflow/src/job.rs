@@ -49,6 +49,11 @@ pub struct TFJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 
+    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "training_job::api::schema::managed_by")]
+    pub managed_by: Option<String>,
+
     /// Which workers must succeed where there is no chief: worker 0, or with `AllWorkers` all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<SuccessPolicy>,
@@ -86,6 +91,10 @@ impl TrainingJob for TFJob {
 
     fn run_policy(&self) -> RunPolicy {
         self.spec.run_policy.clone().unwrap_or_default()
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.spec.managed_by.as_deref()
     }
 
     fn status(&self) -> Option<&JobStatus> {
@@ -157,6 +166,10 @@ impl TrainingJob for TFJob {
     }
 
     /// The chief, or without one worker 0.
+    fn is_dialed(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        self.is_master(topology, replica)
+    }
+
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         if CHIEFS.iter().any(|chief| topology.role(chief).is_some()) {
             CHIEFS.contains(&replica.role.name())

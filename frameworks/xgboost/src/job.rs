@@ -36,6 +36,11 @@ pub struct XGBoostJobSpec {
     /// How the job runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
+
+    /// Which controller runs the job, as `runPolicy.managedBy`. It cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "training_job::api::schema::managed_by")]
+    pub managed_by: Option<String>,
 }
 
 impl TrainingJob for XGBoostJob {
@@ -55,6 +60,10 @@ impl TrainingJob for XGBoostJob {
 
     fn run_policy(&self) -> RunPolicy {
         self.spec.run_policy.clone().unwrap_or_default()
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.spec.managed_by.as_deref()
     }
 
     fn status(&self) -> Option<&JobStatus> {
@@ -81,6 +90,10 @@ impl TrainingJob for XGBoostJob {
     /// A collective takes nobody back: when one rank is killed, the others wait for it without a word.
     fn restart_scope(&self, topology: &Topology<'_>, _: &Role<'_>) -> RestartScope {
         topology.collective_scope()
+    }
+
+    fn is_dialed(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {
+        replica.role.name() == MASTER
     }
 
     fn is_master(&self, _: &Topology<'_>, replica: &Replica<'_>) -> bool {

@@ -1,4 +1,4 @@
-//! A control plane with one contender, and what all of them use.
+//! A control plane with one contender, and the resource usage of all processes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,32 +16,32 @@ use crate::seen::Figures;
 use crate::work::{Contender, Kind};
 use crate::{floor, operators};
 
-/// How long what is still written after the last news has time.
+/// The time for writes that follow the last event.
 pub(crate) const SETTLING: Duration = Duration::from_secs(3);
 
-/// How long a calm is awaited; then it is measured all the same.
+/// The time limit for the machine to become idle. The measurement starts afterwards in any case.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One contender does one line of work on a control plane of its own, so that none pays for what another left.
+/// A control plane for one contender and one line of work, so that no measurement depends on an earlier one.
 pub(crate) struct Stage {
     pub(crate) plane: ControlPlane,
     pub(crate) namespace: String,
-    /// To the plain writer, if it is the one who works.
+    /// The channel to the plain writer, if it is the contender.
     pub(crate) tell: Option<mpsc::UnboundedSender<Value>>,
-    /// The flags that say which kinds of jobs the operator runs.
+    /// The flags that select the operator's kinds of jobs.
     pub(crate) schemes: Vec<String>,
     relay: Relay,
     contender: Contender,
     in_flight: usize,
     operator: Option<Background>,
-    /// The connections that were made before it started.
+    /// The connections that were opened before the operator started.
     before: usize,
 }
 
-/// What all had used at one moment.
+/// The resource usage of all processes at one time.
 pub(crate) struct Mark {
     at: Instant,
-    /// The operator, the API server, etcd and the driver.
+    /// The CPU time of the operator, the API server, etcd and the driver.
     cpu: [f64; 4],
     traffic: Traffic,
     calls: usize,
@@ -71,8 +71,8 @@ impl Stage {
         stage
     }
 
-    /// Awaits that the API server makes services and has nothing to do: for some seconds after its start it has no
-    /// addresses to give to services, and describes its kinds anew for each that was installed.
+    /// Waits until the API server creates services and is idle. For some seconds after its start it has no addresses
+    /// for services, and it rebuilds its descriptions for each installed kind.
     async fn calm(&self) {
         let services = Api::<Service>::namespaced(self.plane.client(), &self.namespace);
         let service = json!({"metadata": {"name": "first"}, "spec": {"ports": [{"port": 80}]}});
@@ -90,13 +90,13 @@ impl Stage {
         }
     }
 
-    /// Starts the contender, and awaits that it says that it works.
+    /// Starts the contender and waits until it reports that it works.
     pub(crate) async fn start_operator(&mut self) {
         self.before = self.relay.traffic().connections;
         let (plane, kubeconfig, namespace) = (&self.plane, self.relay.kubeconfig(), &self.namespace);
         let mut flags: Vec<&str> = self.schemes.iter().map(String::as_str).collect();
         let operator = match self.contender {
-            // A lost worker alone is made anew, as the Go operator does it.
+            // Only a lost worker is replaced, as under the Go operator.
             Contender::Ours => {
                 flags.push("--default-restart-scope=Replica");
                 operators::ours(plane, kubeconfig, namespace, &flags).await
@@ -122,7 +122,6 @@ impl Stage {
         self.operator = Some(operator);
     }
 
-    /// Kills the contender.
     pub(crate) fn kill_operator(&mut self) {
         self.operator = None;
     }
@@ -135,12 +134,12 @@ impl Stage {
         self.operator().pid().as_raw_nonzero().get()
     }
 
-    /// The memory that the contender has, in MiB.
+    /// Returns the resident memory of the contender in MiB.
     pub(crate) fn memory(&self) -> f64 {
         Usage::of(self.operator_pid()).rss
     }
 
-    /// The operator's, the API server's, etcd's and the driver's CPU so far.
+    /// Returns the CPU time of the operator, the API server, etcd and the driver.
     fn cpu(&self) -> [f64; 4] {
         let server = |program| find(program, self.plane.directory()).map_or(0.0, |pid| Usage::of(pid).cpu);
         let operator = self
@@ -164,7 +163,7 @@ impl Stage {
         }
     }
 
-    /// What all have used since; calls for each of so many jobs.
+    /// Returns the usage since a mark, and the calls per job for this number of jobs.
     pub(crate) fn since(&self, mark: &Mark, jobs: usize) -> (Figures, Figures) {
         assert_eq!(self.operator().ended(), None, "{}", self.operator().text());
         let now = self.mark();
@@ -206,7 +205,7 @@ impl Stage {
         )
     }
 
-    /// The contender's calls by verb and resource. A watch counts when it begins.
+    /// Returns the contender's calls by verb and resource. A watch is counted when it begins.
     fn calls(&self, before: usize, jobs: usize) -> Figures {
         let mut counts = BTreeMap::<String, f64>::new();
         for call in self.plane.audit().into_iter().skip(before) {

@@ -1,27 +1,29 @@
-//! One document of a file: what it is, and its new text.
+//! Converts one document of a file to its new text.
 
 use kube_manifest::{Node, SyntaxError, comments, parse};
 
+use crate::check::DocumentCheck;
 use crate::exit::Failure;
 use crate::write;
 
 use super::log::Log;
-use super::tree::{Ordered, child, items, scalar, take};
-use super::{comments as placing, listed, mapped};
+use super::tree::{Ordered, child, items, scalar};
+use super::versions::{self, TODAY};
+use super::{comments as placing, exported, unknown};
 
 /// A document of a file, with the line that begins it.
 pub(super) struct Document<'t> {
     pub(super) text: &'t str,
-    /// The lines of the file before it.
+    /// The number of lines before it in the file.
     pub(super) lines: usize,
 }
 
-/// The documents of a file; written one behind the other they are the file.
+/// Splits a file into its documents. Their concatenation is the file.
 pub(super) fn documents(text: &str) -> Vec<Document<'_>> {
     let mut documents = vec![Document { text: "", lines: 0 }];
     let (mut begin, mut at) = (0, 0);
     for (n, line) in text.split_inclusive('\n').enumerate() {
-        // In no value a line begins so, unless it is in quotes, where YAML forbids it.
+        // No value contains such a line: YAML forbids it even within quotes.
         let rest = line.strip_prefix("---");
         if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)) && at > 0 {
             begin = at;
@@ -35,46 +37,30 @@ pub(super) fn documents(text: &str) -> Vec<Document<'_>> {
     documents
 }
 
-/// What is done with objects of a kind and version.
-enum Old {
-    /// `v1alpha1` and the ancestors.
-    Listed(&'static listed::Listed, Today),
-    /// An MXJob of `v1`, or, if it says so, of a version before.
-    Mapped(bool),
-}
-
-/// A kind of today, of `kubeflow.org/v1`.
-type Today = &'static str;
-
-const VERSION: &str = "kubeflow.org/v1";
-
-fn old(api_version: &str, kind: &str) -> Option<Old> {
-    Some(match (api_version, kind) {
-        ("kubeflow.org/v1alpha1", "MXJob") => Old::Listed(&listed::MXJOB_ALPHA, "MXJob"),
-        ("mxnet.mlkube.io/v1beta1", "MxJob") => Old::Listed(&listed::MX_JOB, "MXJob"),
-        ("mlkube.io/v1beta1", "TfJob") => Old::Listed(&listed::TF_JOB, "TFJob"),
-        ("kubeflow.org/v1alpha2" | "kubeflow.org/v1beta1", "MXJob") => Old::Mapped(true),
-        (VERSION, "MXJob") => Old::Mapped(false),
-        _ => return None,
-    })
-}
-
-/// Whether there was such a kind and version, before today's.
-pub(crate) fn is_old(api_version: &str, kind: &str) -> bool {
-    api_version != VERSION && old(api_version, kind).is_some()
-}
-
-/// The new text of a document, or nothing if it stays as it is.
+/// Returns the new text of a document, or `None` if the document does not change. `check` validates the converted
+/// document.
 ///
 /// # Errors
-/// The text is no YAML, or it cannot be written.
-pub(super) fn convert(document: &Document<'_>, log: &mut Log<'_>) -> Result<Option<String>, Problem> {
+/// The text is not valid YAML, or the result cannot be written.
+pub(super) fn convert(
+    document: &Document<'_>,
+    log: &mut Log<'_>,
+    check: &mut DocumentCheck,
+) -> Result<Option<String>, Problem> {
     let read = parse(document.text).map_err(Problem::Syntax)?;
     let [source] = &read[..] else {
         return Ok(None);
     };
     let mut node = source.clone();
     objects(&mut node, "", log);
+    if log.is_lossy() && !log.has_errors() {
+        unknown::remove(&mut node, "", log, check);
+    }
+    if !log.has_errors() {
+        for finding in check.errors(log.file(), &node) {
+            log.refused(finding);
+        }
+    }
     if log.findings.is_empty() || log.has_errors() {
         return Ok(None);
     }
@@ -100,7 +86,7 @@ pub(super) fn convert(document: &Document<'_>, log: &mut Log<'_>) -> Result<Opti
     }))
 }
 
-/// Converts a job, or those of a list.
+/// Converts a job, or the jobs of a list.
 fn objects(node: &mut Node, path: &str, log: &mut Log<'_>) {
     let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -111,42 +97,37 @@ fn objects(node: &mut Node, path: &str, log: &mut Log<'_>) {
         for (n, item) in all.iter_mut().enumerate() {
             objects(item, &format!("{path}items[{n}]."), log);
         }
-        let today = old(&api_version, of).map(|old| old.kind());
-        if let Some(today) = today.filter(|_| is_old(&api_version, of)) {
-            rename(node, &api_version, (&kind, &format!("{today}List")), path, log);
+        let old = versions::find(&api_version, of).filter(|version| version.is_old);
+        if let Some(old) = old {
+            rename(
+                node,
+                &api_version,
+                (&kind, &format!("{}List", old.kind)),
+                path,
+                log,
+            );
         }
         return;
     }
-    let Some(old) = old(&api_version, &kind) else {
+    path.clone_into(&mut log.prefix);
+    let Some(version) = versions::find(&api_version, &kind) else {
+        if versions::has_no_counterpart(&api_version, &kind) {
+            let problem = format!("no kind of job here runs a {kind} of {api_version}");
+            let remedy = "leave it to its operator, or write a job of a kind that runs here";
+            log.wrong(node.at, "kind", problem, remedy);
+        }
         return;
     };
-    path.clone_into(&mut log.prefix);
-    let before = log.findings.len();
-    rename(node, &api_version, (&kind, old.kind()), path, log);
-    match old {
-        Old::Listed(listed, _) => listed::convert(node, listed, log),
-        Old::Mapped(is_old) => mapped::convert(node, is_old, log),
-    }
-    if log.findings.len() > before
-        && let Some(status) = take(node, "status")
-    {
-        log.note(status.at, "status", "it is left out: the operator writes it");
-    }
+    log.has_job = true;
+    exported::remove(node, log);
+    rename(node, &api_version, (&kind, version.kind), path, log);
+    version.convert(node, log);
 }
 
-impl Old {
-    fn kind(&self) -> Today {
-        match self {
-            Self::Listed(_, kind) => kind,
-            Self::Mapped(_) => "MXJob",
-        }
-    }
-}
-
-/// Gives an object the version and kind of today.
+/// Gives an object its current API version and kind.
 fn rename(node: &mut Node, api_version: &str, (kind, today): (&str, &str), path: &str, log: &mut Log<'_>) {
     path.clone_into(&mut log.prefix);
-    for (key, old, new) in [("apiVersion", api_version, VERSION), ("kind", kind, today)] {
+    for (key, old, new) in [("apiVersion", api_version, TODAY), ("kind", kind, today)] {
         if old != new
             && let Some(value) = child(node, key)
         {
@@ -156,11 +137,11 @@ fn rename(node: &mut Node, api_version: &str, (kind, today): (&str, &str), path:
     }
 }
 
-/// Why a document has no new text.
+/// The reason why a document has no new text.
 pub(super) enum Problem {
-    /// It is no YAML.
+    /// The text is not valid YAML.
     Syntax(SyntaxError),
-    /// It cannot be written.
+    /// The result cannot be written.
     Output(Failure),
 }
 

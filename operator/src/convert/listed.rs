@@ -1,50 +1,49 @@
-//! Jobs whose replicas are a list: MXJobs of `v1alpha1`, and the `MxJob` and `TfJob` of their ancestors.
+//! Converts jobs whose replicas are a list: `v1alpha1`, and the `MxJob` and `TfJob` that preceded it.
 
 use std::collections::BTreeSet;
 
-use kube_manifest::{Content, Entry, Node, Position};
+use kube_manifest::{Content, Entry, Node};
 
 use super::log::Log;
-use super::mapped::{keep_clean_up, move_scheduler};
+use super::mxnet;
+use super::policies::{keep_clean_up, leave_out, move_policies, move_scheduler};
 use super::tree::{
-    below, child, entry, has, index, insert, integer, is_null, items, mapping, put, scalar, take, text,
+    below, child, entry, has, index, insert, integer, is_null, items, put, scalar, take, text,
 };
 
-/// A kind of such a job. Fields that were spelled in two ways have both.
+/// A kind of job with a list of replicas. Each field with several names had several spellings.
 pub(super) struct Listed {
-    /// The list of replicas.
+    /// The list of replicas in the spec.
     replicas: &'static [&'static str],
-    /// A replica's type.
+    /// The type of a replica.
     role: &'static [&'static str],
-    /// A replica's port.
+    /// The port of a replica.
     port: &'static [&'static str],
-    /// The image of containers that name none.
+    /// The default image of the containers.
     image: &'static [&'static str],
-    /// The types and today's roles.
+    /// The replica types and their current roles.
     roles: &'static [(&'static str, &'static str)],
     /// The type of a replica that names none.
     default_role: &'static str,
-    /// The type whose port the others are told; all are told all ports if it is none.
+    /// The type whose port is used by all replicas. If unset, each replica's port is used.
     root: Option<&'static str>,
-    /// The type that may have no template, and gets a server of the operator's.
+    /// The type that may lack a template, because the operator ran its own server for it.
     served: Option<&'static str>,
-    /// Today's field of the replicas.
+    /// Fields of the spec that occur in manifests but that no operator read.
+    unread: &'static [&'static str],
+    /// The current field of the replicas.
     specs: &'static str,
     container: &'static str,
     port_name: &'static str,
     default_port: i64,
-    generation: Generation,
-}
-
-/// What else a kind has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Generation {
-    /// `kubeflow.org/v1alpha1` `MXJob`.
-    Alpha,
-    /// `mxnet.mlkube.io/v1beta1` `MxJob`.
-    MxJob,
-    /// `mlkube.io/v1beta1` `TfJob`.
-    TfJob,
+    /// True if the jobs have a mode.
+    has_mode: bool,
+    /// True if a job must name its mode.
+    needs_mode: bool,
+    /// The types whose first replica decides when the job ends. The first type that the job has counts.
+    deciding: &'static [&'static str],
+    /// The default clean-up policy, and the operator that had it.
+    clean_up: Option<(&'static str, &'static str)>,
 }
 
 pub(super) const MXJOB_ALPHA: Listed = Listed {
@@ -60,15 +59,20 @@ pub(super) const MXJOB_ALPHA: Listed = Listed {
     default_role: "WORKER",
     root: Some("SCHEDULER"),
     served: None,
+    unread: &[],
     specs: "mxReplicaSpecs",
     container: "mxnet",
     port_name: "mxjob-port",
     default_port: 9091,
-    generation: Generation::Alpha,
+    has_mode: true,
+    needs_mode: false,
+    deciding: &["SCHEDULER", "WORKER"],
+    clean_up: Some(("All", "stand-alone operator")),
 };
 
 pub(super) const MX_JOB: Listed = Listed {
-    generation: Generation::MxJob,
+    needs_mode: true,
+    clean_up: None,
     ..MXJOB_ALPHA
 };
 
@@ -81,14 +85,50 @@ pub(super) const TF_JOB: Listed = Listed {
     default_role: "MASTER",
     root: None,
     served: Some("PS"),
+    unread: &[],
     specs: "tfReplicaSpecs",
     container: "tensorflow",
     port_name: "tfjob-port",
     default_port: 2222,
-    generation: Generation::TfJob,
+    has_mode: false,
+    needs_mode: false,
+    deciding: &["MASTER", "WORKER"],
+    clean_up: None,
 };
 
-/// Makes such a job one of today's.
+pub(super) const TF_JOB_ALPHA: Listed = Listed {
+    clean_up: Some(("All", "tf-operator")),
+    ..TF_JOB
+};
+
+pub(super) const PYTORCHJOB_ALPHA: Listed = Listed {
+    replicas: &["replicaSpecs"],
+    role: &["replicaType", "pytorchReplicaType"],
+    port: &["masterPort"],
+    image: &["pytorchImage"],
+    roles: &[("MASTER", "Master"), ("WORKER", "Worker")],
+    default_role: "MASTER",
+    root: Some("MASTER"),
+    served: None,
+    unread: &["backend", "masterPort"],
+    specs: "pytorchReplicaSpecs",
+    container: "pytorch",
+    port_name: "pytorchjob-port",
+    default_port: 23456,
+    has_mode: false,
+    needs_mode: false,
+    deciding: &["MASTER"],
+    clean_up: Some(("All", "pytorch-operator")),
+};
+
+impl Listed {
+    /// Returns true if the replicas of this spec are such a list.
+    pub(super) fn is_form_of(&self, spec: &Node) -> bool {
+        self.replicas.iter().any(|name| has(spec, name))
+    }
+}
+
+/// Converts such a job to its current form.
 pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
     let at = job.at;
     let Some(spec) = child(job, "spec") else { return };
@@ -115,7 +155,7 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
             return log.wrong(
                 image.at,
                 &format!("spec.{name}"),
-                "it is no string",
+                "must be a string",
                 "name an image",
             );
         } else if uses_image {
@@ -129,27 +169,24 @@ pub(super) fn convert(job: &mut Node, kind: &Listed, log: &mut Log<'_>) {
         let what = "it is left out: pods and services are named after the job, the role and the index";
         log.note(id.at, &format!("spec.{name}"), what);
     }
-    match kind.generation {
-        Generation::Alpha => {
-            insert(spec, 0, entry("jobMode", scalar("MXTrain")));
-            log.note(at, "spec.jobMode", "it is MXTrain, as it was without one");
-            chief(spec, log);
-            if let Some(clean) = take(spec, "cleanupPodPolicy") {
-                log.moved(clean.at, "spec.cleanupPodPolicy", "spec.runPolicy.cleanPodPolicy");
-                if let Some(nested) = mapping(spec, &["runPolicy"]) {
-                    let key = "cleanPodPolicy".to_owned();
-                    put(nested, Entry { key, ..clean });
-                }
-            }
-            move_scheduler(spec, log);
-            keep_clean_up(spec, at, log);
-        }
-        Generation::MxJob => mode(spec, at, log),
-        Generation::TfJob => tensorboard(spec, log),
+    for field in kind.unread {
+        leave_out(spec, field, "spec", "no operator has read it", log);
+    }
+    if kind.needs_mode && !has(spec, "jobMode") {
+        log.wrong(at, "spec.jobMode", "missing", "set it to dist or local");
+    } else if kind.has_mode {
+        mxnet::mode(spec, at, log);
+    }
+    chief(spec, kind, log);
+    tensorboard(spec, log);
+    move_policies(spec, log);
+    move_scheduler(spec, kind.specs, log);
+    if let Some(default) = kind.clean_up {
+        keep_clean_up(spec, default, at, log);
     }
 }
 
-/// The first of these fields that is there, and its name. Null is as good as none.
+/// Removes these fields. Returns the first that was present and not null, with its name.
 fn take_any(node: &mut Node, names: &[&'static str]) -> Option<(Entry, &'static str)> {
     let found: Vec<_> = names
         .iter()
@@ -158,7 +195,7 @@ fn take_any(node: &mut Node, names: &[&'static str]) -> Option<(Entry, &'static 
     found.into_iter().find(|(entry, _)| !is_null(&entry.value))
 }
 
-/// The mapping that the list of replicas becomes.
+/// Converts the list of replicas to a mapping of roles.
 fn roles(
     list: Entry,
     path: &str,
@@ -179,7 +216,7 @@ fn roles(
             continue;
         };
         if !known.insert(role) {
-            let problem = format!("{type_} is here twice");
+            let problem = format!("duplicate type {type_}");
             log.wrong(replica.at, &path, problem, "keep one of the two");
             continue;
         }
@@ -218,7 +255,7 @@ fn roles(
     }
 }
 
-/// A replica's type, and the role that it is today.
+/// Returns a replica's type and its current role.
 fn role_of(
     replica: &mut Node,
     path: &str,
@@ -241,8 +278,8 @@ fn role_of(
     found
 }
 
-/// Moves the template's restart policy to the role, which has it today. What was not `Never` restarted after exit codes from
-/// 128 on, and failed the job after lower ones.
+/// Moves the restart policy from the template to the role. Any policy but `Never` restarted a replica after exit
+/// codes of 128 or more, and failed the job after lower ones.
 fn restart_policy(replica: &mut Node, path: &str, log: &mut Log<'_>) {
     let Some(pod) = below(replica, &["template", "spec"]) else {
         return;
@@ -271,7 +308,7 @@ fn restart_policy(replica: &mut Node, path: &str, log: &mut Log<'_>) {
     insert(replica, before, policy);
 }
 
-/// Writes a replica's port into its container, where it is today.
+/// Moves a replica's port to the ports of its container.
 fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Log<'_>) {
     let named = take_any(replica, kind.port);
     let field = format!(
@@ -346,7 +383,7 @@ fn port(replica: &mut Node, type_: &str, path: &str, kind: &Listed, log: &mut Lo
     }
 }
 
-/// The container of this name in a replica's template.
+/// Returns the container of this name in a replica's template.
 fn container<'n>(replica: &'n mut Node, name: &str) -> Option<&'n mut Node> {
     let containers = below(replica, &["template", "spec", "containers"]).and_then(items)?;
     containers
@@ -354,7 +391,7 @@ fn container<'n>(replica: &'n mut Node, name: &str) -> Option<&'n mut Node> {
         .find(|container| container.text("name") == Some(name))
 }
 
-/// Gives the framework's container the job's image if it has none. Says whether it did.
+/// Sets the image of the framework's container to the job's image if it has none. Returns true if it did.
 fn fill_image(replica: &mut Node, name: &str, image: Option<&str>) -> bool {
     match (container(replica, name), image) {
         (Some(container), Some(image)) if !has(container, "image") => {
@@ -365,52 +402,49 @@ fn fill_image(replica: &mut Node, name: &str, image: Option<&str>) -> bool {
     }
 }
 
-/// `v1alpha1`: whose end was the job's.
-fn chief(spec: &mut Node, log: &mut Log<'_>) {
+/// Removes the termination policy where it matches the current rules. Otherwise reports it as lost.
+fn chief(spec: &mut Node, kind: &Listed, log: &mut Log<'_>) {
     let Some(mut policy) = take(spec, "terminationPolicy") else {
         return;
     };
-    let chief = child(&mut policy.value, "chief");
-    let name = chief.as_ref().and_then(|chief| chief.text("replicaName"));
-    let name = name.unwrap_or("WORKER").to_owned();
-    let index = chief.and_then(|chief| chief.get("replicaIndex").and_then(integer));
-    match (&*name, index.unwrap_or(0)) {
-        ("SCHEDULER" | "WORKER", 0) => {
-            let what = "it is left out: the scheduler's end is the job's, which comes after its workers' ends, and without \
-                        a scheduler all workers decide";
-            log.note(policy.at, "spec.terminationPolicy", what);
-        }
-        (name, index) => {
-            let what = format!(
-                "the end of {name} {index} was the job's, and none but the scheduler's or the workers' is"
-            );
-            let remedy = "have the scheduler end with it";
-            log.lost(policy.at, "spec.terminationPolicy", &what, remedy);
-        }
+    let chief = ["chief", "master"]
+        .into_iter()
+        .find_map(|key| take(&mut policy.value, key));
+    let of_chief = chief.as_ref().map(|chief| &chief.value);
+    let name = of_chief.and_then(|chief| chief.text("replicaName"));
+    let name = name.unwrap_or(kind.default_role).to_owned();
+    let index = ["replicaIndex", "replicaRank"].into_iter();
+    let mut index = index.filter_map(|key| integer(of_chief?.get(key)?));
+    let index = index.next().unwrap_or(0);
+    let is_there = |type_: &str| {
+        let role = kind.roles.iter().find(|(known, _)| *known == type_);
+        role.is_some_and(|(_, role)| spec.get(kind.specs).is_some_and(|specs| has(specs, role)))
+    };
+    if kind.has_mode && index == 0 && kind.deciding.contains(&&*name) {
+        let what = "it is left out: the scheduler's end is the job's, which comes after its workers' ends, and without \
+                    a scheduler all workers decide";
+        return log.note(policy.at, "spec.terminationPolicy", what);
     }
+    let decides = kind.deciding.iter().find(|type_| is_there(type_));
+    if index == 0 && !kind.has_mode && decides.is_none_or(|decides| *decides == name) {
+        let what = format!("it is left out: the end of {name} 0 is the job's without it");
+        return log.note(policy.at, "spec.terminationPolicy", what);
+    }
+    let (others, remedy) = match kind.has_mode {
+        true => (
+            "the scheduler's or the workers'",
+            "have the scheduler end with it",
+        ),
+        false => (
+            "the MASTER's, or without one the first worker's,",
+            "have that one end with it",
+        ),
+    };
+    let what = format!("the end of {name} {index} was the job's, and none but {others} is");
+    log.lost(policy.at, "spec.terminationPolicy", &what, remedy);
 }
 
-/// `MxJob`: what `jobMode` says.
-fn mode(spec: &mut Node, at: Position, log: &mut Log<'_>) {
-    let mode = spec.text("jobMode").unwrap_or_default().to_owned();
-    let place = child(spec, "jobMode").map_or(at, |mode| mode.at);
-    match &*mode {
-        "dist" => log.note(place, "spec.jobMode", "dist is MXTrain now"),
-        "local" => {
-            let what = "local is MXTrain of one worker now, which gets the DMLC variables too";
-            log.note(place, "spec.jobMode", what);
-        }
-        _ => {
-            let problem = format!("{mode:?} is not known");
-            return log.wrong(place, "spec.jobMode", problem, "use dist or local");
-        }
-    }
-    if let Some(mode) = child(spec, "jobMode") {
-        mode.content = scalar("MXTrain").content;
-    }
-}
-
-/// `TfJob`: what showed its logs.
+/// Reports the TensorBoard of a TfJob as lost.
 fn tensorboard(spec: &mut Node, log: &mut Log<'_>) {
     if let Some((board, name)) = take_any(spec, &["tensorboard", "tensorBoard"]) {
         let what = "a TFJob runs no TensorBoard";

@@ -1,51 +1,70 @@
-//! What is told of a conversion.
+//! Collects the findings of a conversion.
 
 use kube_manifest::{Finding, Position, Severity};
 
-/// What is told of one document, and where it is.
+use super::unknown;
+
+/// The findings of one document, and its position.
 #[derive(Debug)]
 pub(super) struct Log<'a> {
-    /// The file's name.
     file: &'a str,
-    /// The lines before the document.
+    /// The number of lines before the document.
     lines: usize,
-    /// The path of the job in the document, with a dot behind it; empty if it is the document.
+    /// The path of the job in the document, with a trailing dot. Empty if the job is the whole document.
     pub(super) prefix: String,
-    /// Whether what cannot be carried over may be left out.
+    /// True if fields that cannot be converted may be removed.
     lossy: bool,
-    /// All of it, in the order in which it was noticed.
+    /// True if the document holds a job.
+    pub(super) has_job: bool,
+    /// The findings, in the order of their discovery.
     pub(super) findings: Vec<Finding>,
 }
 
 impl<'a> Log<'a> {
-    /// For a document of this file that has so many lines before it.
+    /// Returns an empty log for a document of this file that has `lines` lines before it.
     pub(super) fn new(file: &'a str, lines: usize, lossy: bool) -> Self {
         Self {
             file,
             lines,
             prefix: String::new(),
             lossy,
+            has_job: false,
             findings: Vec::new(),
         }
     }
 
-    /// Whether the document cannot be converted.
+    /// Returns the file's name.
+    pub(super) fn file(&self) -> &'a str {
+        self.file
+    }
+
+    /// Returns true if fields that cannot be converted are removed.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.lossy
+    }
+
+    /// Returns true if the document cannot be converted.
     pub(super) fn has_errors(&self) -> bool {
         self.findings.iter().any(|f| f.severity == Severity::Error)
     }
 
-    /// A field changed its place, its value, or its meaning.
+    /// Reports that a field has a new path, value or meaning.
     pub(super) fn note(&mut self, at: Position, path: &str, what: impl Into<String>) {
         self.add(Severity::Note, at, path, what.into(), "");
     }
 
-    /// A field has another place now.
+    /// Reports that a field has a new path.
     pub(super) fn moved(&mut self, at: Position, from: &str, to: &str) {
         let to = format!("it is {}{to} now", self.prefix);
         self.note(at, from, to);
     }
 
-    /// Something that today's kinds do not have: an error, unless it may be left out.
+    /// Warns that a field gets a value that its author may not have intended.
+    pub(super) fn warn(&mut self, at: Position, path: &str, what: impl Into<String>) {
+        self.add(Severity::Warning, at, path, what.into(), "");
+    }
+
+    /// Reports a field or feature that current kinds lack. This is an error unless such fields may be removed.
     pub(super) fn lost(&mut self, at: Position, path: &str, what: &str, remedy: &str) {
         if self.lossy {
             self.add(Severity::Warning, at, path, format!("{what}: it is left out"), "");
@@ -55,9 +74,25 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// A mistake in the job, by which nobody knows what it should become.
+    /// Reports a mistake that makes the result ambiguous.
     pub(super) fn wrong(&mut self, at: Position, path: &str, problem: impl Into<String>, remedy: &str) {
         self.add(Severity::Error, at, path, problem.into(), remedy);
+    }
+
+    /// Reports an error that `validate` found in the new object.
+    pub(super) fn refused(&mut self, finding: Finding) {
+        let remedy = match unknown::is_unknown(&finding) {
+            true => format!("{}, or leave it out by --lossy", finding.remedy),
+            false => finding.remedy,
+        };
+        self.findings.push(Finding {
+            remedy,
+            at: finding.at.map(|at| Position {
+                line: at.line + self.lines,
+                ..at
+            }),
+            ..finding
+        });
     }
 
     fn add(&mut self, severity: Severity, at: Position, path: &str, problem: String, remedy: &str) {

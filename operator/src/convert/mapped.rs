@@ -1,184 +1,278 @@
-//! MXJobs whose replicas are a mapping: `v1alpha2`, `v1beta1`, and `v1` of the stand-alone operator.
+//! Converts jobs whose replicas are a mapping of roles, for all operators that had such jobs.
 
-use kube_manifest::{Content, Entry, Node, Position};
+use kube_manifest::{Entry, Node, Position};
 
 use super::log::Log;
-use super::tree::{child, entries, entry, has, insert, is_null, mapping, put, scalar, take, text};
+use super::policies::{keep_clean_up, move_policies, move_scheduler};
+use super::tree::{below, child, entries, entry, for_each_role, has, insert, items, put, scalar, take};
+use super::{kubedl, tree};
 
-/// What a run policy has that was at the top of the spec once.
-pub(crate) const POLICIES: [&str; 5] = [
-    "cleanPodPolicy",
-    "ttlSecondsAfterFinished",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "schedulingPolicy",
-];
+/// A kind of such a job, and the defaults of its former operator.
+pub(super) struct Mapped {
+    pub(super) specs: &'static str,
+    /// The former name of the field of the replicas, or empty.
+    old_specs: &'static str,
+    roles: &'static [&'static str],
+    /// The former name of the framework's container, and its current name.
+    container: Option<(&'static str, &'static str)>,
+    /// The former operator.
+    operator: &'static str,
+    /// The former default clean-up policy, if the current default differs.
+    clean_up: Option<&'static str>,
+    /// The former default restart policies by role, if the current defaults differ.
+    restarts: &'static [(&'static str, &'static str)],
+    /// The former default time to live of a finished job in seconds, if it had one.
+    ttl: Option<i64>,
+    /// True for KubeDL, whose jobs have additional fields.
+    is_kubedl: bool,
+}
 
-/// Where the operator looks for the key by which a tuner finds its servers.
-const TUNER_KEY: [&str; 3] = ["template", "metadata", "annotations"];
+pub(super) const TENSORFLOW: Mapped = Mapped {
+    specs: "tfReplicaSpecs",
+    old_specs: "",
+    roles: &["PS", "Worker", "Chief", "Master", "Evaluator"],
+    container: None,
+    operator: "tf-operator",
+    clean_up: None,
+    restarts: &[],
+    ttl: None,
+    is_kubedl: false,
+};
 
-/// Makes an MXJob one of today's shape. `is_old` says whether it is of a version before `v1`.
-pub(super) fn convert(job: &mut Node, is_old: bool, log: &mut Log<'_>) {
+pub(super) const PYTORCH: Mapped = Mapped {
+    specs: "pytorchReplicaSpecs",
+    roles: &["Master", "Worker"],
+    operator: "pytorch-operator",
+    clean_up: Some("None"),
+    ..TENSORFLOW
+};
+
+pub(super) const XGBOOST: Mapped = Mapped {
+    specs: "xgbReplicaSpecs",
+    old_specs: "xgboostReplicaSpec",
+    roles: &["Master", "Worker"],
+    container: Some(("xgboostjob", "xgboost")),
+    operator: "xgboost-operator",
+    clean_up: Some("None"),
+    ..TENSORFLOW
+};
+
+pub(super) const PADDLE: Mapped = Mapped {
+    specs: "paddleReplicaSpecs",
+    roles: &["Master", "Worker"],
+    operator: "Go training operator",
+    ..TENSORFLOW
+};
+
+pub(super) const JAX: Mapped = Mapped {
+    specs: "jaxReplicaSpecs",
+    roles: &["Worker"],
+    operator: "Go training operator",
+    ..TENSORFLOW
+};
+
+pub(super) const MXNET: Mapped = Mapped {
+    specs: "mxReplicaSpecs",
+    roles: &[
+        "Scheduler",
+        "Server",
+        "Worker",
+        "TunerTracker",
+        "TunerServer",
+        "Tuner",
+    ],
+    operator: "mxnet-operator",
+    ..TENSORFLOW
+};
+
+pub(super) const MPI: Mapped = Mapped {
+    specs: "mpiReplicaSpecs",
+    roles: &["Launcher", "Worker"],
+    operator: "mpi-operator",
+    clean_up: Some("None"),
+    ..TENSORFLOW
+};
+
+const KUBEDL: Mapped = Mapped {
+    operator: "KubeDL operator",
+    is_kubedl: true,
+    ..TENSORFLOW
+};
+
+pub(super) const KUBEDL_TENSORFLOW: Mapped = Mapped {
+    restarts: &[
+        ("PS", "ExitCode"),
+        ("Worker", "ExitCode"),
+        ("Chief", "ExitCode"),
+        ("Master", "ExitCode"),
+        ("Evaluator", "ExitCode"),
+    ],
+    ..KUBEDL
+};
+
+pub(super) const KUBEDL_PYTORCH: Mapped = Mapped {
+    specs: PYTORCH.specs,
+    roles: PYTORCH.roles,
+    clean_up: Some("None"),
+    restarts: &[("Master", "ExitCode")],
+    ..KUBEDL
+};
+
+pub(super) const KUBEDL_XGBOOST: Mapped = Mapped {
+    specs: XGBOOST.specs,
+    roles: XGBOOST.roles,
+    container: XGBOOST.container,
+    clean_up: Some("None"),
+    ttl: Some(100),
+    ..KUBEDL
+};
+
+pub(super) const KUBEDL_MPI: Mapped = Mapped {
+    specs: MPI.specs,
+    roles: MPI.roles,
+    ..KUBEDL
+};
+
+/// Converts such a job to its current form. `is_old` is true for a former API version. Returns true if the job was
+/// made for a former operator: it has a former version, or has policies at a place that only such operators read.
+pub(super) fn convert(job: &mut Node, kind: &Mapped, is_old: bool, log: &mut Log<'_>) -> bool {
     let at = job.at;
-    let Some(spec) = child(job, "spec") else { return };
+    if kind.is_kubedl {
+        kubedl::annotations(job, log);
+    }
+    let Some(spec) = child(job, "spec") else {
+        return is_old;
+    };
+    if kind.is_kubedl {
+        kubedl::features(spec, kind.specs, log);
+    }
+    rename_specs(spec, kind, log);
     if is_old {
-        name_mode(spec, at, log);
+        name_roles(spec, kind, log);
     }
     let is_inline = move_policies(spec, log);
-    if is_old || is_inline {
-        keep_defaults(spec, at, log);
+    let is_former = is_old || is_inline;
+    if is_former {
+        keep_defaults(spec, kind, at, log);
     }
-    move_scheduler(spec, log);
-    for_each_role(spec, |name, role| move_label(name, role, log));
+    move_scheduler(spec, kind.specs, log);
+    rename_containers(spec, kind, is_former, log);
+    is_former
 }
 
-/// `v1` wants a mode, and the versions before had none or did not ask for it.
-fn name_mode(spec: &mut Node, at: Position, log: &mut Log<'_>) {
-    let mode = spec.text("jobMode").unwrap_or_default();
-    if mode.is_empty() {
-        take(spec, "jobMode");
-        insert(spec, 0, entry("jobMode", scalar("MXTrain")));
-        log.note(at, "spec.jobMode", "it is MXTrain, as it was without one");
-    }
-}
-
-/// Moves the policies from the top of the spec into the run policy. Says whether the job was read as one of the
-/// stand-alone operator: it had policies there, and none in `runPolicy`.
-fn move_policies(spec: &mut Node, log: &mut Log<'_>) -> bool {
-    let nested = spec.get("runPolicy");
-    let is_nested = nested.is_some_and(|nested| POLICIES.iter().any(|policy| has(nested, policy)));
-    let mut found: Vec<(Entry, String)> = Vec::new();
-    if let Some(mut go) = take(spec, "RunPolicy") {
-        // A client in Go has written the embedded structure under its name.
-        log.moved(go.at, "spec.RunPolicy", "spec.runPolicy");
-        let policies = entries(&mut go.value).map(std::mem::take);
-        if policies.is_none() && !is_null(&go.value) {
-            log.wrong(go.at, "spec.RunPolicy", "it is no mapping", "name policies in it");
-        }
-        let policies = policies.unwrap_or_default();
-        found.extend(policies.into_iter().map(|entry| {
-            let path = format!("spec.RunPolicy.{}", entry.key);
-            (entry, path)
-        }));
-    }
-    for policy in POLICIES {
-        if let Some(entry) = take(spec, policy) {
-            found.push((entry, format!("spec.{policy}")));
-        }
-    }
-    let is_inline = !found.is_empty() && !is_nested;
-    for (policy, path) in found {
-        let to = format!("spec.runPolicy.{}", policy.key);
-        if spec
-            .get("runPolicy")
-            .is_some_and(|nested| has(nested, &policy.key))
-        {
-            let counts = format!("it is left out: {}{to} counts", log.prefix);
-            log.note(policy.at, &path, counts);
-        } else if let Some(nested) = mapping(spec, &["runPolicy"]) {
-            log.moved(policy.at, &path, &to);
-            put(nested, policy);
-        }
-    }
-    is_inline
-}
-
-/// Says what the stand-alone operator did where a job said nothing.
-fn keep_defaults(spec: &mut Node, at: Position, log: &mut Log<'_>) {
-    if has(spec, "compatibility") {
+fn rename_specs(spec: &mut Node, kind: &Mapped, log: &mut Log<'_>) {
+    if kind.old_specs.is_empty() || has(spec, kind.specs) {
         return;
     }
-    keep_clean_up(spec, at, log);
-    let mut by_code = false;
-    for_each_role(spec, |_, role| {
-        by_code |= role.text("restartPolicy") == Some("ExitCode")
-    });
-    if by_code {
-        put(spec, entry("compatibility", scalar("MXNetOperator")));
-        let what =
-            "it is MXNetOperator: by ExitCode, 130, 137, 138 and 143 restart a replica, and no other codes";
-        log.note(at, "spec.compatibility", what);
+    let place = tree::index(spec, kind.old_specs);
+    if let Some(specs) = take(spec, kind.old_specs) {
+        let (from, to) = (format!("spec.{}", kind.old_specs), format!("spec.{}", kind.specs));
+        log.moved(specs.at, &from, &to);
+        let key = kind.specs.to_owned();
+        insert(spec, place.unwrap_or(0), Entry { key, ..specs });
     }
 }
 
-/// Says which pods it deleted at the end of a job that said nothing.
-pub(super) fn keep_clean_up(spec: &mut Node, at: Position, log: &mut Log<'_>) {
-    let nested = spec.get("runPolicy");
-    let named = nested
-        .and_then(|nested| nested.text("cleanPodPolicy"))
-        .unwrap_or_default();
-    if named.is_empty()
-        && let Some(nested) = mapping(spec, &["runPolicy"])
-    {
-        put(nested, entry("cleanPodPolicy", scalar("All")));
-        let what = "it is All, the stand-alone operator's default";
-        log.note(at, "spec.runPolicy.cleanPodPolicy", what);
-    }
-}
-
-/// Moves the scheduler's name into all templates that name none.
-pub(super) fn move_scheduler(spec: &mut Node, log: &mut Log<'_>) {
-    let Some(named) = take(spec, "schedulerName") else {
+/// Corrects the case of role names. Former operators ignored it.
+pub(super) fn name_roles(spec: &mut Node, kind: &Mapped, log: &mut Log<'_>) {
+    let Some(named) = child(spec, kind.specs).and_then(entries) else {
         return;
     };
-    let Some(name) = text(&named.value).map(str::to_owned) else {
-        if !is_null(&named.value) {
-            log.wrong(
-                named.at,
-                "spec.schedulerName",
-                "it is no string",
-                "name a scheduler",
+    for n in 0..named.len() {
+        let old = named[n].key.clone();
+        let today = kind.roles.iter().find(|role| role.eq_ignore_ascii_case(&old));
+        let Some(today) = today.filter(|role| **role != old) else {
+            continue;
+        };
+        let path = format!("spec.{}.{old}", kind.specs);
+        if named.iter().any(|entry| entry.key == *today) {
+            let problem = format!("duplicate role {today}");
+            log.wrong(named[n].at, &path, problem, "keep one of the two");
+            continue;
+        }
+        (*today).clone_into(&mut named[n].key);
+        log.note(named[n].at, &path, format!("it is {today} now"));
+    }
+}
+
+/// Writes the former operator's defaults into a job that does not set these fields.
+fn keep_defaults(spec: &mut Node, kind: &Mapped, at: Position, log: &mut Log<'_>) {
+    if let Some(policy) = kind.clean_up {
+        keep_clean_up(spec, (policy, kind.operator), at, log);
+    }
+    if let Some(ttl) = kind.ttl {
+        keep_policy(spec, ("ttlSecondsAfterFinished", ttl), kind.operator, at, log);
+    }
+    for_each_role(spec, kind.specs, |name, role| {
+        let policy = kind.restarts.iter().find(|(role, _)| *role == name);
+        if let Some((_, policy)) = policy {
+            keep_restart(
+                role,
+                &format!("spec.{}.{name}", kind.specs),
+                (policy, kind.operator),
+                log,
             );
-        }
-        return;
-    };
-    let to = "it is template.spec.schedulerName of all roles now";
-    log.note(named.at, "spec.schedulerName", to);
-    let mut first = Some(named.at);
-    for_each_role(spec, |_, role| {
-        if let Some(pod) = mapping(role, &["template", "spec"])
-            && pod.text("schedulerName").unwrap_or_default().is_empty()
-        {
-            let mut new = entry("schedulerName", scalar(&*name));
-            if let Some(at) = first.take() {
-                new.at = at;
-            }
-            put(pod, new);
         }
     });
 }
 
-/// Moves the tuner's key to where all versions since v1.1.0 of the stand-alone operator look for it.
-fn move_label(name: &str, role: &mut Node, log: &mut Log<'_>) {
-    let Some(label) = take(role, "label") else { return };
-    let path = format!("spec.mxReplicaSpecs.{name}");
-    let is_empty = is_null(&label.value) || text(&label.value) == Some("");
-    if is_empty {
-        log.note(label.at, &format!("{path}.label"), "it is empty and left out");
-    } else if let Some(annotations) = mapping(role, &TUNER_KEY) {
-        let to = format!("{path}.template.metadata.annotations.tuner-server-key");
-        if has(annotations, "tuner-server-key") {
-            let counts = format!("it is left out: {}{to} counts", log.prefix);
-            log.note(label.at, &format!("{path}.label"), counts);
-        } else {
-            log.moved(label.at, &format!("{path}.label"), &to);
-            put(
-                annotations,
-                Entry {
-                    key: "tuner-server-key".to_owned(),
-                    ..label
-                },
-            );
-        }
+/// Writes a number into the run policy unless the job sets it.
+pub(super) fn keep_policy(
+    spec: &mut Node,
+    (field, value): (&str, i64),
+    operator: &str,
+    at: Position,
+    log: &mut Log<'_>,
+) {
+    let is_set = spec.get("runPolicy").is_some_and(|nested| has(nested, field));
+    if !is_set && let Some(nested) = tree::mapping(spec, &["runPolicy"]) {
+        put(nested, entry(field, scalar(value)));
+        let what = format!("it is {value}, the {operator}'s default");
+        log.note(at, &format!("spec.runPolicy.{field}"), what);
     }
 }
 
-/// Does something with each role.
-fn for_each_role(spec: &mut Node, mut f: impl FnMut(&str, &mut Node)) {
-    let roles = child(spec, "mxReplicaSpecs").and_then(entries);
-    for role in roles.into_iter().flatten() {
-        if matches!(role.value.content, Content::Map(_)) {
-            f(&role.key, &mut role.value);
-        }
+/// Writes a role's restart policy unless it has one.
+pub(super) fn keep_restart(role: &mut Node, path: &str, (policy, operator): (&str, &str), log: &mut Log<'_>) {
+    let at = role.at;
+    if role.text("restartPolicy").unwrap_or_default().is_empty() {
+        take(role, "restartPolicy");
+        let before = tree::index(role, "template").unwrap_or(usize::MAX);
+        insert(role, before, entry("restartPolicy", scalar(policy)));
+        let what = format!("it is {policy}, the {operator}'s default");
+        log.note(at, &format!("{path}.restartPolicy"), what);
     }
+}
+
+/// Renames the framework's container in each role that has no container of the current name.
+fn rename_containers(spec: &mut Node, kind: &Mapped, is_former: bool, log: &mut Log<'_>) {
+    let Some((old, today)) = kind.container.filter(|_| is_former) else {
+        return;
+    };
+    for_each_role(spec, kind.specs, |role_name, role| {
+        let containers = below(role, &["template", "spec", "containers"]).and_then(items);
+        let Some(containers) = containers else { return };
+        if containers
+            .iter()
+            .any(|container| container.text("name") == Some(today))
+        {
+            return;
+        }
+        let found = containers.iter_mut().enumerate();
+        let mut found = found.filter(|(_, container)| container.text("name") == Some(old));
+        if let Some((n, container)) = found.next()
+            && let Some(name) = child(container, "name")
+        {
+            let path = format!(
+                "spec.{}.{role_name}.template.spec.containers[{n}].name",
+                kind.specs
+            );
+            log.note(
+                name.at,
+                &path,
+                format!("it is {today} now, as the framework's container is called"),
+            );
+            name.content = scalar(today).content;
+        }
+    });
 }

@@ -1,13 +1,13 @@
-//! Changes to the tree of a document, whose values know where they stood in the file.
+//! Edits the tree of a document. Each value keeps its position in the file.
 
 use kube_manifest::{Content, Entry, Node, Position};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// The place of what was in no file.
+/// The position of a value that was not in the file.
 const NOWHERE: Position = Position { line: 0, column: 0 };
 
-/// A scalar that was in no file.
+/// Returns a scalar that was not in the file.
 pub(super) fn scalar(value: impl Into<Value>) -> Node {
     Node {
         at: NOWHERE,
@@ -15,7 +15,7 @@ pub(super) fn scalar(value: impl Into<Value>) -> Node {
     }
 }
 
-/// A field that was in no file.
+/// Returns a field that was not in the file.
 pub(super) fn entry(key: &str, value: Node) -> Entry {
     Entry {
         at: NOWHERE,
@@ -24,7 +24,7 @@ pub(super) fn entry(key: &str, value: Node) -> Entry {
     }
 }
 
-/// The fields of a mapping.
+/// Returns the fields of a mapping.
 pub(super) fn entries(node: &mut Node) -> Option<&mut Vec<Entry>> {
     match &mut node.content {
         Content::Map(entries) => Some(entries),
@@ -32,7 +32,7 @@ pub(super) fn entries(node: &mut Node) -> Option<&mut Vec<Entry>> {
     }
 }
 
-/// The items of a list.
+/// Returns the items of a list.
 pub(super) fn items(node: &mut Node) -> Option<&mut Vec<Node>> {
     match &mut node.content {
         Content::List(items) => Some(items),
@@ -40,25 +40,25 @@ pub(super) fn items(node: &mut Node) -> Option<&mut Vec<Node>> {
     }
 }
 
-/// The value under a key.
+/// Returns the value of a key.
 pub(super) fn child<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     let entry = entries(node)?.iter_mut().find(|entry| entry.key == key)?;
     Some(&mut entry.value)
 }
 
-/// The value below a path of keys.
+/// Returns the value at a path of keys.
 pub(super) fn below<'n>(node: &'n mut Node, keys: &[&str]) -> Option<&'n mut Node> {
     keys.iter().try_fold(node, |node, key| child(node, key))
 }
 
-/// Takes a field out.
+/// Removes a field and returns it.
 pub(super) fn take(node: &mut Node, key: &str) -> Option<Entry> {
     let entries = entries(node)?;
     let at = entries.iter().position(|entry| entry.key == key)?;
     Some(entries.remove(at))
 }
 
-/// Sets a field: in its place if there is one, else behind all others.
+/// Sets a field: in place if it exists, otherwise behind all others.
 pub(super) fn put(node: &mut Node, new: Entry) {
     let Some(entries) = entries(node) else { return };
     match entries.iter_mut().find(|entry| entry.key == new.key) {
@@ -67,7 +67,7 @@ pub(super) fn put(node: &mut Node, new: Entry) {
     }
 }
 
-/// Where a field stands among the others, from 0.
+/// Returns the position of a field among the fields, from 0.
 pub(super) fn index(node: &Node, key: &str) -> Option<usize> {
     match &node.content {
         Content::Map(entries) => entries.iter().position(|entry| entry.key == key),
@@ -75,14 +75,14 @@ pub(super) fn index(node: &Node, key: &str) -> Option<usize> {
     }
 }
 
-/// Adds a field before the one that stands there, which may be none.
+/// Inserts a field at this position, or at the end if the position is out of range.
 pub(super) fn insert(node: &mut Node, before: usize, new: Entry) {
     if let Some(entries) = entries(node) {
         entries.insert(before.min(entries.len()), new);
     }
 }
 
-/// The mapping below a path of keys. What is missing or null on the way is made.
+/// Returns the mapping at a path of keys. Missing or null mappings on the path are created.
 pub(super) fn mapping<'n>(node: &'n mut Node, keys: &[&str]) -> Option<&'n mut Node> {
     let mut node = node;
     for key in keys {
@@ -98,17 +98,17 @@ pub(super) fn mapping<'n>(node: &'n mut Node, keys: &[&str]) -> Option<&'n mut N
     Some(node)
 }
 
-/// Whether a field is there and not null.
+/// Returns true if a field exists and is not null.
 pub(super) fn has(node: &Node, key: &str) -> bool {
     node.get(key).is_some_and(|value| !is_null(value))
 }
 
-/// Whether a value is null.
+/// Returns true if a value is null.
 pub(super) fn is_null(node: &Node) -> bool {
     matches!(node.content, Content::Scalar(Value::Null))
 }
 
-/// The string that a value is.
+/// Returns a value's string.
 pub(super) fn text(node: &Node) -> Option<&str> {
     match &node.content {
         Content::Scalar(Value::String(text)) => Some(text),
@@ -116,7 +116,7 @@ pub(super) fn text(node: &Node) -> Option<&str> {
     }
 }
 
-/// The integer that a value is.
+/// Returns a value's integer.
 pub(super) fn integer(node: &Node) -> Option<i64> {
     match &node.content {
         Content::Scalar(value) => value.as_i64(),
@@ -124,7 +124,17 @@ pub(super) fn integer(node: &Node) -> Option<i64> {
     }
 }
 
-/// A document, to be written with its fields in their order.
+/// Calls `f` for each role of this mapping of a spec.
+pub(super) fn for_each_role(spec: &mut Node, specs: &str, mut f: impl FnMut(&str, &mut Node)) {
+    let roles = child(spec, specs).and_then(entries);
+    for role in roles.into_iter().flatten() {
+        if matches!(role.value.content, Content::Map(_)) {
+            f(&role.key, &mut role.value);
+        }
+    }
+}
+
+/// A document that serializes its fields in their order.
 pub(super) struct Ordered<'n>(pub(super) &'n Node);
 
 impl Serialize for Ordered<'_> {

@@ -1,4 +1,4 @@
-//! What happens to each object: added, removed or changed.
+//! Compares two sides and classifies each object as added, removed or changed.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,27 @@ use crate::{line_diff, write};
 
 /// Objects that change in the same way.
 pub(super) struct Change {
-    /// Their titles.
+    /// The titles of the objects.
     pub(super) titles: Vec<String>,
-    /// What happens to them.
+    /// The kind of change.
     pub(super) what: What,
-    /// The unified diff of the first. The diffs of the others differ at most in their context lines.
+    /// The unified diff of the first object. The diffs of the others differ at most in their context lines.
     pub(super) diff: String,
 }
 
-/// What happens to an object.
+/// The kind of change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// It is new.
     Added,
-    /// It is gone.
     Removed,
-    /// It differs.
     Changed,
 }
 
-/// Identifies an object: its title, and its number among the objects of that title, because two files of one side may
-/// hold the same job.
+/// Identifies an object by its title and its number among the objects of that title, because two files of one side
+/// may contain the same job.
 type Key = (String, usize);
 
-/// The differences between two sides, in the order of the new side; removed objects come last.
+/// Returns the differences between two sides in the order of the new side. Removed objects come last.
 pub(super) fn changes(old: &[Value], new: &[Value]) -> Result<Vec<Change>, String> {
     let mut before: BTreeMap<Key, &Value> = keyed(old).into_iter().collect();
     let mut changes: Vec<Change> = Vec::new();
@@ -82,7 +79,7 @@ fn add(
     };
     let diff = line_diff::unified(&yaml(old)?, &yaml(new)?);
     match changes.last_mut() {
-        // A new image for a hundred workers is one change to read.
+        // Identical changes of many objects, such as a new image for a hundred workers, are shown once.
         Some(last) if last.what == what && changed_lines(&last.diff).eq(changed_lines(&diff)) => {
             last.titles.push(title)
         }
@@ -95,12 +92,13 @@ fn add(
     Ok(())
 }
 
-/// The hunk headers and the changed lines of a diff. Its context lines may contain the index of a replica.
+/// Returns the hunk headers and the changed lines of a diff. Context lines are excluded because they may contain the
+/// index of a replica.
 fn changed_lines(diff: &str) -> impl Iterator<Item = &str> {
     diff.lines().filter(|line| !line.starts_with(' '))
 }
 
-/// How many objects change, are added, are removed.
+/// Returns the numbers of changed, added and removed objects as text.
 pub(super) fn tally(changes: &[Change]) -> String {
     let count = |what| -> usize {
         let of = changes.iter().filter(|c| c.what == what);

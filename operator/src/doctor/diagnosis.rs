@@ -1,25 +1,27 @@
-//! What is wrong with a cluster, from what was read of it. Pure.
+//! Finds the problems of a cluster in the data that was read from it. Has no side effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube_manifest::{Finding, Severity};
 use serde_json::Value;
+use training_job::validate::annotations::AnnotatedField;
 
 use crate::convert::POLICIES;
 use crate::kinds::Kind;
 
+use super::copies::{is_bare_copy, lost_fields};
 use super::seen::{APART, GROUPS, Runs, Seen, enabled, name, runs};
 
-/// The oldest Kubernetes that the definitions fit.
+/// The oldest Kubernetes version that accepts the definitions.
 const OLDEST: (u32, u32) = (1, 30);
 
-/// The lease by which operators of training jobs take turns.
+/// The lease for leader election of the operators of training jobs.
 const LEASE: &str = "1ca428e5.training-operator.kubeflow.org";
 
-/// Names that one finding lists.
+/// The maximum number of names in one finding.
 const NAMES: usize = 5;
 
-/// How the definition of a kind is applied.
+/// Returns the command that applies the definition of a kind.
 fn apply(kind: &Kind) -> &'static str {
     match kind.name() == APART {
         true => {
@@ -29,7 +31,8 @@ fn apply(kind: &Kind) -> &'static str {
     }
 }
 
-/// The kinds that are run here: those of this operator's Deployments, or those that it will have.
+/// Returns the kinds that run here: those of this operator's Deployments, or the default ones if there is no
+/// Deployment.
 fn wanted<'k>(seen: &Seen, kinds: &'k [Kind]) -> Vec<&'k Kind> {
     let ours = seen.deployments.iter().filter(|d| runs(d) == Some(Runs::This));
     let ours: Vec<&str> = ours
@@ -43,7 +46,7 @@ fn wanted<'k>(seen: &Seen, kinds: &'k [Kind]) -> Vec<&'k Kind> {
     kinds.iter().filter(is_wanted).collect()
 }
 
-/// All that is wrong, the worst first.
+/// Returns all findings, the most severe first.
 pub(crate) fn findings(seen: &Seen, kinds: &[Kind]) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
     found.version(seen);
@@ -52,6 +55,7 @@ pub(crate) fn findings(seen: &Seen, kinds: &[Kind]) -> Vec<Finding> {
     found.operators(seen);
     found.rights(seen);
     found.jobs(seen);
+    found.copies(seen, kinds);
     for (what, why) in &seen.unread {
         let remedy = "look as somebody who may, such as an administrator";
         found.add(
@@ -302,6 +306,41 @@ impl Findings {
         }
     }
 
+    /// Reports jobs that another cluster runs, or that were copied from one.
+    fn copies(&mut self, seen: &Seen, kinds: &[Kind]) {
+        let titled = |job: &Value| {
+            let (namespace, name) = name(job);
+            format!("{namespace}/{name}")
+        };
+        let mut lost: BTreeMap<AnnotatedField, Vec<String>> = BTreeMap::new();
+        for job in &seen.jobs {
+            for of in lost_fields(job, kinds) {
+                lost.entry(of).or_default().push(titled(job));
+            }
+        }
+        for (of, jobs) in lost {
+            let problem = format!(
+                "their copies, which MultiKueue makes in another cluster, have no spec.{}: {}",
+                of.field,
+                listed(&jobs)
+            );
+            let remedy = format!("say the same by the annotation {}", of.annotation);
+            self.add(Severity::Warning, "jobs", problem, &remedy);
+        }
+        let bare = seen.jobs.iter().filter(|job| is_bare_copy(job, kinds));
+        let bare: Vec<_> = bare.map(titled).collect();
+        if !bare.is_empty() {
+            let problem = format!(
+                "MultiKueue copied them from another cluster, without failurePolicy, successPolicy, restartScope and \
+                 layout if they had these: {}",
+                listed(&bare)
+            );
+            let remedy = "if they did, say the same in the original by annotations, which are copied; docs/users/policies.md \
+                          names them";
+            self.add(Severity::Note, "jobs", problem, remedy);
+        }
+    }
+
     fn jobs(&mut self, seen: &Seen) {
         let of = |test: &dyn Fn(&Value) -> bool| -> Vec<String> {
             let found = seen.jobs.iter().filter(|job| test(job)).map(name);
@@ -356,7 +395,7 @@ impl Findings {
     }
 }
 
-/// The first names of a list.
+/// Returns the first names of a list, and the number of the others.
 fn listed(names: &[String]) -> String {
     let first = names[..names.len().min(NAMES)].join(", ");
     match names.len().saturating_sub(NAMES) {
@@ -365,14 +404,15 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Whether a webhook is asked about jobs.
+/// Returns true if a webhook receives requests for jobs.
 fn concerns_jobs(webhook: &Value) -> bool {
     let rules = webhook["rules"].as_array().into_iter().flatten();
     let mut groups = rules.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten());
     groups.any(|group| GROUPS.iter().any(|ours| group == ours))
 }
 
-/// Whether an MXJob has a policy where only the stand-alone operator had it, and does not say whose manifest it is.
+/// Returns true if an MXJob has a policy at the top of its spec, as under the stand-alone operator, but does not set
+/// `compatibility`.
 fn has_policy_at_top(spec: &Value) -> bool {
     spec["compatibility"].is_null() && POLICIES.iter().any(|policy| !spec[policy].is_null())
 }

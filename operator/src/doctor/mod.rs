@@ -1,5 +1,6 @@
 //! `training-operator doctor`: what is wrong with a cluster's installation, and what to do about it.
 
+mod copies;
 mod diagnosis;
 mod read;
 mod seen;

@@ -1,4 +1,4 @@
-//! What was read of a cluster.
+//! The data that was read from a cluster.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::kinds::Kind;
 
-/// What was read of a cluster. Objects are as the API server gave them.
+/// The data that was read from a cluster. Objects are unchanged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// The API server's version, such as `1.35`.
+    /// The API server's version as major and minor number, such as `(1, 35)`.
     pub(crate) version: (u32, u32),
-    /// The definitions of the groups of jobs, of today and before.
+    /// The definitions of the current and former groups of jobs.
     pub(crate) definitions: Vec<Value>,
     /// All jobs of those groups that are served, with their kind.
     pub(crate) jobs: Vec<Value>,
-    /// The validating and mutating configurations of webhooks, with their kind.
+    /// The configurations of validating and mutating webhooks, with their kind.
     pub(crate) webhooks: Vec<Value>,
     /// The namespaces and names of all services.
     pub(crate) services: Vec<(String, String)>,
@@ -23,26 +23,25 @@ pub(crate) struct Seen {
     pub(crate) deployments: Vec<Value>,
     /// All leases.
     pub(crate) leases: Vec<Value>,
-    /// What the service accounts of this operator's Deployments may not do.
+    /// The permissions that the service accounts of this operator's Deployments lack.
     pub(crate) missing: Vec<Missing>,
-    /// What could not be read, and why.
+    /// The resources that could not be read, and the reason.
     pub(crate) unread: Vec<(String, String)>,
 }
 
-/// A right that a service account has not.
+/// A permission that a service account lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// Its namespace and name.
+    /// The account's namespace and name.
     pub(crate) account: (String, String),
     /// The verb and the resource.
     pub(crate) right: (&'static str, String),
 }
 
-/// The groups in which operators had jobs.
+/// The API groups of current and former jobs.
 pub(crate) const GROUPS: [&str; 3] = ["kubeflow.org", "mxnet.mlkube.io", "mlkube.io"];
 
-/// The verbs that the operator needs in all namespaces of its jobs, beside those for jobs: on which resources of the
-/// core group.
+/// The resources of the core group, and the verbs on them that the operator needs in all namespaces with jobs.
 pub(crate) const RIGHTS: [(&str, &[&str]); 4] = [
     ("pods", &["get", "list", "watch", "create", "patch", "delete"]),
     ("services", &["get", "list", "watch", "create", "patch", "delete"]),
@@ -50,13 +49,14 @@ pub(crate) const RIGHTS: [(&str, &[&str]); 4] = [
         "configmaps",
         &["get", "list", "watch", "create", "patch", "delete"],
     ),
-    ("events", &["create"]),
+    ("events", &["create", "patch"]),
 ];
 
-/// The kind that no operator runs unless it is told to: its definition and its rights come apart, by `manifests/mpi`.
+/// The kind that is disabled by default. `manifests/mpi` adds its definition and its permissions.
 pub(crate) const APART: &str = "MPIJob";
 
-/// The verbs that it needs on what jobs of a kind have beside pods and services: the group and resource.
+/// Returns the group, the resource and the needed verbs for each object that jobs of a kind have besides pods and
+/// services.
 pub(crate) fn rights_to_objects(kind: &Kind) -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     let [(_, all), ..] = RIGHTS;
     let objects = kind.framework.objects.iter().map(|object| object.kind);
@@ -64,14 +64,14 @@ pub(crate) fn rights_to_objects(kind: &Kind) -> Vec<(&'static str, &'static str,
     let objects = objects.filter(|object| !object.group.is_empty() || is_apart(object.plural));
     let mut rights: Vec<_> = objects.map(|object| (object.group, object.plural, all)).collect();
     if kind.name() == APART {
-        // Its launcher gets these rights, which nobody can grant without having them: kubectl creates, and a client that
-        // opens a WebSocket gets.
+        // The operator grants these permissions to the launcher, so it must have them itself. kubectl sends `create`,
+        // and clients that open a WebSocket send `get`.
         rights.push(("", "pods/exec", &["create", "get"]));
     }
     rights
 }
 
-/// The verbs that it needs for jobs of a kind: with which subresource behind a `/`.
+/// Returns the verbs that the operator needs on jobs of a kind, by subresource (with its leading `/`).
 pub(crate) fn rights_to_jobs(kind: &Kind) -> [(&'static str, &'static [&'static str]); 3] {
     let version = kind.definition.spec.versions.first();
     let schema = version.and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
@@ -90,18 +90,18 @@ pub(crate) fn rights_to_jobs(kind: &Kind) -> [(&'static str, &'static [&'static 
     ]
 }
 
-/// What a Deployment runs.
+/// The operator that a Deployment runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runs {
-    /// This operator.
     This,
     /// The Kubeflow training operator.
     Go,
-    /// The stand-alone mxnet-operator, or an ancestor.
+    /// The stand-alone mxnet-operator, or a predecessor.
     Older,
 }
 
-/// Which operator of training jobs a Deployment runs, if it runs one and is not scaled to none.
+/// Returns the operator that a Deployment runs. Returns `None` for other programs, and for a Deployment with 0
+/// replicas.
 pub(crate) fn runs(deployment: &Value) -> Option<Runs> {
     let spec = &deployment["spec"];
     if spec["replicas"] == 0 {
@@ -127,7 +127,7 @@ pub(crate) fn runs(deployment: &Value) -> Option<Runs> {
     }
 }
 
-/// The kinds that a Deployment of this operator runs, as its command line says.
+/// Returns the kinds that the command line of this operator's Deployment enables.
 pub(crate) fn enabled<'k>(deployment: &Value, kinds: &'k [Kind]) -> Vec<&'k Kind> {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
     let texts = |list: &'_ Value| -> Vec<String> {
@@ -165,7 +165,7 @@ pub(crate) fn enabled<'k>(deployment: &Value, kinds: &'k [Kind]) -> Vec<&'k Kind
         .collect()
 }
 
-/// An object's namespace, which may be none, and its name.
+/// Returns an object's namespace, or "" if it has none, and its name.
 pub(crate) fn name(object: &Value) -> (&str, &str) {
     let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
     (text("namespace"), text("name"))

@@ -1,4 +1,4 @@
-//! What is told of clusters.
+//! Tests of the findings.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::seen::{Missing, RIGHTS, Seen, enabled, rights_to_jobs, rights_to_obje
 use super::text;
 use crate::kinds::kinds;
 
-/// A cluster where all is well: this operator, its definitions, and a job.
+/// Returns a cluster without problems: this operator, its definitions, and a job.
 fn well() -> Seen {
     let definitions = kinds().into_iter().map(|kind| {
         let mut definition = serde_json::to_value(&*kind.definition).unwrap();
@@ -91,7 +91,7 @@ fn what_older_operators_left_is_told() {
     running["apiVersion"] = json!("mxnet.mlkube.io/v1beta1");
     running["kind"] = json!("MxJob");
     seen.jobs.push(running.clone());
-    // Ours has conditions with a status.
+    // Only this operator's conditions have a status.
     running["status"]["conditions"] = json!([{"type": "Running", "status": "True"}]);
     seen.jobs.push(running);
     insta::assert_snapshot!(told(&seen));
@@ -122,7 +122,6 @@ fn what_the_operator_lacks_is_told() {
     insta::assert_snapshot!(told(&seen));
 }
 
-/// An operator that is scaled to none works beside nobody.
 #[test]
 fn what_does_not_run_is_no_operator() {
     let mut seen = well();
@@ -132,7 +131,7 @@ fn what_does_not_run_is_no_operator() {
     assert_eq!(told(&seen), "errors: 0, warnings: 0\n");
 }
 
-/// The definition of MPIJobs may be another operator's, as long as this one does not run them.
+/// Another operator may own the definition of MPIJobs as long as this operator does not run them.
 #[test]
 fn kinds_that_are_not_run_need_nothing() {
     let args = json!(["run", "--enable-scheme=MXJob,tfjob", "--enable-scheme", "MPIJob"]);
@@ -160,7 +159,6 @@ fn kinds_that_are_not_run_need_nothing() {
     }
 }
 
-/// The rights that are asked for are those of the role, and of what its component adds.
 #[test]
 fn the_rights_are_those_of_the_role() {
     let read = |file: &str| {
@@ -202,4 +200,33 @@ fn the_rights_are_those_of_the_role() {
     granted.sort();
     asked.sort();
     assert_eq!(asked, granted);
+}
+
+/// MultiKueue copies jobs by the Go operator's types, including their annotations.
+#[test]
+fn what_copies_in_another_cluster_lose_is_told() {
+    let mut seen = well();
+    let multikueue = "kueue.x-k8s.io/multikueue";
+    let policy = json!({"managedBy": multikueue, "failurePolicy": {"maxRestarts": 3}, "layout": "Compact", "restartScope": ""});
+    let mut original = job(
+        "original",
+        json!({"runPolicy": policy, "compatibility": "MXNetOperator"}),
+        json!({}),
+    );
+    original["metadata"]["annotations"] = json!({"training.kubeflow.org/layout": "Compact"});
+    let top = json!({"managedBy": multikueue, "runPolicy": {"successPolicy": {}}});
+    let mut elsewhere = job("elsewhere", top, json!({}));
+    elsewhere["kind"] = "PyTorchJob".into();
+    let here = job(
+        "here",
+        json!({"runPolicy": {"failurePolicy": {"maxRestarts": 3}}}),
+        json!({}),
+    );
+    let mut copy = job("copy", json!({}), json!({}));
+    copy["metadata"]["labels"] = json!({"kueue.x-k8s.io/multikueue-origin": "manager"});
+    let mut complete = copy.clone();
+    complete["metadata"]["name"] = "complete".into();
+    complete["metadata"]["annotations"] = json!({"training.kubeflow.org/restart-scope": "Replica"});
+    seen.jobs.extend([original, elsewhere, here, copy, complete]);
+    insta::assert_snapshot!(told(&seen));
 }

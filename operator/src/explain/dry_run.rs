@@ -1,4 +1,4 @@
-//! A job's life, found by running the operator's own plan on a made-up cluster.
+//! Simulates a job's life by running the operator's plan on a made-up cluster.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -10,16 +10,17 @@ use serde_json::{Value, json};
 use training_job::api::{ConditionStatus, ConditionType, JobCondition, JobStatus, labels};
 use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, Termination};
 use training_job::plan::{ChildKind, plan};
-use training_job::validate::Policy;
+use training_job::validate::{Policy, other_manager};
 use training_job::{FieldErrors, Plan, Settings, TrainingJob, ValidJob, validate};
 
 use super::life::{Consequence, End, Gang, Incident, Left, Life, RoleLife};
+use super::success::{Replicas, Success};
 use crate::kinds::{decode, unreadable};
 
-/// More steps than any job takes until the plan is idle.
+/// An upper bound of the steps until the plan is idle.
 const MAX_STEPS: usize = 20;
 
-/// A job in a cluster in which every pod starts at once.
+/// A job in a cluster in which every pod starts immediately.
 #[derive(Clone)]
 struct DryRun<'a, J> {
     job: PhantomData<J>,
@@ -30,32 +31,25 @@ struct DryRun<'a, J> {
     now: Timestamp,
     /// The created objects, services and pods, in order.
     created: Vec<(ChildKind, String)>,
-    /// Those among them that are no replica's.
+    /// The created services and pods that belong to no replica.
     beside: BTreeSet<(ChildKind, String)>,
-    /// The pods whose containers the kubelet restarts.
-    kubelet_restarts: Vec<String>,
+    /// The pods whose containers the kubelet restarts after a failure.
+    restart_on_failure: BTreeSet<String>,
+    /// The pods whose containers the kubelet restarts after a success as well.
+    restart_always: BTreeSet<String>,
 }
 
-/// What the plan does in the life of a job that was written under `version`.
+/// Returns the life of a job that was written under `version`.
 pub(crate) fn life<J: TrainingJob>(
     object: &Value,
     version: &str,
     settings: &Settings,
 ) -> Result<Life, FieldErrors> {
-    let mut run = DryRun::<J> {
-        job: PhantomData,
-        object: object.clone(),
-        settings,
-        status: JobStatus::default(),
-        observed: Observed::default(),
-        now: Timestamp::UNIX_EPOCH,
-        created: Vec::new(),
-        beside: BTreeSet::new(),
-        kubelet_restarts: Vec::new(),
-    };
+    let mut run = DryRun::<J>::new(object, settings);
     run.run_until_idle()?;
     let job: J = decode(object)?;
     let valid = validate(&job, settings)?;
+    let job = &*valid.job;
     let of_other_roles = valid.topology.roles.iter().filter_map(|role| {
         let first = job.starts_after(&valid.topology, role).iter();
         let first: Vec<_> = first
@@ -66,6 +60,7 @@ pub(crate) fn life<J: TrainingJob>(
     });
     let later = of_other_roles.collect();
     let mut roles = Vec::new();
+    let mut hosts = Vec::new();
     // A suspended job has no pods that could fail.
     for role in valid
         .topology
@@ -74,20 +69,17 @@ pub(crate) fn life<J: TrainingJob>(
         .filter(|r| r.replicas > 0 && !valid.policy.suspend)
     {
         let pods: Vec<String> = role.all().map(|r| r.host()).collect();
-        let mut ended = run.clone();
-        pods.iter().for_each(|pod| ended.end_container(pod, 0));
-        ended.run_until_idle()?;
         let mut incidents = Vec::new();
         for incident in Incident::of(&valid.policy.failure, role) {
             incidents.push((incident, run.consequence(incident, &pods[0], &valid.policy)?));
         }
         roles.push(RoleLife {
             name: role.slug.clone(),
-            replicas: role.replicas,
-            decides: ended.status.is(ConditionType::Succeeded),
             incidents,
         });
+        hosts.push(pods);
     }
+    let success = run.success(&hosts)?;
     let deadline = match valid.policy.active_deadline_seconds {
         None => None,
         Some(seconds) => {
@@ -105,20 +97,53 @@ pub(crate) fn life<J: TrainingJob>(
     }
     let end = run.end_of_life(valid.policy.ttl_seconds)?;
     Ok(Life {
+        other_manager: other_manager(job),
         reading: job.reading(version),
         common_service: valid.topology.common_service.clone(),
         gang: run.gang(),
         queue: labels::queue(job.meta()).map(str::to_owned),
         later,
         created: run.created,
+        success,
         roles,
         deadline,
         end,
     })
 }
 
-impl<J: TrainingJob> DryRun<'_, J> {
-    /// What is left when the job ends.
+impl<'a, J: TrainingJob> DryRun<'a, J> {
+    fn new(object: &Value, settings: &'a Settings) -> Self {
+        Self {
+            job: PhantomData,
+            object: object.clone(),
+            settings,
+            status: JobStatus::default(),
+            observed: Observed::default(),
+            now: Timestamp::UNIX_EPOCH,
+            created: Vec::new(),
+            beside: BTreeSet::new(),
+            restart_on_failure: BTreeSet::new(),
+            restart_always: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the condition of success. `hosts` are the pods of each role.
+    fn success(&self, hosts: &[Vec<String>]) -> Result<Success, FieldErrors> {
+        let sizes: Vec<_> = hosts.iter().map(Vec::len).collect();
+        Success::find(&sizes, |ended| self.succeeds(hosts, ended))
+    }
+
+    /// Returns true if the job succeeds when these replicas have ended with exit code 0 and the others run.
+    fn succeeds(&self, hosts: &[Vec<String>], ended: &Replicas) -> Result<bool, FieldErrors> {
+        let mut run = self.clone();
+        for &(role, index) in ended {
+            run.end_container(&hosts[role][index], 0);
+        }
+        run.run_until_idle()?;
+        Ok(run.status.is(ConditionType::Succeeded))
+    }
+
+    /// Returns the objects that remain when the job ends.
     fn end_of_life(&self, time_to_live: Option<i64>) -> Result<End, FieldErrors> {
         let left = |phase| -> Result<Left, FieldErrors> {
             let mut run = self.clone();
@@ -146,11 +171,12 @@ impl<J: TrainingJob> DryRun<'_, J> {
         Ok(End {
             running: left(Phase::Running)?,
             finished: left(Phase::Succeeded)?,
+            has_services: self.created.iter().any(|(kind, _)| *kind == ChildKind::Service),
             time_to_live,
         })
     }
 
-    /// Makes one plan and applies it. Returns whether it did anything.
+    /// Makes one plan and applies it. Returns true if it changed anything.
     fn step(&mut self) -> Result<bool, FieldErrors> {
         let mut object = self.object.clone();
         let job: J = decode(&object)?;
@@ -161,7 +187,7 @@ impl<J: TrainingJob> DryRun<'_, J> {
         let (idle, wake) = (plan.is_idle(), plan.requeue.clone());
         self.apply(plan, &valid);
         match wake {
-            // A requeue within seconds is waited for; one at a deadline is not.
+            // A requeue within seconds is waited for. A requeue at a deadline is not.
             Some(wake)
                 if idle
                     && wake.at > self.now
@@ -174,7 +200,7 @@ impl<J: TrainingJob> DryRun<'_, J> {
         }
     }
 
-    /// The scheduler has room for each group as soon as it is there.
+    /// Sets each pod group to running, as a scheduler with free capacity does.
     fn let_in(&mut self) {
         let scheduler = self.settings.gang_scheduler.as_ref();
         let groups = scheduler.and_then(|scheduler| self.observed.objects.get_mut(&scheduler.pod_group()));
@@ -232,11 +258,16 @@ impl<J: TrainingJob> DryRun<'_, J> {
         for planned in &plan.create_pods {
             let name = planned.name.clone();
             let spec = planned.render(job).and_then(|pod| pod.spec).unwrap_or_default();
-            if spec.restart_policy.as_deref() != Some("Never") {
-                self.kubelet_restarts.push(name.clone());
+            let policy = spec.restart_policy.as_deref().unwrap_or("Always");
+            if policy != "Never" {
+                self.restart_on_failure.insert(name.clone());
             }
-            let mut containers = spec.containers.into_iter();
-            let main = containers.find(|c| ["", &c.name].contains(&J::FRAMEWORK.container));
+            if policy == "Always" {
+                self.restart_always.insert(name.clone());
+            }
+            let replica = job.topology.all().find(|replica| replica.host() == name);
+            let main = replica.and_then(|replica| replica.role.container);
+            let main = main.and_then(|n| spec.containers.into_iter().nth(n));
             let containers = main.into_iter().map(|c| ContainerRecord {
                 name: c.name,
                 ..Default::default()
@@ -248,7 +279,7 @@ impl<J: TrainingJob> DryRun<'_, J> {
         }
     }
 
-    /// What follows from an incident in a pod: whether it ends the job, and after how many restarts.
+    /// Returns the consequence of an incident in a pod: whether it ends the job, and after how many restarts.
     fn consequence(
         &self,
         incident: Incident,
@@ -286,7 +317,8 @@ impl<J: TrainingJob> DryRun<'_, J> {
         } else {
             return Ok(Consequence::RunsOn);
         };
-        // More restarts never turn a failure into a restart, so bisect for the first that is final.
+        // More restarts never turn a final failure into a restart. Therefore the first final one is found by
+        // bisection.
         let limits = [policy.backoff_limit, policy.failure.max_restarts];
         let limit = limits.into_iter().flatten().min();
         let times = match limit {
@@ -327,9 +359,13 @@ impl<J: TrainingJob> DryRun<'_, J> {
         }
     }
 
-    /// A container ends. The kubelet restarts it, or the pod ends as well.
+    /// Ends a container. The kubelet restarts it, or its pod ends as well.
     fn end_container(&mut self, pod: &str, code: i32) {
-        let restarts = code != 0 && self.kubelet_restarts.iter().any(|name| name == pod);
+        let restarted = match code {
+            0 => &self.restart_always,
+            _ => &self.restart_on_failure,
+        };
+        let restarts = restarted.contains(pod);
         self.change_pod(pod, |pod| {
             let end = Termination {
                 exit_code: code,
@@ -356,6 +392,140 @@ impl<J: TrainingJob> DryRun<'_, J> {
     fn change_pod(&mut self, pod: &str, change: impl FnOnce(&mut PodRecord)) {
         if let Some(record) = self.observed.pods.get_mut(pod) {
             change(Arc::make_mut(record));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+    use training_job_jax::JAXJob;
+    use training_job_mlkube::{MxJob, TfJob};
+    use training_job_mpi::MPIJob;
+    use training_job_mxnet::MXJob;
+    use training_job_paddle::PaddleJob;
+    use training_job_pytorch::PyTorchJob;
+    use training_job_tensorflow::TFJob;
+    use training_job_xgboost::XGBoostJob;
+
+    /// Returns a job with these numbers of replicas of its kind's roles. The restart policies are assigned in turn.
+    fn job<J: TrainingJob>(replicas: &[u32], policies: &[&str], more: &Value) -> Value {
+        let framework = J::FRAMEWORK;
+        let container = match framework.container {
+            "" => "main",
+            named => named,
+        };
+        let roles = framework.roles.iter().zip(replicas).zip(policies.iter().cycle());
+        let roles = roles.filter(|((_, replicas), _)| **replicas > 0);
+        let roles = roles.map(|((role, replicas), policy)| {
+            let template = json!({"spec": {"containers": [{"name": container, "image": "x"}]}});
+            let replicas = (*replicas).clamp(role.min, role.max);
+            (
+                role.name,
+                json!({"replicas": replicas, "restartPolicy": policy, "template": template}),
+            )
+        });
+        let specs: Value = match framework.role_key {
+            None => roles.map(|(role, spec)| (role.to_owned(), spec)).collect(),
+            Some(key) => {
+                let named = roles.map(|(role, mut spec)| {
+                    spec[key] = role.into();
+                    spec
+                });
+                named.collect()
+            }
+        };
+        let mut spec = more.clone();
+        spec[framework.roles_field] = specs;
+        let meta = json!({"name": "a", "uid": "u"});
+        json!({"apiVersion": J::api_version(&()), "kind": J::kind(&()), "metadata": meta, "spec": spec})
+    }
+
+    /// Compares the rule found with the plan when some replicas have ended. An invalid job is skipped.
+    fn compare<J: TrainingJob>(object: &Value, ended: &[u32]) {
+        let settings = Settings::default();
+        let typed: J = decode(object).unwrap();
+        let Ok(valid) = validate(&typed, &settings) else {
+            return;
+        };
+        let roles = valid.topology.roles.iter().filter(|role| role.replicas > 0);
+        let hosts: Vec<Vec<String>> = roles.map(|role| role.all().map(|r| r.host()).collect()).collect();
+        let mut run = DryRun::<J>::new(object, &settings);
+        run.run_until_idle().unwrap();
+        let success = run.success(&hosts).unwrap();
+        let places = (0..hosts.len()).flat_map(|role| (0..hosts[role].len()).map(move |index| (role, index)));
+        let ended = places
+            .zip(ended)
+            .filter(|(_, bit)| **bit == 1)
+            .map(|(place, _)| place);
+        let ended: Replicas = ended.collect();
+        let planned = run.succeeds(&hosts, &ended).unwrap();
+        assert_eq!(success.holds(&ended), planned, "{success:?} {ended:?} {object}");
+    }
+
+    #[derive(Debug)]
+    struct Drawn {
+        replicas: Vec<u32>,
+        policies: Vec<&'static str>,
+        operator: Option<&'static str>,
+        named: Vec<prop::sample::Index>,
+        is_elastic: bool,
+        all_workers: bool,
+        tunes: bool,
+        ended: Vec<u32>,
+    }
+
+    fn drawn_job<J: TrainingJob>(drawn: &Drawn) {
+        let mut more = json!({});
+        if let Some(operator) = drawn.operator {
+            let all = J::FRAMEWORK.roles;
+            let named: Vec<_> = drawn.named.iter().map(|n| all[n.index(all.len())].name).collect();
+            more["runPolicy"] = json!({"successPolicy": {"operator": operator, "roles": named}});
+        }
+        match &*J::kind(&()) {
+            "PyTorchJob" if drawn.is_elastic => {
+                more["elasticPolicy"] = json!({"minReplicas": 1, "maxReplicas": 5});
+            }
+            "MXJob" => more["jobMode"] = if drawn.tunes { "MXTune" } else { "MXTrain" }.into(),
+            "TFJob" if drawn.all_workers => more["successPolicy"] = "AllWorkers".into(),
+            _ => {}
+        }
+        let object = job::<J>(&drawn.replicas, &drawn.policies, &more);
+        compare::<J>(&object, &drawn.ended);
+    }
+
+    fn policies() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec!["Never", "OnFailure", "Always", "ExitCode"])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn the_rule_is_what_the_plan_does(
+            replicas in prop::collection::vec(0_u32..5, 6),
+            policies in prop::collection::vec(policies(), 1..4),
+            operator in prop::sample::select(vec![None, Some("All"), Some("Any")]),
+            named in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+            is_elastic: bool,
+            all_workers: bool,
+            tunes: bool,
+            ended in prop::collection::vec(0_u32..2, 24),
+            other in prop::sample::select(vec![
+                drawn_job::<MXJob> as fn(&Drawn),
+                drawn_job::<XGBoostJob>,
+                drawn_job::<PaddleJob>,
+                drawn_job::<JAXJob>,
+                drawn_job::<MPIJob>,
+                drawn_job::<TfJob>,
+                drawn_job::<MxJob>,
+            ]),
+        ) {
+            let drawn = Drawn { replicas, policies, operator, named, is_elastic, all_workers, tunes, ended };
+            drawn_job::<TFJob>(&drawn);
+            drawn_job::<PyTorchJob>(&drawn);
+            other(&drawn);
         }
     }
 }

@@ -1,43 +1,49 @@
-//! A job's life: what is created, when it succeeds, what follows from each incident, what is left at the end.
+//! A job's life: the created objects, the condition of success, the consequences of incidents, and the objects that
+//! remain.
 
 use training_job::api::FailurePolicy;
 use training_job::plan::ChildKind;
 use training_job::{GangScheduler, Role};
 
-/// What the operator does in a job's life, found by a dry run.
+use super::success::Success;
+
+/// The operator's actions during a job's life, as found by a dry run.
 pub(super) struct Life {
-    /// How the job is read, where that follows from how it is written.
+    /// The field that names a controller other than this operator, and that name.
+    pub(super) other_manager: Option<(String, String)>,
+    /// The compatibility mode as text, if the manifest selects it.
     pub(super) reading: Option<String>,
-    /// The service of all pods, if not each has its own.
+    /// The service of all pods, unless each pod has its own.
     pub(super) common_service: Option<String>,
-    /// What the group of its pods asks for at once, if there is a gang scheduler.
+    /// The minimum demand of the pod group, if there is a gang scheduler.
     pub(super) gang: Option<Gang>,
-    /// The queue that admits it.
+    /// The queue that admits the job.
     pub(super) queue: Option<String>,
-    /// Roles that start when all pods of others run: which, and the others.
+    /// Roles that start once all pods of other roles run, and those other roles.
     pub(super) later: Vec<(String, String)>,
     /// The objects, services and pods that are created at the start, in order.
     pub(super) created: Vec<(ChildKind, String)>,
-    /// Its roles that have replicas; none if it is suspended.
+    /// The condition of success.
+    pub(super) success: Success,
+    /// The roles that have replicas. Empty if the job is suspended.
     pub(super) roles: Vec<RoleLife>,
-    /// Seconds after which it fails.
+    /// Seconds after which the job fails.
     pub(super) deadline: Option<i64>,
-    /// What is left of it.
+    /// The objects that remain when the job has ended.
     pub(super) end: End,
 }
 
-/// What the pods of a job ask their gang scheduler for.
+/// The demand of a job's pods on their gang scheduler.
 pub(super) struct Gang {
-    /// The scheduler.
     pub(super) scheduler: GangScheduler,
-    /// How many pods must fit at once.
+    /// The minimum number of pods that must fit at once.
     pub(super) fewest: u64,
-    /// What they ask for, such as `3 cpu`.
+    /// The requested resources, such as `3 cpu`.
     pub(super) resources: Vec<String>,
 }
 
 impl Gang {
-    /// What is said of it.
+    /// Describes the demand as text.
     pub(super) fn words(&self) -> String {
         let name = self.scheduler.name();
         let asked = match &self.resources[..] {
@@ -54,17 +60,19 @@ impl Gang {
     }
 }
 
-/// What is left of a job once it has ended.
+/// The objects that remain when a job has ended.
 pub(super) struct End {
-    /// Of a replica that runs then: its pod, its service.
+    /// The objects of a replica that still runs at that time.
     pub(super) running: Left,
-    /// Of one that has ended.
+    /// The objects of a replica that has ended.
     pub(super) finished: Left,
+    /// True if the job has services.
+    pub(super) has_services: bool,
     /// Seconds until the job itself is deleted.
     pub(super) time_to_live: Option<i64>,
 }
 
-/// Which of a replica's objects are left.
+/// The objects of a replica that remain.
 pub(super) struct Left {
     pub(super) pod: bool,
     pub(super) service: bool,
@@ -72,34 +80,31 @@ pub(super) struct Left {
 
 pub(super) struct RoleLife {
     pub(super) name: String,
-    pub(super) replicas: u32,
-    /// Whether the job has succeeded once all of this role have, whatever the others do.
-    pub(super) decides: bool,
     pub(super) incidents: Vec<(Incident, Consequence)>,
 }
 
-/// Something that happens to one replica.
+/// An event that affects one replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Incident {
     Exit(i32),
     Evicted,
     Deleted,
-    /// The job has been active for so many seconds.
+    /// The job has been active for this number of seconds.
     Deadline(i64),
 }
 
-/// What follows from it.
+/// The consequence of an incident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Consequence {
     Fails,
-    /// `scope` restarts, and the job fails at the next such event after this many; never if unset.
+    /// `scope` restarts. The job fails at the next such event after `times` restarts, or never if `times` is unset.
     Restarts {
         scope: &'static str,
         times: Option<i32>,
-        /// Those of so many seconds, if not all count.
+        /// If set, only restarts within this number of seconds count.
         within: Option<i32>,
     },
-    /// It gets a new pod, which counts as no restart.
+    /// The replica gets a new pod, which does not count as a restart.
     Replaced,
     RunsOn,
 }
@@ -114,7 +119,8 @@ impl Incident {
         Self::Deleted,
     ];
 
-    /// What may happen to a replica of a role: what happens to all, and the exit codes that a failure policy names.
+    /// Returns the possible incidents of a role's replica: the common ones, and the exit codes that a failure policy
+    /// names.
     pub(super) fn of(policy: &FailurePolicy, role: &Role<'_>) -> Vec<Self> {
         let rules = policy.rules.iter().filter(|rule| rule.concerns(role.name()));
         let named = rules.filter_map(|rule| Some(&rule.on_exit_codes.as_ref()?.values));
@@ -127,7 +133,7 @@ impl Incident {
         all
     }
 
-    /// For people to read.
+    /// Describes the incident as text.
     pub(super) fn words(self) -> String {
         match self {
             Self::Exit(code @ 137) => format!("exit code {code} (killed)"),
@@ -142,9 +148,10 @@ impl Incident {
 }
 
 impl End {
-    /// For people to read.
+    /// Describes the remaining objects as text.
     pub(super) fn words(&self) -> String {
         let service = |left: &Left| match (left.pod, left.service) {
+            _ if !self.has_services => "",
             (false, false) => " with their services",
             (true, false) => ", without their services",
             _ => "",
@@ -170,7 +177,7 @@ impl End {
 }
 
 impl Consequence {
-    /// For people to read.
+    /// Describes the consequence as text.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Fails => "the job fails".to_owned(),

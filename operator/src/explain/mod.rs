@@ -2,6 +2,7 @@
 
 mod dry_run;
 mod life;
+mod success;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,6 +79,13 @@ fn life_text(job: &Job, life: &Life) -> String {
     if let Some(reading) = &life.reading {
         text += &format!("\n{reading}\n");
     }
+    if let Some((field, manager)) = &life.other_manager {
+        return text
+            + &format!(
+                "\n{field} names another controller, {manager}: this operator leaves the job alone. It makes no pods, writes no \
+                 status, and sends no events.\n"
+            );
+    }
     let queue = life.queue.as_ref().map(|queue| {
         format!(
             "Queue: nothing is made before Kueue admits the job to {queue}. When it is to make room for others all its pods go, \
@@ -119,20 +127,8 @@ fn life_text(job: &Job, life: &Life) -> String {
     };
     text += &queue;
     text += &life.gang.as_ref().map(Gang::words).unwrap_or_default();
-    let deciding = life.roles.iter().filter(|role| role.decides);
-    let deciding: Vec<_> = deciding
-        .map(|role| match role.replicas {
-            1 => format!("{}-0 has", role.name),
-            n => format!("all {n} replicas of {} have", role.name),
-        })
-        .collect();
-    text += &match &deciding[..] {
-        [] => "Success: when all replicas have ended with exit code 0.\n".to_owned(),
-        deciding => format!(
-            "Success: when {} ended with exit code 0, whatever the others do.\n",
-            deciding.join(" ended with exit code 0, or ")
-        ),
-    };
+    let roles: Vec<_> = life.roles.iter().map(|role| role.name.clone()).collect();
+    text += &life.success.words(&roles);
     if let Some(seconds) = life.deadline {
         text += &format!("Deadline: {seconds} s after its start a job that still runs fails.\n");
     }

@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Files, directories (all *.yaml, *.yml and *.json below them) or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Print only this replica's objects, such as worker-3.
-    #[arg(long, value_name = "ROLE-INDEX")]
+    /// Print only this replica's objects, such as worker-3, or launcher of an MPIJob; a pod's name does as well.
+    #[arg(long, value_name = "REPLICA")]
     pub(crate) replica: Option<ReplicaName>,
     /// Print only a part: pods, services, or the pods' environment.
     #[arg(long, value_enum)]

@@ -1,6 +1,7 @@
-//! Selects a part of what is rendered.
+//! Selects a part of the rendered objects.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,56 +10,71 @@ use training_job::api::labels;
 
 use crate::exit::Failure;
 
-/// A replica within its job, such as `worker-3`.
+/// A replica as `--replica` names it: `worker-3`, a pod's name such as `job-worker-3`, or `launcher` for the only
+/// replica of a role whose pod has no index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ReplicaName {
-    role: String,
-    index: u32,
-}
+pub(crate) struct ReplicaName(String);
 
 impl FromStr for ReplicaName {
-    type Err = String;
+    type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.rsplit_once('-')
-            .filter(|(role, _)| !role.is_empty())
-            .and_then(|(role, index)| {
-                Some(Self {
-                    role: role.to_lowercase(),
-                    index: index.parse().ok()?,
-                })
-            })
-            .ok_or_else(|| "write a role and an index from 0, such as worker-3".to_owned())
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_lowercase()))
     }
 }
 
 impl fmt::Display for ReplicaName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.role, self.index)
+        f.write_str(&self.0)
     }
 }
 
-/// The value of a label.
+/// The replica that an object belongs to.
+struct ReplicaOf<'o> {
+    role: &'o str,
+    /// Unset for the only replica of a role whose pod has no index.
+    index: Option<u32>,
+    /// The name of its pod and service.
+    name: &'o str,
+}
+
+impl<'o> ReplicaOf<'o> {
+    fn of(object: &'o Value) -> Option<Self> {
+        let role = Some(label(object, labels::REPLICA_TYPE)).filter(|role| !role.is_empty())?;
+        let index = label(object, labels::REPLICA_INDEX);
+        let index = match index.is_empty() {
+            true => None,
+            false => Some(index.parse().ok()?),
+        };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        Some(Self { role, index, name })
+    }
+
+    fn is_called(&self, ReplicaName(name): &ReplicaName) -> bool {
+        *name == self.name
+            || *name == format!("{}-{}", self.role, self.index.unwrap_or(0))
+            || self.index.is_none() && *name == self.role
+    }
+}
+
+/// Returns the value of a label, or "".
 pub(super) fn label<'o>(object: &'o Value, key: &str) -> &'o str {
     object["metadata"]["labels"][key].as_str().unwrap_or_default()
 }
 
-/// Keeps one replica's objects, in every job that has it.
+/// Keeps the objects of one replica in every job that has it.
 pub(super) fn keep_replica(objects: &mut Vec<Value>, name: &ReplicaName) -> Result<(), Failure> {
-    let of = |object: &Value| {
-        let index = label(object, labels::REPLICA_INDEX).parse().ok()?;
-        Some((label(object, labels::REPLICA_TYPE).to_owned(), index))
-    };
-    let wanted = (name.role.clone(), name.index);
-    if !objects.iter().any(|object| of(object).as_ref() == Some(&wanted)) {
+    let is_wanted = |object: &Value| ReplicaOf::of(object).is_some_and(|replica| replica.is_called(name));
+    if !objects.iter().any(is_wanted) {
         let mut last = BTreeMap::new();
-        for (role, index) in objects.iter().filter_map(of) {
-            let highest: &mut u32 = last.entry(role).or_default();
-            *highest = index.max(*highest);
+        for replica in objects.iter().filter_map(ReplicaOf::of) {
+            let highest: &mut Option<u32> = last.entry(replica.role.to_owned()).or_default();
+            *highest = replica.index.max(*highest);
         }
         let ranges = last.into_iter().map(|(role, last)| match last {
-            0 => format!("{role}-0"),
-            last => format!("{role}-0 to {role}-{last}"),
+            None => role,
+            Some(0) => format!("{role}-0"),
+            Some(last) => format!("{role}-0 to {role}-{last}"),
         });
         let there_are = ranges.collect::<Vec<_>>().join(", ");
         return Err(Failure::new(
@@ -66,11 +82,11 @@ pub(super) fn keep_replica(objects: &mut Vec<Value>, name: &ReplicaName) -> Resu
             format!("no job has a {name}; there are {there_are}"),
         ));
     }
-    objects.retain(|object| of(object).as_ref() == Some(&wanted));
+    objects.retain(is_wanted);
     Ok(())
 }
 
-/// A pod of which only its name and its containers' environment are left.
+/// Returns a pod's name and the environment of its containers.
 pub(super) fn environment(pod: &Value) -> Value {
     let list = |field: &str| -> Option<Vec<Value>> {
         let containers = pod["spec"][field].as_array()?.iter();

@@ -1,31 +1,29 @@
-//! The files of snapshots, as they should be and as they are.
+//! The files of snapshots: the expected ones and the existing ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kube_manifest::manifests_below;
+use kube_manifest::{Source, manifests_below};
 use training_job::Settings;
 use training_job::render::text::snapshot;
 
 use crate::check::Job;
 use crate::exit::Failure;
 
-/// The text of each snapshot, by its file.
+/// The text of each snapshot by its file.
 pub(super) type Files = BTreeMap<PathBuf, String>;
 
-/// A file that cannot be read or written.
+/// Returns the error for a file that cannot be read or written.
 pub(super) fn at(file: &Path, error: io::Error) -> Failure {
     Failure::new(&file.display().to_string(), error)
 }
 
-/// How a snapshot's first line ends. A file without it is the user's own: it is neither deleted nor
-/// overwritten.
+/// The end of a snapshot's first line. A file without it belongs to the user and is neither deleted nor overwritten.
 const MARK: &str = "Made by `training-operator snapshot`.";
 
-/// The snapshots that `jobs` should have, by file. The path of a snapshot is that of its manifest below the argument that
-/// named it; if the manifest holds several jobs, followed by the name of the job.
+/// Returns the expected snapshots of `jobs` by file. The path of a snapshot is the path of its manifest below the
+/// argument that named it. If the manifest contains several jobs, the job's name follows.
 pub(super) fn wanted(
     jobs: &[Job],
     settings: &Settings,
@@ -47,7 +45,7 @@ pub(super) fn wanted(
         let mut full = path.into_os_string();
         full.push(".yaml");
         let path = PathBuf::from(full);
-        if path.exists() && !is_snapshot(&fs::read_to_string(&path).map_err(|error| at(&path, error))?) {
+        if path.exists() && !is_snapshot(&read(&path)?) {
             let why = "it is there, and no snapshot; move it away, or choose another --dir";
             return Err(Failure::new(&path.display().to_string(), why));
         }
@@ -81,11 +79,16 @@ fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
     snapshot(&heading, &job.object, &job.render(settings)?).map_err(|error| Failure::new(&job.origin, error))
 }
 
+fn read(path: &Path) -> Result<String, Failure> {
+    let text = Source::from_file(path, 0).text;
+    text.map_err(|error| Failure::new(&path.display().to_string(), error))
+}
+
 fn is_snapshot(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.ends_with(MARK))
 }
 
-/// The snapshots below a directory; none if there is no such directory.
+/// Returns the snapshots below a directory, or none if the directory does not exist.
 pub(super) fn found(directory: &Path) -> Result<Files, Failure> {
     let mut paths = Vec::new();
     match manifests_below(directory, &mut paths) {
@@ -94,7 +97,7 @@ pub(super) fn found(directory: &Path) -> Result<Files, Failure> {
     }
     let mut found = Files::new();
     for path in paths.into_iter().collect::<BTreeSet<_>>() {
-        let text = fs::read_to_string(&path).map_err(|error| at(&path, error))?;
+        let text = read(&path)?;
         if is_snapshot(&text) {
             found.insert(path, text);
         }

@@ -1,4 +1,4 @@
-//! Edits of jobs that are good.
+//! Edits of valid jobs.
 
 use training_job_testing::cluster::{ControlPlane, Output};
 
@@ -27,7 +27,7 @@ async fn merge(cluster: &ControlPlane, namespace: &str, name: &str, patch: &str)
     cluster.kubectl(&arguments).await
 }
 
-/// As under the Go operator, and in the stand-alone operator's shape as well.
+/// As under the Go operator. The rule applies to the stand-alone operator's shape as well.
 #[tokio::test]
 async fn a_queue_once_set_stays_and_all_else_may_change() {
     let cluster = ControlPlane::shared().await;
@@ -61,7 +61,7 @@ async fn a_queue_once_set_stays_and_all_else_may_change() {
     }
 }
 
-/// Nor can the field be added or taken away, unless that says what holds anyway.
+/// The field can neither be added nor removed, except with its default value.
 #[tokio::test]
 async fn a_layout_stays_as_it_was_when_the_job_was_made() {
     let cluster = ControlPlane::shared().await;
@@ -89,7 +89,7 @@ async fn a_layout_stays_as_it_was_when_the_job_was_made() {
     assert_eq!(api::lines(&refused.stderr), [refusal]);
 }
 
-/// As with the Go operator's definition; a port of another protocol keeps it.
+/// As with the Go operator's definition. A port of another protocol keeps that protocol.
 #[tokio::test]
 async fn ports_are_stored_with_their_protocol() {
     let cluster = ControlPlane::shared().await;
@@ -107,4 +107,61 @@ async fn ports_are_stored_with_their_protocol() {
         let get = ["get", "mxjob", version, "-n", &namespace, "-o", path];
         assert_eq!(cluster.kubectl(&get).await.success(), "TCP UDP");
     }
+}
+
+/// Either field may name the manager, and a job may set both.
+#[tokio::test]
+async fn a_manager_stays_and_is_one() {
+    let cluster = ControlPlane::shared().await;
+    cluster.install_crds().await;
+    let namespace = cluster.namespace("managers").await;
+    let (other, ours) = ("kueue.x-k8s.io/multikueue", "kubeflow.org/training-operator");
+    let top = |manager: &str| format!(r#""managedBy": "{manager}""#);
+    let nested = |manager: &str| format!(r#""runPolicy": {{"managedBy": "{manager}"}}"#);
+    let job = |name: &str, policy: &str| JOB.replace("NAME", name).replace("POLICY", policy);
+    let both = |one: &str, two: &str| format!("{}, {}", top(one), nested(two));
+    for (name, policy, good, bad) in [
+        // The field may be added or removed if it does not change the result.
+        ("top", top(other), nested(other), top(ours)),
+        ("nested", nested(other), top(other), both(ours, ours)),
+        ("both", both(other, other), nested(other), both(ours, ours)),
+        (
+            "none",
+            r#""runPolicy": {}"#.to_owned(),
+            both(ours, ""),
+            top(other),
+        ),
+        ("ours", both(ours, ours), both("", ""), nested(other)),
+    ] {
+        assert_eq!(
+            api::create(cluster, &namespace, &job(name, &policy), &[]).await,
+            [""; 0]
+        );
+        let edit = async |policy: &str| {
+            merge(cluster, &namespace, name, &format!(r#"{{"spec": {{{policy}}}}}"#)).await
+        };
+        edit(&good).await.success();
+        let refused = api::lines(&edit(&bad).await.stderr);
+        let words = "it cannot be changed; make another job with it";
+        let differ = "spec.managedBy: it differs from spec.runPolicy.managedBy; remove one of them, or give both the same value";
+        let is_told = |line: &String| line.ends_with(&format!("managedBy: {words}")) || line == differ;
+        assert!(
+            !refused.is_empty() && refused.iter().all(is_told),
+            "{name}: {refused:?}"
+        );
+    }
+    let differ = api::create(cluster, &namespace, &job("two", &both(other, ours)), &[]).await;
+    assert_eq!(
+        differ,
+        [
+            "spec.managedBy: it differs from spec.runPolicy.managedBy; remove one of them, or give both the same value"
+        ]
+    );
+    let unknown = api::create(cluster, &namespace, &job("unknown", &top("me")), &[]).await;
+    assert_eq!(
+        unknown,
+        [format!(
+            "spec.managedBy: \"me\" is not known; use one of {ours}, {other}"
+        )]
+    );
 }

@@ -1,4 +1,4 @@
-//! Jobs that have been through the Go operator's types: what webhooks and clients written in Go send.
+//! Jobs that have passed through the Go operator's types, as webhooks and clients in Go send them.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use training_job_testing::cluster::{Background, ControlPlane, Options, PATIENCE,
 use super::{corpus, same};
 
 /// The kinds that have a Go type.
-const KINDS: [(&str, &str); 6] = [
+pub(crate) const KINDS: [(&str, &str); 6] = [
     ("MPIJob", "mpijobs"),
     ("MXJob", "mxjobs"),
     ("PaddleJob", "paddlejobs"),
@@ -24,11 +24,12 @@ const KINDS: [(&str, &str); 6] = [
     ("XGBoostJob", "xgboostjobs"),
 ];
 
-/// A real webhook: the API server drops nulls before it asks it, and none that it adds.
-async fn webhook(cluster: &ControlPlane) -> Background {
+/// Starts a real webhook. The API server drops nulls before it calls the webhook, but keeps nulls that the webhook
+/// adds.
+pub(crate) async fn webhook(cluster: &ControlPlane) -> Background {
     let build = repository().join("tests/go-operator/types/build.sh");
     assert!(Command::new(build).status().unwrap().success());
-    // The API server's own certificate is one for this address, and its file holds the authority too.
+    // The certificate of the API server is valid for this address, and its file contains the CA as well.
     let certificate = cluster.directory().join("certificates/apiserver.crt");
     let files = [certificate.clone(), certificate.with_extension("key")];
     let program = Program::new(repository().join("target/go-operator/types")).args(files);
@@ -47,7 +48,7 @@ async fn webhook(cluster: &ControlPlane) -> Background {
                 "apiGroups": ["kubeflow.org"], "apiVersions": ["v1"], "operations": ["CREATE"],
                 "resources": KINDS.map(|(_, plural)| plural),
             }],
-            "objectSelector": {"matchLabels": {"through": "go"}},
+            "objectSelector": {"matchExpressions": [{"key": "through", "operator": "In", "values": ["go", "client"]}]},
             "admissionReviewVersions": ["v1"], "sideEffects": "None",
         }],
     });
@@ -57,8 +58,8 @@ async fn webhook(cluster: &ControlPlane) -> Background {
     webhook
 }
 
-/// What would be stored, and whether it has been through the webhook.
-async fn dry(cluster: &ControlPlane, job: &Value, through: &str) -> Result<(Value, bool), String> {
+/// Returns the object that would be stored, and true if the webhook was called.
+pub(crate) async fn dry(cluster: &ControlPlane, job: &Value, through: &str) -> Result<(Value, bool), String> {
     let mut job = job.clone();
     let metadata = job["metadata"].as_object_mut().unwrap();
     metadata.remove("namespace");
@@ -79,7 +80,7 @@ async fn dry(cluster: &ControlPlane, job: &Value, through: &str) -> Result<(Valu
     Ok((stored.data["spec"].clone(), annotations.contains_key("go-types")))
 }
 
-/// Go writes null for what has no value, such as the creation of a template, and zero values.
+/// Go writes null for unset values, such as the creation time of a template, and zero values.
 #[tokio::test]
 async fn every_good_job_is_valid_and_the_same_after_a_go_webhook() {
     let cluster = ControlPlane::start(Options::default()).await;
@@ -118,8 +119,8 @@ async fn every_good_job_is_valid_and_the_same_after_a_go_webhook() {
     assert!(wrong.is_empty(), "of {} jobs:\n{}", jobs.len(), wrong.join("\n"));
 }
 
-/// The API server learns of webhooks some milliseconds after it has stored them, and nothing tells when.
-async fn until_asked(cluster: &ControlPlane, job: &Value) {
+/// The API server calls webhooks some milliseconds after they were stored. There is no event to wait for.
+pub(crate) async fn until_asked(cluster: &ControlPlane, job: &Value) {
     let deadline = Instant::now() + PATIENCE;
     while !matches!(dry(cluster, job, "go").await, Ok((_, true)) | Err(_)) {
         assert!(Instant::now() < deadline, "the webhook is not asked");

@@ -1,4 +1,4 @@
-//! A real API server, told by the definitions in `crds/` what to refuse.
+//! A real API server that validates jobs by the definitions in `crds/`.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,8 @@ mod bad;
 mod corpus;
 mod costs;
 mod edits;
+mod extensions;
+mod gitops;
 mod go_types;
 mod good;
 mod left;

@@ -1,4 +1,4 @@
-//! The examples in the Go operator's own repository, at the version that this one takes the place of.
+//! The examples in the Go operator's own repository, at the version that this operator replaces.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use training_job_testing::cluster::ControlPlane;
 use super::api;
 use super::program::run;
 
-/// Files that are of no job: volumes, and an etcd for PyTorch to meet at.
+/// Files without jobs: volumes, and an etcd for the rendezvous of PyTorch.
 const OTHERS: [&str; 4] = [
     "pytorch/elastic/etcd.yaml",
     "tensorflow/distribution_strategy/keras-API/pvc.yaml",
@@ -19,8 +19,8 @@ const OTHERS: [&str; 4] = [
     "tensorflow/mnist_with_summaries/tfevent-volume/tfevent-pvc.yaml",
 ];
 
-/// Who is refused, and the words. Its templates say `apiVersion: v1` and `kind: Pod`, which are no fields of a template, in the Go operator's definitions neither:
-/// kubectl refuses it there as well.
+/// The invalid example and its error. Its templates set `apiVersion: v1` and `kind: Pod`, which are not fields of a
+/// template. The Go operator's definitions lack them as well, so that kubectl rejects the example there, too.
 const REFUSED: (&str, &str) = (
     "xgboost/smoke-dist/xgboostjob_v1alpha1_rabit_test.yaml",
     "unknown field \"spec.xgbReplicaSpecs.Master.template.kind\"",
@@ -32,8 +32,8 @@ struct Module {
     dir: PathBuf,
 }
 
-/// The folder of the examples. Go has it from the operator's build, or loads it.
-fn examples() -> PathBuf {
+/// Returns the folder of the Go operator's module. The module is downloaded unless the operator's build has done so.
+pub(crate) fn module() -> PathBuf {
     let made = Command::new("go")
         .args([
             "mod",
@@ -46,10 +46,10 @@ fn examples() -> PathBuf {
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
     let module: Module = serde_json::from_slice(&made.stdout).unwrap();
-    module.dir.join("examples")
+    module.dir
 }
 
-/// All YAML files below a folder.
+/// Returns all YAML files below a folder.
 fn below(folder: &Path) -> BTreeSet<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let files = entries.flat_map(|path| match path.is_dir() {
@@ -66,7 +66,7 @@ async fn the_examples_of_the_go_operator_are_valid_are_rendered_and_are_stored()
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
     let namespace = cluster.namespace("released").await;
-    let folder = examples();
+    let folder = module().join("examples");
     let (mut others, mut kinds, mut jobs) = (Vec::new(), BTreeSet::new(), 0);
     for path in below(&folder) {
         let name = path.strip_prefix(&folder).unwrap().to_str().unwrap();
@@ -79,7 +79,7 @@ async fn the_examples_of_the_go_operator_are_valid_are_rendered_and_are_stored()
         }
         for document in &mut documents {
             kinds.insert(document["kind"].as_str().unwrap().to_owned());
-            // Their namespaces are not there.
+            // These namespaces do not exist.
             document["metadata"].as_object_mut().unwrap().remove("namespace");
         }
         let texts: Vec<_> = documents.iter().map(Value::to_string).collect();

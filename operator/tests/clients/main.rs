@@ -1,4 +1,4 @@
-//! What people use to deal with jobs, on a real API server: kubectl and the Python SDK.
+//! The clients of users on a real API server: kubectl and the Python SDK.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,6 +7,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod applied;
 mod kubectl;
 mod sdk;
 mod stage;

@@ -35,8 +35,11 @@ KINDS = [
     Kind("PyTorchJob", "pytorch", {"Master": 1, "Worker": 2}, ["master-0"], [], ["master-0"]),
     Kind("PaddleJob", "paddle", {"Worker": 2}, [], [], ["worker-0", "worker-1"]),
     Kind("MPIJob", "mpi", {"Launcher": 1, "Worker": 2}, ["launcher"], ["launcher"], ["launcher"]),
+    Kind("JAXJob", "jax", {"Worker": 2}, ["worker-0"], [], ["worker-0", "worker-1"]),
 ]
-PYTORCH = KINDS[3]
+# SDK 1.8 has no JAXJob, SDK 1.9 no MXJob.
+KINDS = [kind for kind in KINDS if hasattr(models, f"KubeflowOrgV1{kind.name}")]
+PYTORCH = next(kind for kind in KINDS if kind.name == "PyTorchJob")
 
 
 def until(what, look):
@@ -250,7 +253,10 @@ def optional_modules():
     settings = lambda self: {"output_dir": "out"}
     transformers.TrainingArguments = type("TrainingArguments", (), {"to_dict": settings})
     peft = types.ModuleType("peft")
-    peft.LoraConfig = type("LoraConfig", (), {"__init__": lambda self: setattr(self, "target_modules", {"q"})})
+    peft.LoraConfig = type("LoraConfig", (), {
+        "__init__": lambda self: setattr(self, "target_modules", {"q"}),
+        "to_dict": lambda self: self.__dict__,
+    })
     sys.modules.update(transformers=transformers, peft=peft)
     return transformers
 

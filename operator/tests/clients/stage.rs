@@ -1,4 +1,4 @@
-//! A namespace with an operator for it, and kubelets that do what a test says.
+//! A namespace with an operator, and kubelets that the test controls.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -31,18 +31,17 @@ impl Stage {
         }
     }
 
-    /// Runs kubectl in the namespace.
     pub(crate) async fn kubectl(&self, arguments: &[&str]) -> Output {
         let arguments = [arguments, &["--namespace", &self.namespace]].concat();
         self.cluster.kubectl(&arguments).await
     }
 
-    /// The same for what has to succeed.
+    /// Runs kubectl, which must succeed.
     pub(crate) async fn run(&self, arguments: &[&str]) -> String {
         self.kubectl(arguments).await.success()
     }
 
-    /// Awaits this many pods of a job, of this attempt, and lets them run.
+    /// Waits for this number of pods of a job with this attempt, and lets them run.
     pub(crate) async fn all_run(&self, job: &str, count: usize, attempt: &str) -> Vec<String> {
         let api: Api<Pod> = Api::namespaced(self.cluster.client(), &self.namespace);
         let of = |pod: &Pod| {
@@ -58,7 +57,7 @@ impl Stage {
         names
     }
 
-    /// Awaits that a job has no pods any more.
+    /// Waits until a job has no pods.
     pub(crate) async fn none_left(&self, job: &str) {
         let api: Api<Pod> = Api::namespaced(self.cluster.client(), &self.namespace);
         let label = format!("training.kubeflow.org/job-name={job}");

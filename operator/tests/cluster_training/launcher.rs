@@ -14,7 +14,8 @@ const MPI: Surroundings = Surroundings {
 };
 
 impl Trial<'_> {
-    /// Both ranks have the same model, and each ran in a worker of its own. Workers are deleted at the end.
+    /// Checks that both ranks have the same model and that each ran in a worker of its own. Workers are deleted at
+    /// the end.
     async fn expect_ranks_trained(&self) {
         self.success::<MPIJob>("moons").await;
         self.pods_left(1).await;
@@ -35,7 +36,7 @@ async fn mpi_trains() {
     trial.end().await;
 }
 
-/// Open MPI ends with 0 then, and the job has not succeeded all the same.
+/// Open MPI ends with exit code 0 in this case, but the job must not succeed.
 #[tokio::test]
 async fn a_killed_worker_of_mpi_begins_the_job_anew() {
     let trial = Trial::shared("worker-mpi", MPI).await;
@@ -52,7 +53,7 @@ async fn a_killed_worker_of_mpi_begins_the_job_anew() {
     trial.end().await;
 }
 
-/// The launcher runs on when there is one more worker, and its script tells of it.
+/// The launcher continues when a worker is added, and its script prints the new worker.
 #[tokio::test]
 async fn a_launcher_sees_a_worker_that_is_added() {
     let trial = Trial::shared("scale-mpi", MPI).await;

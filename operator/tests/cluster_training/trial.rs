@@ -1,4 +1,4 @@
-//! What a test works with: a namespace with an operator and a node, and its share of the machine.
+//! The environment of a test: a namespace with an operator and a node, and a share of the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,14 @@ use training_job_testing::cluster::{Background, ControlPlane, Options, Program, 
 use crate::venv::venv;
 use crate::{manifests, processes};
 
-/// How many jobs may run at a time: each is up to five processes that all start at once.
+/// The number of concurrent jobs. Each has up to five processes that start together.
 static JOBS: Semaphore = Semaphore::const_new(2);
 
-/// The folder of MXNet's examples.
 pub(crate) fn examples() -> PathBuf {
     repository().join("examples/mxnet")
 }
 
-/// Where a job's programs and files are.
+/// The location of a job's programs and files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings {
     /// The Python environment.
@@ -28,27 +27,27 @@ pub(crate) struct Surroundings {
     pub(crate) folder: &'static str,
 }
 
-/// What `examples/mxnet/train.yaml` needs.
+/// The environment of `examples/mxnet/train.yaml`.
 pub(crate) const MXNET: Surroundings = Surroundings {
     venv: "mxnet",
     folder: "mxnet",
 };
 
-/// A control plane that no test harms, with all kinds installed. Not that of `TEST_KUBECONFIG`, whose scheduler and
-/// nodes would take the pods.
+/// Returns a control plane with all kinds that no test disrupts. The cluster of `TEST_KUBECONFIG` is not used,
+/// because its scheduler and nodes would take the pods.
 pub(crate) async fn shared() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED.get_or_init(fresh).await
 }
 
-/// A control plane for one test.
+/// Returns a control plane for one test.
 pub(crate) async fn fresh() -> ControlPlane {
     let plane = ControlPlane::start(Options::default()).await;
     plane.install_crds().await;
     plane
 }
 
-/// Whom the operator acts as: the service account of the manifests, with its rights in this namespace and no others.
+/// Returns the operator's credentials: the service account of the manifests, with permissions in this namespace only.
 async fn operator_kubeconfig(plane: &ControlPlane, namespace: &str) -> PathBuf {
     let mut objects = manifests::build(plane, "namespaced", &["mpi"], namespace).await;
     let rights = ["ServiceAccount", "Role", "RoleBinding"];
@@ -64,7 +63,7 @@ async fn operator_kubeconfig(plane: &ControlPlane, namespace: &str) -> PathBuf {
         .await
 }
 
-/// A namespace, an operator for it, and a node for its pods.
+/// A namespace with an operator and a node for its pods.
 pub(crate) struct Trial<'a> {
     pub(crate) plane: &'a ControlPlane,
     pub(crate) namespace: String,
@@ -76,7 +75,7 @@ pub(crate) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Waits until the machine has room for one more job, and starts all.
+    /// Waits until the machine has capacity for one more job, and starts all processes.
     pub(crate) async fn new(plane: &'a ControlPlane, name: &str, surroundings: Surroundings) -> Self {
         let share = JOBS.acquire().await.unwrap();
         let namespace = plane.namespace(name).await;
@@ -92,12 +91,11 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The same on the shared control plane.
+    /// Starts a trial on the shared control plane.
     pub(crate) async fn shared(name: &str, surroundings: Surroundings) -> Trial<'static> {
         Trial::new(shared().await, name, surroundings).await
     }
 
-    /// Runs kubectl in the namespace.
     #[track_caller]
     pub(crate) fn kubectl<'b>(&'b self, arguments: &[&'b str]) -> impl Future<Output = String> + use<'a, 'b> {
         let all: Vec<&str> = ["--namespace", &self.namespace]
@@ -116,7 +114,7 @@ impl<'a> Trial<'a> {
             .success();
     }
 
-    /// The number of the node's process.
+    /// Returns the process ID of the node.
     pub(crate) fn agent(&self) -> u32 {
         self.node.pid().as_raw_nonzero().get().try_into().unwrap()
     }
@@ -126,12 +124,12 @@ impl<'a> Trial<'a> {
         send(processes::of_pod(self.agent(), pod), signal);
     }
 
-    /// Sends a signal to the process of a pod that has started its others.
+    /// Sends a signal to the process of a pod that has started the others.
     pub(crate) fn signal_first_of_pod(&self, pod: &str, signal: Signal) {
         send(processes::first_of_pod(self.agent(), pod), signal);
     }
 
-    /// Waits until a worker has taken its first step.
+    /// Waits until a worker has completed its first step.
     pub(crate) async fn mid_training(&self) {
         self.node.wait_for_line(" | step=1 rank=").await;
     }
@@ -143,7 +141,7 @@ impl<'a> Trial<'a> {
         self.operator = start_operator(self.plane, &self.namespace, &self.operator_kubeconfig);
     }
 
-    /// Kills the node's agent and starts another once its processes are gone.
+    /// Kills the node's agent and starts another once its processes have ended.
     pub(crate) async fn replace_node(&mut self) {
         let killed = self.agent();
         self.node.signal(Signal::KILL);
@@ -152,7 +150,7 @@ impl<'a> Trial<'a> {
         self.node = start_node(self.plane, &self.namespace, self.surroundings);
     }
 
-    /// Ends operator and node in order. Nothing of them may be left.
+    /// Ends the operator and the node. No process may remain.
     pub(crate) async fn end(self) {
         self.operator.signal(Signal::TERM);
         assert_eq!(self.operator.exit_code().await, 0, "{}", self.operator.text());
@@ -178,7 +176,7 @@ fn start_operator(plane: &ControlPlane, namespace: &str, kubeconfig: &Path) -> B
     plane.spawn(program)
 }
 
-/// `training-operator local node` as the administrator.
+/// Returns the command `training-operator local node` with the administrator's credentials.
 pub(crate) fn node(plane: &ControlPlane, name: &str, namespace: &str) -> Program {
     Program::new(env!("CARGO_BIN_EXE_training-operator"))
         .args(["local", "node", "--name", name, "--namespace", namespace])

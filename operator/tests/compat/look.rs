@@ -18,8 +18,12 @@ use super::play::Play;
 /// operator puts off, it puts off by a second.
 const QUIET: Duration = Duration::from_millis(1_500);
 
-/// The same where it is not known what to expect.
-const LONG_QUIET: Duration = Duration::from_secs(4);
+/// The same for a recording, where the expected state is unknown: longer than the operator ever delays a first status or
+/// an update of counts.
+const RECORDING_QUIET: Duration = Duration::from_secs(12);
+
+/// The same for a job with a deadline, which would pass in [`RECORDING_QUIET`].
+const DEADLINE_QUIET: Duration = Duration::from_secs(5);
 
 /// What the last look saw, to tell what has changed since.
 #[derive(Default)]
@@ -53,8 +57,10 @@ impl Memory {
             let events: BTreeSet<_> = now.events.values().flat_map(normal::event).collect();
             let events: BTreeSet<_> = events.iter().map(|line| hide(play, line)).collect();
             let wrong = expected.map(|here| wrong(&play.scenario, golden, n, here, &found, &events));
+            let job = now.jobs.get(&play.name);
             let rest = match &wrong {
-                None => LONG_QUIET,
+                None if job.is_some_and(has_deadline) => DEADLINE_QUIET,
+                None => RECORDING_QUIET,
                 Some(wrong) if wrong.is_empty() => QUIET,
                 Some(_) => PATIENCE,
             };
@@ -94,7 +100,7 @@ impl Memory {
             let (status, true_) = normal::status(job.get("status").unwrap_or(&none), &self.status);
             out.insert("state".to_owned(), true_);
             out.insert("status".to_owned(), status);
-            let spec = match job["spec"] == play.submitted {
+            let spec = match job["spec"] == with_replicas(&play.submitted) {
                 true => "<as submitted>".into(),
                 false => job["spec"].clone(),
             };
@@ -123,6 +129,13 @@ impl Memory {
         let text = hide(play, &Value::from(state).to_string());
         serde_json::from_str(&text).unwrap()
     }
+}
+
+fn has_deadline(job: &Value) -> bool {
+    let policy = &job["spec"]["runPolicy"];
+    ["activeDeadlineSeconds", "ttlSecondsAfterFinished"]
+        .iter()
+        .any(|field| policy[field].is_u64())
 }
 
 fn text(value: &Value) -> String {
@@ -204,4 +217,18 @@ fn wrong(
         wrong.extend(found.map(|line| format!("  an event that we do not send: {line}")));
     }
     wrong
+}
+
+/// A spec that was submitted, with the `replicas: 1` that the definitions here have the API server fill in; the recordings
+/// have it as it was. In MPIJobs an unset number is not the same in all roles.
+fn with_replicas(submitted: &Value) -> Value {
+    let mut spec = submitted.clone();
+    let fields = spec.as_object_mut().into_iter().flatten();
+    let specs = fields.filter(|(field, _)| field.ends_with("ReplicaSpecs") && *field != "mpiReplicaSpecs");
+    for roles in specs.filter_map(|(_, roles)| roles.as_object_mut()) {
+        for role in roles.values_mut().filter_map(Value::as_object_mut) {
+            role.entry("replicas").or_insert(json!(1));
+        }
+    }
+    spec
 }

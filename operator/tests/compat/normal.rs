@@ -202,10 +202,22 @@ pub(crate) fn status(status: &Value, before: &Value) -> (Value, Value) {
             }
         }
     }
-    if let Some(time) = out.get_mut("failure").and_then(|f| f.get_mut("time")) {
-        *time = "<time>".into();
+    if let Some(latest) = out.get_mut("failure") {
+        hide_time(latest);
     }
+    let earlier = out.get_mut("failureHistory").and_then(Value::as_array_mut);
+    earlier.into_iter().flatten().for_each(hide_time);
     (out.into(), state.into())
+}
+
+/// Hides when something failed. The time of a deletion is known only to who has seen it, so it may not be there.
+fn hide_time(failure: &mut Value) {
+    let is_deletion = failure["reason"] == "PodDeleted";
+    let Some(failure) = failure.as_object_mut() else {
+        return;
+    };
+    let time = failure.remove("time").filter(|_| !is_deletion);
+    failure.extend(time.map(|_| ("time".to_owned(), "<time>".into())));
 }
 
 /// An event, as one line for each object that it names: here one event tells of all pods of a pass.

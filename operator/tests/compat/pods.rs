@@ -4,6 +4,9 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+/// When all containers started: long ago, so that no restart is delayed, since the Go operator delays none.
+const STARTED: &str = "2020-01-01T00:00:00Z";
+
 /// A step `pod` or `pods`, but for whom it concerns.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -89,7 +92,7 @@ impl Life {
             .as_deref()
             .filter(|_| is_main)
             .unwrap_or(word);
-        let mut ended = json!({"exitCode": code, "reason": word, "startedAt": now, "finishedAt": now});
+        let mut ended = json!({"exitCode": code, "reason": word, "startedAt": STARTED, "finishedAt": now});
         if let Some(message) = self.terminated_message.as_ref().filter(|_| is_main) {
             ended["message"] = message.as_str().into();
         }
@@ -110,6 +113,10 @@ impl Life {
             _ => (json!({"running": {"startedAt": now}}), runs),
         };
         status["state"] = state;
+        if is_main && self.restart_count > 0 {
+            let ended = json!({"exitCode": 1, "reason": "Error", "startedAt": STARTED, "finishedAt": now});
+            status["lastState"] = json!({"terminated": ended});
+        }
         status["ready"] = ready.into();
         status["started"] = ready.into();
         status

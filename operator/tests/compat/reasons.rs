@@ -61,7 +61,7 @@ fn all_scenarios_are_played_with_the_flags_of_their_profile() {
 
 #[test]
 fn every_reason_is_told_to_users() {
-    let text = fs::read_to_string(repository().join("docs/differences.md")).unwrap();
+    let text = fs::read_to_string(repository().join("docs/users/differences.md")).unwrap();
     let lines = text.lines().filter_map(|line| line.strip_prefix("| "));
     let heads: BTreeSet<_> = lines.filter_map(|line| line.split(" | ").next()).collect();
     let reasons = Reasons::read();
@@ -73,7 +73,7 @@ fn every_reason_is_told_to_users() {
     let untold: BTreeSet<_> = told.filter(|told| !heads.contains(told.as_str())).collect();
     assert!(
         untold.is_empty(),
-        "docs/differences.md does not tell of {untold:#?}"
+        "docs/users/differences.md does not tell of {untold:#?}"
     );
     let silent = reasons
         .differences

@@ -1,4 +1,4 @@
-//! Files and what they become: what is printed and told is in snapshots.
+//! Converted files. The output and the messages are in snapshots.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn convert(name: &str, flags: &[&str]) -> Run {
     run(&[&["convert", &*file], flags].concat())
 }
 
-/// What is told, and what is printed.
+/// Returns the exit code, the messages and the output.
 fn story(run: &Run) -> String {
     format!("exit code {}\n{}\n{}", run.code.unwrap(), run.stderr, run.stdout)
 }
@@ -28,12 +28,22 @@ fn each_shape_becomes_todays_and_stays_so() {
         "several.yaml",
         "ancestors.yaml",
         "list.json",
+        "modes.yaml",
+        "tensorflow.yaml",
+        "pytorch.yaml",
+        "mpi.yaml",
+        "xgboost.yaml",
+        "paddle.yaml",
+        "kubedl.yaml",
+        "today.yaml",
     ] {
         let converted = convert(name, &[]);
         assert_eq!(converted.code, Some(0), "{name}: {}", converted.stderr);
         insta::with_settings!({snapshot_suffix => name}, {
             insta::assert_snapshot!(story(&converted));
         });
+        let validated = run_with_input(&["validate", "-"], converted.stdout.as_bytes());
+        assert_eq!(validated.code, Some(0), "{name}: {}", validated.stderr);
         let again = run_with_input(&["convert", "-"], converted.stdout.as_bytes());
         assert_eq!((again.code, &*again.stderr), (Some(0), ""), "{name}");
         assert_eq!(again.stdout, converted.stdout, "{name}");
@@ -52,6 +62,111 @@ fn what_today_has_not_is_left_out_only_when_asked() {
     let lossy = convert("lossy.yaml", &["--lossy"]);
     assert_eq!(lossy.code, Some(0));
     insta::assert_snapshot!(format!("{}\n{}", story(&refused), story(&lossy)));
+}
+
+#[test]
+fn fields_that_no_kind_has_are_left_out_only_when_asked() {
+    let job = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: a}\nspec:\n  odd: 1\n  mpiReplicaSpecs:\n    \
+               Launcher: &r\n      template:\n        spec:\n          imagePullPolicy: Always\n          \
+               containers: [{name: mpi, image: x, securityContext: {fsGroup: 1}}]\n    Worker: *r\n";
+    let refused = run_with_input(&["convert", "-"], job.as_bytes());
+    assert_eq!((refused.code, &*refused.stdout), (Some(1), ""));
+    assert!(
+        refused.stderr.contains(
+            "there is no such field; move it to spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].imagePullPolicy, or \
+             leave it out by --lossy"
+        ),
+        "{}",
+        refused.stderr
+    );
+    let lossy = run_with_input(&["convert", "--lossy", "-"], job.as_bytes());
+    assert_eq!(lossy.code, Some(0), "{}", lossy.stderr);
+    for gone in ["odd", "imagePullPolicy", "fsGroup"] {
+        assert!(!lossy.stdout.contains(gone), "{gone}");
+        assert!(
+            lossy
+                .stderr
+                .contains(&format!("{gone}: there is no such field: it is left out")),
+            "{gone}"
+        );
+    }
+    let valid = run_with_input(&["validate", "-"], lossy.stdout.as_bytes());
+    assert_eq!(valid.code, Some(0), "{}", valid.stdout);
+    // A misspelled field is a mistake.
+    let typo = run_with_input(
+        &["convert", "--lossy", "-"],
+        job.replace("odd", "runPoilcy").as_bytes(),
+    );
+    assert_eq!(typo.code, Some(1), "{}", typo.stderr);
+}
+
+#[test]
+fn samples_of_the_paddle_operator_are_named() {
+    let job = "apiVersion: batch.paddlepaddle.org/v1\nkind: PaddleJob\nmetadata: {name: a}\nspec:\n  \
+               sampleSetRef: {name: imagenet, mountPath: /data}\n  worker: {replicas: 1, template: {spec: {containers: [{name: a, image: x}]}}}\n";
+    let refused = run_with_input(&["convert", "-"], job.as_bytes());
+    let problem =
+        "spec.sampleSetRef: no set of samples is cached for a job here; mount a volume with the data";
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains(problem), "{}", refused.stderr);
+    let lossy = run_with_input(&["convert", "--lossy", "-"], job.as_bytes());
+    assert_eq!(lossy.code, Some(0), "{}", lossy.stderr);
+}
+
+#[test]
+fn a_field_that_says_nothing_is_named_when_it_goes() {
+    let template = "{spec: {containers: [{name: pytorch, image: x}]}}";
+    let mpi = "apiVersion: kubeflow.org/v1alpha1\nkind: MPIJob\nmetadata: {name: a}\nspec:\n  template: ";
+    let pytorch = "apiVersion: kubeflow.org/v1alpha1\nkind: PyTorchJob\nmetadata: {name: a}\nspec:\n  replicaSpecs:\n  - template: ";
+    for (job, fields, what) in [
+        (
+            mpi,
+            "  replicas: 2\n  gpusPerNode: 2\n",
+            "spec.gpusPerNode: it is left out: without a number of devices",
+        ),
+        (
+            mpi,
+            "  replicas: 2\n  processingUnitsPerNode: 2\n",
+            "spec.processingUnitsPerNode: it is left out: without a number of devices",
+        ),
+        (
+            mpi,
+            "  gpus: 4\n  gpusPerNode: 2\n",
+            "spec.gpusPerNode: it is left out: each worker has its devices now",
+        ),
+        (
+            mpi,
+            "  gpus: 4\n  replicas: 7\n",
+            "spec.replicas: it is left out: the number of devices said how many",
+        ),
+        (
+            pytorch,
+            "  backend: tcp\n",
+            "spec.backend: it is left out: no operator has read it",
+        ),
+        (
+            pytorch,
+            "  masterPort: '23456'\n",
+            "spec.masterPort: it is left out: no operator has read it",
+        ),
+        (
+            pytorch,
+            "    pytorchReplicaType: MASTER\n",
+            "spec.replicaSpecs: it is spec.pytorchReplicaSpecs now",
+        ),
+    ] {
+        let job = format!("{job}{template}\n{fields}");
+        let run = run_with_input(&["convert", "-"], job.as_bytes());
+        assert_eq!(run.code, Some(0), "{job}{}", run.stderr);
+        assert!(run.stderr.contains(what), "{what}\n{}", run.stderr);
+    }
+}
+
+#[test]
+fn what_only_other_operators_do_is_named() {
+    let refused = convert("foreign.yaml", &[]);
+    assert_eq!((refused.code, &*refused.stdout), (Some(1), ""));
+    insta::assert_snapshot!(refused.stderr);
 }
 
 #[test]
@@ -105,6 +220,31 @@ fn files_are_written_in_place_if_they_change() {
         3,
         "nothing else is left"
     );
+}
+
+#[test]
+fn validate_names_the_command_for_each_version_before_todays() {
+    for name in [
+        "modes",
+        "tensorflow",
+        "pytorch",
+        "mpi",
+        "xgboost",
+        "paddle",
+        "kubedl",
+    ] {
+        let file = format!("{CASES}/{name}.yaml");
+        let validated = run(&["validate", &file]);
+        let text = case(&format!("{name}.yaml"));
+        let jobs = text.lines().filter(|line| line.starts_with("apiVersion: "));
+        // The jobs of kind MXJob are served.
+        let old = jobs
+            .filter(|line| !(name == "modes" && line.ends_with("v1alpha2")))
+            .count();
+        let told = format!("training-operator convert {file}");
+        let all = format!("{}{}", validated.stderr, validated.stdout);
+        assert_eq!(all.matches(&told).count(), old, "{all}");
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Jobs of older versions and operators become today's.
+//! Converts jobs of older versions and operators to current ones.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
+mod always_valid;
 mod cases;
 #[path = "../program/mod.rs"]
 mod program;

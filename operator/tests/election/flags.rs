@@ -1,4 +1,4 @@
-//! Flags, wrong and right, and the environment variables that stand for them.
+//! Invalid and valid flags, and their environment variables.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ use crate::rig::stage::Stage;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_training-operator");
 
-/// How `run` ends, and what it says, with these flags and variables.
+/// Runs `run` with these flags and variables. Returns the exit code and the output.
 async fn ends(flags: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
     let cluster = control_plane().await;
     let program = Program::new(PROGRAM).args(["run"]).args(flags);
@@ -93,7 +93,7 @@ async fn what_cannot_be_run_is_told_and_has_a_code() {
     }
 }
 
-/// Each variable with a value that shows that it is read.
+/// Each variable with a value, and output that shows that the value is read.
 const VARIABLES: &[(&str, &str, &str)] = &[
     ("KUBEFLOW_NAMESPACE", "team", "namespace=\"team\""),
     (
@@ -120,6 +120,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
         "TRAINING_OPERATOR_DEFAULT_RESTART_SCOPE",
         "Cluster",
         "--default-restart-scope",
+    ),
+    (
+        "TRAINING_OPERATOR_FORCE_DELETE_AFTER",
+        "soon",
+        "--force-delete-after",
     ),
     ("TRAINING_OPERATOR_LEADER_ELECT", "perhaps", "--leader-elect"),
     (
@@ -165,9 +170,9 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("TRAINING_OPERATOR_ZAP_DEVEL", "perhaps", "--zap-devel"),
     ("TRAINING_OPERATOR_ZAP_ENCODER", "xml", "--zap-encoder"),
     ("TRAINING_OPERATOR_ZAP_LOG_LEVEL", "loud", "--zap-log-level"),
-    // What is accepted and has no effect cannot show anything but that the operator starts.
+    // A flag without effect only shows that the operator starts.
     ("TRAINING_OPERATOR_ZAP_STACKTRACE_LEVEL", "error", "running jobs"),
-    // These show in pods, as another test sees.
+    // These settings affect pods. Another test checks that.
     (SETTINGS[0].0, SETTINGS[0].1, "running jobs"),
     (SETTINGS[1].0, SETTINGS[1].1, "running jobs"),
     (SETTINGS[2].0, SETTINGS[2].1, "running jobs"),
@@ -178,7 +183,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The variables of settings that are single kinds'.
+/// The variables of settings that concern a single kind.
 const SETTINGS: [(&str, &str); 3] = [
     (
         "TRAINING_OPERATOR_PYTORCH_INIT_CONTAINER_IMAGE",
@@ -207,7 +212,7 @@ async fn each_flag_can_be_given_by_a_variable() {
         if variable.ends_with("ELECTION_NAMESPACE") {
             program = program.args(["--leader-elect"]);
         } else {
-            // Elsewhere nothing is to be done.
+            // The other variables need only one kind.
             program = program.args(
                 ["--enable-scheme=MXJob"]
                     .into_iter()
@@ -219,7 +224,7 @@ async fn each_flag_can_be_given_by_a_variable() {
         }
         cluster.spawn(program).wait_for_line(shows).await;
     }
-    // None is forgotten here.
+    // The table must contain every variable of the help text.
     let help = cluster.spawn(Program::new(PROGRAM).args(["run", "--help"]));
     assert_eq!(help.exit_code().await, 0);
     let text = help.text();
@@ -273,10 +278,10 @@ async fn settings_of_single_kinds_show_in_their_pods() {
     operator.expect_well();
 }
 
-/// Those that deployments of older operators set.
+/// The variables that deployments of older operators set.
 #[tokio::test]
 async fn some_variables_stand_behind_flags_and_before_what_is_found() {
-    // Before the KUBECONFIG that each program of a test has.
+    // It takes precedence over KUBECONFIG, which each program of a test has.
     let (code, text) = ends(&[], &[("USE_KUBE_CONFIG", "/nowhere/at-all")]).await;
     assert!(code == 1 && text.contains("/nowhere/at-all"), "{code}\n{text}");
 
@@ -306,7 +311,7 @@ async fn some_variables_stand_behind_flags_and_before_what_is_found() {
                 .env("USE_KUBE_CONFIG", older),
         )
     };
-    // An empty one is as good as none.
+    // An empty variable counts as unset.
     run(&[], "nowhere")
         .wait_for_line("namespaces \"nowhere\" not found")
         .await;
@@ -314,7 +319,7 @@ async fn some_variables_stand_behind_flags_and_before_what_is_found() {
     run(&behind_flags, "nowhere")
         .wait_for_line("namespaces \"elsewhere\" not found")
         .await;
-    // A flag goes before the variable.
+    // A flag takes precedence over the variable.
     let program = run(&[&kubeconfig], &namespace);
     let is_held = |lease: Option<&Lease>| {
         let holder = lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.as_deref());
@@ -357,7 +362,7 @@ async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
     assert_eq!(stage.proxy.count(&On::resource("xgboostjobs")), 0);
     assert_eq!(stage.proxy.count(&On::resource("pytorchjobs")), 0);
 
-    // Each line is one JSON object; each decision names its replica.
+    // Each line is one JSON object. Each decision includes its replica.
     let log = operator.log();
     let made = log
         .iter()
@@ -369,7 +374,7 @@ async fn jobs_of_other_namespaces_and_kinds_are_not_touched() {
     operator.expect_well();
 }
 
-/// The whole cluster is what the plain command line means.
+/// The default is the whole cluster.
 #[tokio::test]
 async fn without_flags_all_namespaces_and_kinds_are_served() {
     let cluster = ControlPlane::start(Default::default()).await;

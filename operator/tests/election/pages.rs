@@ -38,7 +38,7 @@ async fn it_is_ready_when_it_knows_all() {
 async fn lives_are_counted_under_the_go_operators_names() {
     let stage = Stage::of(control_plane().await, "counted").await;
     let operator = stage.operator();
-    // One that succeeds and is deleted when its time is over, one that fails for good, one that restarts.
+    // One job succeeds and is deleted after its time to live, one fails for good, and one restarts.
     let mut short = job("short", 1);
     short["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = json!(0);
     for made in [short, job("fails", 1), job("restarts", 1)] {
@@ -102,7 +102,7 @@ async fn lives_are_counted_under_the_go_operators_names() {
     for resource in ["mxjobs.kubeflow.org", "pods", "services"] {
         for (name, least) in [
             ("training_operator_lists_total", 1.0),
-            ("training_operator_watch_heard_timestamp_seconds", 1.7e9),
+            ("training_operator_watch_last_event_timestamp_seconds", 1.7e9),
         ] {
             let name = format!("{name}{{resource=\"{resource}\"}}");
             assert!(

@@ -1,4 +1,4 @@
-//! Whose is whose.
+//! Ownership of objects.
 
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams};
@@ -47,7 +47,8 @@ async fn f01_a_namesake_made_at_once_has_nothing_of_its_predecessor() {
         .iter()
         .filter(|c| c.verb == "create" && c.code == Some(409))
         .count();
-    // At most once for each object of each namesake, and a few times more if the collector is slow.
+    // At most one conflict for each object of each job of the same name, and a few more if the garbage collector is
+    // slow.
     assert!(refused <= 40, "{refused} creations too early");
     stage.succeed("a", 4).await;
     operator.expect_well();
@@ -72,7 +73,7 @@ async fn f05_jobs_of_two_kinds_under_one_name_do_not_touch_each_other() {
     assert!(message.contains("a-worker-0: the name is taken"), "{message}");
     stage.good_job().await;
 
-    // It does not take its namesake's pods with it.
+    // The pods of the job of the same name are kept.
     api.delete("a", &DeleteParams::background()).await.unwrap();
     stage
         .cluster
@@ -86,7 +87,7 @@ async fn f05_jobs_of_two_kinds_under_one_name_do_not_touch_each_other() {
     assert_eq!(stage.pods_deleted(), 0);
     stage.succeed("a", 2).await;
 
-    // The other way round: it begins when the first has gone.
+    // In the other direction: it begins when the first job is gone.
     api.create(&Default::default(), &tf).await.unwrap();
     stage
         .proxy

@@ -1,4 +1,4 @@
-//! The jobs of a namespace, and what a test does to their pods.
+//! The jobs of a namespace, and the changes that a test makes to their pods.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,15 @@ use serde_json::{Map, Value, json};
 use training_job::api::{ConditionType, JobStatus};
 use training_job_testing::cluster::{ControlPlane, Kubelet, wait, wait_for_all};
 
-/// Keeps a pod there that is being deleted, as a kubelet does that ends its processes.
+/// The finalizer that keeps a deleted pod, as a kubelet does while it ends the pod's processes.
 const HOLD: &str = "test.example.com/ends";
 
-/// What is there, by kind and name: its UID. What is being deleted is not.
+/// The UIDs of the existing objects by kind and name. Objects that are being deleted are excluded.
 pub(crate) type Identities = BTreeMap<String, String>;
 
-/// A job of any kind.
 type Job = Object<Value, JobStatus>;
 
-/// A kind of job, and of whom one is made here. Two are `worker-0` and `worker-1`.
+/// A kind of job, and the replicas of its job. Two workers are `worker-0` and `worker-1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
@@ -29,9 +28,9 @@ pub(crate) struct Kind {
     roles: &'static [(&'static str, u32)],
     /// The replica whose success is the job's.
     pub(crate) leader: &'static str,
-    /// Whether it is so only after that of all others.
+    /// True if the job succeeds only after all other replicas.
     pub(crate) all_decide: bool,
-    /// Whether the Go operator replaces a replica that was killed.
+    /// True if the Go operator replaces a replica that was killed.
     pub(crate) is_restarted: bool,
 }
 
@@ -45,7 +44,7 @@ pub(crate) const MXNET: Kind = Kind {
     is_restarted: true,
 };
 
-/// Those that came after it. The Go operator v1.8.1 does not know the JAXJob.
+/// The kinds that came after the MXJob. The Go operator v1.8.1 does not support the JAXJob.
 pub(crate) const OTHERS: [Kind; 3] = [
     Kind {
         name: "PyTorchJob",
@@ -80,7 +79,7 @@ impl Kind {
         self.roles.iter().map(|(_, count)| *count as usize).sum()
     }
 
-    /// The replicas whose success is the job's.
+    /// Returns the replicas whose success is the job's.
     pub(crate) fn deciding(self) -> Vec<&'static str> {
         let others = ["worker-0", "worker-1"].into_iter();
         others.filter(|_| self.all_decide).chain([self.leader]).collect()
@@ -140,7 +139,6 @@ impl Jobs {
         }
     }
 
-    /// Creates a job.
     pub(crate) async fn create(&self, name: &str, clean: &str, policy: &str) {
         let role = |replicas| {
             json!({"replicas": replicas, "restartPolicy": policy, "template": {"spec": {
@@ -159,7 +157,7 @@ impl Jobs {
         self.jobs.create(&PostParams::default(), &job).await.unwrap();
     }
 
-    /// Awaits that a job's pods, those that are being deleted left out, fulfil a condition.
+    /// Waits until a job's pods meet a condition. Pods that are being deleted are excluded.
     pub(crate) async fn pods(&self, job: &str, mut condition: impl FnMut(&[Pod]) -> bool) -> Vec<Pod> {
         let label = label(job);
         let all = wait_for_all(self.pods.clone(), &label, |all| {
@@ -169,18 +167,18 @@ impl Jobs {
         all.await.into_iter().filter(stays).collect()
     }
 
-    /// Awaits that a job has all its pods.
+    /// Waits until a job has all its pods.
     pub(crate) async fn complete(&self, job: &str) -> Vec<Pod> {
         self.pods(job, |pods| pods.len() == self.kind.pods()).await
     }
 
-    /// The same, of which one is so.
+    /// Waits until a job has all its pods and at least one meets a condition.
     pub(crate) async fn complete_and(&self, job: &str, is: impl Fn(&Pod) -> bool) {
         self.pods(job, |pods| pods.len() == self.kind.pods() && pods.iter().any(&is))
             .await;
     }
 
-    /// Lets run what does not, until a job has all its pods. One may come when all others run.
+    /// Starts pending pods until a job has all its pods. One may be created only when all others run.
     pub(crate) async fn run(&self, job: &str) {
         let waits = |pod: &Pod| phase(pod) == "Pending";
         loop {
@@ -195,7 +193,7 @@ impl Jobs {
         }
     }
 
-    /// Awaits that a job says this of itself.
+    /// Waits until a condition of a job is true.
     pub(crate) async fn is(&self, job: &str, type_: ConditionType) -> JobStatus {
         let is = |job: Option<&Job>| {
             let status = job.and_then(|job| job.status.as_ref());
@@ -205,7 +203,7 @@ impl Jobs {
         job.and_then(|job| job.status).unwrap()
     }
 
-    /// What a job says of itself.
+    /// Returns the status of a job.
     pub(crate) async fn status(&self, job: &str) -> JobStatus {
         self.jobs.get(job).await.unwrap().status.unwrap_or_default()
     }
@@ -218,14 +216,14 @@ impl Jobs {
             .unwrap();
     }
 
-    /// Has all pods of a job stay a while when they are deleted.
+    /// Keeps all pods of a job for a while when they are deleted.
     pub(crate) async fn hold(&self, job: &str) {
         for pod in self.complete(job).await {
             self.finalizers(&pod, json!([HOLD])).await;
         }
     }
 
-    /// Ends that.
+    /// Releases the pods that `hold` keeps.
     pub(crate) async fn release(&self, job: &str) {
         let list = ListParams::default().labels(&label(job));
         for pod in self.pods.list(&list).await.unwrap() {
@@ -243,18 +241,18 @@ impl Jobs {
             .unwrap();
     }
 
-    /// Awaits that a job has no pods but those that are being deleted.
+    /// Waits until all pods of a job are being deleted.
     pub(crate) async fn stopped(&self, job: &str) {
         self.pods(job, <[Pod]>::is_empty).await;
     }
 
-    /// Awaits that nothing is left of a job's pods and services.
+    /// Waits until a job has no pods and services.
     pub(crate) async fn gone(&self, job: &str) {
         wait_for_all(self.pods.clone(), &label(job), <[Pod]>::is_empty).await;
         wait_for_all(self.services.clone(), &label(job), <[Service]>::is_empty).await;
     }
 
-    /// What all jobs have.
+    /// Returns the objects of all jobs.
     pub(crate) async fn identities(&self) -> Identities {
         let all = ListParams::default();
         let mut found = named("service", &self.services.list(&all).await.unwrap());
@@ -268,14 +266,14 @@ impl Jobs {
         found
     }
 
-    /// Awaits that the operator has looked at all jobs: it looks at a new one after those that it has found.
+    /// Waits until the operator has reconciled all jobs. It reconciles a new job after the existing ones.
     pub(crate) async fn seen_by_all(&self, marker: &str) {
         self.create(marker, "None", "Never").await;
         self.pods(marker, |pods| !pods.is_empty()).await;
         self.is(marker, ConditionType::Created).await;
     }
 
-    /// The test fails unless a job has just what it had, or, if it `may_lose`, no more.
+    /// Fails unless a job has the same objects as before. If it `may_lose`, objects may be missing.
     pub(crate) async fn expect_same(&self, job: &str, before: &Identities, may_lose: bool) {
         let of_job = |all: &Identities| -> Identities {
             let is = |name: &String| name.split(' ').nth(1).unwrap().starts_with(&format!("{job}-"));
@@ -293,7 +291,7 @@ impl Jobs {
         assert_eq!(now, if may_lose { kept } else { before }, "{job}");
     }
 
-    /// The test fails unless a job has ended so, and says nothing else of itself.
+    /// Fails unless a job has ended in this way and has no other condition.
     pub(crate) async fn expect_end(&self, job: &str, well: bool) -> JobStatus {
         let end = if well {
             ConditionType::Succeeded

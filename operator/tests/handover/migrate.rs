@@ -1,4 +1,4 @@
-//! docs/migrate.md: what it says of the stand-alone operator is done, command by command.
+//! docs/users/migrate.md: what it says of the stand-alone operator is done, command by command.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ use crate::standalone::{Old, Release, Stage};
 
 /// The commands of the page's section about the stand-alone operator, in their order.
 fn commands() -> Vec<String> {
-    let page = fs::read_to_string(repository().join("docs/migrate.md")).unwrap();
+    let page = fs::read_to_string(repository().join("docs/users/migrate.md")).unwrap();
     let section = page
         .split("\n## ")
         .find(|s| s.starts_with("From the stand-alone"))

@@ -1,4 +1,4 @@
-//! The stages of a job's life, and how it comes to each and on from it.
+//! The stages of a job's life, with the steps to reach and to leave each stage.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -10,25 +10,23 @@ use crate::jobs::Jobs;
 /// A stage of a job's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// No pod runs yet.
     Created,
-    /// Some pods run.
     PartlyRunning,
     Running,
-    /// A worker has ended well.
+    /// A worker has succeeded.
     PartlyDone,
-    /// The leader was killed, and its successor does not run yet.
+    /// The leader was killed, and its replacement does not run yet.
     Restarting,
-    /// A worker was killed, and its pod is still on its way out.
+    /// A worker was killed, and its pod is still being deleted.
     AboutToRestart,
     Suspended,
-    /// It is to have no pods, and they are still on their way out.
+    /// The job is being suspended, and its pods are still being deleted.
     AboutToSleep,
-    /// Its pods may stay.
+    /// Its pods may remain.
     Succeeded,
-    /// Its pods may stay.
+    /// Its pods may remain.
     Failed,
-    /// Its pods are to go, and are still on their way out.
+    /// Its pods must be deleted, and are still being deleted.
     CleaningUp,
 }
 
@@ -47,17 +45,17 @@ pub(crate) const STAGES: [Stage; 11] = [
 ];
 
 impl Stage {
-    /// A name for jobs.
+    /// Returns a name for jobs at this stage.
     pub(crate) fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
 
-    /// Whether services are still to be deleted, which may happen at any time.
+    /// Returns true if services are still to be deleted, which may happen at any time.
     pub(crate) fn may_lose(self) -> bool {
         matches!(self, Self::AboutToSleep | Self::CleaningUp)
     }
 
-    /// Makes a job and brings it to this stage, under whichever operator.
+    /// Creates a job and brings it to this stage, under either operator.
     pub(crate) async fn begin(self, jobs: &Jobs, job: &str) {
         let clean = if self == Self::CleaningUp { "All" } else { "None" };
         let policy = match self {
@@ -85,7 +83,7 @@ impl Stage {
             Self::PartlyDone => jobs.kubelet.succeeds(&pod("worker-0")).await,
             Self::Restarting => {
                 jobs.kubelet.exits(&pod(kind.leader), kind.container, 137).await;
-                // Where others decide as well, Running is shown again at once.
+                // If other replicas decide as well, the job is Running again immediately.
                 if !kind.all_decide {
                     jobs.is(job, ConditionType::Restarting).await;
                 }
@@ -136,7 +134,7 @@ impl Stage {
         }
     }
 
-    /// Lets a job live on for a while, under ours.
+    /// Continues a job for a while under our operator.
     pub(crate) async fn go_on(self, jobs: &Jobs, job: &str) {
         match self {
             Self::Created | Self::PartlyRunning => {
@@ -146,7 +144,7 @@ impl Stage {
             Self::Restarting => {
                 jobs.run(job).await;
                 jobs.is(job, ConditionType::Running).await;
-                // It restarts once more, so that the Go operator gets pods that tell of it.
+                // It restarts once more, so that the Go operator gets pods with an attempt annotation.
                 let pod = format!("{job}-worker-1");
                 jobs.kubelet.exits(&pod, jobs.kind.container, 137).await;
                 let is_new = |pod: &Pod| pod.annotations().contains_key(RESTART_ATTEMPT);

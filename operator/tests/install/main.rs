@@ -1,4 +1,4 @@
-//! The shipped manifests on a real API server, and the operator as the service account they make.
+//! Installs the shipped manifests on a real API server, and runs the operator as their service account.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,8 +8,10 @@
 )]
 
 mod gangs;
+mod launcher_rights;
 mod life;
 mod manifests;
 mod mpi;
+mod namespace_admin;
 mod overlays;
 mod permissions;

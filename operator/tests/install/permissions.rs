@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use futures::StreamExt;
 use futures::stream;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, DynamicObject};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::Value;
+use serde_json::{Value, json};
 use training_job_testing::cluster::{Audit, ControlPlane, Options, wait};
 
 use crate::life::{
@@ -19,7 +19,7 @@ use crate::{gangs, mpi};
 
 /// With the CRDs, an audit log, and the admission that asks for permission to write finalizers. Each test has its own: the
 /// operator for all namespaces would do what one is to miss the right for.
-async fn cluster() -> ControlPlane {
+pub(crate) async fn cluster() -> ControlPlane {
     let flag = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
     let options = Options {
         audit: Some(Audit::All),
@@ -190,7 +190,7 @@ async fn whatever_is_taken_away_is_missed() {
             trials.extend(all.difference(&plain).map(trial(objects, Jobs::Gangs(version))));
         }
     }
-    assert_eq!(trials.len(), 66 + 25 + 2 * 6);
+    assert_eq!(trials.len(), 67 + 25 + 2 * 6);
     stream::iter(trials)
         .for_each_concurrent(4, |trial| miss(cluster, trial))
         .await;
@@ -247,8 +247,12 @@ async fn miss(cluster: &ControlPlane, trial: Trial<'_>) {
         resource => format!("cannot {verb} resource \\\"{resource}\\\" in API group \\\"{group}\\\""),
     };
     let change = async {
-        if let Jobs::Gangs(version) = jobs {
-            gangs::change(cluster, &namespace, version).await;
+        match jobs {
+            Jobs::Gangs(version) => gangs::change(cluster, &namespace, version).await,
+            Jobs::All if (&**resource, &**verb) == ("events", "patch") => {
+                repeat_events(cluster, &namespace).await;
+            }
+            Jobs::All | Jobs::Mpi => {}
         }
         std::future::pending::<()>().await;
     };
@@ -256,5 +260,34 @@ async fn miss(cluster: &ControlPlane, trial: Trial<'_>) {
         () = play_kubelet(cluster, &namespace) => unreachable!("it plays for ever"),
         () = change => unreachable!("it never ends"),
         _ = operator.wait_for_line(&complaint) => {},
+    }
+}
+
+/// Suspends and resumes a job again and again: the operator counts the events of the same words in those that are stored.
+async fn repeat_events(cluster: &ControlPlane, namespace: &str) {
+    let kind = GroupVersionKind::gvk("kubeflow.org", "v1", "MXJob");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "mxjobs");
+    let jobs: Api<DynamicObject> = Api::namespaced_with(cluster.client(), namespace, &resource);
+    let name = "repeats";
+    let template = json!({"spec": {"containers": [{"name": "mxnet", "image": "example.com/mxnet:1"}]}});
+    let job = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "MXJob", "metadata": {"name": name},
+        "spec": {
+            "jobMode": "MXTrain", "runPolicy": {"suspend": true},
+            "mxReplicaSpecs": {"Worker": {"replicas": 1, "template": template}},
+        },
+    });
+    create(cluster, namespace, &[job]).await;
+    for suspend in [true, false, true, false, true] {
+        let patch = json!({"spec": {"runPolicy": {"suspend": suspend}}});
+        let patch = Patch::Merge(patch);
+        jobs.patch(name, &PatchParams::default(), &patch).await.unwrap();
+        let wanted = if suspend { "True" } else { "False" };
+        let is_done = |job: Option<&DynamicObject>| {
+            let conditions = job.and_then(|job| job.data["status"]["conditions"].as_array());
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|c| c["type"] == "Suspended" && c["status"] == wanted)
+        };
+        wait(jobs.clone(), name, is_done).await;
     }
 }

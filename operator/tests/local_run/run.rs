@@ -1,4 +1,4 @@
-//! One run of the operator: its lines as they come, and how it ends.
+//! One run of the operator: its output and its end.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -12,10 +12,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::processes;
 
-/// How long anything may take, also where others use the machine.
+/// The time limit for each wait. It allows for other load on the machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
-/// A running operator. Dropping it kills it; its guard then ends what it has started.
+/// A running operator. Dropping it kills the operator, and its guard then ends the operator's processes.
 pub(crate) struct Run {
     child: Child,
     lines: Receiver<Line>,
@@ -29,15 +29,15 @@ enum Line {
     Err(String),
 }
 
-/// How a run ended, and all that it printed.
+/// The exit code and the output of a run.
 pub(crate) struct Ended {
-    /// The exit code, or 128 and the signal.
+    /// The exit code, or 128 plus the signal.
     pub(crate) code: i32,
     pub(crate) out: Vec<String>,
     pub(crate) err: Vec<String>,
 }
 
-/// A line of the summary's table.
+/// A row of the summary's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) phase: String,
@@ -69,7 +69,7 @@ impl Run {
         self.child.id()
     }
 
-    /// Waits for a line of standard output that has all the words; returns it. Lines before it are passed over.
+    /// Waits for a line of standard output that contains all the words, and returns it. Earlier lines are skipped.
     pub(crate) fn line(&mut self, words: &[&str]) -> String {
         let give_up = Instant::now() + LIMIT;
         while let Some(line) = self.next(give_up) {
@@ -83,12 +83,11 @@ impl Run {
         panic!("ended without a line with {words:?}\n{}", self.so_far());
     }
 
-    /// Sends a signal to the operator.
     pub(crate) fn signal(&self, signal: Signal) {
         send(self.pid(), signal);
     }
 
-    /// Waits for the end. Nothing of the run may be left then.
+    /// Waits for the end. No process of the run may be left.
     pub(crate) fn end(self) -> Ended {
         let pid = self.pid();
         let ended = self.end_anyhow();
@@ -97,7 +96,7 @@ impl Run {
         ended
     }
 
-    /// Waits for the end.
+    /// Waits for the end. Processes may be left.
     pub(crate) fn end_anyhow(mut self) -> Ended {
         let give_up = Instant::now() + LIMIT;
         while let Some(line) = self.next(give_up) {
@@ -115,7 +114,7 @@ impl Run {
         }
     }
 
-    /// The next line; `None` once both outputs have ended.
+    /// Returns the next line, or `None` once both outputs have ended.
     fn next(&mut self, give_up: Instant) -> Option<Line> {
         let left = give_up.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left) {
@@ -144,18 +143,17 @@ impl Drop for Run {
 }
 
 impl Ended {
-    /// Everything, for messages of failed tests.
+    /// Returns the exit code and the output, for messages of failed tests.
     pub(crate) fn transcript(&self) -> String {
         format!("exit code {}\n{}", self.code, transcript(&self.out, &self.err))
     }
 
-    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn expect_code(&self, code: i32) {
         assert_eq!(self.code, code, "{}", self.transcript());
     }
 
-    /// The only line of standard output that has all the words.
+    /// Returns the only line of standard output that contains all the words.
     #[track_caller]
     pub(crate) fn only(&self, words: &[&str]) -> &str {
         match self.all(words)[..] {
@@ -164,13 +162,13 @@ impl Ended {
         }
     }
 
-    /// The lines of standard output that have all the words.
+    /// Returns the lines of standard output that contain all the words.
     pub(crate) fn all(&self, words: &[&str]) -> Vec<&str> {
         let has = |line: &&String| words.iter().all(|word| line.contains(word));
         self.out.iter().filter(has).map(String::as_str).collect()
     }
 
-    /// The conditions of a job in the summary, in order, each with whether it is true.
+    /// Returns the conditions of a job in the summary, in order. Each has true if the condition is true.
     pub(crate) fn conditions(&self, job: &str) -> Vec<(&str, bool)> {
         let mut lines = self
             .out
@@ -197,7 +195,7 @@ impl Ended {
         found
     }
 
-    /// The summary's table.
+    /// Returns the summary's table.
     pub(crate) fn table(&self) -> BTreeMap<&str, Row> {
         let start = self.out.iter().rposition(|line| line.starts_with("REPLICA"));
         let start = start.unwrap_or_else(|| panic!("no table\n{}", self.transcript()));
@@ -219,7 +217,7 @@ impl Ended {
         rows.collect()
     }
 
-    /// Checks that all replicas have ended well, after so many restarts.
+    /// Checks that all replicas have succeeded after this number of restarts.
     #[track_caller]
     pub(crate) fn expect_all_succeeded(&self, replicas: &[&str], restarts: u32) {
         let row = Row {
@@ -232,7 +230,6 @@ impl Ended {
     }
 }
 
-/// Sends a signal to a process.
 pub(crate) fn send(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).unwrap();
     kill_process(pid, signal).unwrap();

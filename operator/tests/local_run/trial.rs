@@ -1,4 +1,4 @@
-//! What a test works with: its share of the machine, a folder, a Python environment.
+//! The environment of a test: its share of the machine, a folder, and a Python environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,12 @@ use crate::manifest::Manifest;
 use crate::run::Run;
 use crate::venv::venv;
 
-/// How many jobs may run at a time: each is up to five processes that all start at once.
+/// The number of concurrent jobs. Each has up to five processes that start together.
 const JOBS: usize = 2;
 
 static FREE: Mutex<usize> = Mutex::new(JOBS);
 static FREED: Condvar = Condvar::new();
 
-/// The project's root.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("..")
@@ -24,24 +23,23 @@ pub(crate) fn root() -> PathBuf {
         .unwrap()
 }
 
-/// The folder of the examples.
 pub(crate) fn examples() -> PathBuf {
     root().join("examples/mxnet")
 }
 
-/// A test's folder, and its share of the machine while it lives.
+/// A test's folder, and its share of the machine until it is dropped.
 pub(crate) struct Trial {
     pub(crate) dir: PathBuf,
     jobs: usize,
 }
 
 impl Trial {
-    /// Waits until the machine has room for one more job.
+    /// Waits until the machine has capacity for one more job.
     pub(crate) fn new() -> Self {
         Self::of_jobs(1)
     }
 
-    /// Waits until the machine has room for so many jobs.
+    /// Waits until the machine has capacity for this many jobs.
     pub(crate) fn of_jobs(jobs: usize) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mut free = FREED
@@ -55,7 +53,6 @@ impl Trial {
         Self { dir, jobs }
     }
 
-    /// Writes a file.
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.join(name);
         fs::write(&path, text).unwrap();
@@ -67,30 +64,30 @@ impl Trial {
         self.file(&format!("{}.yaml", manifest.name()), &manifest.text())
     }
 
-    /// Runs a job that needs nothing but a shell, in this trial's folder.
+    /// Runs a job that needs only a shell, in this trial's folder.
     pub(crate) fn run(&self, manifest: &Manifest) -> Run {
         self.run_with(manifest, &[])
     }
 
-    /// The same, with options.
+    /// Runs such a job with options.
     pub(crate) fn run_with(&self, manifest: &Manifest, options: &[&str]) -> Run {
         Run::start(local_run().args(options).arg(self.write(manifest)))
     }
 
-    /// Runs a job with MXNet, beside the example's script.
+    /// Runs a job with MXNet in the folder of the example's script.
     pub(crate) fn train(&self, manifest: &Manifest) -> Run {
         Run::start(train(&examples()).arg(self.write(manifest)))
     }
 }
 
-/// `training-operator local run`.
+/// Returns the command `training-operator local run`.
 pub(crate) fn local_run() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_training-operator"));
     command.args(["local", "run"]);
     command
 }
 
-/// `training-operator local run` with MXNet in a working directory.
+/// Returns the command `training-operator local run` with MXNet and a working directory.
 pub(crate) fn train(workdir: &Path) -> Command {
     let mut command = local_run();
     command
@@ -103,7 +100,7 @@ pub(crate) fn train(workdir: &Path) -> Command {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        // After a failure its files may tell why.
+        // After a failure the files may show the cause.
         if !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.dir);
         }

@@ -1,27 +1,24 @@
-//! The built program, run from the repository's root so that messages name files as users do.
+//! Runs the built program from the repository's root, so that messages name files as for users.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 #[allow(dead_code, reason = "not every test looks at all")]
 pub(crate) struct Run {
-    /// The exit code.
     pub(crate) code: Option<i32>,
-    /// Standard output.
     pub(crate) stdout: String,
-    /// Standard error.
     pub(crate) stderr: String,
 }
 
-/// The repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// An empty directory for a test of this name.
+/// Creates an empty directory for the test of this name.
 #[allow(dead_code, reason = "not every test writes files")]
 pub(crate) fn empty_directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -30,12 +27,12 @@ pub(crate) fn empty_directory(name: &str) -> PathBuf {
     directory
 }
 
-/// Runs the program.
+/// Runs the program in the root of the repository.
 pub(crate) fn run(arguments: &[&str]) -> Run {
     run_with_input(arguments, b"")
 }
 
-/// Runs the program with something on standard input.
+/// Runs the program with this standard input.
 pub(crate) fn run_with_input(arguments: &[&str], input: &[u8]) -> Run {
     run_in(&root(), arguments, input)
 }

@@ -1,4 +1,4 @@
-//! What is printed without a cluster is what a cluster gets.
+//! The output of commands without a cluster equals the objects in a cluster.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,4 +11,5 @@ mod cluster_diff;
 mod compact;
 #[path = "../program/mod.rs"]
 mod program;
+mod restricted;
 mod same_objects;

@@ -15,7 +15,7 @@ use training_job_testing::cluster::{ControlPlane, Kubelet, Nodes, On, Proxy, wai
 use super::jobs::{deciding, is, job};
 use super::operator::{InProcess, Operator};
 
-/// A namespace of a control plane, all of which belongs to one test.
+/// A namespace of a control plane that belongs to one test.
 pub(crate) struct Stage<'a> {
     pub(crate) cluster: &'a ControlPlane,
     pub(crate) namespace: String,
@@ -25,25 +25,25 @@ pub(crate) struct Stage<'a> {
 }
 
 impl Stage<'static> {
-    /// In the control plane that all tests share.
+    /// Creates a stage in the control plane that all tests share.
     pub(crate) async fn new(name: &str) -> Self {
         Stage::of(ControlPlane::shared().await, name).await
     }
 }
 
 impl<'a> Stage<'a> {
-    /// In this control plane. Its operator is the administrator.
+    /// Creates a stage in this control plane. Its operator is the administrator.
     pub(crate) async fn of(cluster: &'a ControlPlane, name: &str) -> Self {
         Self::with(cluster, name, &cluster.kubeconfig()).await
     }
 
-    /// In this control plane, with an operator whom the kubeconfig names.
+    /// Creates a stage in this control plane. The operator has the credentials of the kubeconfig.
     pub(crate) async fn with(cluster: &'a ControlPlane, name: &str, kubeconfig: &Path) -> Self {
         let namespace = cluster.namespace(name).await;
         Self::within(cluster, &namespace, kubeconfig).await
     }
 
-    /// In a namespace that is there, with an operator whom the kubeconfig names.
+    /// Creates a stage in an existing namespace. The operator has the credentials of the kubeconfig.
     pub(crate) async fn within(cluster: &'a ControlPlane, namespace: &str, kubeconfig: &Path) -> Self {
         cluster.install_crds().await;
         Self {
@@ -55,7 +55,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Without nodes: pods stay as they are until the test says otherwise.
+    /// Removes the nodes. Only the test changes pods.
     pub(crate) fn without_nodes(mut self) -> Self {
         self.nodes = None;
         self
@@ -87,7 +87,6 @@ impl<'a> Stage<'a> {
         Api::namespaced(self.cluster.client(), &self.namespace)
     }
 
-    /// Makes a job.
     pub(crate) async fn create(&self, job: Value) -> MXJob {
         self.try_create(job).await.unwrap()
     }
@@ -97,7 +96,7 @@ impl<'a> Stage<'a> {
         self.jobs().create(&PostParams::default(), &job).await
     }
 
-    /// Changes a job, or anything of it that is not its status.
+    /// Changes any part of a job except its status.
     pub(crate) async fn edit(&self, name: &str, patch: Value) {
         let patch = Patch::Merge(patch);
         self.jobs()
@@ -106,7 +105,7 @@ impl<'a> Stage<'a> {
             .unwrap();
     }
 
-    /// Changes nothing that matters, so that the operator looks at a job now.
+    /// Changes an annotation, so that the operator reconciles the job now.
     pub(crate) async fn touch(&self, name: &str, mark: &str) {
         self.edit(name, json!({"metadata": {"annotations": {"touched": mark}}}))
             .await;
@@ -119,7 +118,7 @@ impl<'a> Stage<'a> {
             .unwrap();
     }
 
-    /// Awaits that a condition of a job holds.
+    /// Waits until a condition of a job is true.
     pub(crate) async fn until(&self, name: &str, condition: ConditionType) -> MXJob {
         let found = self.until_job(name, |job| is(job, condition)).await;
         found.unwrap()
@@ -130,7 +129,7 @@ impl<'a> Stage<'a> {
         self.cluster.wait(&self.namespace, name, look).await
     }
 
-    /// Awaits that a job of so many replicas runs with all of them, and returns its pods' UIDs by name.
+    /// Waits until all replicas of a job run, and returns its pods' UIDs by name.
     pub(crate) async fn until_all_run(&self, name: &str, replicas: u32) -> BTreeMap<String, String> {
         let wanted = i32::try_from(replicas).unwrap();
         let runs = |job: &MXJob| {
@@ -141,20 +140,20 @@ impl<'a> Stage<'a> {
         self.pods_of(name).await
     }
 
-    /// Has a job's deciding replica end well, and awaits that the job has.
+    /// Makes a job's deciding replica succeed, and waits until the job has succeeded.
     pub(crate) async fn succeed(&self, name: &str, replicas: u32) -> MXJob {
         self.kubelet.succeeds(&deciding(name, replicas)).await;
         self.until(name, ConditionType::Succeeded).await
     }
 
-    /// A whole life of a job with one replica: what is wrong with another must not touch it.
+    /// Runs a job with one replica to its end. A problem of another job must not affect it.
     pub(crate) async fn good_job(&self) {
         self.create(job("good", 1)).await;
         self.until_all_run("good", 1).await;
         self.succeed("good", 1).await;
     }
 
-    /// The UIDs of a job's pods, by name.
+    /// Returns the UIDs of a job's pods by name.
     pub(crate) async fn pods_of(&self, job: &str) -> BTreeMap<String, String> {
         let labels = format!("training.kubeflow.org/job-name={job}");
         let pods = self
@@ -167,13 +166,13 @@ impl<'a> Stage<'a> {
             .collect()
     }
 
-    /// Awaits that so many pods of a job are there.
+    /// Waits until a job has this number of pods.
     pub(crate) async fn until_pods(&self, job: &str, count: usize) -> Vec<Pod> {
         let labels = format!("training.kubeflow.org/job-name={job}");
         wait_for_all(self.pods(), &labels, |pods| pods.len() == count).await
     }
 
-    /// Reason and message of the events about an object, in any order.
+    /// Returns the reasons and messages of the events about an object, in any order.
     pub(crate) async fn events(&self, name: &str) -> Vec<(String, String)> {
         let api: Api<Event> = Api::namespaced(self.cluster.client(), &self.namespace);
         let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
@@ -189,7 +188,7 @@ impl<'a> Stage<'a> {
             .collect()
     }
 
-    /// Awaits the first event about a job with this reason, and returns its message.
+    /// Waits for the first event about a job with this reason, and returns its message.
     pub(crate) async fn until_event(&self, job: &str, reason: &str) -> String {
         let api: Api<Event> = Api::namespaced(self.cluster.client(), &self.namespace);
         let mut message = None;
@@ -205,14 +204,14 @@ impl<'a> Stage<'a> {
         message.unwrap()
     }
 
-    /// How many events about a job have this reason.
+    /// Returns the number of events about a job with this reason.
     pub(crate) async fn count_events(&self, job: &str, reason: &str) -> usize {
         let events = self.events(job).await;
         events.iter().filter(|(found, _)| found == reason).count()
     }
 
-    /// What must hold whatever happened: no pod of these jobs was made twice, and nothing was deleted
-    /// without saying which one was meant.
+    /// Checks that no pod of these jobs was created twice, and that every deletion had a precondition on the object's
+    /// identity.
     pub(crate) fn expect_no_harm(&self) {
         let mut made = BTreeMap::<(String, String), usize>::new();
         for call in self.proxy.calls() {
@@ -235,7 +234,7 @@ impl<'a> Stage<'a> {
         assert!(twice.is_empty(), "made more than once: {twice:?}");
     }
 
-    /// How many pods the operator has asked to delete.
+    /// Returns the number of pods that the operator has requested to delete.
     pub(crate) fn pods_deleted(&self) -> usize {
         self.proxy.count(&On::call("delete", "pods"))
     }

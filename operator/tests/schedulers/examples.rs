@@ -1,4 +1,4 @@
-//! The jobs of docs/gangs.md, with the real schedulers and queues.
+//! The jobs of docs/users/gangs.md, with the real schedulers and queues.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ use crate::kueue::process::Queues;
 use crate::program::root;
 use crate::stage::{Operators, Stage};
 
-/// The job of this name on the page.
+/// Returns the job of this name on the page.
 fn example(name: &str) -> Value {
-    let page = std::fs::read_to_string(root().join("docs/gangs.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/users/gangs.md")).unwrap();
     let blocks = page.split("```yaml\n").skip(1);
     let blocks = blocks.filter_map(|rest| rest.split("```").next());
     let mut jobs = blocks.map(|block| serde_saphyr::from_str::<Value>(block).unwrap());

@@ -1,4 +1,5 @@
-//! Jobs of several kinds to which anything happens, at times that follow from a seed. In the end each of them succeeds.
+//! Jobs of several kinds under random disturbances, at times that are derived from a seed. In the end each job must
+//! succeed.
 
 use std::env;
 use std::time::Duration;
@@ -19,45 +20,42 @@ use training_job_testing::cluster::PATIENCE;
 use crate::jobs::{Kind, with_grace};
 use crate::stage::{Stage, is, of, runs};
 
-/// What may happen.
+/// A disturbance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Act {
-    /// One more job is made, unless there are enough.
+    /// Another job is created, unless there are enough.
     Make,
-    /// Somebody deletes a pod.
+    /// A pod is deleted.
     DeletePod,
-    /// A pod is evicted by the API.
     EvictPod,
     /// The processes of a pod are killed.
     KillPod,
-    /// A pod ends with 0, before the others.
+    /// A pod ends with exit code 0 before the others.
     EndPod,
-    /// A job is suspended.
     Suspend,
-    /// A job is resumed.
     Resume,
-    /// A job gets another number of workers.
+    /// The number of a job's workers is changed.
     Scale,
-    /// A job is deleted, and one of its name is made.
+    /// A job is deleted, and another job of its name is created.
     MakeAgain,
     /// The operator is killed, and another one starts.
     KillOperator,
-    /// Nodes start no pods from now on, or again.
+    /// Nodes stop or resume starting pods.
     HoldImages,
-    /// A node goes with its pods, and another one comes.
+    /// A node is removed with its pods, and another one is added.
     LoseNode,
-    /// An object of this group, version and kind is deleted, whosever it is.
+    /// An object of this group, version and kind is deleted, whatever its owner.
     Delete([&'static str; 3]),
-    /// The queue of all jobs lets go of those that run, or takes jobs again.
+    /// The queue of all jobs evicts the running jobs, or accepts jobs again.
     StopQueue,
 }
 
-/// How jobs are made here.
+/// The configuration of a storm.
 pub(crate) struct Weather {
     pub(crate) kinds: &'static [Kind],
-    /// What happens beside what always does.
+    /// The disturbances in addition to the common ones.
     pub(crate) acts: &'static [Act],
-    /// Makes a job one of this storm.
+    /// Adapts a job to this storm.
     pub(crate) dress: fn(&Stage<'_>, &mut Random, &mut Value),
     pub(crate) most_workers: u64,
 }
@@ -77,7 +75,7 @@ struct Storm<'s, 'a> {
     begun: Instant,
 }
 
-/// What happens whoever decides when and where pods run.
+/// The disturbances in every storm, with any scheduler.
 const ALWAYS: [Act; 8] = [
     Act::Make,
     Act::Make,
@@ -89,20 +87,20 @@ const ALWAYS: [Act; 8] = [
     Act::KillOperator,
 ];
 
-/// The most jobs that there are.
+/// The maximum number of jobs.
 const JOBS: usize = 12;
 
-/// How often something happens.
+/// The number of disturbances.
 const ACTS: usize = 60;
 
-/// The seeds: `STORM=7` for one, `STORM=7-20` for several.
+/// Returns the seeds: `STORM=7` for one, `STORM=7-20` for several.
 pub(crate) fn seeds() -> Vec<u64> {
     let text = env::var("STORM").unwrap_or_else(|_| "1-2".to_owned());
     let (first, last) = text.split_once('-').unwrap_or((&text, &text));
     (first.parse().unwrap()..=last.parse().unwrap()).collect()
 }
 
-/// Lets the storm of a seed go over a stage, and awaits that all jobs have succeeded when it is over.
+/// Runs the storm of a seed on a stage, then waits until all jobs have succeeded.
 pub(crate) async fn blows(stage: &mut Stage<'_>, seed: u64, weather: &Weather) {
     let mut storm = Storm {
         stage,
@@ -119,7 +117,7 @@ pub(crate) async fn blows(stage: &mut Stage<'_>, seed: u64, weather: &Weather) {
     }
     let acts = [&ALWAYS, weather.acts].concat();
     for _ in 0..ACTS {
-        // When things happen is drawn, as what happens is.
+        // The times are random as well.
         let pause = *storm.random.pick(&[0, 20, 100, 400, 1_500]);
         sleep(Duration::from_millis(storm.random.below(pause + 1))).await;
         let act = *storm.random.pick(&acts);
@@ -253,7 +251,7 @@ impl Storm<'_, '_> {
             .unwrap()
             .items;
         let lives = |pod: &Pod| matches!(phase(pod), Some("Pending" | "Running"));
-        // Processes end in pods that run.
+        // Only running pods have processes that can end.
         let may = |pod: &&Pod| match act {
             Act::KillPod | Act::EndPod => runs(pod),
             _ => lives(pod),
@@ -302,7 +300,7 @@ impl Storm<'_, '_> {
         queues.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Nothing happens any more but that pods end, those of a job when all of them run.
+    /// Stops the disturbances. From now on only pods end, those of a job once all of them run.
     async fn calms_down(&mut self) {
         self.tell("calm");
         self.stage.nodes.start_pods(true);
@@ -336,7 +334,7 @@ impl Storm<'_, '_> {
         self.tell("over");
     }
 
-    /// The names of jobs that have changed, or a pod of theirs.
+    /// Returns a stream of the names of jobs that have changed or whose pods have changed.
     fn changed_jobs(&self) -> BoxStream<'static, String> {
         let of_kind = |kind| watcher(self.jobs_of(kind), watcher::Config::default()).default_backoff();
         let jobs = self.weather.kinds.iter().map(of_kind);
@@ -351,7 +349,7 @@ impl Storm<'_, '_> {
         stream::select_all(jobs.chain([pods.boxed()])).boxed()
     }
 
-    /// Whether a job has succeeded. If all of its replicas run or have ended, it is about to: the rest of them end now.
+    /// Returns true if a job has succeeded. If all of its replicas run or have ended, ends the running ones now.
     async fn is_over(&self, job: &Job) -> bool {
         let stored = self.jobs_of(&job.kind).get(&job.name).await.unwrap();
         assert!(!is(&stored, "Failed", "True"), "{stored:#?}");
@@ -362,7 +360,7 @@ impl Storm<'_, '_> {
         let pods = self.stage.pods().list(&of_job).await.unwrap().items;
         let succeeded = |pod: &&Pod| phase(pod) == Some("Succeeded");
         let seen = pods.iter().filter(succeeded).count() as i64;
-        // Of some that have succeeded the pods may be gone.
+        // Succeeded pods may have been deleted.
         let ended = seen.max(sum(&stored.data["status"]["replicaStatuses"], "succeeded", 0));
         let mut running: Vec<_> = pods.into_iter().filter(runs).collect();
         let wanted = sum(&stored.data["spec"][job.kind.specs], "replicas", 1);
@@ -376,7 +374,7 @@ impl Storm<'_, '_> {
         false
     }
 
-    /// For the message of a failed test.
+    /// Returns the state of the namespace for the message of a failed test.
     async fn state(&self) -> String {
         let (plane, namespace) = (self.stage.plane, &self.stage.namespace);
         let everything = [
@@ -393,7 +391,7 @@ impl Storm<'_, '_> {
     }
 }
 
-/// What a watch has found.
+/// Returns the object of a watch event.
 fn applied<K>(event: watcher::Result<Event<K>>) -> Option<K> {
     match event {
         Ok(Event::Apply(object) | Event::InitApply(object)) => Some(object),
@@ -401,7 +399,7 @@ fn applied<K>(event: watcher::Result<Event<K>>) -> Option<K> {
     }
 }
 
-/// The sum of a number of all roles, which is this where it is not there.
+/// Returns the sum of a number over all roles. `absent` is the value of a role without it.
 fn sum(roles: &Value, number: &str, absent: i64) -> i64 {
     let roles = roles.as_object().into_iter().flat_map(|roles| roles.values());
     roles.map(|role| role[number].as_i64().unwrap_or(absent)).sum()
@@ -411,7 +409,8 @@ fn phase(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.phase.as_deref()
 }
 
-/// How much the end of a pod says of the job's: the job gives its room away when it has ended, so that others end before.
+/// Returns the rank of a pod in the order in which pods end. The pods that decide the job end last, because a
+/// finished job frees the capacity of the others.
 fn decides(pod: &str) -> u32 {
     let is_of = |role: &str| pod.contains(&format!("-{role}-")) || pod.ends_with(&format!("-{role}"));
     match () {

@@ -1,4 +1,4 @@
-//! Faults of the network between operators and the API server: what goes wrong with single calls.
+//! Faults of single calls on the network between operators and the API server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,47 +15,48 @@ use tokio::time::sleep;
 use crate::call::{Answer, AnswerBody, Call, CallError};
 use crate::random::Random;
 
-/// What goes wrong with a call.
+/// A fault of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallFault {
-    /// It is denied with this code and reason.
+    /// The call is denied with this code and reason.
     Refused(u16, &'static str),
-    /// It takes effect, and the answer is an error with this code and reason.
+    /// The call takes effect, and the response is an error with this code and reason.
     Garbled(u16, &'static str),
-    /// It is denied with 429 and this `Retry-After` header.
+    /// The call is denied with 429 and this `Retry-After` header.
     Throttled(&'static str),
-    /// It is denied with 429, and the status in the answer asks to wait so many seconds.
+    /// The call is denied with 429, and the status in the response contains a wait of this many seconds.
     Busy(u32),
-    /// The connection breaks before it arrives.
+    /// The connection breaks before the call arrives.
     Reset,
-    /// It takes effect, and the connection breaks before the answer.
+    /// The call takes effect, and the connection breaks before the response.
     ResetAfter,
-    /// It never arrives, and no answer comes.
+    /// The call never arrives, and gets no response.
     Lost,
-    /// It takes effect, and no answer comes.
+    /// The call takes effect, and gets no response.
     Unanswered,
-    /// It takes effect so many milliseconds later, whoever still waits for it, and no answer comes.
+    /// The call takes effect this many milliseconds later, even if the operator no longer waits, and gets no
+    /// response.
     Late(u64),
-    /// It takes effect, and half of the answer comes.
+    /// The call takes effect, and only the first half of the response arrives.
     Truncated,
-    /// It takes effect, and the answer is an HTML page.
+    /// The call takes effect, and the response is an HTML page.
     Nonsense,
-    /// It takes effect, and the answer is 200 with a Status in it.
+    /// The call takes effect, and the response is 200 with a Status as its body.
     Status,
-    /// It takes so many milliseconds to arrive, and its answer so many.
+    /// The request takes the first number of milliseconds to arrive, and the response the second.
     Slow(u64, u64),
-    /// A watch: its first event is 410.
+    /// For a watch: its first event is 410.
     Gone,
-    /// A list: it shows the state of so many resource versions ago.
+    /// For a list: it returns the state of this many resource versions ago.
     Stale(u64),
     /// The operator dies before the call arrives.
     DiesBefore,
-    /// The call takes effect, and the operator dies before the answer.
+    /// The call takes effect, and the operator dies before the response.
     DiesAfter,
 }
 
-/// The faults that seeds draw from; `Stale`, `Slow` and deaths are drawn besides. The order is part of what seeds
-/// mean.
+/// The faults that seeds draw from. `Stale`, `Slow` and deaths are drawn separately. The order is part of the seed
+/// version.
 static DRAWN: [CallFault; 24] = [
     CallFault::Refused(401, "Unauthorized"),
     CallFault::Refused(403, "Forbidden"),
@@ -84,12 +85,12 @@ static DRAWN: [CallFault; 24] = [
 ];
 
 impl CallFault {
-    /// The faults that seeds draw from, and that the exhaustive mode tries.
+    /// Returns the faults that seeds draw from, and that the exhaustive mode tries.
     pub fn all() -> &'static [Self] {
         &DRAWN
     }
 
-    /// The word under which reports count it.
+    /// Returns the label under which reports count the fault.
     pub fn label(&self) -> String {
         match self {
             Self::Refused(code, _) => format!("refused {code}"),
@@ -101,7 +102,7 @@ impl CallFault {
         }
     }
 
-    /// Whether a write takes effect, and the operator does not learn it in time.
+    /// Returns true if a write takes effect, and the operator does not learn of it in time.
     pub fn takes_effect_unnoticed(&self) -> bool {
         use CallFault::{
             DiesAfter, Garbled, Late, Nonsense, ResetAfter, Slow, Status, Truncated, Unanswered,
@@ -120,21 +121,22 @@ impl CallFault {
         )
     }
 
-    /// Whether it can be injected into a call such as `create pods`.
+    /// Returns true if the fault can be injected into a call such as `create pods`.
     pub fn applies_to(&self, calls: &str) -> bool {
         let verb = calls.split(' ').next().unwrap_or_default();
         match self {
             Self::Gone => verb == "watch",
             Self::Stale(_) => verb == "list",
             Self::Late(_) => !matches!(verb, "list" | "watch" | "get"),
-            // A job whose status was refused as invalid is not written again until somebody edits it, rightly.
+            // The status of a job that was refused as invalid is correctly not written again until an edit of the
+            // job.
             Self::Refused(422, _) => !calls.ends_with("/status"),
             _ => true,
         }
     }
 
-    /// Injects it into a call, and returns the answer that the operator gets, if any comes. `deliver` carries the
-    /// call out; a list then shows the state of so many resource versions ago. `kill` ends the operator.
+    /// Injects the fault into a call. Returns the response that the operator receives, if any. `deliver` sends the
+    /// call; its argument is the number of resource versions by which a list is outdated. `kill` ends the operator.
     pub(crate) async fn inject<D, F>(
         self,
         is_watch: bool,
@@ -212,10 +214,10 @@ impl CallFault {
     }
 }
 
-/// The first half of an answer.
+/// Returns the first half of a response.
 async fn truncated(is_watch: bool, whole: Answer) -> Result<Answer, CallError> {
     if is_watch {
-        // A line that is cut ends a watch like any other end.
+        // A watch that ends within a line is handled like any other end of a watch.
         return answer(200, "{\"type\":\"MODIFIED\",\"obj".to_owned());
     }
     let (parts, body) = whole.into_parts();
@@ -252,12 +254,12 @@ fn body_from(bytes: Bytes) -> AnswerBody {
     Full::new(bytes).map_err(CallError::from).boxed_unsync()
 }
 
-/// Where a fault is injected: at the `number`-th call (from 0) of those with this verb and resource.
+/// The place where a fault is injected: the `number`-th call (from 0) with this verb and resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallSite {
     /// The verb and resource, such as `create pods`.
     pub calls: String,
-    /// Which of them.
+    /// The index of the call among them, from 0.
     pub number: u64,
 }
 
@@ -272,7 +274,7 @@ impl fmt::Display for CallSite {
 pub struct CallCounter(BTreeMap<String, u64>);
 
 impl CallCounter {
-    /// The site of the next call.
+    /// Returns the site of the next call.
     pub fn next_site(&mut self, call: &Call) -> CallSite {
         let calls = call.verb_and_resource();
         let count = self.0.entry(calls.clone()).or_default();
@@ -284,22 +286,22 @@ impl CallCounter {
     }
 }
 
-/// How often which faults are injected into calls.
+/// The rates at which faults are injected into calls.
 #[derive(Clone, Debug, Default)]
 pub struct CallFaultRates {
-    /// Of a thousand calls so many get one of `faults`.
+    /// The number of calls that get one of `faults`, per thousand.
     pub fault_rate: u64,
     /// The faults to choose from.
     pub faults: Vec<CallFault>,
-    /// Of a thousand calls so many are slow.
+    /// The number of slow calls, per thousand.
     pub slow_rate: u64,
-    /// At how many of a thousand calls the operator dies.
+    /// The number of calls at which the operator dies, per thousand.
     pub death_rate: u64,
 }
 
 impl CallFaultRates {
-    /// The fault of a call, if it has one. It depends on the seed and the call's site alone: taking one fault out of a
-    /// run leaves the others.
+    /// Returns the fault of a call, if it has one. The fault depends only on the seed and the call site, so removing
+    /// one fault from a run leaves the others in place.
     pub fn draw(&self, seed: u64, site: &CallSite) -> Option<CallFault> {
         let mut random = Random::about(seed, &site.calls, site.number);
         let fault = if random.chance(self.death_rate) {
@@ -319,7 +321,7 @@ impl CallFaultRates {
         fault.filter(|fault| fault.applies_to(&site.calls))
     }
 
-    /// Whether every call is answered at once and truthfully. Operators may die at calls all the same.
+    /// Returns true if every call gets a prompt and correct response. Operators may still die at calls.
     pub fn keep_answers(&self) -> bool {
         (self.fault_rate == 0 || self.faults.is_empty()) && self.slow_rate == 0
     }

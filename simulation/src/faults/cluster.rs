@@ -3,31 +3,33 @@
 
 use crate::random::Random;
 
-/// Something that goes wrong with the cluster or the operators.
+/// A fault of the cluster or the operators.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClusterFault {
-    /// The watches of this resource, or all watches, end.
+    /// The watches of this resource end, or all watches if it is `None`.
     Cut(Option<&'static str>),
-    /// The API server forgets its history, and all watches end.
+    /// The API server drops its history, and all watches end.
     Compact,
-    /// The watches of this resource stay open and fall silent.
+    /// The watches of this resource stay open and send nothing.
     Freeze(&'static str),
-    /// From now on each watch ends as soon as it has told so many events; `None`: no more.
+    /// From now on each watch ends after this many events. `None` stops the fault.
     EndWatches(Option<u64>),
     /// All operators are killed and started again.
     Kill,
-    /// The operators' clocks are set so many seconds ahead of the cluster's; negative is behind.
+    /// The operators' clocks are set this many seconds ahead of the cluster's clock. A negative value sets them
+    /// behind.
     SetClock(i64),
-    /// The cluster is backed up. Nothing goes wrong yet.
+    /// The cluster is backed up. This is not a fault by itself.
     Backup,
-    /// The cluster is set back to its backup, if there is one. Resource versions go on: if they went back, and then
-    /// beyond the newest that an operator knew before it asked, nobody could notice.
+    /// The cluster is restored from its backup, if there is one. Resource versions continue to rise. If they fell,
+    /// and then rose beyond the newest version that an operator had received, the operator could not detect the
+    /// restore.
     Restore,
-    /// From now on gangs have room for so many pods; `None`: for any number. Pods that have a place keep it.
+    /// From now on the capacity for gangs is this many pods, or unlimited if it is `None`. Bound pods stay bound.
     Room(Option<usize>),
 }
 
-/// A type of cluster fault, which a seed has or has not.
+/// A type of cluster fault, which a seed enables or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterFaultType {
     /// Leads to [`ClusterFault::Cut`].
@@ -49,8 +51,8 @@ pub enum ClusterFaultType {
 }
 
 impl ClusterFaultType {
-    /// The faults to inject, with their times: `at`, or `later` for what undoes the first. `jobs` is the plural of a
-    /// kind of job that the cluster has.
+    /// Draws the faults to inject, with their times: `at`, or `later` for a fault that reverts the first. `jobs` is
+    /// the plural of a kind of job in the cluster.
     pub fn draw(
         self,
         random: &mut Random,
@@ -84,7 +86,7 @@ impl ClusterFaultType {
             Self::EndWatches => {
                 let begin = ClusterFault::EndWatches(Some(*random.pick(&[1, 1, 2, 5])));
                 let end = (later + 20_000, ClusterFault::EndWatches(None));
-                // Half of them go on until all is well again.
+                // Half of them continue until all faults are removed at the end of the run.
                 let ends = random.chance(500).then_some(end);
                 [(at, begin)].into_iter().chain(ends).collect()
             }

@@ -1,40 +1,40 @@
-//! All that can go wrong in a simulation. Nothing outside this folder defines a fault.
+//! All faults of a simulation. Every fault is defined in this folder.
 //!
 //! # Calls of operators: [`CallFault`], injected by `CallFault::inject`
 //!
-//! | fault | what it does |
+//! | fault | effect |
 //! |---|---|
 //! | `Refused` | the call is denied with this code |
-//! | `Garbled` | the call takes effect, and the answer is an error with this code |
-//! | `Throttled`, `Busy` | the call is denied with 429, and the wait is in the header or in the status |
-//! | `Reset`, `ResetAfter` | the connection breaks before the call arrives, or before the answer does |
+//! | `Garbled` | the call takes effect, and the response is an error with this code |
+//! | `Throttled`, `Busy` | the call is denied with 429; the wait is in the header or in the status |
+//! | `Reset`, `ResetAfter` | the connection breaks before the call arrives, or before the response does |
 //! | `Lost` | the call is dropped |
-//! | `Unanswered` | the call takes effect, and the answer is dropped |
+//! | `Unanswered` | the call takes effect, and the response is dropped |
 //! | `Late` | the call takes effect after the operator has stopped waiting |
-//! | `Truncated`, `Nonsense`, `Status` | the answer cannot be read, or is about something else |
-//! | `Slow` | the call and its answer are delayed |
+//! | `Truncated`, `Nonsense`, `Status` | the response cannot be read, or is of another kind |
+//! | `Slow` | the call and its response are delayed |
 //! | `Gone` | a watch begins with 410 |
 //! | `Stale` | a list shows an older state |
 //! | `DiesBefore`, `DiesAfter` | the operator dies at the call |
 //!
 //! # Watches: [`WatchDelay`], injected by `DelayedWatch`
 //!
-//! Events of a watch are delayed, and some come twice. (A watch that ends when it has told some is a fault of the
-//! cluster, [`ClusterFault::EndWatches`]; `EndingWatch` is what ends it.)
+//! Events of a watch are delayed, and some are sent twice. A watch that ends after some events is a cluster fault,
+//! [`ClusterFault::EndWatches`], which `EndingWatch` injects.
 //!
 //! # The cluster and the operators: [`ClusterFault`], injected by
 //! [`Simulation::inject`](crate::simulation::Simulation::inject)
 //!
-//! | fault | what it does |
+//! | fault | effect |
 //! |---|---|
 //! | `Cut` | watches end |
-//! | `EndWatches` | each watch ends as soon as it has told some events, for a while |
-//! | `Compact` | the API server forgets its history, and watches end |
-//! | `Freeze` | watches fall silent and stay open |
+//! | `EndWatches` | each watch ends after some events, for a while |
+//! | `Compact` | the API server drops its history, and watches end |
+//! | `Freeze` | watches stay open and send nothing |
 //! | `Kill` | all operators are killed and started again |
 //! | `SetClock` | the operators' clocks jump |
-//! | `Backup`, `Restore` | the cluster is set back to a backup |
-//! | `Room` | a cluster with a gang scheduler has room for so many pods |
+//! | `Backup`, `Restore` | the cluster is restored from a backup |
+//! | `Room` | the capacity of a cluster with a gang scheduler is limited to a number of pods |
 //!
 //! # Pods and their nodes: [`PodFate`], played by the [`kubelet`](crate::kubelet)
 //!
@@ -42,19 +42,19 @@
 //!
 //! # Users
 //!
-//! What users do wrong (broken specs, edited labels and statuses, deleted pods) is a
+//! Mistakes of users (broken specs, edited labels and statuses, deleted pods) are a
 //! [`UserAction`](crate::users::UserAction), not a fault.
 //!
 //! # To add a fault
 //!
-//! 1. Add a variant to one of the enums above, and what it does to the function that injects it; the compiler
-//!    names each `match` that is to be extended.
-//! 2. Let seeds draw it: a call's fault goes to the end of `DRAWN` in `calls.rs` and into
-//!    [`CallFault::applies_to`]; a cluster's into [`ClusterFaultType`], its `draw`, and the end of
-//!    `InterventionType::ALL` in `interventions.rs`; a pod's into [`PodFate::draw`].
-//! 3. Seeds now mean other runs: raise [`SEED_VERSION`](crate::config::SEED_VERSION), and keep what seeds of
-//!    earlier versions draw as it was.
-//! 4. If operators may act on older state because of it, say so in
+//! 1. Add a variant to one of the enums above, and its effect to the function that injects it. The compiler
+//!    reports each `match` to extend.
+//! 2. Let seeds draw it. A fault of calls goes to the end of `DRAWN` in `calls.rs` and into
+//!    [`CallFault::applies_to`]. A fault of the cluster goes into [`ClusterFaultType`], its `draw`, and the end of
+//!    `InterventionType::ALL` in `interventions.rs`. A fault of pods goes into [`PodFate::draw`].
+//! 3. Seeds now produce other runs: raise [`SEED_VERSION`](crate::config::SEED_VERSION), and leave the draws of
+//!    earlier versions unchanged.
+//! 4. If operators may act on an older state because of it, add that to
 //!    [`RunConfig::staleness`](crate::config::RunConfig::staleness).
 //! 5. Add a row and its test to `tests/matrix`, and a line to the list above.
 
@@ -65,5 +65,5 @@ pub mod watches;
 
 pub use calls::{CallFault, CallSite};
 pub use cluster::{ClusterFault, ClusterFaultType};
-pub use pods::PodFate;
+pub use pods::{LastEnd, PodFate};
 pub use watches::WatchDelay;

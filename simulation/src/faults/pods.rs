@@ -1,39 +1,65 @@
-//! Faults of pods and their nodes. [`kubelet`](crate::kubelet) plays them.
+//! Faults of pods and their nodes. [`kubelet`](crate::kubelet) simulates them.
 
 use crate::random::Random;
 
-/// What becomes of a pod once it runs.
+/// The fate of a pod once it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodFate {
-    /// It runs until it is deleted.
+    /// The pod runs until it is deleted.
     Runs,
-    /// It succeeds after so many seconds.
+    /// The pod succeeds after this many seconds.
     Succeeds(u64),
-    /// It exits with this code after so many seconds.
+    /// The pod exits with this code after this many seconds.
     Fails(i32, u64),
-    /// It never starts.
+    /// The pod never starts.
     Pends,
-    /// It is evicted after so many seconds: failed, with no status of its containers.
+    /// The pod is evicted after this many seconds: it fails, without a status of its containers.
     Evicted(u64),
-    /// It is preempted after so many seconds: it gets a condition, exits with 143 and is deleted.
+    /// The pod is preempted after this many seconds: it gets a condition, exits with 143 and is deleted.
     Preempted(u64),
-    /// Its node is lost after so many seconds: it is deleted, and removed so many seconds later.
+    /// The pod's node is lost after the first number of seconds: the pod is deleted. It is removed the second number
+    /// of seconds later.
     NodeLost(u64, u64),
-    /// After so many seconds its container exits with this code and the kubelet restarts it; it succeeds so many
-    /// seconds later.
+    /// The pod's container exits with this code after the first number of seconds, and the kubelet restarts it. The
+    /// pod succeeds the second number of seconds later.
     RestartsInPlace(i32, u64, u64),
-    /// It has succeeded before anybody saw it run.
+    /// The pod succeeds before its running phase is observed.
     AtOnce,
-    /// It is seen running, pending, and running again before it succeeds after so many seconds.
+    /// The pod is reported as running, pending, and running again before it succeeds after this many seconds.
     Flickers(u64),
-    /// Its main container succeeds after so many seconds, and another one exits with 1.
+    /// The pod's main container succeeds after this many seconds, and another container exits with 1.
     SidecarFails(u64),
+    /// The pod runs until it is deleted, and its container ends then. It either ends before the pod is gone, with its
+    /// own exit code, or exits with 0 just before the deletion, which is reported afterwards.
+    EndsWhenDeleted(LastEnd),
+    /// The pod is the target of a disruption after this many seconds and is deleted. Its container then exits with
+    /// this code.
+    Drained(i32, u64),
+    /// The pod is the target of a disruption after this many seconds, and its container exits with this code. The pod
+    /// is not deleted.
+    ShutDown(i32, u64),
+    /// A sidecar container is restarted twice after this many seconds. The pod succeeds as many seconds later.
+    SidecarRestarts(u64),
+    /// The pod's main container exits with this code after this many seconds, and another container keeps running.
+    SidecarStays(i32, u64),
+    /// An init container fails the first number of times, and is restarted each time. The pod succeeds after the
+    /// second number of seconds.
+    InitFails(u64, u64),
+}
+
+/// The end of the container of a pod that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastEnd {
+    /// The container exits with this code, a second after the deletion was requested.
+    After(i32),
+    /// The container exits with 0, a second before the deletion was requested.
+    Before,
 }
 
 impl PodFate {
-    /// The fate of the `number`-th pod (from 0) of this name. So many of a thousand pods have a fault; from the
-    /// fourth pod of a name on, none has.
-    pub fn draw(seed: u64, name: &str, number: u64, fault_rate: u64) -> Self {
+    /// Draws the fate of the `number`-th pod (from 0) of this name. `fault_rate` is the number of pods with a fault,
+    /// per thousand. The fourth and later pods of a name have none. `version` is the seed version.
+    pub fn draw(seed: u64, version: u32, name: &str, number: u64, fault_rate: u64) -> Self {
         let mut random = Random::about(seed, name, number);
         let decides_outcome = ["scheduler", "master", "chief", "tuner-", "launcher"]
             .iter()
@@ -45,7 +71,11 @@ impl PodFate {
         };
         if random.chance(fault_rate) && number < 3 {
             let code = *random.pick(&[1, 2, 126, 127, 128, 130, 137, 138, 139, 143, 255]);
-            return match random.below(11) {
+            let (fates, last) = match version {
+                ..8 => (11, 0),
+                _ => (18, *random.pick(&[0, 0, 1, 137, 143, code])),
+            };
+            return match random.below(fates) {
                 0..=2 => Self::Fails(code, seconds),
                 3 => Self::Evicted(seconds),
                 4 => Self::Preempted(seconds),
@@ -54,7 +84,14 @@ impl PodFate {
                 7 => Self::AtOnce,
                 8 => Self::Flickers(seconds),
                 9 => Self::SidecarFails(seconds),
-                _ => Self::Pends,
+                10 => Self::Pends,
+                11 if last == 137 => Self::EndsWhenDeleted(LastEnd::Before),
+                11 | 12 => Self::EndsWhenDeleted(LastEnd::After(last)),
+                13 => Self::Drained(last, seconds),
+                14 => Self::ShutDown(last, seconds),
+                15 => Self::SidecarRestarts(seconds),
+                16 => Self::SidecarStays(last, seconds),
+                _ => Self::InitFails(random.between(1, 6), seconds),
             };
         }
         match random.below(10) {

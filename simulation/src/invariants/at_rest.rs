@@ -1,4 +1,4 @@
-//! The invariants of a cluster that has settled: there are no faults, users do nothing, and time has passed.
+//! The invariants of a settled cluster: there are no faults, users are idle, and some time has passed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,21 +10,23 @@ use super::{gangs, queue};
 use crate::job;
 use crate::kubelet;
 
-/// The jobs and children of a cluster that has settled.
+/// The jobs and children of a settled cluster.
 pub struct SettledCluster {
     jobs: Vec<Value>,
-    /// Their children, by plural.
+    /// The children by plural.
     children: BTreeMap<&'static str, Objects>,
+    /// The messages of the warnings, by the UIDs of the objects that they concern.
+    warnings: BTreeMap<String, Vec<String>>,
     gang_scheduler: Option<GangScheduler>,
 }
 
-/// All pods, services, or other children, indexed by owners and names, since there may be very many.
+/// All objects of one plural, indexed by owners and names because there may be very many.
 #[derive(Default)]
 struct Objects {
     all: Vec<Value>,
-    /// Positions in `all` by the owner's UID.
+    /// Indexes in `all` by the owner's UID.
     by_owner: HashMap<String, Vec<usize>>,
-    /// Positions in `all` by the name.
+    /// Indexes in `all` by the name.
     by_name: HashMap<String, Vec<usize>>,
 }
 
@@ -48,41 +50,51 @@ impl Objects {
         positions.into_iter().flatten().map(|at| &self.all[*at])
     }
 
-    /// The children of this job, by name.
+    /// Returns the children of this job, by name.
     fn children(&self, job: &Value) -> Children<'_> {
         let positions = uid(job).and_then(|owner| self.by_owner.get(owner));
         self.at(positions).map(|child| (name(child), child)).collect()
     }
 
-    /// The objects of this name, in all namespaces.
+    /// Returns the objects of this name in all namespaces.
     fn named(&self, name: &str) -> impl Iterator<Item = &Value> {
         self.at(self.by_name.get(name))
     }
 }
 
 impl SettledCluster {
-    /// Reads a cluster.
+    /// Reads the jobs and children of a cluster.
     pub fn read(cluster: &Cluster) -> Self {
         let all = |plural: &str| -> Vec<Value> {
             let objects = cluster.list(plural, None);
             objects.iter().map(|o| o.value().clone()).collect()
         };
         let jobs = job::PLURALS.iter().flat_map(|p| all(p)).collect();
-        Self::new(jobs, job::CHILDREN.map(|plural| (plural, all(plural))))
+        let mut warnings: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for event in all("events").iter().filter(|event| event["type"] == "Warning") {
+            let [about, note] = [&event["involvedObject"]["uid"], &event["message"]].map(Value::as_str);
+            let of_object = warnings.entry(about.unwrap_or_default().to_owned()).or_default();
+            of_object.push(note.unwrap_or_default().to_owned());
+        }
+        Self {
+            warnings,
+            ..Self::new(jobs, job::CHILDREN.map(|plural| (plural, all(plural))))
+        }
     }
 
-    /// A cluster with these jobs, and these children by plural.
+    /// Creates a state with these jobs, and these children by plural.
     pub fn new(jobs: Vec<Value>, children: impl IntoIterator<Item = (&'static str, Vec<Value>)>) -> Self {
         let children = children.into_iter();
         let children = children.map(|(plural, all)| (plural, Objects::new(all)));
         Self {
             jobs,
             children: children.collect(),
+            warnings: BTreeMap::new(),
             gang_scheduler: None,
         }
     }
 
-    /// The same, in which this scheduler binds the pods.
+    /// Sets the scheduler that binds the pods.
     pub fn with_gangs(self, gang_scheduler: Option<GangScheduler>) -> Self {
         Self {
             gang_scheduler,
@@ -90,19 +102,19 @@ impl SettledCluster {
         }
     }
 
-    /// The children of a job that have this plural, by name.
+    /// Returns the children of a job that have this plural, by name.
     fn children_of(&self, job: &Value, plural: &str) -> Children<'_> {
         let of_plural = self.children.get(plural);
         of_plural.map(|objects| objects.children(job)).unwrap_or_default()
     }
 
-    /// All objects of this plural and name.
+    /// Returns all objects of this plural and name.
     fn named(&self, plural: &str, name: &str) -> impl Iterator<Item = &Value> {
         let of_plural = self.children.get(plural);
         of_plural.into_iter().flat_map(move |objects| objects.named(name))
     }
 
-    /// All violations: the number of the invariant, and what is wrong.
+    /// Returns all violations: the number of the invariant, and a description.
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let uids: BTreeSet<&str> = self.jobs.iter().filter_map(uid).collect();
@@ -117,6 +129,7 @@ impl SettledCluster {
                 ("I10", self.check_counts(job)),
                 ("I13", self.check_ranks(job)),
                 ("I22", self.check_gang(job)),
+                ("I24", self.check_warned(job)),
             ];
             let of_job = |what| {
                 format!(
@@ -134,12 +147,17 @@ impl SettledCluster {
         problems
     }
 
-    /// Whether an object that a job does not control has the name of one of its children.
+    /// Returns true if a job does not control an object that has the name of one of its children.
     pub fn is_blocked(&self) -> bool {
         self.jobs.iter().any(|job| self.is_job_blocked(job))
     }
 
     fn is_job_blocked(&self, job: &Value) -> bool {
+        !self.blockers(job).is_empty()
+    }
+
+    /// Returns the names of objects that have the name of one of a job's children, but are not controlled by the job.
+    fn blockers(&self, job: &Value) -> Vec<&str> {
         let (pods, services) = (job::names(job), job::service_names(job));
         let pods = pods.iter().flat_map(|name| self.named("pods", name));
         let services = services.iter().flat_map(|name| self.named("services", name));
@@ -147,7 +165,7 @@ impl SettledCluster {
         let maps = maps
             .flat_map(|maps| &maps.all)
             .filter(|map| job::is_shared_environment(job, name(map)));
-        // A job does without its autoscaler.
+        // A job runs without its autoscaler.
         let needed = job::CHILDREN.iter().filter(|plural| **plural != job::AUTOSCALERS);
         let objects = needed.flat_map(|plural| {
             let name = job::object_name(job, plural);
@@ -157,16 +175,36 @@ impl SettledCluster {
         pods.chain(services)
             .chain(maps)
             .chain(objects)
-            .any(|holder| job::controller(holder) != uid(job))
+            .filter(|holder| job::controller(*holder) != uid(job))
+            .map(name)
+            .collect()
     }
 
-    /// I7: a job has the children that its spec and status ask for, and no others.
+    /// I24: a job that is blocked by an object of another owner has a warning that names the object.
+    fn check_warned(&self, job: &Value) -> Option<String> {
+        let waits = job::end(job).is_none() && !job::is_suspended(job) && !job::is_left_alone(job);
+        if !waits || job::is_deleting(job) || job::is_invalid(job) {
+            return None;
+        }
+        // Only the operator can determine the shared environments that a job needs.
+        let mut blockers = self.blockers(job);
+        // A completed replica needs no pod.
+        blockers.retain(|name| !job::is_shared_environment(job, name) && !job::is_complete(job, name));
+        let warnings = uid(job).and_then(|uid| self.warnings.get(uid));
+        let mut notes = warnings.into_iter().flatten();
+        let is_named = notes.any(|note| blockers.iter().any(|name| note.contains(name)));
+        let first = blockers.first().filter(|_| !is_named)?;
+        Some(format!("no warning says that {first} is not its own"))
+    }
+
+    /// I7: a job has exactly the children that its spec and status request.
     fn check_children(&self, job: &Value) -> Option<String> {
         let [mut pods, mut services, mut maps] =
             ["pods", "services", "configmaps"].map(|plural| self.children_of(job, plural));
         maps.retain(|name, _| job::is_shared_environment(job, name));
         if job::end(job).is_some() || job::is_suspended(job) {
-            // The operator's watches do not show a child whose label was edited, and it needs no child's name here.
+            // A child whose label was edited is not in the operator's watches, and the job needs no child's name in
+            // this state.
             pods.retain(|_, pod| job::is_labelled(pod));
             services.retain(|_, service| job::is_labelled(service));
         }
@@ -185,7 +223,7 @@ impl SettledCluster {
         }
         if job::is_invalid(job) {
             let end = job::end(job);
-            // A job that has started runs on, and has an event.
+            // A job that has started keeps running, and has an event.
             let started = !job["status"]["startTime"].is_null();
             let reported = end.is_some() || started || job::is(job, "Created");
             let message = "it is invalid, and its status does not say so".to_owned();
@@ -212,7 +250,7 @@ impl SettledCluster {
         check_active(job, &pods, &services, &needed).or_else(|| self.check_objects(job))
     }
 
-    /// An active job has what its kind has beside pods and services.
+    /// Checks that an active job has exactly the objects of its kind beside pods and services.
     fn check_objects(&self, job: &Value) -> Option<String> {
         let mut plurals = job::CHILDREN.iter().filter(|plural| **plural != job::GROUPS);
         plurals.find_map(|plural| {
@@ -222,7 +260,7 @@ impl SettledCluster {
             let is_more = |name: &&str| wanted.as_deref() != Some(*name);
             let is_object = !matches!(*plural, "pods" | "services");
             let surplus = of_kind.copied().find(is_more).filter(|_| is_object);
-            // Somebody else's may have the name of an autoscaler.
+            // An object of another owner may have the name of an autoscaler.
             let missing = wanted.as_deref().filter(|name| {
                 let is_taken = self.named(plural, name).next().is_some();
                 !there.contains_key(name) && !is_taken
@@ -232,8 +270,8 @@ impl SettledCluster {
         })
     }
 
-    /// I22: a job that runs has a group that says what it needs, and all its pods have their places. One that does not has none,
-    /// once its pods are gone.
+    /// I22: a running job has a group with the right minimum, and all its pods are bound. A job that does not run has
+    /// no group once its pods are gone.
     fn check_gang(&self, job: &Value) -> Option<String> {
         let scheduler = self.gang_scheduler.as_ref()?;
         if job::is_deleting(job)
@@ -248,14 +286,14 @@ impl SettledCluster {
         gangs::check_at_rest(job, scheduler, &pods, group)
     }
 
-    /// Nothing scales a job that does not run.
+    /// Checks that a job that does not run has no autoscaler.
     fn check_no_autoscaler(&self, job: &Value) -> Option<String> {
         let left = self.children_of(job, job::AUTOSCALERS);
         let left = left.into_iter().find(|(_, object)| job::is_labelled(object))?;
         Some(format!("autoscaler {} is left", left.0))
     }
 
-    /// I10: the counts of an unfinished job are those of its pods.
+    /// I10: the counts in an unfinished job's status match its pods.
     fn check_counts(&self, job: &Value) -> Option<String> {
         if job::end(job).is_some()
             || job::is_invalid(job)
@@ -268,7 +306,7 @@ impl SettledCluster {
         }
         let mut pods = self.children_of(job, "pods");
         let names = job::names(job);
-        // The operator's watches do not show a pod whose label was edited. It is found only when its name is needed.
+        // A pod whose label was edited is not in the operator's watches. It is found only if its name is needed.
         pods.retain(|name, pod| job::is_labelled(pod) || names.contains(*name));
         for role in job::roles(job).keys() {
             let of_role = job::names_of_role(job, role);
@@ -281,7 +319,7 @@ impl SettledCluster {
             let counts = &job["status"]["replicaStatuses"][role];
             let count = |what: &str| counts[what].as_i64().unwrap_or(0);
             let wanted = match queue::is_queued(job) {
-                // Those that have not ended.
+                // The replicas that have not ended.
                 true => of_role.len() as i64 - count("succeeded") - count("failed"),
                 false => running,
             };
@@ -293,9 +331,9 @@ impl SettledCluster {
         None
     }
 
-    /// I13: the pods of a job have the same configuration of the cluster, and each has its own rank.
+    /// I13: the pods of a job have the same configuration of the cluster, and each pod has a rank of its own.
     fn check_ranks(&self, job: &Value) -> Option<String> {
-        // Only new pods get an edit of the spec.
+        // Only new pods are rendered from an edited spec.
         if job["metadata"]["generation"].as_i64().unwrap_or(1) > 1 {
             return None;
         }
@@ -324,7 +362,7 @@ impl SettledCluster {
 
 type Children<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// The value of a pod's variable as its process has it.
+/// Returns the value of a pod's variable as its process reads it.
 fn value(pod: &Value, variable: &Value, maps: &Children<'_>) -> String {
     let name = variable["name"].as_str().unwrap_or_default();
     let text = variable["value"].as_str().unwrap_or_default();
@@ -336,7 +374,7 @@ fn value(pod: &Value, variable: &Value, maps: &Children<'_>) -> String {
     }
 }
 
-/// The cleanPodPolicy of a finished job is carried out, and its TTL kept.
+/// Checks that the cleanPodPolicy of a finished job was carried out, and that its TTL has not passed.
 fn check_cleanup(
     job: &Value,
     end: &str,
@@ -377,13 +415,13 @@ fn check_cleanup(
     }
 }
 
-/// The TTL of a finished job is kept.
+/// Checks that the TTL of a finished job has not passed.
 fn check_ttl(job: &Value) -> Option<String> {
     let ttl = job.pointer("/spec/runPolicy/ttlSecondsAfterFinished")?;
     (ttl.as_i64()? < 600).then(|| "its TTL has passed".to_owned())
 }
 
-/// An active job has all its replicas, and none that failed.
+/// Checks that an active job has all its replicas, and no failed ones.
 fn check_active(
     job: &Value,
     pods: &Children<'_>,
@@ -402,7 +440,7 @@ fn check_active(
             None if job::is_complete(job, name) => {}
             None if waits_for_others(job, name, pods) => {}
             None => return Some(format!("pod {name} is missing")),
-            // The operator believes the status, whoever wrote it.
+            // The operator trusts the status, whoever wrote it.
             Some(_) if job::is_complete(job, name) => {}
             Some(pod) if job::phase(pod) == "Failed" => return Some(format!("pod {name} has failed")),
             Some(pod) if i64::from(kubelet::attempt(pod)) < job::attempt(job, name) => {
@@ -411,7 +449,7 @@ fn check_active(
             Some(_) => {}
         }
     }
-    // The operator's watches do not show a child whose label was edited.
+    // A child whose label was edited is not in the operator's watches.
     let unasked = |(name, child): &(&&str, &&Value), names: &BTreeSet<String>| {
         job::is_labelled(child) && !names.contains(**name)
     };
@@ -421,7 +459,7 @@ fn check_active(
     if let Some(name) = surplus.next() {
         return Some(format!("{name} is more than the spec asks for"));
     }
-    // A map that pods have from before an edit of the spec is not made again.
+    // A ConfigMap that only pods from before an edit of the spec use is not created again.
     if job["metadata"]["generation"].as_i64().unwrap_or(1) == 1 {
         let mut referred = pods.values().flat_map(job::needed_maps);
         if let Some(map) = referred.find(|map| !maps.contains_key(map)) {
@@ -440,7 +478,8 @@ fn check_active(
         .then(|| "all its pods run, and it has no condition Running".to_owned())
 }
 
-/// Whether a replica has no pod because others have not started: a launcher's workers.
+/// Returns true if a replica has no pod yet because other replicas have not started: a launcher waits for its
+/// workers.
 fn waits_for_others(job: &Value, pod: &str, pods: &Children<'_>) -> bool {
     let is_launcher = job::names_of_role(job, "Launcher").contains(pod);
     let has_started = |worker: &String| {

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use kube_memory::{Action, Object};
 use serde_json::Value;
 
 use super::timeline::{JobTimeline, JobVersion};
-use super::{Check, CheckedChange, gangs, policies, queue};
+use super::{Check, CheckedChange, conditions, gangs, policies, queue};
 use crate::call::CurrentCall;
 use crate::job::{self, Json};
 use crate::kubelet;
 
-/// All invariants about changes, with their numbers in docs/reliability.md.
+/// All invariants of changes, with their numbers in docs/maintainers/reliability.md.
 pub(crate) const ALL: &[(&str, Check)] = &[
     ("I1", unique_rank),
     ("I2", no_excess),
@@ -30,6 +31,7 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("I20", policies::are_kept),
     ("I21", queue::is_obeyed),
     ("I22", gangs::is_obeyed),
+    ("I23", conditions::are_in_order),
 ];
 
 impl CheckedChange<'_> {
@@ -37,7 +39,7 @@ impl CheckedChange<'_> {
         self.change.object()
     }
 
-    /// The object as it was before the change, or as it is if it is new.
+    /// Returns the object before the change, or the object itself if it is new.
     pub(super) fn before(&self) -> &Object {
         self.change.previous().unwrap_or(self.change.object())
     }
@@ -46,42 +48,43 @@ impl CheckedChange<'_> {
         job::PLURALS.contains(&self.change.plural())
     }
 
-    /// Whether an operator's call created a child.
+    /// Returns true if an operator's call created a child.
     pub(super) fn creates(&self) -> bool {
         self.change.action() == Action::Added && self.acts_on_child()
     }
 
-    /// Whether an operator's call named this child, and not its owner.
+    /// Returns true if an operator's call named this child, and not its owner.
     pub(super) fn acts_on_child(&self) -> bool {
         let plural = self.change.plural();
         let verb = match self.change.action() {
             Action::Added => "create",
-            // A deletion during another call is the garbage collector's.
+            // If another call caused the deletion, the garbage collector carried it out.
             Action::Modified | Action::Deleted => "delete",
         };
         let is_it = |current: &CurrentCall| current.call.is(verb, plural);
         job::CHILDREN.contains(&plural) && self.call.is_some_and(is_it)
     }
 
-    /// The earliest time of a state that the operator may act on, if that may be so many milliseconds old.
+    /// Returns the time of the oldest state that the operator may act on. `staleness` is the allowed age in
+    /// milliseconds.
     pub(super) fn earliest(&self, staleness: u64) -> u64 {
         self.call
             .map_or(self.now, |current| current.sent)
             .saturating_sub(staleness)
     }
 
-    /// Whether somebody edited the status of this job since the earliest state that the operator may act on.
+    /// Returns true if the job's status was edited by a user since the oldest state that the operator may act on.
     fn status_was_edited(&self, life: &JobTimeline) -> bool {
         life.status_edited
             .is_some_and(|at| at >= self.earliest(self.staleness.of_others))
     }
 
-    /// The job that controls the object.
+    /// Returns the job that controls the object.
     pub(super) fn owner(&self) -> Option<&JobTimeline> {
         self.timeline.jobs.get(job::controller(self.before())?)
     }
 
-    /// The job that controls the object, or did at `since` or later.
+    /// Returns the job that controls the object, or that controlled it at `since` or later.
     fn former_owner(&self, since: u64) -> Option<&JobTimeline> {
         let child = self.timeline.children.get(self.before().meta("uid")?.as_str()?)?;
         let recently = child.orphaned.is_none_or(|at| at >= since);
@@ -93,7 +96,7 @@ impl CheckedChange<'_> {
     }
 }
 
-/// I1: a replica has at most one pod that has neither ended nor is being deleted.
+/// I1: a replica has at most one pod that has not ended and is not being deleted.
 fn unique_rank(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
@@ -121,7 +124,7 @@ fn unique_rank(m: &CheckedChange<'_>) -> Option<String> {
     ))
 }
 
-/// I2: a child is created only if a spec asks for it that the operator may still see.
+/// I2: a child is created only if a spec that the operator may still see requests it.
 fn no_excess(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() {
         return None;
@@ -134,13 +137,13 @@ fn no_excess(m: &CheckedChange<'_>) -> Option<String> {
     m.violation("no version of the spec asks for it")
 }
 
-/// I3: a finished job stays finished, and keeps its completion time. A job that failed for its invalid spec may run
-/// again.
+/// I3: a finished job stays finished, and keeps its completion time. A job that failed because of an invalid spec may
+/// run again.
 fn final_is_final(m: &CheckedChange<'_>) -> Option<String> {
     if !m.is_job() || m.change.action() != Action::Modified {
         return None;
     }
-    // Users may edit a status, and the operator believes it.
+    // Users may edit a status, and the operator trusts the edit.
     m.call?;
     let (before, after) = (m.before(), m.object());
     let end = job::end(before)?;
@@ -151,12 +154,12 @@ fn final_is_final(m: &CheckedChange<'_>) -> Option<String> {
         return m.violation(&format!("{end} was taken back"));
     }
     let time = |job: &Object| job["status"]["completionTime"].clone();
-    (!time(before).is_null() && time(before) != time(after))
+    (is_time(&time(before)) && time(before) != time(after))
         .then(|| m.violation("its completion time changed"))
         .flatten()
 }
 
-/// I3: nothing is created for a finished job.
+/// I3: no child is created for a finished job.
 fn nothing_after_the_end(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() {
         return None;
@@ -173,7 +176,7 @@ fn nothing_after_the_end(m: &CheckedChange<'_>) -> Option<String> {
     m.violation("created after its job finished")
 }
 
-/// I4: no replica runs again that has succeeded by the status.
+/// I4: a replica that has succeeded according to the status does not run again.
 fn no_success_run_again(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
@@ -196,7 +199,7 @@ fn no_success_run_again(m: &CheckedChange<'_>) -> Option<String> {
         .flatten()
 }
 
-/// I5: nothing is created for a job that was deleted or is being deleted.
+/// I5: no child is created for a job that was deleted or is being deleted.
 fn nothing_after_deletion(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() {
         return None;
@@ -214,17 +217,17 @@ fn nothing_after_deletion(m: &CheckedChange<'_>) -> Option<String> {
     None
 }
 
-/// I6: operators write only the children that a job controls, the statuses of jobs, and events, and delete only jobs and
+/// I6: operators write only children that a job controls, statuses of jobs, and events. They delete only jobs and
 /// their children.
 fn foreign_untouched(m: &CheckedChange<'_>) -> Option<String> {
     let current = m.call?;
     if m.change.plural() == "resourcequotas" {
-        // The API server counts a call's object in the quota.
+        // The API server itself counts the created object in the quota.
         return None;
     }
     let call = &current.call;
     match call.resource.as_str() {
-        "events" if call.verb == "create" => None,
+        "events" if matches!(call.verb, "create" | "patch") => None,
         resource if job::PLURALS.contains(&resource) && call.verb == "delete" => None,
         child if job::CHILDREN.contains(&child) && call.verb == "create" => None,
         child if job::CHILDREN.contains(&child) => {
@@ -248,12 +251,12 @@ fn foreign_untouched(m: &CheckedChange<'_>) -> Option<String> {
     }
 }
 
-/// Whether a change leaves the metadata, labels aside, and the spec, the selector aside, as they were.
+/// Returns true if a change affects only the labels of the metadata and the selector of the spec.
 fn only_adopted(m: &CheckedChange<'_>) -> bool {
     let rest = |object: &Value| {
         let mut rest = object.clone();
         rest["metadata"]["labels"] = Value::Null;
-        // The server's own.
+        // Written by the server.
         rest["metadata"]["resourceVersion"] = Value::Null;
         rest["metadata"]["managedFields"] = Value::Null;
         if rest["kind"] == "Service" {
@@ -264,7 +267,7 @@ fn only_adopted(m: &CheckedChange<'_>) -> bool {
     rest(m.before().value()) == rest(m.object().value())
 }
 
-/// I9: a child that is deleted as soon as it is created is not created again and again.
+/// I9: a child that is deleted right after its creation is not created over and over.
 fn no_churn(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() {
         return None;
@@ -277,31 +280,45 @@ fn no_churn(m: &CheckedChange<'_>) -> Option<String> {
             && child.created + 10_000 > m.now
     });
     let times = recent.count();
-    // Each of two operators has a backoff of its own.
+    // With two operators, each has its own backoff.
     let most = if m.staleness.of_own > 0 { 24 } else { 12 };
     (times >= most)
         .then(|| m.violation(&format!("created {times} times in ten seconds")))
         .flatten()
 }
 
-/// I10: the count of restarts never falls, and the start time changes only when a job is resumed or made valid.
+/// The highest plausible count of restarts. A higher count was not written by an operator.
+const MOST_RESTARTS: i64 = 500_000_000;
+
+/// Returns true for a time that an operator may have written.
+fn is_time(value: &Value) -> bool {
+    let text = value.as_str().filter(|text| *text < "9000");
+    text.is_some_and(|text| text.parse::<Timestamp>().is_ok())
+}
+
+/// I10: the count of restarts never falls. The start time changes only when a job is resumed or made valid, or when a
+/// gang scheduler admits the job for the first time.
 fn honest_counters(m: &CheckedChange<'_>) -> Option<String> {
     if !m.is_job() || m.change.action() != Action::Modified || m.call.is_none() {
         return None;
     }
     let (before, after) = (m.before(), m.object());
     let restarts = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
-    if restarts(after) < restarts(before) {
+    if restarts(before) <= MOST_RESTARTS && restarts(after) < restarts(before) {
         return m.violation("the count of restarts fell");
     }
     let start = |job: &Object| job["status"]["startTime"].clone();
     let resumed = job::is(before, "Suspended") || job::was_found_invalid(before);
-    (!start(before).is_null() && start(before) != start(after) && !resumed)
+    let counts = before["status"]["replicaStatuses"].as_object();
+    // The counts are written when the job is first admitted.
+    let waited = counts.is_none_or(serde_json::Map::is_empty);
+    (is_time(&start(before)) && start(before) != start(after) && !resumed && !waited)
         .then(|| m.violation("its start time changed"))
         .flatten()
 }
 
-/// I10: no condition is there twice, none contradicts another, and no more replicas are counted than a spec asks for.
+/// I10: condition types are unique, conditions do not contradict each other, and the counts are at most the number of
+/// replicas in a spec.
 fn honest_conditions(m: &CheckedChange<'_>) -> Option<String> {
     if !m.is_job() || m.change.action() == Action::Deleted || m.call.is_none() {
         return None;
@@ -323,14 +340,15 @@ fn honest_conditions(m: &CheckedChange<'_>) -> Option<String> {
         return m.violation(&format!("it is {a} and {b}"));
     }
     if job::end(job).is_some() && m.staleness.of_own > 0 {
-        // One operator counts pods that have ended by then, the other those that still run in its caches.
+        // One operator counts pods that have ended by then. The other operator counts those that still run in its
+        // caches.
         return None;
     }
     let life = m
         .timeline
         .jobs
         .get(Json::meta(job, "uid").as_str().unwrap_or_default())?;
-    // A finished job has the counts of its end, whatever its spec asks for since.
+    // A finished job keeps the counts of its end, even if its spec changes.
     let from = if job::end(job).is_some() {
         0
     } else {
@@ -341,17 +359,25 @@ fn honest_conditions(m: &CheckedChange<'_>) -> Option<String> {
         versions.filter_map(|v| v.replicas(role)).max().unwrap_or(0)
     };
     let statuses = job["status"]["replicaStatuses"].as_object()?;
-    let sum = |status: &Value| -> i64 {
-        let parts = ["active", "succeeded", "failed"];
-        parts.iter().map(|p| status[p].as_i64().unwrap_or(0)).sum()
+    let parts = |status: &Value| {
+        ["active", "succeeded", "failed"].map(|part| status[part].as_i64().unwrap_or(0).max(0))
     };
+    let sum = |status: &Value| -> i64 { parts(status).iter().sum() };
     let before = &m.before()["status"]["replicaStatuses"];
-    let mut changed = statuses.iter().filter(|(role, status)| before[*role] != **status);
-    let (role, status) = changed.find(|(role, status)| sum(status) > most(role))?;
+    // A count that a user wrote into the status of a finished job stays.
+    let grows = |role: &str, status: &Value| {
+        let mut pairs = parts(&before[role]).into_iter().zip(parts(status));
+        pairs.any(|(old, new)| new > old)
+    };
+    let mut changed = statuses.iter().filter(|(role, status)| grows(role, status));
+    // A suspended job counts all remaining pods, including those beyond a reduced number of replicas.
+    let (role, status) =
+        changed.find(|(role, status)| !job::is(job, "Suspended") && sum(status) > most(role))?;
     m.violation(&format!("more {role} replicas than there are: {status}"))
 }
 
-/// I10: the status says of a replica that it succeeded, or of the job, only if a pod did.
+/// I10: the status reports a replica or the job as succeeded only if a pod succeeded. A pod that was removed did not
+/// succeed, whatever its exit code.
 fn honest_successes(m: &CheckedChange<'_>) -> Option<String> {
     if !m.is_job() || m.change.action() != Action::Modified || m.call.is_none() {
         return None;
@@ -372,15 +398,14 @@ fn honest_successes(m: &CheckedChange<'_>) -> Option<String> {
         }
     }
     let ends = job::end(after) == Some("Succeeded") && job::end(before).is_none();
-    // The operator believes what users write into a status.
-    let edited = || {
-        m.timeline
-            .jobs
-            .get(uid)
-            .is_some_and(|life| life.status_edited.is_some())
-    };
-    (ends && m.timeline.successes(uid).is_empty() && !edited())
-        .then(|| m.violation("none of its pods ever succeeded"))
+    // The operator trusts edits of a status by users.
+    let edited = || m.timeline.is_edited(uid);
+    let known = m.timeline.successes(uid);
+    let remembers = after["status"]["recovery"]["completed"].is_object();
+    let is_success =
+        |name: &String| known.contains(name.as_str()) && (!remembers || job::is_complete(after, name));
+    (ends && !job::names(after).iter().any(is_success) && !edited())
+        .then(|| m.violation("none of its replicas has succeeded"))
         .flatten()
 }
 
@@ -397,14 +422,14 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
     let child = m.before();
     let name = m.change.name();
     if !job::is_labelled(child) {
-        // The operator's watches do not show it any more.
+        // The child is no longer in the operator's watches.
         return None;
     }
     let life = m.former_owner(m.earliest(m.staleness.of_others))?;
     let has_attempt = matches!(m.change.plural(), "pods" | job::GROUPS);
     let earlier = |job: &Object| {
         let ahead = i64::from(kubelet::attempt(child)) - job::attempt(job, name);
-        // An attempt so far ahead is a user's edit.
+        // An attempt that is so far ahead was written by a user.
         has_attempt && !(0..=1_000_000).contains(&ahead)
     };
     let reason = |version: &JobVersion| {
@@ -416,6 +441,22 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
             || !version.names(m.change.plural(), name)
             || earlier(job)
     };
+    // A RoleBinding is deleted if its Role or ServiceAccount is no longer controlled by the job, or was just created
+    // by another operator.
+    let since = m.earliest(m.staleness.of_own);
+    let is_own = |plural: &str| {
+        let mut children = m.timeline.children_of(job::controller(child));
+        children.any(|(_, child)| {
+            child.plural == plural
+                && child.name == name
+                && child.deleted.is_none()
+                && child.orphaned.is_none()
+                && child.created <= since
+        })
+    };
+    if m.change.plural() == "rolebindings" && !(is_own("roles") && is_own("serviceaccounts")) {
+        return None;
+    }
     let mut versions = life.versions_since(m.earliest(m.staleness.of_others)).iter();
     if versions.any(reason) {
         return None;
@@ -423,7 +464,7 @@ fn justified_deletion(m: &CheckedChange<'_>) -> Option<String> {
     m.violation("deleted for no reason")
 }
 
-/// I13: a pod is made when what it refers to is there, as far as the operator may know.
+/// I13: a pod is created only if the objects that it refers to exist, as far as the operator can know.
 fn environment_is_there(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
@@ -439,7 +480,7 @@ fn environment_is_there(m: &CheckedChange<'_>) -> Option<String> {
     m.violation(&format!("it refers to {missing}, which is not there"))
 }
 
-/// I19: a launcher is made once each of its workers has started.
+/// I19: a launcher is created only after each of its workers has started.
 fn others_started_first(m: &CheckedChange<'_>) -> Option<String> {
     if !m.creates() || m.change.plural() != "pods" {
         return None;
@@ -451,7 +492,7 @@ fn others_started_first(m: &CheckedChange<'_>) -> Option<String> {
         let has_started = |worker: &String| {
             let mut pods = m.timeline.children_of(job::controller(m.object()));
             pods.any(|(_, pod)| pod.plural == "pods" && pod.name == *worker && pod.started)
-                // The operator believes the status, whoever wrote it.
+                // The operator trusts the status, whoever wrote it.
                 || job::is_complete(job, worker)
         };
         !is_launcher || job::names_of_role(job, "Worker").iter().all(has_started)

@@ -11,7 +11,7 @@ use crate::gang_scheduler::is_bound;
 use crate::job::{self, Json};
 use crate::kubelet;
 
-/// I22: Volcano has let the group in before the first pod is made, and the group goes after the last pod.
+/// I22: Volcano has admitted the group before the first pod is created, and the group is deleted after the last pod.
 pub(super) fn is_obeyed(m: &CheckedChange<'_>) -> Option<String> {
     match m.change.plural() {
         "pods" if m.creates() => is_let_in(m),
@@ -31,7 +31,7 @@ fn is_let_in(m: &CheckedChange<'_>) -> Option<String> {
     }
     let restarts = |job: &Value| job["status"]["recovery"]["job"].as_u64().unwrap_or(0);
     let restarts = life.objects_since(since).map(|job| restarts(job.value())).min();
-    // Pods that are made anew join those that are there.
+    // Recreated pods join the pods that exist.
     let mut children = m.timeline.children_of(Some(uid)).map(|(_, child)| child);
     let excuse = children.any(|child| match &*child.plural {
         "pods" => [child.deleted, child.ended]
@@ -63,7 +63,7 @@ fn is_last(m: &CheckedChange<'_>) -> Option<String> {
     m.violation(&format!("deleted while pod {} runs", left.name))
 }
 
-/// What is wrong with the group of a job in a cluster that has settled and has room for all.
+/// Returns the problem with a job's group in a settled cluster with capacity for all pods, if there is one.
 pub(super) fn check_at_rest(
     job: &Value,
     scheduler: &GangScheduler,
@@ -72,6 +72,8 @@ pub(super) fn check_at_rest(
 ) -> Option<String> {
     if job::end(job).is_some() || job::is_suspended(job) {
         let calm = pods.values().all(job::has_ended);
+        // A group without its label is not in the operator's watch.
+        let group = group.filter(|group| job::is_labelled(*group));
         return (group.is_some() && calm && !job::was_found_invalid(job))
             .then(|| "its group is left, though no pod runs".to_owned());
     }

@@ -1,18 +1,19 @@
-//! The invariants: what must hold in every cluster with this operator, whatever goes wrong.
+//! The invariants, which must hold in every cluster with this operator under all faults.
 //!
-//! * `changes`: those that [`Monitor`] checks at each change, as it is stored.
-//! * `policies`: one of these, about failure and success policies.
-//! * `gangs`: one about jobs that a gang scheduler binds.
-//! * `queue`: one about jobs that a queue admits and evicts.
-//! * `news`: what is stored reaches operators in time, checked at each watch that begins.
-//! * [`at_rest`]: those of a cluster that has settled.
-//! * Those about calls are in `run.rs` and `settle.rs`, and those about what a fault may cost in `exhaustive.rs`.
+//! * `changes`: invariants that [`Monitor`] checks at each change when it is stored.
+//! * `policies`: an invariant of changes, about failure and success policies.
+//! * `gangs`: an invariant of jobs that a gang scheduler binds.
+//! * `queue`: an invariant of jobs that a queue admits and evicts.
+//! * `news`: stored changes reach operators in time. It is checked at the start of each watch.
+//! * [`at_rest`]: invariants of a settled cluster.
+//! * Invariants of calls are in `run.rs` and `settle.rs`. Limits on the cost of a fault are in `exhaustive.rs`.
 //!
-//! To add one: write a function and add it to `changes::ALL`, or to `SettledCluster::problems`; add a line to
-//! docs/reliability.md, and a test in which it is violated to `tests/invariants/`.
+//! To add an invariant: write a function and add it to `changes::ALL`, or to `SettledCluster::problems`. Add a line
+//! to docs/maintainers/reliability.md, and a test that violates the invariant to `tests/invariants/`.
 
 pub mod at_rest;
 mod changes;
+mod conditions;
 mod gangs;
 mod news;
 mod policies;
@@ -33,11 +34,11 @@ use timeline::Timeline;
 /// A violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its number, as in docs/reliability.md.
+    /// The number of the invariant in docs/maintainers/reliability.md.
     pub id: &'static str,
-    /// When, in milliseconds since the beginning.
+    /// The time, in milliseconds since the start.
     pub at: u64,
-    /// What was seen.
+    /// A description of the violation.
     pub what: String,
 }
 
@@ -48,27 +49,27 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// How old the state may be that an operator acts on, in milliseconds.
+/// The allowed age of the state that an operator acts on, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllowedStaleness {
-    /// Of what others did: watches take their time, and calls have time-outs.
+    /// The limit for changes by others. Watches have a latency, and calls have timeouts.
     pub of_others: u64,
-    /// Of what operators themselves did: 0, unless there are several or lists may show older states.
+    /// The limit for changes by operators: 0, unless there are several operators or lists may return older states.
     pub of_own: u64,
 }
 
-/// A change, as the invariants see it. The timeline does not have it yet.
+/// A change to check. The timeline does not contain it yet.
 pub(crate) struct CheckedChange<'a> {
     pub(crate) view: &'a View<'a>,
     pub(crate) change: &'a Change,
-    /// The operator's call that made the change.
+    /// The operator call that made the change.
     pub(crate) call: Option<&'a CurrentCall>,
     pub(crate) now: u64,
     pub(crate) timeline: &'a Timeline,
     pub(crate) staleness: AllowedStaleness,
 }
 
-/// An invariant about changes. Returns what is wrong with this one.
+/// An invariant of changes. Returns a description of the violation, if there is one.
 pub(crate) type Check = fn(&CheckedChange<'_>) -> Option<String>;
 
 /// Checks the invariants at every change of a cluster.
@@ -85,7 +86,7 @@ struct MonitorState {
 }
 
 impl Monitor {
-    /// Checks every change from now on.
+    /// Starts to check every change.
     pub fn attach(
         cluster: &Cluster,
         network: &Network,
@@ -150,7 +151,7 @@ impl Monitor {
         state.last_change = now;
     }
 
-    /// The cluster was set back to a backup: what came after the backup is undone.
+    /// Handles a restore of the cluster: changes after the backup are undone.
     pub fn on_restored(&self, cluster: &Cluster, now: u64) {
         let mut state = self.state();
         state.timeline.on_restored(cluster, now);
@@ -158,17 +159,17 @@ impl Monitor {
         state.last_change = now;
     }
 
-    /// The violations so far, in order.
+    /// Returns the violations so far, in order.
     pub fn violations(&self) -> Vec<Violation> {
         self.state().violations.clone()
     }
 
-    /// When something last changed, in milliseconds since the beginning.
+    /// Returns the time of the last change, in milliseconds since the start.
     pub fn last_change(&self) -> u64 {
         self.state().last_change
     }
 
-    /// How many pods and services of each name were created, and how many of them were deleted.
+    /// Returns the numbers of created and deleted children, by plural and name.
     pub fn child_counts(&self) -> std::collections::BTreeMap<String, (u64, u64)> {
         let state = self.state();
         let mut counts = std::collections::BTreeMap::<String, (u64, u64)>::new();
@@ -182,7 +183,7 @@ impl Monitor {
         counts
     }
 
-    /// How many jobs were created, and how many of them finished or were deleted.
+    /// Returns the number of created jobs, and the number of jobs that finished or were deleted.
     pub fn job_counts(&self) -> (u64, u64) {
         let state = self.state();
         let jobs = state.timeline.jobs.values();

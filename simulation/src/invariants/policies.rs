@@ -1,4 +1,4 @@
-//! The invariant of a job's own policies.
+//! The invariant of failure and success policies.
 
 use kube_memory::{Action, Object};
 use serde_json::json;
@@ -6,8 +6,8 @@ use serde_json::json;
 use super::CheckedChange;
 use crate::job;
 
-/// I20: no more restarts are counted than a failure policy allows, none of failures that it ignores, and no success is told
-/// but that of the replicas that a success policy names.
+/// I20: no more restarts are counted than a failure policy allows, and no restarts for failures that it ignores. A
+/// success is reported only for the replicas that a success policy names.
 pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
     if !m.is_job() || m.change.action() != Action::Modified || m.call.is_none() {
         return None;
@@ -18,25 +18,24 @@ pub(super) fn are_kept(m: &CheckedChange<'_>) -> Option<String> {
     if life.status_edited.is_some() {
         return None;
     }
-    let policy = &after["spec"]["runPolicy"];
     let restarts = |job: &Object| job["status"]["restartCount"].as_i64().unwrap_or(0);
-    let failure = &policy["failurePolicy"];
+    let failure = job::policy(after, "failurePolicy");
     if restarts(after) > restarts(before) {
         let ignores_all = failure["rules"][0] == json!({"action": "Ignore"});
-        // The kubelets here restart containers of pods that say `Never`, too.
+        // The simulated kubelets also restart containers of pods with restart policy `Never`.
         let in_place = |job: &Object| job["status"]["recovery"]["inPlace"].clone();
         if ignores_all && in_place(before) == in_place(after) {
             return m.violation("a restart that its failure policy ignores was counted");
         }
         let limit = failure["maxRestarts"].as_i64();
-        // One that a kubelet made has happened when the job fails for it.
-        let has_ended = !failure["windowSeconds"].is_null() || job::end(after) == Some("Failed");
-        let limit = limit.filter(|_| !has_ended);
+        // Restarts by kubelets have already happened when they are counted.
+        let by_kubelets = in_place(before) != in_place(after);
+        let limit = limit.filter(|_| failure["windowSeconds"].is_null() && !by_kubelets);
         if let Some(limit) = limit.filter(|limit| restarts(after) > *limit) {
             return m.violation(&format!("restarted more often than maxRestarts {limit}"));
         }
     }
-    let success = &policy["successPolicy"];
+    let success = job::policy(after, "successPolicy");
     let ends = job::end(after) == Some("Succeeded") && job::end(before).is_none();
     if success.is_object() && ends {
         let roles = job::roles(after).into_keys();

@@ -1,5 +1,5 @@
-//! The states of all jobs and children so far. An operator may act on an older state, until its watches show the new
-//! one.
+//! The states of all jobs and children so far. An operator may act on an older state until its watches deliver the
+//! new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -19,11 +19,11 @@ pub(crate) struct Timeline {
     by_controller: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// A job, by its UID.
+/// The history of a job, stored by its UID.
 pub(crate) struct JobTimeline {
     versions: Vec<JobVersion>,
     pub(crate) deleted: Option<u64>,
-    /// When somebody other than an operator last wrote its status.
+    /// The time of the last status write by a writer other than an operator.
     pub(crate) status_edited: Option<u64>,
 }
 
@@ -31,54 +31,54 @@ pub(crate) struct JobTimeline {
 pub(crate) struct JobVersion {
     since: u64,
     object: Arc<Object>,
-    /// What its spec asks for, computed when it is first needed. Versions with the same spec share it.
+    /// The children that its spec requests, computed on first use. Versions with the same spec share it.
     requested: Arc<OnceLock<Requested>>,
 }
 
-/// What a spec asks for.
+/// The roles and children that a spec requests.
 struct Requested {
     roles: BTreeMap<String, i64>,
     pods: BTreeSet<String>,
     services: BTreeSet<String>,
-    /// Whether the job is neither suspended nor invalid.
+    /// True if the job is neither suspended nor invalid, and no other controller manages it.
     runs: bool,
 }
 
-/// A child of a job, by its UID.
+/// The history of a child, stored by its UID.
 pub(crate) struct ChildTimeline {
     pub(crate) plural: String,
     pub(crate) name: String,
-    /// Its controller when it was made.
+    /// The UID of its controller at its creation.
     pub(crate) owner: Option<String>,
-    /// When it lost that controller.
+    /// The time when it lost that controller.
     pub(crate) orphaned: Option<u64>,
     pub(crate) attempt: u32,
     pub(crate) created: u64,
     pub(crate) succeeded: Option<u64>,
-    /// When it was first seen to have succeeded or failed.
+    /// The time when it was first observed as succeeded or failed.
     pub(crate) ended: Option<u64>,
-    /// Until when a group was last let in by its scheduler; the end of time for one that is.
+    /// The time at which the group's admission by its scheduler last ended, or the maximum time while it is admitted.
     pub(crate) let_in_until: Option<u64>,
-    /// Whether it is a pod that ever ran or ended.
+    /// True for a pod that ever ran or ended.
     pub(crate) started: bool,
-    /// Whether it ever succeeded, also in a time that a restore has undone.
+    /// True if it ever succeeded, even if a restore has undone that.
     pub(crate) ever_succeeded: bool,
     pub(crate) deleted: Option<u64>,
 }
 
 impl JobTimeline {
-    /// The versions that were stored at `time` or later, the oldest first.
+    /// Returns the version that was current at `time` and all later versions, the oldest first.
     pub(crate) fn versions_since(&self, time: u64) -> &[JobVersion] {
         let first = self.versions.partition_point(|version| version.since <= time);
         &self.versions[first.saturating_sub(1)..]
     }
 
-    /// The objects of [`versions_since`](Self::versions_since).
+    /// Returns the objects of [`versions_since`](Self::versions_since).
     pub(crate) fn objects_since(&self, time: u64) -> impl Iterator<Item = &Object> {
         self.versions_since(time).iter().map(JobVersion::job)
     }
 
-    /// The latest version.
+    /// Returns the latest version.
     pub(crate) fn latest(&self) -> Option<&Object> {
         self.versions.last().map(JobVersion::job)
     }
@@ -103,17 +103,17 @@ impl JobVersion {
         &self.object
     }
 
-    /// Whether its spec asks for a child of this name, or may.
+    /// Returns true if the job is to run and its spec may request a child of this name.
     pub(crate) fn asks_for(&self, plural: &str, child: &str) -> bool {
         self.requested().runs && self.names(plural, child)
     }
 
-    /// Whether a child of the job has this name, whether or not the job is to run.
+    /// Returns true if a child of the job has this name, even if the job is not to run.
     pub(crate) fn names(&self, plural: &str, child: &str) -> bool {
         match plural {
             "pods" => self.requested().pods.contains(child),
             "services" => self.requested().services.contains(child),
-            // The names of what is shared follow from what it holds, which is the operator's to say.
+            // The names of shared environments depend on their content, which only the operator determines.
             _ => {
                 let own = job::object_name(self.job(), plural);
                 own.as_deref() == Some(child)
@@ -122,7 +122,7 @@ impl JobVersion {
         }
     }
 
-    /// How many replicas of this role its spec asks for.
+    /// Returns the number of replicas of this role in its spec.
     pub(crate) fn replicas(&self, role: &str) -> Option<i64> {
         self.requested().roles.get(role).copied()
     }
@@ -140,7 +140,7 @@ impl JobVersion {
 }
 
 impl Timeline {
-    /// The names of the job's pods that ever succeeded.
+    /// Returns the names of the job's pods that ever succeeded.
     pub(crate) fn successes(&self, job: &str) -> BTreeSet<&str> {
         let created_for_it = |child: &&ChildTimeline| child.owner.as_deref() == Some(job);
         let pods = self.children_of(Some(job)).map(|(_, child)| child);
@@ -150,7 +150,14 @@ impl Timeline {
             .collect()
     }
 
-    /// All children that ever had this controller, with their UIDs.
+    /// Returns true if a writer other than an operator ever wrote the job's status.
+    pub(crate) fn is_edited(&self, job: &str) -> bool {
+        self.jobs
+            .get(job)
+            .is_some_and(|life| life.status_edited.is_some())
+    }
+
+    /// Returns all children that ever had this controller, with their UIDs.
     pub(crate) fn children_of(
         &self,
         controller: Option<&str>,
@@ -182,7 +189,7 @@ impl Timeline {
         }
     }
 
-    /// The cluster was set back to what it holds now.
+    /// Adjusts the timeline after the cluster was restored to its current content.
     pub(crate) fn on_restored(&mut self, cluster: &Cluster, now: u64) {
         for timeline in self.jobs.values_mut() {
             timeline.deleted.get_or_insert(now);
@@ -250,7 +257,7 @@ impl Timeline {
                 *until = now.min(*until);
             }
             timeline.started |= plural == "pods" && job::phase(object) != "Pending";
-            if plural == "pods" && job::phase(object) == "Succeeded" {
+            if plural == "pods" && job::has_done_its_work(object) {
                 timeline.succeeded.get_or_insert(now);
                 timeline.ever_succeeded = true;
             }
@@ -258,7 +265,7 @@ impl Timeline {
     }
 }
 
-/// Whether Volcano has let a group in.
+/// Returns true if Volcano has admitted the group.
 fn is_let_in(group: &Object) -> bool {
     let phase = group["status"]["phase"].as_str().unwrap_or_default();
     !matches!(phase, "" | "Pending")

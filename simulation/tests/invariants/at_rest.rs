@@ -1,4 +1,4 @@
-//! The invariants of a cluster that has settled.
+//! The invariants of a settled cluster.
 
 use serde_json::json;
 use training_job_simulation::invariants::at_rest::SettledCluster;
@@ -6,14 +6,16 @@ use training_job_simulation::job::{self, JobType};
 
 use crate::bench::{Bench, MAPS, PODS, SERVICES, SHARED, condition};
 
+/// Returns the invariants that the cluster violates.
+fn ids(bench: &Bench) -> Vec<&'static str> {
+    let problems = SettledCluster::read(&bench.cluster).problems();
+    problems.into_iter().map(|(id, _)| id).collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn at_rest_a_job_has_what_it_asks_for() {
     let bench = Bench::new().await;
-    let ids = || -> Vec<&str> {
-        let problems = SettledCluster::read(&bench.cluster).problems();
-        problems.into_iter().map(|(id, _)| id).collect()
-    };
-    assert_eq!(ids(), ["I7"], "it has no pods");
+    assert_eq!(ids(&bench), ["I7"], "it has no pods");
     for name in ["job-worker-0", "job-worker-1"] {
         bench.create(name).await;
         bench
@@ -27,17 +29,17 @@ async fn at_rest_a_job_has_what_it_asks_for() {
     let running = json!({"conditions": [condition("Running")], "replicaStatuses": {"Worker": {"active": 2}}});
     bench.status(running).await;
     assert!(
-        ids().is_empty(),
+        ids(&bench).is_empty(),
         "{:?}",
         SettledCluster::read(&bench.cluster).problems()
     );
     bench
         .status(json!({"replicaStatuses": {"Worker": {"active": 1}}}))
         .await;
-    assert_eq!(ids(), ["I10"], "the counts are wrong");
+    assert_eq!(ids(&bench), ["I10"], "the counts are wrong");
     let ended = json!({"conditions": [condition("Succeeded")]});
     bench.status(ended).await;
-    assert_eq!(ids(), ["I7"], "its pods run on");
+    assert_eq!(ids(&bench), ["I7"], "its pods run on");
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,6 +85,26 @@ async fn at_rest_a_compact_job_has_what_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn at_rest_a_job_that_is_blocked_says_by_what() {
+    let bench = Bench::new().await;
+    let mut foreign = bench.pod("job-worker-0");
+    foreign["metadata"]["ownerReferences"] = json!([]);
+    bench.user("POST", PODS, foreign).await;
+    assert_eq!(ids(&bench), ["I24"], "nothing says so");
+    let warn = async |name: &str, message: &str| {
+        let about = json!({"kind": "MXJob", "name": "job", "namespace": "default", "uid": bench.job()["metadata"]["uid"]});
+        let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": about,
+            "type": "Warning", "reason": "FailedCreatePod", "message": message});
+        let path = "/api/v1/namespaces/default/events";
+        bench.operator("POST", path, event).await;
+    };
+    warn("another", "pod job-worker-1: the name is taken").await;
+    assert_eq!(ids(&bench), ["I24"], "it names another");
+    warn("one", "pod job-worker-0: the name is taken").await;
+    assert!(ids(&bench).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn at_rest_nothing_is_left_of_a_deleted_job_and_ranks_differ() {
     let bench = Bench::new().await;
     let mut orphan = bench.pod("orphan");
@@ -110,7 +132,7 @@ async fn at_rest_a_job_has_the_objects_of_its_kind() {
     };
     assert_eq!(problem(), "MPIJob job: pod job-worker-0 is missing");
     bench.create("job-worker-0").await;
-    // Its launcher waits for the worker, as is right.
+    // The launcher correctly waits for the worker.
     assert_eq!(problem(), "MPIJob job: configmaps job-config is missing");
     bench
         .operator("POST", MAPS, bench.child("ConfigMap", "job-config"))

@@ -1,4 +1,4 @@
-//! A cluster with a job, whose operator is the test.
+//! A cluster with a job. The test acts as the operator.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use training_job_simulation::invariants::{AllowedStaleness, Monitor};
 use training_job_simulation::job::{self, JobType};
 use training_job_simulation::network::Network;
 
-/// A cluster with a job, and an operator's client that the test uses.
+/// A cluster with a job, and an operator's client for the test.
 pub(crate) struct Bench {
     pub(crate) cluster: Cluster,
     pub(crate) network: Network,
@@ -25,7 +25,7 @@ impl Bench {
         Self::with(job::new(JobType::Train, "job", &[("Worker", 2)], "Never")).await
     }
 
-    /// With a compact job.
+    /// Creates a cluster with a compact job.
     pub(crate) async fn compact() -> Self {
         let mut job = job::new(JobType::Train, "job", &[("Worker", 2)], "Never");
         job["spec"]["runPolicy"] = json!({"layout": "Compact"});
@@ -79,7 +79,7 @@ impl Bench {
             .clone()
     }
 
-    /// A pod of the job.
+    /// Returns a pod of the job.
     pub(crate) fn pod(&self, name: &str) -> Value {
         let key = name.strip_prefix("job-").unwrap_or(name);
         let (role, index) = key.rsplit_once('-').unwrap_or((key, "0"));
@@ -99,7 +99,7 @@ impl Bench {
         })
     }
 
-    /// A child of the job that is no pod.
+    /// Returns a child of the job that is not a pod.
     pub(crate) fn child(&self, kind: &str, name: &str) -> Value {
         let mut child = self.pod(name);
         child["kind"] = json!(kind);
@@ -110,7 +110,7 @@ impl Bench {
         child
     }
 
-    /// A pod of the job whose environment refers to [`SHARED`], and ends as that of rank 0.
+    /// Returns a pod of the job whose environment refers to [`SHARED`], and ends like that of rank 0.
     pub(crate) fn sharing_pod(&self, name: &str) -> Value {
         let mut pod = self.pod(name);
         let container = &mut pod["spec"]["containers"][0];
@@ -126,7 +126,10 @@ impl Bench {
     /// Writes that a pod has succeeded, as its node does.
     pub(crate) async fn succeed(&self, name: &str) {
         let path = format!("{PODS}/{name}/status");
-        let status = json!({"status": {"phase": "Succeeded"}});
+        let end = json!({"exitCode": 0, "finishedAt": "2030-01-01T00:00:00Z"});
+        let container = json!({"name": "mxnet", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": end}});
+        let status = json!({"status": {"phase": "Succeeded", "containerStatuses": [container]}});
         self.user("PATCH", &path, status).await;
     }
 
@@ -135,7 +138,7 @@ impl Bench {
         self.operator("PATCH", &path, json!({"status": status})).await;
     }
 
-    /// Has the operator watch pods from this version on. Nobody reads what it is told.
+    /// Starts a watch of pods from this version as the operator. Its events are not read.
     pub(crate) async fn watch(&self, version: u64) {
         let path = format!("/api/v1/pods?watch=true&resourceVersion={version}");
         let request = request(Method::GET, &path, &Value::Null);

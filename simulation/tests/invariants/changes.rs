@@ -1,4 +1,4 @@
-//! The invariants that are checked at each change, and of what operators are told.
+//! The invariants that are checked at each change or watch.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ async fn i6_a_delete_that_names_no_uid_and_a_foreign_object() {
     bench
         .operator("DELETE", &format!("{PODS}/foreign"), options)
         .await;
-    // One change marks it, another one removes it.
+    // One change marks it as deleted, another one removes it.
     assert_eq!(bench.violated(), ["I6", "I6"]);
     bench.create("job-worker-0").await;
     bench
@@ -168,7 +168,7 @@ async fn i9_a_pod_that_is_created_again_and_again() {
 async fn i10_counters_that_fall_and_conditions_that_contradict() {
     let bench = Bench::new().await;
     bench
-        .status(json!({"restartCount": 2, "startTime": "2030-01-01T00:00:00Z"}))
+        .status(json!({"restartCount": 2, "startTime": "2030-01-01T00:00:00Z", "replicaStatuses": {"Worker": {}}}))
         .await;
     bench.status(json!({"restartCount": 1})).await;
     bench.status(json!({"startTime": "2030-01-01T00:00:01Z"})).await;
@@ -185,6 +185,49 @@ async fn i10_more_replicas_than_there_are() {
         .status(json!({"replicaStatuses": {"Worker": {"active": 2, "failed": 1}}}))
         .await;
     assert_eq!(bench.violated(), ["I10"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_a_success_of_a_pod_that_was_taken_away() {
+    let bench = Bench::new().await;
+    bench.create("job-worker-0").await;
+    let pod = json!({"conditions": [{"type": "DisruptionTarget", "status": "True",
+        "lastTransitionTime": "2029-12-31T23:59:59Z"}]});
+    let path = format!("{PODS}/job-worker-0/status");
+    bench.user("PATCH", &path, json!({"status": pod})).await;
+    bench.succeed("job-worker-0").await;
+    bench
+        .status(json!({"recovery": {"completed": {"Worker": "0"}}}))
+        .await;
+    assert_eq!(bench.violated(), ["I10"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i23_conditions_out_of_order_and_a_success_without_a_run() {
+    let at = |type_: &str, status: &str, second: u32| json!({"type": type_, "status": status, "lastTransitionTime": format!("2030-01-01T00:00:{second:02}Z")});
+    let bench = Bench::new().await;
+    let born = bench.job()["metadata"]["creationTimestamp"].clone();
+    let created = json!({"type": "Created", "status": "True", "lastTransitionTime": born});
+    bench.create("job-worker-0").await;
+    bench.succeed("job-worker-0").await;
+    let status = |conditions: Vec<serde_json::Value>| json!({ "conditions": conditions });
+    bench
+        .status(status(vec![created.clone(), at("Running", "True", 7)]))
+        .await;
+    assert!(bench.violated().is_empty(), "{:?}", bench.violated());
+    bench
+        .status(status(vec![at("Created", "True", 7), at("Running", "True", 7)]))
+        .await;
+    assert_eq!(bench.violated(), ["I23"], "the same time");
+    bench
+        .status(status(vec![at("Created", "True", 3), at("Running", "True", 7)]))
+        .await;
+    assert_eq!(bench.violated(), ["I23", "I23"], "it was created at another time");
+    bench.status(status(vec![created.clone()])).await;
+    bench
+        .status(status(vec![created, at("Succeeded", "True", 9)]))
+        .await;
+    assert_eq!(bench.violated(), ["I23", "I23", "I23"], "it never ran");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The table in docs/reliability.md: each row of the matrix, its tests, and how they last ended.
+//! The table in docs/maintainers/reliability.md: each row of the matrix, its tests, and how they last ended.
 //!
 //! `make docs` writes it anew, `make matrix` runs the tests first.
 
@@ -103,7 +103,7 @@ fn the_table_is_that_of_the_tests() {
         results.retain(|test, _| of_rows.contains(test));
         results::keep(&results);
     }
-    let file = root().join("docs/reliability.md");
+    let file = root().join("docs/maintainers/reliability.md");
     let page = fs::read_to_string(&file).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
@@ -114,7 +114,7 @@ fn the_table_is_that_of_the_tests() {
     let page = fs::read_to_string(&file).unwrap();
     assert!(
         page == renewed,
-        "the matrix in docs/reliability.md is stale; run: make docs, or make matrix"
+        "the matrix in docs/maintainers/reliability.md is stale; run: make docs, or make matrix"
     );
     let failed: Vec<_> = results.iter().filter(|(_, (result, _))| result != "ok").collect();
     assert!(failed.is_empty(), "{failed:?}");

@@ -175,11 +175,12 @@ impl Children {
         let meta = object.meta();
         let (key, version) = (key(meta), Version::from_meta(meta));
         self.bookmark(kind, version);
-        let last = object.record();
-        if self
-            .held::<C>(kind, &key)
-            .is_some_and(|held| held.uid() != last.uid())
-        {
+        let mut last = object.record();
+        let held = self.held::<C>(kind, &key);
+        if let Some(held) = held.as_deref().filter(|held| held.uid() == last.uid()) {
+            last.inherit_from(Some(held), &*self.clock);
+        }
+        if held.is_some_and(|held| held.uid() != last.uid()) {
             let tracker = self.tracker(kind);
             if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
                 // An answer brought its successor, maybe another job's, before the watch.

@@ -15,7 +15,7 @@ use super::stored_job::StoredJob;
 pub(crate) struct Jobs<J> {
     jobs: HashMap<ObjectName, Cached<J>>,
     lists: ListTracker,
-    /// Tombstones: jobs that were gone at this version according to an answer, while the watch has not said so yet.
+    /// Tombstones: names of jobs that were gone at this version according to a response, before the watch reports it.
     tombstones: BTreeMap<ObjectName, Version>,
 }
 
@@ -28,13 +28,13 @@ struct Cached<J> {
 }
 
 enum Form<J> {
-    /// A job as text: decoded when somebody asks for it, and so long as somebody has it.
+    /// A job as text. It is decoded on demand, and the decoded job is kept while it is in use.
     Text {
         text: Arc<str>,
         valid: Arc<OnceLock<()>>,
         decoded: Mutex<Weak<StoredJob<J>>>,
     },
-    /// What does not decode.
+    /// An object that cannot be decoded.
     Unreadable(Arc<StoredJob<J>>),
 }
 
@@ -58,7 +58,7 @@ impl<J: TrainingJob> Cached<J> {
     fn get(&self) -> Option<Arc<StoredJob<J>>> {
         match &self.form {
             Form::Text { text, valid, decoded } => {
-                // It is replaced as a whole.
+                // The value is only ever replaced as a whole.
                 let mut decoded = decoded.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(job) = decoded.upgrade() {
                     return Some(job);
@@ -72,13 +72,14 @@ impl<J: TrainingJob> Cached<J> {
     }
 }
 
-/// What reading a job again has shown.
+/// The result of reading a job again.
 pub(crate) enum Reread<J> {
-    /// This is cached now.
+    /// The job that is cached now.
     Current(Arc<StoredJob<J>>),
-    /// The job is gone, or another has its name. The UID of what was cached, if nobody has been told of its end yet.
+    /// The job is gone, or another has its name. Contains the UID of the cached job if its end has not been reported
+    /// yet.
     Gone(Option<String>),
-    /// A list has begun since: the job must be read once more.
+    /// A list has begun since the request, so the job must be read once more.
     Stale,
 }
 
@@ -93,12 +94,12 @@ impl<J> Default for Jobs<J> {
 }
 
 impl<J: TrainingJob> Jobs<J> {
-    /// The job of this name.
+    /// Returns the job of this name.
     pub(crate) fn get(&self, name: &ObjectName) -> Option<Arc<StoredJob<J>>> {
         self.jobs.get(name)?.get()
     }
 
-    /// All jobs.
+    /// Returns all jobs.
     #[cfg(any(test, feature = "__fuzzing"))]
     pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, Arc<StoredJob<J>>)> {
         self.jobs
@@ -106,18 +107,18 @@ impl<J: TrainingJob> Jobs<J> {
             .filter_map(|(name, job)| Some((name.clone(), job.get()?)))
     }
 
-    /// A list begins.
+    /// Starts a list.
     pub(crate) fn list_started(&mut self) {
         self.tombstones.clear();
         self.lists.list_started(self.jobs.keys().cloned());
     }
 
-    /// A page of the list has come, of this version.
+    /// Records the version of the next page of the list.
     pub(crate) fn list_page(&mut self, version: Version) {
         self.lists.list_page(version);
     }
 
-    /// The list names a job. Returns the UID of another job of that name that it replaces.
+    /// Caches a job of the list. Returns the UID of another job of the same name that it replaces.
     pub(crate) fn listed(&mut self, job: StoredJob<J>) -> Option<String> {
         let name = name(&job);
         let known = self.known_version(&name);
@@ -130,7 +131,7 @@ impl<J: TrainingJob> Jobs<J> {
         self.put(job)
     }
 
-    /// The list is complete. Returns the names and UIDs of the jobs that are gone.
+    /// Ends a list. Returns the names and UIDs of the jobs that are gone.
     pub(crate) fn list_done(&mut self) -> Vec<(ObjectName, String)> {
         let mut lists = std::mem::take(&mut self.lists);
         let gone = lists.list_done(|name| self.known_version(name));
@@ -140,13 +141,13 @@ impl<J: TrainingJob> Jobs<J> {
             .collect()
     }
 
-    /// The watch has told everything up to this version.
+    /// Records that the watch has sent everything up to this version.
     pub(crate) fn bookmark(&mut self, version: Version) {
         self.lists.bookmark(version);
         self.tombstones.retain(|_, at| *at > version);
     }
 
-    /// The watch says that a job is new or has changed. Returns the UID of another job of that name that it replaces.
+    /// Caches a new or changed job from the watch. Returns the UID of another job of the same name that it replaces.
     pub(crate) fn applied(&mut self, job: StoredJob<J>) -> Option<String> {
         let name = name(&job);
         self.bookmark(Version::from_meta(job.meta()));
@@ -156,25 +157,25 @@ impl<J: TrainingJob> Jobs<J> {
         self.put_next(job)
     }
 
-    /// The watch says that a job is gone. Returns its UID.
+    /// Removes a job that was deleted according to the watch. Returns its UID.
     pub(crate) fn deleted(&mut self, job: &StoredJob<J>) -> String {
         let name = name(job);
         self.bookmark(Version::from_meta(job.meta()));
         let same = self.jobs.get(&name).is_some_and(|held| held.uid == uid(job));
-        // Otherwise an answer brought another job of that name before the watch.
+        // Otherwise a response has already brought another job of that name.
         if same || self.known_version(&name) <= Some(Version::from_meta(job.meta())) {
             self.jobs.remove(&name);
         }
         uid(job)
     }
 
-    /// The list epoch of a call that is sent now, to be handed in with its answer.
+    /// Returns the current list epoch, to be passed with the response to a request sent now.
     pub(crate) fn epoch(&self) -> ListEpoch {
         self.lists.epoch()
     }
 
-    /// The server has answered an own write with this job. One that is not cached any more has been deleted since, as only
-    /// cached jobs are written to. Returns whether it is certain which is newer, the answer or what is cached.
+    /// Caches a job from the response to our own write. Only cached jobs are written to, so a job that is no longer
+    /// cached was deleted meanwhile. Returns true if it is certain which is newer, the response or the cached job.
     pub(crate) fn answered(&mut self, job: StoredJob<J>, epoch: ListEpoch) -> bool {
         let (name, version) = (name(&job), Version::from_meta(job.meta()));
         let held = self.jobs.get(&name).is_some_and(|held| held.uid == uid(&job));
@@ -187,7 +188,7 @@ impl<J: TrainingJob> Jobs<J> {
         !self.lists.has_new_list_since(epoch)
     }
 
-    /// A job that was cached as `was` has been read again: the server had `job` at `version`, or none.
+    /// Records the result of reading the job that was cached as `was`: `job` at `version`, or none.
     pub(crate) fn reread(
         &mut self,
         was: &Arc<StoredJob<J>>,
@@ -201,13 +202,13 @@ impl<J: TrainingJob> Jobs<J> {
         let name = name(was);
         let at = job.as_ref().map_or(version, |job| Version::from_meta(job.meta()));
         let mut gone = None;
-        // What the watch brought meanwhile is as new.
+        // A newer state from the watch takes precedence.
         if self.holds(was) && self.known_version(&name) <= Some(at) {
             self.lists.accepts_answer(&name, at, epoch);
             gone = match job {
                 Some(job) => self.put(job),
                 None => {
-                    // Until the watch says so too, it may bring older versions.
+                    // The watch may bring older versions until it reports the deletion.
                     self.tombstones.insert(name.clone(), at);
                     self.jobs.remove(&name).map(|job| job.uid)
                 }
@@ -219,18 +220,18 @@ impl<J: TrainingJob> Jobs<J> {
         }
     }
 
-    /// Whether this very version is cached.
+    /// Returns true if exactly this object is cached.
     fn holds(&self, job: &Arc<StoredJob<J>>) -> bool {
         self.get(&name(job)).is_some_and(|held| Arc::ptr_eq(&held, job))
     }
 
-    /// The latest version at which the job is known to be there, or to be gone.
+    /// Returns the latest version at which the job is known to exist, or to be gone.
     fn known_version(&self, name: &ObjectName) -> Option<Version> {
         let held = self.jobs.get(name).map(|held| held.version);
         held.or_else(|| self.tombstones.get(name).copied())
     }
 
-    /// Caches the version that comes after the cached one.
+    /// Caches the version that follows the cached one.
     fn put_next(&mut self, job: StoredJob<J>) -> Option<String> {
         if let Some(held) = self.jobs.get(&name(&job))
             && let Form::Text { valid, .. } = &held.form

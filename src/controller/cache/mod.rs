@@ -1,7 +1,9 @@
-//! What the controller knows of the cluster: jobs and their children, from lists, watches and answers to its own writes.
+//! The controller's view of the cluster: jobs and their children, from lists, watches and responses to its own
+//! writes.
 //!
-//! Synchronous: what a list or a watch says and what a call was answered with goes in; a job and its [`Observed`]
-//! children come out. A reconcile costs the job's own size, whatever else the cluster holds.
+//! The cache is synchronous. Its input is the data of lists, watches and responses; its output is a job with its
+//! [`Observed`] children. The cost of a reconcile depends on the size of its job alone, not on the size of the
+//! cluster.
 //!
 //! [`Observed`]: crate::plan::observed::Observed
 
@@ -16,4 +18,5 @@ pub(super) mod stored_job;
 mod tests {
     mod children;
     mod jobs;
+    mod spoiled;
 }

@@ -1,4 +1,4 @@
-//! Children as far as they are decoded.
+//! Partially decoded children.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use serde::{Deserialize, Deserializer};
 use crate::api::labels;
 use crate::job::ObjectKind;
 
-use super::child::Child;
+use super::child::{Child, Lenient};
 
-/// What is decoded of a child. Of pods and services not the spec nor the managed fields: they are most of its bytes,
-/// cost time to decode, and a mistake in them must not hide the child.
+/// The decoded part of a child. Most of the spec and all managed fields of pods and services are skipped: they are
+/// most of the bytes, take time to decode, and an error in them must not hide the child.
 #[derive(Clone, Debug)]
 pub(crate) struct PartialChild<C: Child> {
     pub(crate) metadata: ObjectMeta,
@@ -30,21 +30,22 @@ impl<'de, C: Child> Deserialize<'de> for PartialChild<C> {
     }
 }
 
-/// Metadata and status of an object of this kind.
+/// Decodes metadata, spec and status of an object of this kind, to the extent of these types.
 ///
 /// # Errors
-/// The object cannot be read that far, or is of another kind, such as a Status in the place of a pod. Objects in a list
-/// name no kind, and the answer to a create may be metadata alone.
-pub(super) fn decode<'de, D: Deserializer<'de>, S: Deserialize<'de>>(
+/// A decoded field is invalid, or the object is of another kind, for example a Status instead of a pod. Objects in a
+/// list have no kind, and the response to a create may be `PartialObjectMetadata`; both are accepted.
+pub(super) fn decode<'de, D: Deserializer<'de>, P: Deserialize<'de>, S: Deserialize<'de>>(
     object: D,
     kind: &str,
-) -> Result<(ObjectMeta, Option<S>), D::Error> {
+) -> Result<(ObjectMeta, Option<P>, Option<S>), D::Error> {
     #[derive(Deserialize)]
-    struct Fields<'a, S> {
+    struct Fields<'a, P, S> {
         #[serde(borrow)]
         kind: Option<Cow<'a, str>>,
         #[serde(default, deserialize_with = "read")]
         metadata: ObjectMeta,
+        spec: Option<P>,
         status: Option<S>,
     }
     let fields = Fields::deserialize(object)?;
@@ -52,16 +53,19 @@ pub(super) fn decode<'de, D: Deserializer<'de>, S: Deserialize<'de>>(
         Some(other) if other != kind && other != "PartialObjectMetadata" => {
             Err(D::Error::custom(format!("it is a {other}, not a {kind}")))
         }
-        _ => Ok((fields.metadata, fields.status)),
+        _ => Ok((fields.metadata, fields.spec, fields.status)),
     }
 }
 
-/// The metadata that is decoded.
+/// The decoded part of the metadata.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
     #[serde(default, deserialize_with = "attempt")]
     annotations: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    creation_timestamp: Lenient<Time>,
+    deletion_grace_period_seconds: Option<i64>,
     deletion_timestamp: Option<Time>,
     #[serde(default, deserialize_with = "operator")]
     labels: Option<BTreeMap<String, String>>,
@@ -82,7 +86,7 @@ fn operator<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(OnlyKey(labels::OPERATOR_NAME))
 }
 
-/// A map of which only the entry under this key is kept.
+/// A visitor that keeps only the entry of a map with this key.
 struct OnlyKey(&'static str);
 
 impl<'de> Visitor<'de> for OnlyKey {
@@ -109,7 +113,7 @@ impl<'de> Visitor<'de> for OnlyKey {
     }
 }
 
-/// Whether a key equals this one, without a copy of it.
+/// A seed that compares a key with this one without copying the key.
 struct KeyEquals(&'static str);
 
 impl<'de> DeserializeSeed<'de> for KeyEquals {
@@ -136,6 +140,8 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
     let meta = Option::<Meta>::deserialize(deserializer)?.unwrap_or_default();
     Ok(ObjectMeta {
         annotations: meta.annotations,
+        creation_timestamp: meta.creation_timestamp.get().cloned(),
+        deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
         deletion_timestamp: meta.deletion_timestamp,
         labels: meta.labels,
         name: meta.name,
@@ -148,12 +154,12 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
 }
 
 impl<C: Child> PartialChild<C> {
-    /// Its metadata.
+    /// Returns the metadata.
     pub(crate) fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }
 
-    /// What the cache keeps of it.
+    /// Returns the record that the cache keeps.
     pub(crate) fn record(&self) -> C {
         C::record(&self.metadata, &self.body)
     }
@@ -196,7 +202,7 @@ mod tests {
     use crate::api::labels;
     use crate::job::ObjectKind;
     use crate::plan::ChildKind;
-    use crate::plan::observed::{Phase, PodRecord, ServiceRecord};
+    use crate::plan::observed::{ContainerKind, DeletionTimes, Phase, PodRecord, ServiceRecord};
 
     use super::PartialChild;
 
@@ -214,9 +220,28 @@ mod tests {
     }
 
     #[test]
+    fn of_a_pods_spec_its_node_and_its_sidecars_are_read() {
+        let pod = r#"{
+            "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30},
+            "spec": {"nodeName": "n1", "initContainers": [7, {"name": "once"}, {"name": "log", "restartPolicy": "Always"}]},
+            "status": {"phase": "Running", "initContainerStatuses": [
+                {"name": "once", "image": "", "imageID": "", "ready": true, "restartCount": 1},
+                {"name": "log", "image": "", "imageID": "", "ready": true, "restartCount": 1}]}
+        }"#;
+        let record = serde_json::from_str::<PartialChild<PodRecord>>(pod)
+            .unwrap()
+            .record();
+        assert_eq!(record.node.as_deref(), Some("n1"));
+        let kinds: Vec<_> = record.containers.iter().map(|c| c.kind).collect();
+        assert_eq!(kinds, [ContainerKind::Init, ContainerKind::Sidecar]);
+        let requested = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(record.deletion.unwrap().requested, requested);
+    }
+
+    #[test]
     fn nothing_but_what_is_kept_can_make_a_pod_unreadable() {
         let pod = r#"{
-            "kind": "Pod", "spec": {"containers": {"of": ["no", "kind"]}, "volumes": 7},
+            "kind": "Pod", "spec": {"containers": {"of": ["no", "kind"]}, "volumes": 7, "initContainers": {"a": 7}, "nodeName": 7},
             "metadata": {"name": "a", "uid": "1", "managedFields": "none", "creationTimestamp": {},
                 "deletionTimestamp": "2026-01-01T00:00:00Z",
                 "ownerReferences": null, "annotations": {"a": 7, "training.kubeflow.org/restart-attempt": "3"},
@@ -227,11 +252,16 @@ mod tests {
         let operator = [(labels::OPERATOR_NAME.to_owned(), "any".to_owned())];
         assert_eq!(seen.metadata.labels, Some(operator.into()));
         let record = seen.record();
+        let deleted = "2026-01-01T00:00:00Z".parse().unwrap();
         let expected = PodRecord {
             name: "a".to_owned(),
             uid: "1".to_owned(),
             attempt: 3,
             deleting: true,
+            deletion: Some(DeletionTimes {
+                requested: deleted,
+                due: deleted,
+            }),
             phase: Phase::Running,
             ..PodRecord::default()
         };

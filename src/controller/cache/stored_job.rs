@@ -1,4 +1,4 @@
-//! Jobs as the API server holds them, readable or not.
+//! Jobs as stored in the API server, decodable or not.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -17,32 +17,38 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::api::JobStatus;
-use crate::controller::merge_patch::difference;
-use crate::job::{Settings, Topology, TrainingJob};
+use crate::api::{JobStatus, STATUS_FIELDS, Salvaged};
+use crate::controller::merge_patch::{self, difference};
+use crate::job::{FieldErrors, Settings, Topology, TrainingJob};
 use crate::plan::observed::Observed;
 use crate::plan::{self, Plan, PlannedPod, StatusChange};
-use crate::validate::{ValidJob, schema, validate, validate_again};
+use crate::validate::{ValidJob, annotations, other_manager, schema, validate, validate_again};
 
-/// A job, or an object of its kind that does not decode: one such object must not hide the others in a list.
+/// A job, or an object of its kind that cannot be decoded: one such object must not hide the others in a list.
 #[derive(Clone, Debug)]
 pub(crate) enum StoredJob<J> {
     /// A job.
     Job {
-        /// The job.
+        /// The decoded job.
         job: Box<J>,
-        /// Its JSON, by which it is cached: decoded it takes ten times as much memory.
+        /// The JSON of the job. The cache keeps this form, because the decoded job takes ten times as much memory.
         text: Arc<str>,
-        /// Set once it is known to be valid.
+        /// Set when the job is known to be valid.
         valid: Arc<OnceLock<()>>,
+        /// The status fields with invalid values; the job was decoded without them.
+        unsound: Vec<&'static str>,
     },
-    /// An object that is not a job of this kind, whatever it says.
+    /// An object that cannot be decoded as a job of this kind.
     Unreadable {
         /// Its metadata.
         meta: Box<ObjectMeta>,
-        /// Its status, as far as it decodes.
+        /// Its status, as far as it can be decoded.
         status: Box<JobStatus>,
-        /// Why it is not a job.
+        /// The raw stored status.
+        stored: Box<Value>,
+        /// The status fields with invalid values.
+        unsound: Vec<&'static str>,
+        /// The reason why it is not a job.
         error: String,
     },
 }
@@ -50,26 +56,30 @@ pub(crate) enum StoredJob<J> {
 impl<'de, J: TrainingJob> Deserialize<'de> for StoredJob<J> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut value = Value::deserialize(deserializer)?;
-        // Derived code would read a list of fields without their names as well.
+        // Derived code would also decode an array as the fields in order.
         let Some(object) = value.as_object_mut() else {
             return Err(D::Error::custom("it is no object"));
         };
         if object.get("spec").is_none_or(Value::is_null) {
-            // What it lacks is then told as a mistake in its fields.
+            // The missing fields are then reported as errors of the spec.
             object.insert("spec".to_owned(), Value::Object(Map::new()));
         }
-        match J::deserialize(&value) {
-            Ok(job) => {
+        match decode_value(&mut value) {
+            Ok((job, unsound)) => {
                 if let Some(Value::Object(meta)) = value.get_mut("metadata") {
                     meta.remove(MANAGED_FIELDS);
                 }
-                Ok(Self::of(job, value.to_string()))
+                Ok(Self::of(job, value.to_string(), unsound))
             }
             Err(error) => {
                 let part = |name| value.get(name).cloned().unwrap_or_default();
+                let stored = part("status");
+                let salvaged = JobStatus::salvage(&stored);
                 Ok(Self::Unreadable {
                     meta: serde_json::from_value(part("metadata")).map_err(D::Error::custom)?,
-                    status: serde_json::from_value(part("status")).unwrap_or_default(),
+                    status: Box::new(salvaged.status),
+                    stored: Box::new(stored),
+                    unsound: salvaged.unsound,
                     error: mistakes::<J>(&value).unwrap_or_else(|| error.to_string()),
                 })
             }
@@ -77,41 +87,110 @@ impl<'de, J: TrainingJob> Deserialize<'de> for StoredJob<J> {
     }
 }
 
+/// Decodes a job whose status another writer may have damaged. Returns the job and the status fields that were
+/// dropped or repaired. The value is unchanged afterwards.
+fn decode_value<J: TrainingJob>(value: &mut Value) -> serde_json::Result<(J, Vec<&'static str>)> {
+    let strict = decode_strictly(value);
+    let stored = match (&strict, value.get_mut("status")) {
+        (Ok(_), _) | (_, None) => return strict.map(|job| (job, Vec::new())),
+        (Err(_), Some(status)) => status.take(),
+    };
+    let Salvaged { status, mut unsound } = JobStatus::salvage(&stored);
+    // The kind's own status fields are kept if they can be decoded.
+    let shared = serde_json::to_value(status)?;
+    let tries = [with_other_fields(&stored, &shared), shared, Value::Null];
+    let mut salvaged = tries.into_iter().filter_map(|status| {
+        value["status"] = status;
+        decode_strictly(value).ok()
+    });
+    let job = salvaged.next();
+    drop(salvaged);
+    value["status"] = stored;
+    if unsound.is_empty() {
+        unsound.push("status");
+    }
+    match job {
+        Some(job) => Ok((job, unsound)),
+        None => strict.map(|job| (job, Vec::new())),
+    }
+}
+
+/// Decodes a job whose status is an object with valid values.
+fn decode_strictly<J: TrainingJob>(value: &Value) -> serde_json::Result<J> {
+    let status = &value["status"];
+    if !status.is_null() && !status.is_object() {
+        return Err(serde_json::Error::custom("the status is not an object"));
+    }
+    let job = J::deserialize(value)?;
+    match job.status().is_none_or(JobStatus::is_sound) {
+        true => Ok(job),
+        false => Err(serde_json::Error::custom("the status holds what it cannot")),
+    }
+}
+
+/// Returns an encoded status, extended with the stored fields that are specific to the kind.
+fn with_other_fields(stored: &Value, encoded: &Value) -> Value {
+    let mut status = encoded.clone();
+    let others = stored.as_object().into_iter().flatten();
+    let others = others.filter(|(field, value)| !STATUS_FIELDS.contains(&field.as_str()) && !value.is_null());
+    if let Some(fields) = status.as_object_mut() {
+        for (field, value) in others {
+            fields.entry(field.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    status
+}
+
 impl<J: TrainingJob> StoredJob<J> {
     /// Decodes a job from its text.
     ///
     /// # Errors
-    /// It is not JSON, or has no metadata that could be decoded.
+    /// The text is not JSON, or its metadata cannot be decoded.
     pub(crate) fn read(text: &str) -> serde_json::Result<Self> {
-        // Nearly all are jobs, and are decoded without a tree of all their fields first.
-        match serde_json::from_str(text) {
-            Ok(job) if text.trim_start().starts_with('{') => Ok(Self::of(job, without_managed_fields(text)?)),
+        // Nearly all objects are jobs, and are decoded without building a tree of all fields first.
+        match decode_text(text) {
+            Some(job) if text.trim_start().starts_with('{') => {
+                Ok(Self::of(job, without_managed_fields(text)?, Vec::new()))
+            }
             _ => serde_json::from_str(text),
         }
     }
 
-    /// Decodes a job again that was decoded from this text before.
+    /// Decodes a job again from a text that was decoded before.
     ///
     /// # Errors
-    /// None, unless the kind decodes the same text once so and once otherwise.
+    /// Only if the kind's decoder is not deterministic.
     pub(crate) fn decode_again(text: &Arc<str>, valid: &Arc<OnceLock<()>>) -> serde_json::Result<Self> {
+        let (job, unsound) = match decode_text(text) {
+            Some(job) => (job, Vec::new()),
+            None => decode_value(&mut serde_json::from_str(text)?)?,
+        };
         Ok(Self::Job {
-            job: Box::new(serde_json::from_str(text)?),
+            job: Box::new(job),
             text: text.clone(),
             valid: valid.clone(),
+            unsound,
         })
     }
 
-    /// A job of which it is not known whether it is valid.
-    fn of(job: J, text: String) -> Self {
+    /// Creates a job that has not been validated yet.
+    fn of(job: J, text: String, unsound: Vec<&'static str>) -> Self {
         Self::Job {
             job: Box::new(job),
             text: text.into(),
             valid: Arc::default(),
+            unsound,
         }
     }
 
-    /// Its status.
+    /// Returns the status fields with invalid values, which another writer stored.
+    pub(crate) fn unsound(&self) -> &[&'static str] {
+        match self {
+            Self::Job { unsound, .. } | Self::Unreadable { unsound, .. } => unsound,
+        }
+    }
+
+    /// Returns its status.
     pub(crate) fn status(&self) -> JobStatus {
         match self {
             Self::Job { job, .. } => job.status().cloned().unwrap_or_default(),
@@ -119,7 +198,7 @@ impl<J: TrainingJob> StoredJob<J> {
         }
     }
 
-    /// Whether its status says anything yet.
+    /// Returns true if its status has any conditions.
     pub(crate) fn has_begun(&self) -> bool {
         match self {
             Self::Job { job, .. } => job.status().is_some_and(|status| !status.conditions.is_empty()),
@@ -127,9 +206,9 @@ impl<J: TrainingJob> StoredJob<J> {
         }
     }
 
-    /// Takes over from an earlier version that it is valid, if its author has not changed it since: `author_wrote` is what
-    /// that version's [`author_wrote`](Self::author_wrote) was. A version from before an etcd was restored is not an
-    /// earlier one.
+    /// Marks the job as valid if an earlier version was valid and its author has not changed it since. `author_wrote`
+    /// is the value of [`author_wrote`](Self::author_wrote) for that version. A version from before a restore of etcd
+    /// does not count as an earlier version.
     pub(crate) fn inherit_validity(&self, known: &OnceLock<()>, author_wrote: u64) {
         if let Self::Job { valid, .. } = self
             && known.get().is_some()
@@ -140,7 +219,7 @@ impl<J: TrainingJob> StoredJob<J> {
         }
     }
 
-    /// A number that differs if its author has changed it, or if it is another job.
+    /// Returns a fingerprint that changes if the author changes the job, and differs between jobs.
     pub(crate) fn author_wrote(&self) -> u64 {
         let meta = self.meta();
         let mut hasher = DefaultHasher::new();
@@ -148,40 +227,99 @@ impl<J: TrainingJob> StoredJob<J> {
         hasher.finish()
     }
 
-    /// The merge patch that makes `next` of the stored status `old`.
+    /// Returns the merge patch that turns the stored status `old` into `next`.
+    ///
+    /// The patch is as small as possible. If the result would not decode as `next`, the patch replaces the whole
+    /// status.
     ///
     /// # Errors
-    /// A status is no JSON.
+    /// A status cannot be converted to JSON.
     pub(crate) fn status_change(
         &self,
         old: &JobStatus,
         next: &JobStatus,
         topology: Option<&Topology<'_>>,
     ) -> serde_json::Result<Value> {
+        let stored = self.stored_status()?;
+        if self.unsound().is_empty() {
+            let change = self.least_change(old, next, topology, &stored)?;
+            let mut after = stored.clone();
+            merge_patch::apply(&mut after, &change);
+            if stored.is_null() || self.would_read(&after, next) {
+                return Ok(change);
+            }
+        }
+        let encoded = match self {
+            Self::Job { job, .. } => job.encode_status(next, topology)?,
+            Self::Unreadable { .. } => serde_json::to_value(next)?,
+        };
+        let with_others = with_other_fields(&stored, &encoded);
+        let wanted = match self.would_read(&with_others, next) {
+            true => with_others,
+            false => encoded,
+        };
+        Ok(difference(&stored, wanted))
+    }
+
+    /// Returns the difference between two encoded statuses; the kind's own fields are compared with the stored ones.
+    fn least_change(
+        &self,
+        old: &JobStatus,
+        next: &JobStatus,
+        topology: Option<&Topology<'_>>,
+        stored: &Value,
+    ) -> serde_json::Result<Value> {
         let shared = serde_json::to_value(old)?;
-        let Self::Job { job, text, .. } = self else {
+        let Self::Job { job, .. } = self else {
             return Ok(difference(&shared, serde_json::to_value(next)?));
         };
+        // Validation reports the errors in the annotations.
+        let annotated = annotations::apply(&**job, &mut FieldErrors::default());
+        let job = &*annotated.job;
         let next = job.encode_status(next, topology)?;
-        let mut stored = match job.status() {
+        let mut before = match job.status() {
             Some(_) => job.encode_status(old, topology)?,
             None => shared.clone(),
         };
-        // Of what only the kind's own status has, the server has what is stored, by whomever.
-        if let (Some(fields), Some(next)) = (stored.as_object_mut(), next.as_object()) {
+        // The previous values of the kind's own fields are the stored ones, whoever wrote them.
+        if let (Some(fields), Some(next)) = (before.as_object_mut(), next.as_object()) {
             fields.retain(|field, _| shared.get(field).is_some());
-            let mut as_stored =
-                StoredStatus::deserialize(&mut serde_json::Deserializer::from_str(text))?.status;
             for field in next.keys().filter(|field| shared.get(field).is_none()) {
-                let value = as_stored.as_mut().and_then(|status| status.remove(field));
+                let value = stored.get(field).cloned();
                 fields.extend(value.map(|value| (field.clone(), value)));
             }
         }
-        Ok(difference(&stored, next))
+        Ok(difference(&before, next))
     }
 
-    /// Validates it. What takes the replicas' environments, and what only the kind knows, is asked once for each version
-    /// of the spec.
+    /// Returns its status as stored.
+    fn stored_status(&self) -> serde_json::Result<Value> {
+        match self {
+            Self::Job { text, .. } => Ok(serde_json::from_str::<StoredStatus>(text)?.status),
+            Self::Unreadable { stored, .. } => Ok((**stored).clone()),
+        }
+    }
+
+    /// Returns true if this status would decode as `next`, without invalid values.
+    fn would_read(&self, status: &Value, next: &JobStatus) -> bool {
+        let same = |read: &JobStatus| serde_json::to_value(read).ok() == serde_json::to_value(next).ok();
+        match self {
+            Self::Job { text, .. } => {
+                let Ok(mut value) = serde_json::from_str::<Value>(text) else {
+                    return false;
+                };
+                value["status"] = status.clone();
+                decode_strictly::<J>(&value).is_ok_and(|job| job.status().is_some_and(same))
+            }
+            Self::Unreadable { .. } => {
+                let salvaged = JobStatus::salvage(status);
+                salvaged.unsound.is_empty() && same(&salvaged.status)
+            }
+        }
+    }
+
+    /// Validates the job. The size of the replicas' environments and the rules of the kind itself are checked once
+    /// for each version of the spec.
     pub(crate) fn validate(&self, settings: &Settings) -> Validated<'_, J> {
         if self.meta().deletion_timestamp.is_some() {
             let status = self.status();
@@ -201,7 +339,7 @@ impl<J: TrainingJob> StoredJob<J> {
                 };
             }
         };
-        // The settings stay as they are as long as the process lives.
+        // The settings do not change during the life of the process.
         let checked = match valid.get() {
             None => validate(&**job, settings),
             Some(()) => validate_again(&**job, settings),
@@ -211,7 +349,7 @@ impl<J: TrainingJob> StoredJob<J> {
                 valid.get_or_init(|| ());
                 Validated::Valid(Box::new(checked))
             }
-            Err(_) if job.run_policy().is_for_another_controller() => Validated::LeftAlone { news: false },
+            Err(_) if other_manager(&**job).is_some() => Validated::LeftAlone { news: false },
             Err(errors) => Validated::Invalid {
                 name,
                 ttl: job.run_policy().ttl_seconds_after_finished.map(i64::from),
@@ -221,17 +359,31 @@ impl<J: TrainingJob> StoredJob<J> {
     }
 }
 
-/// An object's status, whatever is in it.
+/// The raw status of an object.
 #[derive(Deserialize)]
 struct StoredStatus {
     #[serde(default)]
-    status: Option<Map<String, Value>>,
+    status: Value,
 }
 
-/// Who wrote which field: a third of a job's text, and never read.
+/// Decodes a job from its text. Returns `None` if its status is one that no controller writes.
+fn decode_text<J: TrainingJob>(text: &str) -> Option<J> {
+    #[derive(Deserialize)]
+    struct Status<'a> {
+        #[serde(borrow, default)]
+        status: Option<&'a RawValue>,
+    }
+    let job: J = serde_json::from_str(text).ok()?;
+    let stored: Status<'_> = serde_json::from_str(text).ok()?;
+    // Derived code also decodes an array.
+    let is_object = stored.status.is_none_or(|status| status.get().starts_with('{'));
+    (is_object && job.status().is_none_or(JobStatus::is_sound)).then_some(job)
+}
+
+/// The field with the managers of all fields: a third of a job's text, and never read.
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// The text of an object as short as it can be said.
+/// Returns the text of an object without its managed fields.
 fn without_managed_fields(object: &str) -> serde_json::Result<String> {
     type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
     let mut members: Members<'_> = serde_json::from_str(object)?;
@@ -245,24 +397,24 @@ fn without_managed_fields(object: &str) -> serde_json::Result<String> {
     serde_json::to_string(&members)
 }
 
-/// A job as validation found it.
+/// The result of validating a job.
 pub(crate) enum Validated<'a, J> {
-    /// It is another controller's; or it is being deleted, and the garbage collector deletes its children. `news` is whether
-    /// its kind has another status for it then.
+    /// The job belongs to another controller, or it is being deleted and the garbage collector deletes its children.
+    /// `news` is true if its kind has a different status for it then.
     LeftAlone { news: bool },
-    /// It can be run.
+    /// The job can run.
     Valid(Box<ValidJob<'a, J>>),
-    /// It cannot be run as it is.
+    /// The job cannot run in its current form.
     Invalid {
         name: &'a str,
-        /// The seconds from its end to its deletion, if that much could be read.
+        /// The seconds from its end to its deletion, if that field could be decoded.
         ttl: Option<i64>,
         problem: String,
     },
 }
 
 impl<J: TrainingJob> Validated<'_, J> {
-    /// Who is in the job, if it can be run.
+    /// Returns the topology of a valid job.
     pub(crate) fn topology(&self) -> Option<&Topology<'_>> {
         match self {
             Self::Valid(job) => Some(&job.topology),
@@ -270,7 +422,7 @@ impl<J: TrainingJob> Validated<'_, J> {
         }
     }
 
-    /// The pod that a plan for it creates. Only a job that can be run has any.
+    /// Returns the pod for a planned pod; `None` unless the job is valid.
     pub(crate) fn render(&self, pod: &PlannedPod) -> Option<Pod> {
         match self {
             Self::Valid(job) => pod.render(job),
@@ -278,9 +430,16 @@ impl<J: TrainingJob> Validated<'_, J> {
         }
     }
 
-    /// Plans for it. `status` is the job's stored status.
-    pub(crate) fn plan(&self, status: &JobStatus, observed: &Observed, now: Timestamp) -> Plan {
-        match self {
+    /// Plans the job. `status` is the stored status of the job. The plan replaces its fields `unsound`, which have
+    /// invalid values.
+    pub(crate) fn plan(
+        &self,
+        status: &JobStatus,
+        unsound: &[&str],
+        observed: &Observed,
+        now: Timestamp,
+    ) -> Plan {
+        let mut plan = match self {
             Self::LeftAlone { news } => Plan {
                 status: news.then(|| StatusChange {
                     status: status.clone(),
@@ -290,15 +449,24 @@ impl<J: TrainingJob> Validated<'_, J> {
             },
             Self::Valid(job) => plan::plan(job, observed, now),
             Self::Invalid { name, ttl, problem } => {
-                plan::invalid(&J::kind(&()), name, status, *ttl, problem, now)
+                plan::invalid(&J::kind(&()), name, status, *ttl, problem, observed, now)
             }
+        };
+        let leaves_alone = match self {
+            Self::LeftAlone { .. } => true,
+            Self::Valid(job) => job.policy.is_for_another_controller,
+            Self::Invalid { .. } => false,
+        };
+        if !leaves_alone {
+            plan.repair_status(&J::kind(&()), status, unsound);
         }
+        plan
     }
 }
 
-/// What is wrong with an object that does not decode, with the names of its fields.
+/// Returns the errors of an object that cannot be decoded, with their field names.
 fn mistakes<J: TrainingJob>(object: &Value) -> Option<String> {
-    // Made for the first such object: it takes a while.
+    // Built for the first such object, because it takes a while.
     static SHAPES: Mutex<BTreeMap<TypeId, Arc<Schema>>> = Mutex::new(BTreeMap::new());
     let mut shapes = SHAPES.lock().unwrap_or_else(PoisonError::into_inner);
     let shape = match shapes.get(&TypeId::of::<J>()) {
@@ -311,7 +479,11 @@ fn mistakes<J: TrainingJob>(object: &Value) -> Option<String> {
         }
     };
     drop(shapes);
-    let errors = schema::check(&shape, &json!({ "spec": object.get("spec") }));
+    let errors = schema::check(
+        &shape,
+        &json!({ "spec": object.get("spec") }),
+        &mut crate::job::FieldErrors::default(),
+    );
     (!errors.is_empty()).then(|| errors.to_string())
 }
 

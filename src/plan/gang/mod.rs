@@ -1,6 +1,6 @@
-//! A job whose pods a gang scheduler binds together: what its PodGroup is to say, and whether pods may be made yet.
+//! Gang scheduling: the wanted PodGroup of a job, and whether the job's pods may be created yet.
 //!
-//! The group's phase decides nothing but that. What pods do is seen and judged whatever the phase is.
+//! The group's phase decides only that. Pods are observed and judged in every phase.
 
 mod waiting;
 
@@ -12,22 +12,25 @@ use crate::render::gang::{Members, pod_group};
 
 use super::draft::Draft;
 use super::observed::{ObjectRecord, Phase, PodRecord};
+use super::recovery;
 
 pub(super) use waiting::{notices, speaks_for};
 
-/// How long a scheduler is left alone between two notes that there may be room.
+/// The shortest and the longest pause between two notifications of a scheduler about capacity.
 const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(300);
 
-/// The job's PodGroup as it is to be; none if there is no gang scheduler, or if the one that is there is from before a
-/// restart of the whole job, whose turn is over with its last pod.
+/// Returns the wanted PodGroup of the job, or None without a gang scheduler.
+///
+/// Also returns None if the existing group is from before a restart of the whole job, and the job has no pods: the
+/// admission of that group ends with its last pod. If pods were created since the restart, the group is taken over
+/// for them, because a restored backup has brought it back.
 pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_>) -> Option<JobObject> {
     let job = draft.job;
     let scheduler = job.topology.settings.gang_scheduler.as_ref()?;
     let there = record(draft, scheduler);
-    if there.is_some_and(|there| is_of_an_earlier_attempt(draft, scheduler, there))
-        && draft.observed.pods.is_empty()
-    {
+    let is_earlier = there.is_some_and(|there| is_of_an_earlier_attempt(draft, scheduler, there));
+    if is_earlier && draft.observed.pods.is_empty() {
         return None;
     }
     let mut members = Members::all(job, scheduler);
@@ -59,17 +62,33 @@ pub(super) fn group<J: TrainingJob>(draft: &Draft<'_, J>, replicas: &Replicas<'_
             }
         }
     }
-    // A group that waits again although some of its pods have their places is let in if there is room for the others; at any
-    // other time the numbers are those of all, so that they do not change with each pod.
+    // A pending group with bound pods is admitted once there is capacity for its other pods. In every other phase the
+    // numbers include all pods, so that they do not change with each pod.
     if there.is_none_or(|there| phase(there) != Some("Pending")) {
         members.iter_mut().for_each(|m| m.asking = m.present);
     }
     let there = there.map(|there| &there.content);
-    Some(pod_group(job, scheduler, &members, attempt(draft), there))
+    let mut group = pod_group(job, scheduler, &members, attempt(draft), there);
+    if is_earlier && has_pods_of_this_attempt(draft) {
+        let annotations = group.metadata.annotations.get_or_insert_default();
+        annotations.insert(labels::RESTART_ATTEMPT.to_owned(), attempt(draft).to_string());
+    }
+    Some(group)
 }
 
-/// Whether pods are not to be made before the scheduler has let the group in. Once some are there, those that are missing
-/// are made at once: a group that is broken must not wait for room that its own pods hold.
+/// Returns true if a pod exists that was created since the latest restart, has not ended and is not being deleted.
+fn has_pods_of_this_attempt<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
+    draft.job.topology.all().any(|replica| {
+        let pod = draft.observed.pods.get(&replica.host());
+        let attempt = recovery::attempt(&draft.status.recovery, replica.role, replica.index);
+        pod.is_some_and(|pod| {
+            !pod.deleting && !pod.is_terminal() && !recovery::is_outdated(pod.attempt, attempt)
+        })
+    })
+}
+
+/// Returns true if pods must not be created before the scheduler admits the group. Once some pods exist, missing pods
+/// are created immediately, because an incomplete group must not wait for capacity that its own pods hold.
 pub(super) fn waits<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     let Some(scheduler @ GangScheduler::Volcano) = &draft.job.topology.settings.gang_scheduler else {
         return false;
@@ -88,8 +107,9 @@ pub(super) fn waits<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
     !is_let_in
 }
 
-/// Has the scheduler look at pods again that have found no node, by a note on their group: when room was left since it
-/// was last told, and else after twice the time that they had waited then, or five minutes. Volcano looks by itself.
+/// Makes the scheduler retry pods that have no node, by an annotation on their group. The annotation is written when
+/// capacity was freed since it was last written. Otherwise it is written after a pause as long as the pods had waited
+/// at the last write, at most five minutes. Volcano retries by itself.
 pub(super) fn tell_of_room<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Option<&mut JobObject>) {
     let Some(scheduler @ GangScheduler::Coscheduling(_)) = &draft.job.topology.settings.gang_scheduler else {
         return;
@@ -102,7 +122,9 @@ pub(super) fn tell_of_room<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Opti
         return;
     };
     draft.plan.waits_for_room = true;
-    let told = there.annotations.get(labels::TOLD_OF_ROOM);
+    let annotations = &there.annotations;
+    let told = annotations.get(labels::CAPACITY_FREED_AT);
+    let told = told.or_else(|| annotations.get(labels::FORMER_CAPACITY_FREED_AT));
     let told = told.and_then(|at| at.parse().ok()).unwrap_or(since).max(since);
     let pause = told.duration_since(since).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
     let left_at = draft.observed.room_left_at.filter(|left| *left > told);
@@ -113,7 +135,7 @@ pub(super) fn tell_of_room<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Opti
     match due {
         Ok(due) if due > draft.exact_now => draft.plan.requeue_at(due, "pods of a gang wait for room"),
         _ => {
-            let note = (labels::TOLD_OF_ROOM.to_owned(), draft.exact_now.to_string());
+            let note = (labels::CAPACITY_FREED_AT.to_owned(), draft.exact_now.to_string());
             group.metadata.annotations.get_or_insert_default().extend([note]);
         }
     }
@@ -124,7 +146,7 @@ fn record<'d, J: TrainingJob>(draft: &Draft<'d, J>, scheduler: &GangScheduler) -
     groups.get(draft.job.topology.job).map(|group| &**group)
 }
 
-/// What the scheduler has made of the group, if it has looked at it.
+/// Returns the phase that the scheduler has set, if any.
 fn phase(group: &ObjectRecord) -> Option<&str> {
     let phase = group.content["status"]["phase"].as_str();
     phase.filter(|phase| !phase.is_empty())
@@ -135,7 +157,7 @@ fn has_started(state: &ReplicaState) -> bool {
     matches!(state, Running | Succeeded | Failed)
 }
 
-/// Whether the scheduler has a place for the pod.
+/// Returns true if the pod has a node and has not ended.
 fn is_bound(pod: &PodRecord) -> bool {
     match pod.phase {
         Phase::Running | Phase::Unknown => true,
@@ -144,12 +166,14 @@ fn is_bound(pod: &PodRecord) -> bool {
     }
 }
 
-/// How often the whole job has been restarted.
+/// Returns the number of restarts of the whole job.
 fn attempt<J>(draft: &Draft<'_, J>) -> u32 {
     u32::try_from(draft.status.recovery.job).unwrap_or(0)
 }
 
-/// Volcano lets a group in once, and pods that come again wait for their turn in a new one. Coscheduling looks at the pods alone.
+/// Returns true if the group was made for an attempt before the latest restart of the whole job. Volcano admits a
+/// group once, so recreated pods need a new group. Coscheduling looks only at the pods, so its groups are never
+/// outdated.
 fn is_of_an_earlier_attempt<J>(
     draft: &Draft<'_, J>,
     scheduler: &GangScheduler,

@@ -1,4 +1,4 @@
-//! Why a job's pods wait for a scheduler, in words for its author.
+//! Notices to the job's author about pods that wait for a scheduler.
 
 use jiff::{SignedDuration, Timestamp};
 use kube_syntax::quantity::Quantity;
@@ -12,14 +12,15 @@ use crate::plan::types::PlannedEvent;
 
 use super::{is_bound, is_of_an_earlier_attempt, phase, record};
 
-/// How long a part of a job's pods may hold room while the others have none until the job says so.
+/// The time after which a job is reported if a part of its pods holds capacity while the others have none.
 const PARTLY: SignedDuration = SignedDuration::from_secs(300);
 
-/// How long a scheduler may take to look at a new group, or to have seen all of its pods, until the job says that it waits.
+/// The time that a scheduler may take to process a new group, or all of its pods. After it the job reports that it
+/// waits.
 const LOOKED_AT: SignedDuration = SignedDuration::from_secs(10);
 
-/// Whether what keeps a pod of this role from its node is told of its group. Of the pod a scheduler with coscheduling says at
-/// first that the others are not there yet.
+/// Returns true if the notice about the group covers this reason of a waiting pod. A scheduler with coscheduling
+/// first reports of each pod only that the others are missing.
 pub(in crate::plan) fn speaks_for<J>(draft: &Draft<'_, J>, role: &Role<'_>, reason: &str) -> bool {
     let scheduler = &draft.job.topology.settings.gang_scheduler;
     let is_member = |scheduler: &GangScheduler| scheduler.binds(role.template().spec.as_ref());
@@ -29,7 +30,7 @@ pub(in crate::plan) fn speaks_for<J>(draft: &Draft<'_, J>, role: &Role<'_>, reas
     }
 }
 
-/// What the job's author is to know of pods that wait.
+/// Adds the notices about pods that wait for a scheduler.
 pub(in crate::plan) fn notices<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let Some(scheduler) = &draft.job.topology.settings.gang_scheduler else {
         return without_gangs(draft);
@@ -61,7 +62,7 @@ fn warn<J>(draft: &mut Draft<'_, J>, reason: &str, message: String) {
     });
 }
 
-/// Whether something has been so for this long. If not, the job is looked at again when it has.
+/// Returns true if a state that began at `since` has lasted for `long`. If not, plans a reconcile for when it has.
 fn has_lasted<J>(
     draft: &mut Draft<'_, J>,
     since: Timestamp,
@@ -75,8 +76,8 @@ fn has_lasted<J>(
     due.is_none()
 }
 
-/// Why Volcano lets no pods of the group be made, or has no nodes for those that are there. Its condition stays when the group
-/// is let in, and then the phase tells.
+/// Returns why Volcano does not admit the group, or has no nodes for existing pods. The condition of a group remains
+/// after its admission, so its phase decides.
 fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord) -> Option<String> {
     let mut pods = draft.observed.pods.values();
     if !draft.waits && pods.all(|pod| pod.deleting || pod.is_terminal() || is_bound(pod)) {
@@ -95,19 +96,29 @@ fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord)
             ))
         }
         Some("Pending") => {
-            let conditions = group.content["status"]["conditions"].as_array()?;
+            let conditions = group.content["status"]["conditions"].as_array().into_iter();
             let is_so = |c: &&Value| c["type"] == UNSCHEDULABLE && c["status"] == "True";
-            let why = conditions.iter().rev().find(is_so)?["message"].as_str()?;
+            let why = conditions
+                .flatten()
+                .rfind(is_so)
+                .and_then(|c| c["message"].as_str());
+            let says = match (why, group.created) {
+                (Some(why), _) => format!("Volcano says: {why}"),
+                (None, Some(since)) if has_lasted(draft, since, PARTLY, "a PodGroup waits") => {
+                    "Volcano does not say why: is the queue open?".to_owned()
+                }
+                (None, _) => return None,
+            };
             let demand = demand(group);
             Some(format!(
-                "PodGroup {name} waits in queue {queue} for {demand}; Volcano says: {why}"
+                "PodGroup {name} waits in queue {queue} for {demand}; {says}"
             ))
         }
         Some(_) => None,
     }
 }
 
-/// Why a scheduler with coscheduling has no nodes for pods of the group.
+/// Returns why a scheduler with coscheduling has no nodes for pods of the group.
 fn has_no_nodes<J: TrainingJob>(
     draft: &mut Draft<'_, J>,
     scheduler: &GangScheduler,
@@ -143,7 +154,7 @@ fn has_no_nodes<J: TrainingJob>(
     ))
 }
 
-/// What a group asks for: `pods 3, cpu 3`.
+/// Returns the resources that a group requests: `pods 3, cpu 3`.
 fn demand(group: &ObjectRecord) -> String {
     let spec = &group.content["spec"];
     let mut demand = format!("pods {}", spec["minMember"]);
@@ -154,9 +165,10 @@ fn demand(group: &ObjectRecord) -> String {
     demand
 }
 
-/// What coscheduling says that a cluster lacks (`CheckClusterResource` in `pkg/coscheduling/core/core.go` of scheduler-plugins
-/// v0.33.5), which is a map of quantities as Go prints their insides: `resource gap: map[cpu:{{4000 -3} {<nil>}  DecimalSI}]`.
-/// None if it says nothing of it, or in other words.
+/// Returns the resources that a cluster lacks, from a message of coscheduling (`CheckClusterResource` in
+/// `pkg/coscheduling/core/core.go` of scheduler-plugins v0.33.5). The message has a map of quantities as Go prints
+/// their fields: `resource gap: map[cpu:{{4000 -3} {<nil>}  DecimalSI}]`. Returns None if the message has no such
+/// map, or has it in another format.
 fn missing(words: &str) -> Option<String> {
     let (_, mut rest) = words.split_once("resource gap: map[")?;
     let mut missing = Vec::new();
@@ -176,7 +188,7 @@ fn missing(words: &str) -> Option<String> {
     Some(missing.join(", "))
 }
 
-/// What a scheduler says of a pod, without what it adds on preemption and on the group.
+/// Returns a scheduler's message about a pod without the parts about preemption and the group.
 fn of_itself(words: &str) -> &str {
     let end = [". preemption: ", ", PodGroup "]
         .into_iter()
@@ -185,7 +197,8 @@ fn of_itself(words: &str) -> &str {
     &words[..end.unwrap_or(words.len())]
 }
 
-/// Without a gang scheduler two jobs may each hold a part of the room that one of them needs.
+/// Adds a notice if a part of the pods has had no node for long while the others hold theirs. Without a gang
+/// scheduler, two jobs may each hold a part of the capacity that one of them needs.
 fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let pods = || draft.observed.pods.values().filter(|pod| !pod.deleting);
     let holding = pods().filter(|pod| is_bound(pod)).count();

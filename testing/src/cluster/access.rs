@@ -26,11 +26,11 @@ pub(super) const MANAGER: &str = "test-controller-manager";
 /// The user of [`Kubelet`](super::Kubelet).
 pub(super) const NODE: &str = "test-kubelet";
 
-/// Writes the API server's list of users, and a kubeconfig for each.
+/// Writes the API server's token file, and a kubeconfig for each user.
 pub(super) fn write_users(directory: &Path, cluster: &Value) -> io::Result<()> {
     let mut tokens = String::new();
     for user in [ADMIN, MANAGER, NODE] {
-        // The standard library's hash keys are the only random numbers at hand, and good enough here.
+        // The standard library's hash keys are the only available random numbers, and sufficient here.
         let token: String = (0..2)
             .map(|n| format!("{:016x}", RandomState::new().hash_one(n)))
             .collect();
@@ -41,7 +41,7 @@ pub(super) fn write_users(directory: &Path, cluster: &Value) -> io::Result<()> {
     fs::write(directory.join("tokens.csv"), tokens)
 }
 
-/// A kubeconfig with one context.
+/// Returns a kubeconfig with one context.
 fn kubeconfig(cluster: &Value, user: &str, token: &str, namespace: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
@@ -51,31 +51,31 @@ fn kubeconfig(cluster: &Value, user: &str, token: &str, namespace: &str) -> Valu
     })
 }
 
-/// JSON is YAML, too.
+/// Writes a kubeconfig as JSON, which is also valid YAML.
 pub(super) fn write(file: &Path, kubeconfig: &Value) -> io::Result<()> {
     fs::write(file, kubeconfig.to_string())
 }
 
-/// The configuration of a client.
+/// Returns the client configuration of a kubeconfig.
 pub(super) async fn config(kubeconfig: &Path) -> Result<Config, String> {
     let read = Kubeconfig::read_from(kubeconfig).map_err(|e| e.to_string())?;
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
     config.map_err(|e| e.to_string())
 }
 
-/// What a kubeconfig says.
+/// Reads a kubeconfig.
 pub(super) fn read(file: &Path) -> Value {
     let kubeconfig = Kubeconfig::read_from(file).expect("a kubeconfig");
     serde_json::to_value(kubeconfig).expect("it is data")
 }
 
 impl ControlPlane {
-    /// The administrator's kubeconfig.
+    /// Returns the path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.user(ADMIN)
     }
 
-    /// The administrator's kubeconfig with a context in this namespace.
+    /// Returns the path of an administrator's kubeconfig with a context in this namespace.
     pub fn kubeconfig_in(&self, namespace: &str) -> PathBuf {
         let mut kubeconfig = read(&self.kubeconfig());
         let current = kubeconfig["current-context"].clone();
@@ -87,8 +87,8 @@ impl ControlPlane {
         self.write_kubeconfig(&kubeconfig)
     }
 
-    /// A kubeconfig with a token of a service account that exists, valid for an hour. Its context is in
-    /// the service account's namespace.
+    /// Returns the path of a kubeconfig with a token of an existing service account, valid for an hour. Its context
+    /// is in the service account's namespace.
     pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> PathBuf {
         let api: Api<ServiceAccount> = Api::namespaced(self.client(), namespace);
         let request = TokenRequest {
@@ -110,25 +110,26 @@ impl ControlPlane {
         self.write_kubeconfig(&kubeconfig(&current_cluster(&admin), name, &token, namespace))
     }
 
-    /// A new client of the administrator. A client belongs to the runtime, thus to the test, that it was
-    /// made in.
+    /// Returns a new client of the administrator. A client is bound to the runtime, and thereby to the test, that
+    /// created it.
     pub fn client(&self) -> Client {
         Client::try_from(self.config.clone()).expect("a client")
     }
 
-    /// A new client of whom a kubeconfig names.
+    /// Returns a new client of the user in a kubeconfig.
     pub async fn client_of(&self, kubeconfig: &Path) -> Client {
         let config = config(kubeconfig).await.expect("a kubeconfig");
         Client::try_from(config).expect("a client")
     }
 
-    /// Awaits that a client may do something in a namespace, such as `create`, `pods`. The API server learns
-    /// of roles some milliseconds after it has stored them, and nothing tells when.
+    /// Waits until a client has a permission in a namespace, such as `create`, `pods`, or `patch`,
+    /// `mxjobs.kubeflow.org`. The API server applies roles some milliseconds after it has stored them, and sends no
+    /// signal.
     pub async fn wait_until_allowed(&self, client: &Client, namespace: &str, verb: &str, resource: &str) {
         self.wait_for_right(client, namespace, verb, resource, true).await;
     }
 
-    /// Awaits that a client may not do something in a namespace any more.
+    /// Waits until a client no longer has a permission in a namespace.
     pub async fn wait_until_refused(&self, client: &Client, namespace: &str, verb: &str, resource: &str) {
         self.wait_for_right(client, namespace, verb, resource, false)
             .await;
@@ -142,8 +143,9 @@ impl ControlPlane {
         resource: &str,
         right: bool,
     ) {
+        let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
         let review = json!({"spec": {"resourceAttributes": {
-            "namespace": namespace, "verb": verb, "resource": resource,
+            "namespace": namespace, "verb": verb, "resource": plural, "group": group,
         }}});
         let review: SelfSubjectAccessReview = serde_json::from_value(review).expect("it is a review");
         let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
@@ -165,7 +167,8 @@ impl ControlPlane {
         }
     }
 
-    /// The kubeconfig of a user of the control plane; in a cluster that is not ours all are one.
+    /// Returns the path of the kubeconfig of a control plane user. In an existing cluster, all users share the
+    /// administrator's kubeconfig.
     pub(super) fn user(&self, user: &str) -> PathBuf {
         let user = if self.own.is_some() { user } else { ADMIN };
         self.directory.path().join(format!("{user}.kubeconfig"))

@@ -1,4 +1,4 @@
-//! Where the programs of the control plane come from.
+//! The programs of the control plane.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,14 +10,14 @@ use super::repository;
 #[derive(Clone, Debug)]
 pub struct Binaries {
     folder: PathBuf,
-    /// Whether etcd is the original one, with all its flags.
+    /// True if etcd is the original program, which supports all flags.
     original: bool,
 }
 
 const NAMES: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
 
 impl Binaries {
-    /// Those of `KUBEBUILDER_ASSETS` if it is set, else those that `tests/control-plane` builds.
+    /// Returns the programs of `KUBEBUILDER_ASSETS` if it is set, otherwise those that `tests/control-plane` builds.
     pub fn find() -> Result<Self, String> {
         match assets() {
             Some(folder) => Self::of_assets(&folder),
@@ -25,7 +25,8 @@ impl Binaries {
         }
     }
 
-    /// Those of a folder as kubebuilder and setup-envtest make it, with a kube-controller-manager added.
+    /// Returns the programs of a folder as created by kubebuilder and setup-envtest, with kube-controller-manager
+    /// added.
     pub fn of_assets(folder: &Path) -> Result<Self, String> {
         let missing: Vec<_> = NAMES
             .into_iter()
@@ -59,7 +60,7 @@ fn assets() -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// kubectl for a cluster that is there already.
+/// Returns kubectl for an existing cluster.
 pub(super) fn kubectl() -> PathBuf {
     let of_assets = assets().map(|folder| folder.join("kubectl"));
     of_assets
@@ -67,10 +68,10 @@ pub(super) fn kubectl() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("kubectl"))
 }
 
-/// The folder with another control plane of the same making, such as `target/control-plane-oldest`.
+/// The folder of another control plane that was built the same way, such as `target/control-plane-oldest`.
 const CONTROL_PLANE: &str = "TEST_CONTROL_PLANE";
 
-/// Tests of one process that come here at once must not all build.
+/// Builds the programs once per process, even if several tests call this at the same time.
 fn built() -> &'static Result<Binaries, String> {
     static BUILT: OnceLock<Result<Binaries, String>> = OnceLock::new();
     BUILT.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A control plane, and the namespaces of tests in it.
+//! A control plane, and the namespaces of its tests.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,27 +20,27 @@ use super::process::{Background, Program};
 use super::servers::{self, Layout};
 use super::{ports, repository};
 
-/// How a control plane is started.
+/// The options of a control plane.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Whose requests are recorded for [`ControlPlane::audit`].
+    /// The requests to record for [`ControlPlane::audit`].
     pub audit: Option<Audit>,
-    /// More flags for the API server.
+    /// Additional flags for the API server.
     pub api_server_flags: Vec<String>,
 }
 
-/// A control plane. When it is dropped, its processes and files are gone; so they are, soon, when the
-/// test process ends in any way.
+/// A control plane. Dropping it ends its processes and removes its files. The same happens soon after the test
+/// process ends in any way.
 pub struct ControlPlane {
     pub(super) kubectl: PathBuf,
     pub(super) config: Config,
     pub(super) definitions: OnceCell<()>,
-    /// None for a cluster that was there before.
+    /// `None` for an existing cluster.
     pub(super) own: Option<Own>,
     pub(super) directory: Arc<Directory>,
 }
 
-/// The processes that are ours, in the order in which they end.
+/// The processes of the tests, in the order in which they end.
 pub(super) struct Own {
     pub(super) options: Options,
     pub(super) layout: Layout,
@@ -51,29 +51,29 @@ pub(super) struct Own {
 }
 
 impl ControlPlane {
-    /// Starts a control plane of its own, for tests that stop it or read its audit log.
+    /// Starts a separate control plane, for tests that stop it or read its audit log.
     pub async fn start(options: Options) -> Self {
         Self::try_start(options)
             .await
             .unwrap_or_else(|e| panic!("no control plane: {e}"))
     }
 
-    /// Starts a control plane, or says why it cannot.
+    /// Starts a control plane, or returns the reason for a failure.
     pub async fn try_start(options: Options) -> Result<Self, String> {
         let mut attempt = 0;
         loop {
             attempt += 1;
             match Self::start_once(options.clone()).await {
-                // Somebody took a port between our look and the server's.
+                // Another process took a port after it was found free and before the server used it.
                 Err(e) if attempt < 3 && e.contains("address already in use") => {}
                 other => return other,
             }
         }
     }
 
-    /// The one that all tests of a test binary share, each in a namespace of its own: that of
-    /// `TEST_KUBECONFIG` if it is set, else a new one. An operator for all namespaces needs one of its own, or it works on
-    /// the jobs of other tests, too.
+    /// Returns the control plane that all tests of a test binary share, each in its own namespace. It is the cluster
+    /// of `TEST_KUBECONFIG` if that is set, otherwise a new one. An operator for all namespaces needs a separate
+    /// control plane, because it would also manage the jobs of other tests.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
         let start = async || match std::env::var_os("TEST_KUBECONFIG").filter(|v| !v.is_empty()) {
@@ -83,13 +83,13 @@ impl ControlPlane {
         SHARED.get_or_init(start).await
     }
 
-    /// Whether it was started by the tests, so that it has no nodes and no admission of its own.
+    /// Returns true if the tests started the control plane. It then has no nodes and no additional admission.
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }
 
     async fn existing(file: PathBuf) -> Self {
-        // A relative path is one from where `make` and `cargo` are called.
+        // A relative path starts at the repository's root, where `make` and `cargo` are called.
         let file = repository().join(file);
         let kubeconfig = Kubeconfig::read_from(&file).unwrap_or_else(|e| panic!("TEST_KUBECONFIG: {e}"));
         let kubectl = binaries::kubectl();
@@ -147,8 +147,8 @@ impl ControlPlane {
         Ok(this)
     }
 
-    /// Starts the controller manager. It learns of new kinds only every half minute, so it is started
-    /// anew when there are some.
+    /// Starts the controller manager, or restarts it. It discovers new kinds only every half minute, so it is
+    /// restarted after kinds were added.
     pub(super) fn start_manager(&self) {
         let Some(own) = &self.own else { return };
         let mut manager = lock(&own.manager);
@@ -161,7 +161,7 @@ impl ControlPlane {
         );
     }
 
-    /// A new namespace with a name that begins so.
+    /// Creates a namespace whose name starts with this prefix, and returns its name.
     pub async fn namespace(&self, name: &str) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -187,7 +187,8 @@ impl ControlPlane {
         name
     }
 
-    /// Where somebody makes the service account `default`, no pod can be made before it is there.
+    /// Waits for the service account `default`, in a cluster that creates one. No pod can be created before it
+    /// exists.
     async fn default_account(&self, namespace: &str) {
         let elsewhere: Api<ServiceAccount> = Api::namespaced(self.client(), "default");
         if elsewhere
@@ -201,8 +202,8 @@ impl ControlPlane {
         }
     }
 
-    /// Starts a program, as the administrator unless it has a `KUBECONFIG` of its own. It starts in the
-    /// repository's root.
+    /// Starts a program, as the administrator unless the program has its own `KUBECONFIG`. Its default directory is
+    /// the repository's root.
     pub fn spawn(&self, program: Program) -> Background {
         let program = program.default_env("KUBECONFIG", self.kubeconfig());
         let program = program.default_directory(repository());
@@ -210,7 +211,7 @@ impl ControlPlane {
         started.unwrap_or_else(|e| panic!("{program:?}: {e}"))
     }
 
-    /// The directory of files that live as long as the control plane.
+    /// Returns the directory of files that live as long as the control plane.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }

@@ -1,4 +1,4 @@
-//! Nodes that start pods, at once or when a scheduler has bound them.
+//! Simulated nodes, which start pods at once or when a scheduler has bound them.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -16,29 +16,31 @@ use tokio::time::sleep;
 use super::control_plane::ControlPlane;
 use super::kubelet::Kubelet;
 
-/// Nodes for one namespace. How a pod ends is up to the test, by [`Kubelet`]. They stop when this is dropped.
+/// The nodes of one namespace. Tests end pods with [`Kubelet`]. The nodes stop when this is dropped.
 pub struct Nodes {
     attendant: JoinHandle<()>,
     starts: watch::Sender<bool>,
 }
 
-/// Which pods run, and how they go.
+/// The start and the end of pods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
-    /// Each pod runs as soon as it is there, and goes as soon as it is deleted.
+    /// Each pod starts as soon as it exists, and is removed as soon as it is deleted.
     AtOnce,
-    /// A pod runs once it is bound. One that runs when it is deleted takes all of its grace period, and is killed then.
+    /// A pod starts when it is bound. If it is deleted while it runs, it takes its whole grace period, and is killed
+    /// then.
     Bound,
 }
 
 impl ControlPlane {
-    /// Nodes for the pods of this namespace: each runs as soon as it is there, and goes as soon as it is deleted.
+    /// Returns nodes for the pods of this namespace. Each pod starts as soon as it exists, and is removed as soon as
+    /// it is deleted.
     pub async fn nodes(&self, namespace: &str) -> Nodes {
         Nodes::start(self.kubelet(namespace).await, Manner::AtOnce)
     }
 
-    /// Nodes for those pods of this namespace that somebody binds: each runs then. One that runs when it is deleted takes
-    /// all of its grace period, and is killed then.
+    /// Returns nodes for the bound pods of this namespace. Each pod starts when it is bound. If it is deleted while
+    /// it runs, it takes its whole grace period, and is killed then.
     pub async fn nodes_behind_scheduler(&self, namespace: &str) -> Nodes {
         Nodes::start(self.kubelet(namespace).await, Manner::Bound)
     }
@@ -51,7 +53,7 @@ impl Nodes {
         Self { attendant, starts }
     }
 
-    /// Whether pods are started from now on; those that could not are, as soon as they may.
+    /// Sets whether pods may start from now on. Waiting pods start as soon as they may.
     pub fn start_pods(&self, may: bool) {
         self.starts.send_replace(may);
     }
@@ -82,7 +84,7 @@ async fn attend(kubelet: Kubelet, manner: Manner, starts: watch::Receiver<bool>)
         } else if is_new(&pod) && (manner == Manner::AtOnce || is_bound(&pod)) && started.insert(pod.uid()) {
             let mut starts = starts.clone();
             work.spawn(async move {
-                // An error means that there is nobody left for whom to start it.
+                // An error means that the nodes were dropped.
                 if starts.wait_for(|may| *may).await.is_ok() {
                     kubelet.starts(pod).await;
                 }
@@ -91,7 +93,7 @@ async fn attend(kubelet: Kubelet, manner: Manner, starts: watch::Receiver<bool>)
     }
 }
 
-/// What a kubelet does with a pod that is deleted and does not end by itself.
+/// Ends a deleted pod that does not end by itself, as a kubelet does.
 async fn leave(kubelet: Kubelet, pod: Pod) {
     if phase(&pod) == Some("Running") {
         let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or_default();

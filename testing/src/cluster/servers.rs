@@ -8,7 +8,7 @@ use super::audit::Audit;
 use super::binaries::Binaries;
 use super::process::Program;
 
-/// Where all is.
+/// The programs and the ports of the servers.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) binaries: Binaries,
@@ -44,7 +44,7 @@ pub(super) fn api_server(
             format!("--secure-port={}", layout.api_server),
             file("cert-dir", "certificates"),
             file("token-auth-file", "tokens.csv"),
-            // Made by the API server before it reads it; any RSA key will do.
+            // The API server creates this file before it reads it. Any RSA key is suitable.
             file("service-account-key-file", "certificates/apiserver.key"),
             file("service-account-signing-key-file", "certificates/apiserver.key"),
         ])
@@ -54,9 +54,9 @@ pub(super) fn api_server(
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.96.0.0/12",
             "--authorization-mode=RBAC",
-            // Nobody makes the service account `default` that this would ask for.
+            // The plug-in requires the service account `default`, which no controller creates here.
             "--disable-admission-plugins=ServiceAccount",
-            // As strict as the strictest clusters about whose owner one may name.
+            // As strict as the strictest clusters about setting owner references.
             "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
         ])
         .args(flags);
@@ -68,18 +68,18 @@ pub(super) fn api_server(
             file("audit-policy-file", "audit-policy.yaml"),
             file("audit-log-path", "audit.log"),
         ])
-        // A call is in the log before its answer is complete. The log is never cut.
+        // A call is in the log before its response is complete. The log is never rotated.
         .args(["--audit-log-mode=blocking", "--audit-log-maxsize=100000"])
 }
 
 pub(super) fn controller_manager(layout: &Layout, kubeconfig: &Path) -> Program {
     Program::new(layout.binaries.path("kube-controller-manager"))
         .args([format!("--kubeconfig={}", kubeconfig.display())])
-        .args(["--controllers=garbagecollector,namespace,resourcequota"])
+        .args(["--controllers=clusterrole-aggregation,garbagecollector,namespace,resourcequota"])
         .args(["--leader-elect=false", "--secure-port=0"])
 }
 
-/// The description of the API server for kubeconfigs. Its certificate file holds its own authority.
+/// Returns the entry of the API server for kubeconfigs. Its certificate file contains its own authority.
 pub(super) fn cluster(layout: &Layout, directory: &Path) -> Value {
     json!({
         "server": format!("https://127.0.0.1:{}", layout.api_server),

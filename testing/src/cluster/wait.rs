@@ -1,4 +1,4 @@
-//! Awaiting what the API server tells.
+//! Waits for states of objects in the API server.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
@@ -18,7 +18,8 @@ use super::PATIENCE;
 use super::control_plane::ControlPlane;
 
 impl ControlPlane {
-    /// Awaits an object, or with `None` its absence, by watching. Outages of the API server are sat out.
+    /// Watches an object until it meets a condition, which gets `None` while the object does not exist. Retries
+    /// during outages of the API server.
     pub async fn wait<K>(
         &self,
         namespace: &str,
@@ -39,7 +40,7 @@ impl ControlPlane {
     }
 }
 
-/// Awaits that an object, or with `None` its absence, fulfils a condition.
+/// Waits until an object meets a condition, which gets `None` while the object does not exist.
 pub async fn wait<K>(api: Api<K>, name: &str, mut condition: impl FnMut(Option<&K>) -> bool) -> Option<K>
 where
     K: Resource + Clone + Debug + Send + DeserializeOwned + Serialize + 'static,
@@ -51,7 +52,7 @@ where
     found.await
 }
 
-/// Awaits that all objects with these labels (`a=b,c=d`, or none for all) fulfil a condition together.
+/// Waits until all objects with these labels (`a=b,c=d`, or empty for all objects) meet a condition together.
 pub async fn wait_for_all<K>(api: Api<K>, labels: &str, mut condition: impl FnMut(&[K]) -> bool) -> Vec<K>
 where
     K: Resource + Clone + Debug + Send + DeserializeOwned + Serialize + 'static,
@@ -64,7 +65,7 @@ where
     found.await
 }
 
-/// Follows objects until they are as wanted.
+/// Watches objects until `look` returns a value.
 async fn watch_until<K, T>(
     api: Api<K>,
     only: watcher::Config,
@@ -82,7 +83,7 @@ where
     let key = |object: &K| format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
     while let Ok(Some(event)) = timeout_at(deadline, events.next()).await {
         match event {
-            // What is there is not known before the list is complete.
+            // The set of objects is unknown before the list is complete.
             Ok(Event::Init) => {
                 listing.clear();
                 continue;
@@ -116,7 +117,7 @@ where
     )
 }
 
-/// For the message of a failed test.
+/// Returns the last state for the message of a failed test.
 fn last_state<K: Serialize>(all: &BTreeMap<String, K>, error: Option<impl Display>) -> String {
     let mut text = error.map_or_else(String::new, |e| format!("\nthe watch fails: {e}"));
     for object in all.values() {

@@ -7,24 +7,25 @@ use std::process::Command;
 
 use super::{Plant, TestName, repository};
 
-/// The copy, and what is built of it.
+/// A copy of the repository, and its build output.
 #[derive(Debug)]
 pub struct Bed {
     tree: PathBuf,
     target: PathBuf,
 }
 
-/// What tests said.
+/// The result of a run of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// These failed, the others passed.
+    /// These tests failed, and the others passed.
     Failed(BTreeSet<TestName>),
-    /// A test was not run: the copy does not build, or its tests have other names. The end of the output.
+    /// A test was not run, because the copy does not build, or its tests have other names. Contains the end of the
+    /// output.
     NotRun(String),
 }
 
 impl Bed {
-    /// A bed below a folder that keeps what was built the last time.
+    /// Creates a bed below a folder, which keeps the build output for the next time.
     pub fn new(folder: &Path) -> Self {
         Self {
             tree: folder.join("tree"),
@@ -32,8 +33,8 @@ impl Bed {
         }
     }
 
-    /// Makes the copy what the repository is, uncommitted changes included. Files that are the same are not
-    /// written, so that nothing is built in vain.
+    /// Makes the copy equal to the repository, including uncommitted changes. Unchanged files are not written, to
+    /// avoid unnecessary builds.
     pub fn clear(&self) {
         let listed = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -44,7 +45,7 @@ impl Bed {
         let files: BTreeSet<&str> = listed.split('\0').filter(|name| !name.is_empty()).collect();
         for name in &files {
             let (from, to) = (repository().join(name), self.tree.join(name));
-            // What was deleted and not yet committed is listed too.
+            // The list includes files that were deleted without a commit.
             let Ok(content) = fs::read(&from) else { continue };
             if fs::read(&to).ok().as_ref() != Some(&content) {
                 fs::create_dir_all(to.parent().unwrap()).unwrap();
@@ -81,15 +82,15 @@ impl Bed {
     /// Plants a defect in the copy.
     ///
     /// # Errors
-    /// What `git` says of a patch that does not apply.
+    /// Returns the output of `git` if the patch does not apply.
     pub fn plant(&self, plant: &Plant) -> Result<(), String> {
         plant.apply(&self.tree, &[])
     }
 
-    /// Takes a planted defect out again. The copy is then what it was, though the repository may have changed.
+    /// Reverts a planted defect. The copy is then as before, even if the repository has changed since.
     ///
     /// # Panics
-    /// If it is not there.
+    /// Panics if the defect is not planted.
     pub fn weed(&self, plant: &Plant) {
         plant.apply(&self.tree, &["--reverse"]).expect("it is planted");
     }
@@ -132,7 +133,7 @@ impl Bed {
     }
 }
 
-/// What libtest says of a test of this name, in whichever module.
+/// Returns libtest's result of a test of this name, in any module.
 fn result<'o>(output: &'o str, name: &str) -> Option<&'o str> {
     output.lines().find_map(|line| {
         let (test, result) = line.strip_prefix("test ")?.split_once(" ... ")?;

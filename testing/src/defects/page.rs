@@ -7,7 +7,7 @@ const INTRODUCTION: &str = "\
 
 What the Kubeflow training operator v1.8.1 does wrong, and how the tests here would notice if this operator did
 the same. Where it can be done in a few lines, the defect is planted: each file of
-[tests/defects](../tests/defects) is a patch that makes this operator behave so.
+[tests/defects](../../tests/defects) is a patch that makes this operator behave so.
 
     make defects                    # plants each in a copy, and runs the tests that must fail
     make defects PLANTS='04 22-'    # those whose names begin so
@@ -15,7 +15,7 @@ the same. Where it can be done in a few lines, the defect is planted: each file 
 `make defects` first runs the same tests without a plant, where they must pass. It ends with 1 if a patch does
 not apply, does not build, or is not noticed by one of its tests. `make test` looks whether all patches apply and
 all tests are there. The numbers are those of a list of all that was found in the Go operator's sources; those
-that are left out are not about behaviour, or are told in [differences.md](differences.md) alone.
+that are left out are not about behaviour, or are told in [differences.md](../users/differences.md) alone.
 
 Written by `make docs` from `tests/defects`.
 
@@ -29,7 +29,7 @@ What was wrong here once, and only a load or a fault showed.
 ";
 
 impl Catalogue {
-    /// `docs/defects.md`.
+    /// `docs/maintainers/defects.md`.
     pub fn page(&self) -> String {
         let own = self.items.partition_point(|item| item.item < Item::FIRST_OWN);
         let (theirs, own) = self.items.split_at(own);
@@ -71,7 +71,7 @@ impl Catalogue {
 }
 
 fn link(name: &str, makes: &str) -> String {
-    format!("[{makes}](../tests/defects/{name}.patch)")
+    format!("[{makes}](../../tests/defects/{name}.patch)")
 }
 
 /// A test's name as a sentence, with the file for who looks for it.

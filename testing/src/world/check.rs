@@ -1,4 +1,4 @@
-//! What holds of every plan, whatever the story is about.
+//! Assertions that hold for every plan of a [`World`].
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use training_job::{ReplicaNames, TrainingJob, validate};
 use super::{World, is_leaving};
 
 impl<J: TrainingJob> World<J> {
-    /// Asserts what holds of every plan.
+    /// Asserts the properties of every plan.
     pub fn check_plan(&self, plan: &Plan) {
         let status = self.status();
         for deletion in &plan.delete {
@@ -26,7 +26,19 @@ impl<J: TrainingJob> World<J> {
                 Some(&*deletion.uid),
                 "a deletion means the object that was seen"
             );
-            assert!(!leaving, "{} is being deleted already", deletion.name);
+            assert!(
+                !leaving || deletion.force,
+                "{} is being deleted already",
+                deletion.name
+            );
+        }
+        for object in &plan.create_objects {
+            let mut definitions = J::FRAMEWORK.objects.iter().filter(|d| d.kind == object.kind);
+            let is_new = |kind| plan.create_objects.iter().any(|other| other.kind == kind);
+            assert!(
+                !definitions.any(|d| d.refers_to.iter().any(|kind| is_new(*kind))),
+                "{object:?} is made before what it refers to is known to be the job's own"
+            );
         }
         let wanted = self.wanted();
         for pod in &plan.create_pods {
@@ -46,7 +58,7 @@ impl<J: TrainingJob> World<J> {
             let after = plan.status.as_ref().map_or(&status, |c| &c.status);
             assert_eq!(after.conditions, status.conditions, "a verdict is final");
         }
-        if !plan.events.is_empty() && validate(&self.job, &self.settings).is_ok() {
+        if !plan.events.is_empty() && !plan.refused && validate(&self.job, &self.settings).is_ok() {
             let change = plan
                 .status
                 .as_ref()
@@ -81,7 +93,7 @@ impl<J: TrainingJob> World<J> {
         }
     }
 
-    /// The names of all replicas' pods, and of the service that they may share.
+    /// Returns the names of all replicas' pods, and of the service that they may share.
     fn wanted(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::from(["job-hosts".to_owned()]);
         for (role, spec) in self.job.replica_specs().iter() {

@@ -1,8 +1,8 @@
 //! A cluster with one job, and a controller that validates and plans without an API server.
 //!
-//! The world holds real `Pod` and `Service` objects, so every story also covers rendering and the reading of pod
-//! statuses. A reconcile does what the controller does, in its order: it creates services and pods, deletes, plans
-//! again and stores the status of that plan. Every plan is checked, whatever the story is about.
+//! The world holds real `Pod` and `Service` objects, so every test also covers rendering and the reading of pod
+//! statuses. A reconcile follows the controller and its order. It creates services and pods, deletes, plans again,
+//! and stores the status of that plan. Every plan is checked.
 
 mod check;
 mod steps;
@@ -23,42 +23,48 @@ use crate::pods::{PodHandle, main_container};
 
 pub use steps::{Step, steps};
 
-/// More reconciles than any story needs until there is nothing left to do.
+/// The requeue reason of a plan for a job that keeps failing.
+const PAUSE: &str = "a pause between restarts";
+
+/// The maximum number of reconciles until a world is at rest.
 const MANY: usize = 20;
+
+/// The termination grace period of running pods, in seconds.
+const GRACE: i64 = 30;
 
 /// A cluster with one job, `job` in namespace `team`, and its controller.
 #[derive(Clone)]
 pub struct World<J> {
     /// The job.
     pub job: J,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
     /// The pods by name.
     pub pods: BTreeMap<String, Pod>,
     /// The services by name.
     pub services: BTreeMap<String, Service>,
-    /// What else the job has.
+    /// The job's objects beside pods and services, by kind and name.
     pub objects: BTreeMap<ObjectKind, BTreeMap<String, Arc<ObjectRecord>>>,
-    /// The pods that succeeded and were deleted by others, as the controller's cache remembers them.
+    /// The attempts of pods that succeeded and were deleted by others, as in the controller's cache.
     pub completed: BTreeMap<String, u32>,
     /// The events, in order.
     pub events: Vec<PlannedEvent>,
-    /// Names of created pods, in order.
+    /// The names of created pods, in order.
     pub created: Vec<String>,
-    /// When another job's pod last left room.
+    /// The last time at which a pod of another job freed capacity.
     pub room_left_at: Option<Timestamp>,
-    /// The job was deleted by the controller.
+    /// True if the controller deleted the job.
     pub job_deleted: bool,
-    /// When the controller saw each of these pods end.
+    /// The time at which the controller observed the end of each of these pods.
     seen_to_end: BTreeMap<String, Timestamp>,
     settings: Settings,
-    /// Pods that the controller itself deletes.
+    /// The UIDs of pods that the controller itself deletes.
     deleted_here: BTreeSet<String>,
     last_uid: u32,
 }
 
 impl<J: TrainingJob> World<J> {
-    /// A world with the job of this YAML.
+    /// Creates a world with the job of this YAML.
     pub fn from_yaml(yaml: &str) -> Self {
         let mut job: J = serde_saphyr::from_str(yaml).expect("the story's job is YAML of its kind");
         job.meta_mut().uid = Some("job-uid".to_owned());
@@ -80,7 +86,7 @@ impl<J: TrainingJob> World<J> {
         }
     }
 
-    /// A job with these roles, such as `Master=1 Worker=2:OnFailure`, and these lines of its spec.
+    /// Creates a world with a job of these roles, such as `Master=1 Worker=2:OnFailure`, and these lines of its spec.
     pub fn with(roles: &str, fields: &str) -> Self {
         Self::from_yaml(&yaml::<J>(roles, fields))
     }
@@ -91,37 +97,43 @@ impl<J: TrainingJob> World<J> {
         self
     }
 
-    /// Sets which pods the operator has go at the end of a job that does not say.
+    /// Sets the operator's default cleanPodPolicy.
     pub fn with_clean_up(mut self, pods: CleanPodPolicy) -> Self {
         self.settings.clean_pods = pods;
         self
     }
 
-    /// Lets this gang scheduler bind the pods.
+    /// Sets the number of seconds beyond the grace period after which the operator deletes pods by force.
+    pub fn with_force_delete_after(mut self, seconds: u64) -> Self {
+        self.settings.force_delete_after = Some(std::time::Duration::from_secs(seconds));
+        self
+    }
+
+    /// Sets the gang scheduler that binds the pods.
     pub fn with_gangs(mut self, scheduler: &str) -> Self {
         self.settings.gang_scheduler = GangScheduler::named(scheduler);
         self
     }
 
-    /// What the job's PodGroup has beside its metadata.
+    /// Returns the content of the job's PodGroup, which is everything but its metadata.
     pub fn group(&mut self) -> Option<&mut Value> {
         let scheduler = self.settings.gang_scheduler.as_ref()?;
         let groups = self.objects.get_mut(&scheduler.pod_group())?;
         Some(&mut Arc::make_mut(groups.get_mut("job")?).content)
     }
 
-    /// The gang scheduler lets the group in, or has it wait again.
+    /// Sets the phase of the group, as the gang scheduler does, and reconciles.
     pub fn phase(&mut self, phase: &str) -> &mut Self {
         self.group().expect("there is a PodGroup")["status"] = json!({ "phase": phase });
         self.reconcile()
     }
 
-    /// The pod of a replica, such as `worker-0`.
+    /// Returns the pod of a replica, such as `worker-0`.
     pub fn pod(&mut self, replica: &str) -> PodHandle<'_, J> {
         PodHandle::new(self, format!("job-{replica}"))
     }
 
-    /// All pods run.
+    /// Sets all pods running, and reconciles.
     pub fn all_running(&mut self) -> &mut Self {
         let names: Vec<String> = self.pods.keys().cloned().collect();
         for name in names {
@@ -130,37 +142,37 @@ impl<J: TrainingJob> World<J> {
         self.reconcile()
     }
 
-    /// The job starts, and all its pods run.
+    /// Starts the job, and sets all its pods running.
     pub fn started(mut self) -> Self {
         self.reconcile();
         self.all_running();
         self
     }
 
-    /// So many seconds pass.
+    /// Advances the time by this many seconds.
     pub fn after(&mut self, seconds: i64) -> &mut Self {
         self.now += SignedDuration::from_secs(seconds);
         self
     }
 
-    /// The controller sees now that this pod has ended.
+    /// Records that the controller observes the end of this pod now.
     pub fn observe_end(&mut self, replica: &str) -> &mut Self {
         self.seen_to_end.insert(format!("job-{replica}"), self.now);
         self
     }
 
-    /// The user changes the job.
+    /// Edits the job as a user.
     pub fn edit(&mut self, change: impl FnOnce(&mut J)) -> &mut Self {
         change(&mut self.job);
         self
     }
 
-    /// The user asks for so many replicas of a role.
+    /// Sets the number of replicas of a role, as a user.
     pub fn scale(&mut self, role: &str, replicas: i32) -> &mut Self {
         self.set_spec(&[J::FRAMEWORK.roles_field, role, "replicas"], replicas.into())
     }
 
-    /// The user suspends the job or lets it go on.
+    /// Suspends or resumes the job, as a user.
     pub fn suspend(&mut self, suspend: bool) -> &mut Self {
         self.set_spec(&["runPolicy", "suspend"], suspend.into())
     }
@@ -176,14 +188,14 @@ impl<J: TrainingJob> World<J> {
         self
     }
 
-    /// Restarts the operator, which loses what it had only in memory.
+    /// Restarts the operator, which loses its in-memory state.
     pub fn restart_operator(&mut self) -> &mut Self {
         self.completed.clear();
         self.deleted_here.clear();
         self
     }
 
-    /// Removes everything that is being deleted.
+    /// Removes all pods that are being deleted.
     pub fn finish_deletions(&mut self) -> &mut Self {
         let leaving: Vec<String> = self.pods.values().filter(|p| is_leaving(p)).map(name).collect();
         for name in leaving {
@@ -192,7 +204,7 @@ impl<J: TrainingJob> World<J> {
         self
     }
 
-    /// The controller's plan now.
+    /// Returns the controller's plan at the current time.
     pub fn plan(&self) -> Plan {
         match validate(&self.job, &self.settings) {
             Ok(valid) => plan_for(&valid, &self.observed(), self.now),
@@ -202,6 +214,7 @@ impl<J: TrainingJob> World<J> {
                 &self.status(),
                 self.job.run_policy().ttl_seconds_after_finished.map(i64::from),
                 &errors.to_string(),
+                &self.observed(),
                 self.now,
             ),
         }
@@ -221,13 +234,16 @@ impl<J: TrainingJob> World<J> {
         self
     }
 
-    /// Reconciles until there is nothing left to do.
+    /// Reconciles until there is nothing left to do. Skips the pauses between restarts.
     pub fn reconcile(&mut self) -> &mut Self {
         for _ in 0..MANY {
-            if self.job_deleted || self.plan().is_idle() {
-                return self;
+            let plan = self.plan();
+            match plan.requeue.as_ref().filter(|requeue| requeue.why == PAUSE) {
+                _ if self.job_deleted => return self,
+                Some(pause) if plan.is_idle() => self.now = pause.at,
+                None if plan.is_idle() => return self,
+                _ => drop(self.reconcile_once()),
             }
-            self.reconcile_once();
         }
         panic!(
             "still something to do after {MANY} reconciles: {:#?}",
@@ -235,7 +251,7 @@ impl<J: TrainingJob> World<J> {
         );
     }
 
-    /// Does to the cluster what a step says.
+    /// Applies a step to the cluster.
     pub fn carry_out(&mut self, step: &Step) {
         match step {
             Step::CreateObject(object) => {
@@ -253,6 +269,7 @@ impl<J: TrainingJob> World<J> {
                 let job = validate(&self.job, &self.settings).expect("only a valid job has pods");
                 let mut pod = pod.render(&job).expect("a replica's pod");
                 pod.metadata.uid = Some(self.uid());
+                pod.metadata.creation_timestamp = Some(Time(self.now));
                 let name = name(&pod);
                 self.created.push(name.clone());
                 self.pods.insert(name, pod);
@@ -268,10 +285,14 @@ impl<J: TrainingJob> World<J> {
                 kind: ChildKind::Pod,
                 name,
                 uid,
+                force,
                 ..
             }) => {
                 self.deleted_here.insert(uid.clone());
-                self.delete_pod(name);
+                match force {
+                    true => self.remove_pod(name),
+                    false => self.delete_pod(name),
+                }
             }
             Step::Delete(Deletion {
                 kind: ChildKind::Object(kind),
@@ -323,7 +344,7 @@ impl<J: TrainingJob> World<J> {
         record.annotations.extend(annotations);
     }
 
-    /// The API server stores the plan's status.
+    /// Stores the plan's status, as the API server does.
     pub fn store(&mut self, plan: &Plan) {
         self.job_deleted |= plan.delete_job;
         if let Some(change) = &plan.status {
@@ -336,27 +357,29 @@ impl<J: TrainingJob> World<J> {
         }
     }
 
-    /// A pod that runs on a node takes its time to go; any other is gone at once.
+    /// Deletes a pod. A running pod takes its grace period to terminate, and any other pod is removed at once.
     pub fn delete_pod(&mut self, name: &str) {
         let pod = self.pods.get_mut(name).expect("the pod is there");
         if PodRecord::from(&*pod).phase == training_job::plan::observed::Phase::Running {
-            pod.metadata.deletion_timestamp = Some(Time(self.now));
+            let grace = SignedDuration::from_secs(GRACE);
+            pod.metadata.deletion_timestamp = Some(Time(self.now + grace));
+            pod.metadata.deletion_grace_period_seconds = Some(GRACE);
         } else {
             self.remove_pod(name);
         }
     }
 
-    /// A pod is gone.
+    /// Removes a pod.
     pub fn remove_pod(&mut self, name: &str) {
         let pod = self.pods.remove(name).expect("the pod is there");
         let record = PodRecord::from(&pod);
         let ours = self.deleted_here.remove(&record.uid);
-        if record.phase == training_job::plan::observed::Phase::Succeeded && !ours {
+        if record.phase == training_job::plan::observed::Phase::Succeeded && !ours && !record.deleting {
             self.completed.insert(name.to_owned(), record.attempt);
         }
     }
 
-    /// What the controller's caches hold.
+    /// Returns the contents of the controller's caches.
     pub fn observed(&self) -> Observed {
         Observed {
             pods: self
@@ -382,12 +405,12 @@ impl<J: TrainingJob> World<J> {
         }
     }
 
-    /// The job's status.
+    /// Returns the job's status.
     pub fn status(&self) -> JobStatus {
         self.job.status().cloned().unwrap_or_default()
     }
 
-    /// The conditions that hold, in order.
+    /// Returns the types of the conditions with status True, in order.
     pub fn state(&self) -> Vec<String> {
         let held = |c: &training_job::api::JobCondition| c.status == ConditionStatus::True;
         self.status()
@@ -398,7 +421,7 @@ impl<J: TrainingJob> World<J> {
             .collect()
     }
 
-    /// All conditions, in order, as `Type=Status(Reason)`.
+    /// Returns all conditions in order, as `Type=Status(Reason)`.
     pub fn conditions(&self) -> Vec<String> {
         let all = self.status().conditions;
         all.iter()
@@ -406,7 +429,7 @@ impl<J: TrainingJob> World<J> {
             .collect()
     }
 
-    /// `active/succeeded/failed` of a role.
+    /// Returns the active, succeeded and failed counts of a role.
     pub fn counts(&self, role: &str) -> (i32, i32, i32) {
         let role = self
             .status()
@@ -417,7 +440,7 @@ impl<J: TrainingJob> World<J> {
         (role.active, role.succeeded, role.failed)
     }
 
-    /// The condition of this type, if it holds.
+    /// Returns the condition of this type, if its status is True.
     pub fn held(&self, type_: &str) -> Option<JobCondition> {
         let conditions = self.status().conditions.into_iter();
         conditions
@@ -425,12 +448,12 @@ impl<J: TrainingJob> World<J> {
             .find(|c| c.type_ == type_ && c.status == ConditionStatus::True)
     }
 
-    /// Its message; empty if it does not hold.
+    /// Returns the message of the condition of this type, or an empty string if its status is not True.
     pub fn told(&self, type_: &str) -> String {
         self.held(type_).map(|c| c.message).unwrap_or_default()
     }
 
-    /// Names of the pods without the job's, those that are being deleted in brackets.
+    /// Returns the names of the pods without the job's name. Terminating pods are in parentheses.
     pub fn pod_names(&self) -> Vec<String> {
         let short = |pod: &Pod| name(pod).trim_start_matches("job-").to_owned();
         let all = self.pods.values();
@@ -444,7 +467,7 @@ impl<J: TrainingJob> World<J> {
         .collect()
     }
 
-    /// Names of the services without the job's.
+    /// Returns the names of the services without the job's name.
     pub fn service_names(&self) -> Vec<String> {
         self.services
             .keys()
@@ -452,7 +475,7 @@ impl<J: TrainingJob> World<J> {
             .collect()
     }
 
-    /// The attempt that each pod was made for, by replica.
+    /// Returns the attempt that each pod was created for, by replica.
     pub fn attempts(&self) -> BTreeMap<String, u32> {
         let short = |name: &str| name.trim_start_matches("job-").to_owned();
         self.pods
@@ -461,7 +484,7 @@ impl<J: TrainingJob> World<J> {
             .collect()
     }
 
-    /// The reasons of all events, in order.
+    /// Returns the reasons of all events, in order.
     pub fn event_reasons(&self) -> Vec<&str> {
         self.events.iter().map(|e| e.reason.as_str()).collect()
     }
@@ -472,7 +495,7 @@ impl<J: TrainingJob> World<J> {
     }
 }
 
-/// What a merge patch does.
+/// Applies a merge patch.
 fn merge(value: &mut Value, patch: &Value) {
     match (value, patch) {
         (Value::Object(members), Value::Object(patch)) => {
@@ -496,7 +519,7 @@ fn is_leaving(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// A job's YAML. `roles` are such as `Master=1 Worker=2:OnFailure`, `fields` lines of the spec.
+/// Returns a job's YAML. `roles` is such as `Master=1 Worker=2:OnFailure`, and `fields` are lines of the spec.
 fn yaml<J: TrainingJob>(roles: &str, fields: &str) -> String {
     let (version, kind) = (J::api_version(&()), J::kind(&()));
     let (field, container) = (J::FRAMEWORK.roles_field, main_container::<J>());

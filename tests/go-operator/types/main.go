@@ -1,5 +1,6 @@
 // Command types is a webhook that reads each job into the Go operator's types and sends back what these write, as webhooks
-// that are written in Go do. What the types do not know stays. It prints the port at which it listens.
+// that are written in Go do. What the types do not know stays, unless the job has the label "through: client": a client
+// that reads and writes whole objects by these types drops it. It prints the port at which it listens.
 package main
 
 import (
@@ -85,6 +86,10 @@ func written(request *admission.AdmissionRequest) ([]byte, error) {
 	if err := strict.UnmarshalCaseSensitivePreserveInts(text, &after); err != nil {
 		return nil, err
 	}
+	spec := over(before["spec"], after["spec"])
+	if labels, ok := at(before, "metadata", "labels").(map[string]any); ok && labels["through"] == "client" {
+		spec = after["spec"]
+	}
 	metadata := map[string]any{"annotations": map[string]any{annotation: "yes"}}
 	type step struct {
 		Op    string `json:"op"`
@@ -92,10 +97,20 @@ func written(request *admission.AdmissionRequest) ([]byte, error) {
 		Value any    `json:"value"`
 	}
 	return json.Marshal([]step{
-		{"replace", "/spec", over(before["spec"], after["spec"])},
+		{"replace", "/spec", spec},
 		{"add", "/status", after["status"]},
 		{"replace", "/metadata", over(before["metadata"], metadata)},
 	})
+}
+
+// At is the member at the end of a path of members.
+func at(object map[string]any, path ...string) any {
+	var value any = object
+	for _, key := range path {
+		members, _ := value.(map[string]any)
+		value = members[key]
+	}
+	return value
 }
 
 // Over is what stands in after, and what only before has.

@@ -1,4 +1,4 @@
-//! What a cluster may hold of a job, and what its status may say, whoever wrote it.
+//! Generates clusters with any children of a job, and any status, whoever wrote it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +8,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use proptest::collection::{btree_map, vec};
 use proptest::option::{of, weighted};
 use proptest::prelude::*;
-use training_job::api::{ConditionStatus, FailureRecord, JobCondition, JobStatus, Recovery};
-use training_job::plan::observed::{ContainerRecord, Observed, Phase, PodRecord, ServiceRecord, Termination};
+use training_job::api::{
+    Backoff, ConditionStatus, FailureRecord, JobCondition, JobStatus, Recovery, ReplicaStatus,
+};
+use training_job::plan::observed::{
+    ContainerKind, ContainerRecord, DeletionTimes, Disruption, Observed, Phase, PodRecord, ServiceRecord,
+    Termination,
+};
 
 const ROLES: [&str; 3] = ["Scheduler", "Server", "Worker"];
 
@@ -39,6 +44,7 @@ pub(crate) fn observed() -> impl Strategy<Value = Observed> {
                     uid: format!("service-{name}"),
                     name,
                     deleting,
+                    deletion: None,
                 }),
             )
         });
@@ -56,6 +62,7 @@ pub(crate) fn status() -> impl Strategy<Value = JobStatus> {
     let started = weighted(0.7, time().prop_map(Time));
     let parts = (
         vec(condition(), 0..4),
+        replica_statuses(),
         started,
         weighted(0.2, time().prop_map(Time)),
         number(),
@@ -63,8 +70,16 @@ pub(crate) fn status() -> impl Strategy<Value = JobStatus> {
         recovery(),
     );
     let some = parts.prop_map(
-        |(mut conditions, start_time, completion_time, restart_count, failure, recovery)| {
-            // The API has one condition of a type.
+        |(
+            mut conditions,
+            replica_statuses,
+            start_time,
+            completion_time,
+            restart_count,
+            failure,
+            recovery,
+        )| {
+            // The API allows one condition of each type.
             let mut seen = Vec::new();
             conditions.retain(|c: &JobCondition| {
                 !seen.contains(&c.type_) && {
@@ -74,6 +89,7 @@ pub(crate) fn status() -> impl Strategy<Value = JobStatus> {
             });
             JobStatus {
                 conditions,
+                replica_statuses,
                 start_time,
                 completion_time,
                 restart_count,
@@ -86,7 +102,19 @@ pub(crate) fn status() -> impl Strategy<Value = JobStatus> {
     prop_oneof![1 => Just(JobStatus::default()), 3 => some]
 }
 
-/// The name of a replica's pod, or of something else that the job owns.
+/// Generates counts of roles, including roles that no job has.
+fn replica_statuses() -> impl Strategy<Value = BTreeMap<String, ReplicaStatus>> {
+    let counts = (number(), number(), number(), of("[a-z]{1,3}"));
+    let counts = counts.prop_map(|(active, succeeded, failed, selector)| ReplicaStatus {
+        active,
+        succeeded,
+        failed,
+        selector,
+    });
+    btree_map(prop_oneof![6 => role(), 1 => "[A-Z][a-z]{1,4}"], counts, 0..3)
+}
+
+/// Generates the name of a replica's pod, or of another object that the job owns.
 fn child() -> impl Strategy<Value = String> {
     let replica = (0..ROLES.len(), 0..5_u32)
         .prop_map(|(role, index)| format!("job-{}-{index}", ROLES[role].to_lowercase()));
@@ -108,38 +136,62 @@ fn pod() -> impl Strategy<Value = PodRecord> {
     (
         phase,
         attempt,
-        prop::bool::weighted(0.2),
+        going(),
         any::<bool>(),
         reason,
         of(".{0,9}"),
         vec(container(), 0..3),
     )
         .prop_map(
-            |(phase, attempt, deleting, disrupted, reason, message, containers)| PodRecord {
-                phase,
-                attempt,
-                deleting,
-                disrupted: disrupted && phase == Phase::Failed,
-                reason: reason.map(str::to_owned),
-                message,
-                containers,
-                ..PodRecord::default()
+            |(phase, attempt, (deletion, disruption, deleting), disrupted, reason, message, containers)| {
+                PodRecord {
+                    phase,
+                    attempt,
+                    deleting: deleting || deletion.is_some(),
+                    deletion,
+                    disruption: disruption.map(Box::new),
+                    disrupted: disrupted && phase == Phase::Failed,
+                    reason: reason.map(str::to_owned),
+                    message,
+                    containers,
+                    ..PodRecord::default()
+                }
             },
         )
+}
+
+/// Generates a deletion with known times, a disruption, and a deletion by the operator itself, whose times are
+/// unknown.
+fn going() -> impl Strategy<Value = (Option<DeletionTimes>, Option<Disruption>, bool)> {
+    let deletion = (time(), 0..60_i64).prop_map(|(requested, grace)| DeletionTimes {
+        requested,
+        due: requested + jiff::SignedDuration::from_secs(grace),
+    });
+    let disruption = of(time()).prop_map(|time| Disruption {
+        time,
+        ..Disruption::default()
+    });
+    (
+        weighted(0.2, deletion),
+        weighted(0.1, disruption),
+        prop::bool::weighted(0.1),
+    )
 }
 
 fn container() -> impl Strategy<Value = ContainerRecord> {
     let restarts = prop_oneof![6 => Just(0), 2 => 1..4, 1 => Just(i32::MAX)];
     (
         prop_oneof![3 => Just("toy"), 1 => Just("side")],
-        any::<bool>(),
+        prop_oneof![
+            3 => Just(ContainerKind::Regular), 1 => Just(ContainerKind::Init), 1 => Just(ContainerKind::Sidecar)
+        ],
         restarts,
         of(end()),
         of(end()),
     )
-        .prop_map(|(name, init, restarts, ended, last)| ContainerRecord {
+        .prop_map(|(name, kind, restarts, ended, last)| ContainerRecord {
             name: name.to_owned(),
-            init,
+            kind,
             restarts,
             ended,
             last,
@@ -155,6 +207,7 @@ fn end() -> impl Strategy<Value = Termination> {
             signal,
             reason: None,
             message,
+            started_at: None,
             finished_at,
         },
     )
@@ -205,16 +258,27 @@ fn recovery() -> impl Strategy<Value = Recovery> {
         by_replica(),
         by_role(),
         completed,
+        backoff(),
     )
-        .prop_map(|(job, roles, replicas, in_place, started, completed)| Recovery {
-            job,
-            roles,
-            replicas,
-            in_place,
-            started,
-            completed,
-            restarted: Vec::new(),
-        })
+        .prop_map(
+            |(job, roles, replicas, in_place, started, completed, backoff)| Recovery {
+                job,
+                roles,
+                replicas,
+                in_place,
+                started,
+                completed,
+                restarted: Vec::new(),
+                backoff: BTreeMap::from([("job".to_owned(), backoff)]),
+            },
+        )
+}
+
+fn backoff() -> impl Strategy<Value = Backoff> {
+    (number(), of(time())).prop_map(|(failures, until)| Backoff {
+        failures,
+        until: until.map(Time),
+    })
 }
 
 fn by_name(names: impl Strategy<Value = String>) -> impl Strategy<Value = BTreeMap<String, i32>> {
@@ -229,7 +293,7 @@ fn number() -> impl Strategy<Value = i32> {
     prop_oneof![8 => 0..3, 1 => any::<i32>(), 1 => Just(i32::MAX), 1 => Just(i32::MIN)]
 }
 
-/// Times within a few minutes of one another, so that limits are now before and now behind.
+/// Generates times within a few minutes of each other, so that limits fall before and after them.
 fn time() -> impl Strategy<Value = Timestamp> {
     (0..300_i64).prop_map(|s| Timestamp::from_second(1_767_225_600 + s).unwrap())
 }

@@ -1,11 +1,12 @@
-//! What holds of any job whatever, in any cluster whatever.
+//! Properties of every job in every cluster.
 //!
-//! The same cases every time, so that a red test is somebody's doing; for others, and more:
+//! The cases are the same every time, so that only a change can break a test. For other or more cases:
 //! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=20000 cargo test -p training-job --test plan properties`.
 
 mod clusters;
 mod jobs;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,12 +15,12 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
 use training_job::api::JobStatus;
-use training_job::plan::observed::{Observed, Phase, PodRecord, ServiceRecord};
+use training_job::plan::observed::{ContainerKind, Observed, Phase, PodRecord, ServiceRecord};
 use training_job::plan::{self, ChildKind, Plan};
 use training_job::{Settings, TrainingJob, plan as plan_for, render, validate};
 use training_job_testing::ToyJob;
 
-/// More passes than any job needs to come to rest.
+/// The maximum number of passes that a job needs to come to rest.
 const MANY: usize = 15;
 
 fn config(cases: u32) -> ProptestConfig {
@@ -52,12 +53,12 @@ fn plan_of(job: &ToyJob, observed: &Observed, now: Timestamp) -> Plan {
         Err(errors) => {
             let status = job.status.clone().unwrap_or_default();
             let ttl = job.run_policy().ttl_seconds_after_finished.map(i64::from);
-            plan::invalid("ToyJob", "job", &status, ttl, &errors.to_string(), now)
+            plan::invalid("ToyJob", "job", &status, ttl, &errors.to_string(), observed, now)
         }
     }
 }
 
-/// Does what a plan says, but for the status.
+/// Carries out a plan except for the status.
 fn carry_out(plan: &Plan, observed: &mut Observed, uids: &mut u32) {
     let mut uid = || {
         *uids += 1;
@@ -91,7 +92,26 @@ fn carry_out(plan: &Plan, observed: &mut Observed, uids: &mut u32) {
     }
 }
 
-/// The bounds that every plan keeps.
+/// Returns the pods of the replicas that a status records as completed, such as `{"Worker": "0-1"}`.
+fn replicas_of(completed: &BTreeMap<String, String>) -> Vec<String> {
+    let indexes = |text: &str| -> Vec<u32> {
+        let ranges = text.split(',').filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse().ok()?..=last.parse::<u32>().ok()?)
+        });
+        ranges.flatten().collect()
+    };
+    let of_role = |(role, text): (&String, &String)| {
+        let slug = role.to_lowercase();
+        let indexes = indexes(text).into_iter();
+        indexes
+            .map(|index| format!("job-{slug}-{index}"))
+            .collect::<Vec<_>>()
+    };
+    completed.iter().flat_map(of_role).collect()
+}
+
+/// Checks the bounds of every plan.
 fn check(job: &ToyJob, observed: &Observed, plan: &Plan) -> Result<(), TestCaseError> {
     for d in &plan.delete {
         let uid = match d.kind {
@@ -149,7 +169,7 @@ fn check(job: &ToyJob, observed: &Observed, plan: &Plan) -> Result<(), TestCaseE
 
 #[test]
 fn the_jobs_are_a_good_mixture() {
-    // Properties of valid jobs say little if there are none.
+    // Properties of valid jobs are useless without valid jobs.
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut valid, mut refused, mut unreadable) = (0, 0, 0);
     for _ in 0..300 {
@@ -218,15 +238,39 @@ proptest! {
             prop_assert_eq!(format!("{plan:?}"), format!("{again:?}"), "same input, same plan");
             let only_tells = !is_valid && plan.status.is_none() && plan.delete.is_empty();
             if plan.is_idle() || plan.delete_job || only_tells {
+                let finished = job.status.as_ref().filter(|status| status.is_finished() && !dying && !plan.delete_job);
+                let active = finished.is_some_and(|status| status.replica_statuses.values().any(|role| role.active > 0));
+                let runs = |pod: &Arc<PodRecord>| pod.phase == Phase::Running && !pod.deleting;
+                prop_assert!(!active || observed.pods.values().any(runs), "a finished job without pods is active");
                 break;
             }
             carry_out(&plan, &mut observed, &mut uids);
-            // What the controller stores is what is true after its own writes.
+            // The controller stores the status of the state after its own writes.
             let plan = plan_of(&job, &observed, now);
             check(&job, &observed, &plan)?;
             if let Some(change) = plan.status {
                 job.status = Some(change.status);
             }
+        }
+    }
+
+    #[test]
+    fn nothing_succeeds_by_a_pod_that_was_taken_away(
+        job in jobs::valid(), observed in clusters::observed(), now in clusters::now(),
+    ) {
+        let job = read(&job, &JobStatus::default()).expect("it parses");
+        let plan = plan_of(&job, &observed, now);
+        let completed = plan.status.iter().flat_map(|change| replicas_of(&change.status.recovery.completed));
+        for name in completed {
+            let pod = observed.pods.get(&name).filter(|_| !observed.completed.contains_key(&name));
+            let Some(pod) = pod else { continue };
+            let main = pod.containers.iter().find(|c| c.kind == ContainerKind::Regular && c.name == "toy");
+            let ends = pod.containers.iter().filter(|c| c.kind == ContainerKind::Regular);
+            let last = ends.filter_map(|c| c.ended.as_ref()?.finished_at).max();
+            let end = main.and_then(|c| c.ended.as_ref()).map_or(last, |end| end.finished_at);
+            let began = [pod.deletion.map(|d| d.requested), pod.disruption.as_ref().and_then(|d| d.time)];
+            let is_after = began.into_iter().flatten().any(|began| end.is_none_or(|end| began <= end));
+            prop_assert!(!is_after, "{pod:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! How long to wait after failures in a row, and when a list may go without.
+//! The backoff after failures in a row, and the limit on lists without a wait.
 
 use std::time::Duration;
 
@@ -6,29 +6,30 @@ use tokio::time::Instant;
 
 use crate::backoff::backoff;
 
-/// How long nothing must have failed for earlier failures not to count.
+/// The time without a failure after which earlier failures no longer count.
 const CALM: Duration = Duration::from_secs(30);
 
-/// How long after a list that was made without a wait the next may be: longer than any wait, or a watch that is
-/// refused for good would list twice each time.
+/// The least time between two lists without a wait. It is longer than any wait; otherwise a watch that is always
+/// rejected would list twice each time.
 const LIST_AGAIN: Duration = Duration::from_secs(300);
 
-/// Failures in a row that lengthen the wait: it grows to 40 s at most. A cache should not be blind for longer.
+/// The number of failures in a row that lengthen the wait, which limits it to 40 s. A cache should not be blind for
+/// longer.
 const MOST_FAILURES: u32 = 7;
 
 /// Failures in a row.
 #[derive(Default)]
 pub(super) struct Failures {
     count: u32,
-    /// When the last wait ended.
+    /// The time at which the last wait ended.
     waited: Option<Instant>,
-    /// When a list was last made without a wait.
+    /// The time of the last list without a wait.
     listed: Option<Instant>,
 }
 
 impl Failures {
-    /// Whether a list may be made without a wait. A server that was restarted knows no version from before, and the
-    /// failures while it was away say nothing about it any more.
+    /// Returns true if a list may be made without a wait, and records it. A restarted server does not serve versions
+    /// from before. The failures during its absence are then no reason to wait.
     pub(super) fn may_list_at_once(&mut self) -> bool {
         let may = self.listed.is_none_or(|listed| listed.elapsed() >= LIST_AGAIN);
         if may {
@@ -37,7 +38,8 @@ impl Failures {
         may
     }
 
-    /// The wait after one more failure. A successful list does not reset the count: the watch behind it may fail.
+    /// Records one more failure and returns the wait after it. A successful list does not reset the count, because
+    /// the watch behind it may fail.
     pub(super) fn next_wait(&mut self, resource: &str) -> Duration {
         if self.waited.is_some_and(|waited| waited.elapsed() >= CALM) {
             self.count = 0;

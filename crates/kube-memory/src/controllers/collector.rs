@@ -1,5 +1,5 @@
-//! The controllers that belong to any cluster: the garbage collector of dependents, and the clean-up of
-//! namespaces and definitions that are being deleted. One step looks at one object.
+//! The controllers of every cluster: the garbage collector of dependents, and the clean-up of namespaces and
+//! definitions that are being deleted. One step handles one object.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ struct Owners {
     alive: usize,
     waiting: Vec<String>,
     absent: Vec<String>,
-    /// An owner is of a kind that is not served, so it may exist or not.
+    /// True if an owner is of a kind that is not served, so that its existence is unknown.
     unknown: bool,
 }
 
 impl Server {
-    /// Processes the next object in the queue; false if the queue is empty.
+    /// Processes the next object in the queue. Returns false if the queue is empty.
     pub(crate) fn collect_step(&mut self, now: Timestamp) -> bool {
         let Some(key) = self.store.garbage.pop_front() else {
             return false;
@@ -56,7 +56,7 @@ impl Server {
         true
     }
 
-    /// Deletes an object whose owners are all gone, or removes its references to those that are.
+    /// Deletes an object whose owners are all gone. If some are alive, removes its references to the others.
     fn delete_if_unowned(&mut self, target: &Target, object: &Arc<Object>, now: Timestamp) {
         let owners = self.owners(target, object);
         if owners.unknown || (owners.waiting.is_empty() && owners.absent.is_empty()) {
@@ -77,7 +77,7 @@ impl Server {
             "Background"
         };
         let options = DeleteOptions::with_policy(policy);
-        // Without preconditions a deletion cannot be refused.
+        // A deletion without preconditions cannot be rejected.
         let _ = self.delete_object(target, object, &options, now);
     }
 
@@ -90,7 +90,7 @@ impl Server {
                 owners.unknown = true;
                 continue;
             };
-            // An owner is in the namespace of its dependent, or in none.
+            // An owner is in the namespace of its dependent, or has no namespace.
             let namespace = match (owner_kind.kind.namespaced, target.kind.namespaced) {
                 (false, _) => "",
                 (true, true) => object.namespace(),
@@ -149,7 +149,8 @@ impl Server {
         self.remove_finalizer(target, owner, ORPHAN);
     }
 
-    /// Deletes the dependents of an owner in foreground deletion, and removes its finalizer when none blocks it.
+    /// Deletes the dependents of an owner in foreground deletion, and removes its finalizer when none of them blocks
+    /// it.
     fn delete_dependents(&mut self, target: &Target, owner: &Arc<Object>, now: Timestamp) {
         for (kind, dependent) in self.dependents(owner.uid()) {
             if !dependent.is_deleting() {
@@ -171,7 +172,7 @@ impl Server {
         }
     }
 
-    /// Removes a finalizer, and the object with it if it was the last.
+    /// Removes a finalizer. If it was the last one, removes the object too.
     fn remove_finalizer(&mut self, target: &Target, object: &Arc<Object>, name: &str) {
         let kept: Vec<Value> = json::array(object.meta("finalizers"))
             .filter(|finalizer| *finalizer != name)
@@ -191,7 +192,7 @@ impl Server {
             .replace(target, object, document, object.applied.clone());
     }
 
-    /// Deletes the objects in a namespace, and the namespace once it is empty.
+    /// Deletes the objects in a namespace, then the namespace once it is empty.
     fn empty_namespace(&mut self, target: &Target, space: &Arc<Object>, now: Timestamp) {
         let name = space.name().to_owned();
         let kinds: Vec<Target> = self
@@ -213,7 +214,7 @@ impl Server {
         }
     }
 
-    /// Deletes the objects of a definition's kind, and the definition once there are none.
+    /// Deletes the objects of a definition's kind, then the definition once none is left.
     fn delete_instances(&mut self, target: &Target, definition: &Arc<Object>, now: Timestamp) {
         let found = definition::parse_kind(definition.value()).and_then(|kind| {
             self.store
@@ -235,7 +236,7 @@ impl Server {
         }
     }
 
-    /// Deletes an object unless it is being deleted; true if it is gone.
+    /// Deletes an object, unless it is being deleted already. Returns true if it is gone.
     fn delete_unless_deleting(&mut self, target: &Target, object: &Arc<Object>, now: Timestamp) -> bool {
         if object.is_deleting() {
             return false;

@@ -1,4 +1,4 @@
-//! Members of a JSON object, which the versions of an object share: a write of some leaves the others as they are.
+//! The members of a JSON object. The versions of an object share the members that a write does not change.
 
 use std::{
     borrow::Borrow,
@@ -15,11 +15,11 @@ use serde_json::{Map, Value};
 
 use crate::object::json;
 
-/// Members in the order of their keys. A copy costs as much as there are, whatever is in them.
+/// Members, ordered by key. The cost of a copy grows with the number of members, not with their content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Members(Vec<(Key, Arc<Member>)>);
 
-/// The keys that many objects have, which are copied without an allocation and need no escaping in JSON. Without them a
+/// Keys that many objects have. They are copied without an allocation and need no escaping in JSON. Without them a
 /// job's life takes 3.4 % more instructions (callgrind of benches/memory.rs).
 macro_rules! common {
     ($($key:literal)*) => {
@@ -66,7 +66,7 @@ common! {
     "uid"
 }
 
-/// A key, one of the common ones if it can be.
+/// A key; one of the common keys if possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Key {
     Common(&'static str),
@@ -90,8 +90,8 @@ impl From<&str> for Key {
     }
 }
 
-/// A member, with its JSON text once several versions of an object share it. Without the text a job's life takes 6.7 %
-/// more instructions (callgrind of benches/memory.rs).
+/// A member. Its JSON text is stored once several versions of an object share it. Without the text a job's life takes
+/// 6.7 % more instructions (callgrind of benches/memory.rs).
 #[derive(Debug, Default)]
 struct Member {
     value: Value,
@@ -110,7 +110,7 @@ impl Member {
 }
 
 impl Clone for Member {
-    /// Of a copy that is to be changed.
+    /// Makes a copy for changes, so the text is not copied.
     fn clone(&self) -> Self {
         Self {
             value: self.value.clone(),
@@ -125,7 +125,7 @@ impl PartialEq for Member {
     }
 }
 
-/// Makes the comparison of what is shared one of pointers.
+/// Lets `Arc` compare shared members by pointer.
 impl Eq for Member {}
 
 impl Borrow<str> for Key {
@@ -193,7 +193,7 @@ impl Members {
         self.find(key).map(|member| &member.value)
     }
 
-    /// A member to be changed, no longer shared from now on.
+    /// Returns a member for changes; it is no longer shared.
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let mut members = self.0.iter_mut();
         let (_, member) = members.find(|(name, _)| **name == *key)?;
@@ -202,7 +202,7 @@ impl Members {
         Some(&mut member.value)
     }
 
-    /// Changes a member, which stays shared if it is as before.
+    /// Changes a member. It stays shared if its value does not change.
     pub(crate) fn change(&mut self, key: &str, change: impl FnOnce(&mut Value)) {
         let Some(member) = self.find(key) else { return };
         if Arc::strong_count(member) == 1 {
@@ -219,7 +219,7 @@ impl Members {
         self.find(key).is_some()
     }
 
-    /// A text among the members.
+    /// Returns the text of a member; empty if there is none.
     pub(crate) fn text(&self, key: &str) -> &str {
         self.get(key).and_then(Value::as_str).unwrap_or_default()
     }
@@ -244,7 +244,7 @@ impl Members {
         Some(self.0.remove(at).1.into_value())
     }
 
-    /// Applies a merge patch (RFC 7396). A plain value that is there already stays shared.
+    /// Applies a merge patch (RFC 7396). A plain value that does not change stays shared.
     pub(crate) fn merge(&mut self, patch: Map<String, Value>) {
         for (key, value) in patch {
             if value.is_null() {
@@ -261,12 +261,12 @@ impl Members {
         }
     }
 
-    /// Keeps those that `is_kept` wants.
+    /// Keeps the members for which `is_kept` returns true.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&str, &Value) -> bool) {
         self.0.retain(|(key, member)| is_kept(key, &member.value));
     }
 
-    /// Takes a member over from others, or loses it if they have none.
+    /// Takes a member from others, or removes it if they have none.
     pub(crate) fn share_from(&mut self, key: &str, from: &Self) {
         match from.find(key) {
             Some(member) => self.put(key, member.clone()),
@@ -276,18 +276,19 @@ impl Members {
         }
     }
 
-    /// Whether both have the same there, or both nothing.
+    /// Returns true if both have the same member, or neither has it.
     pub(crate) fn has_same(&self, key: &str, other: &Self) -> bool {
         self.find(key) == other.find(key)
     }
 
-    /// All of them in one map.
+    /// Returns all members in one map.
     pub(crate) fn to_map(&self) -> Map<String, Value> {
         let member = |(key, value): (&str, &Value)| (key.to_owned(), value.clone());
         self.iter().map(member).collect()
     }
 
-    /// The same, and what was shared, to be taken back in [`from_map_sharing`](Self::from_map_sharing).
+    /// Takes all members as one map. Also returns the shared members, for
+    /// [`from_map_sharing`](Self::from_map_sharing).
     pub(crate) fn take_map(&mut self) -> (Map<String, Value>, SharedMembers) {
         let mut shared = SharedMembers::default();
         let mut map = Map::new();
@@ -305,7 +306,7 @@ impl Members {
         (map, shared)
     }
 
-    /// Members of a map, in which what is as it was stays shared.
+    /// Makes members of a map. Values that equal a shared member stay shared.
     pub(crate) fn from_map_sharing(map: Map<String, Value>, mut shared: SharedMembers) -> Self {
         let member = |(key, value): (String, Value)| {
             let known = shared.0.iter().position(|(name, _)| **name == *key);
@@ -317,7 +318,7 @@ impl Members {
         Self(map.into_iter().map(member).collect())
     }
 
-    /// Writes those that `is_shown` wants as a JSON object, with `more` in its place.
+    /// Writes the members for which `is_shown` returns true as a JSON object, with `more` at its place in the order.
     pub(crate) fn encode(
         &self,
         text: &mut Vec<u8>,
@@ -369,7 +370,7 @@ impl Members {
         text.push(b'}');
     }
 
-    /// The keys of the members that both share.
+    /// Returns the keys of the members that both share.
     #[cfg(test)]
     pub(crate) fn shared_keys<'a>(&'a self, other: &Self) -> Vec<&'a str> {
         let is_shared = |(key, member): &&(Key, Arc<Member>)| {
@@ -383,7 +384,7 @@ impl Members {
 #[derive(Default)]
 pub(crate) struct SharedMembers(Vec<(Key, Arc<Member>)>);
 
-/// Writing of JSON into memory does not fail.
+/// Writing JSON to memory does not fail.
 fn write<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
     let _ = serde_json::to_writer(text, value);
 }

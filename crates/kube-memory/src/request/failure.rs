@@ -1,22 +1,22 @@
-//! Failures as the API server words them: a `metav1.Status` with a code, a reason, details and causes.
+//! Failures in the API server's words: a `metav1.Status` with a code, a reason, details and causes.
 
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Target;
 use crate::object::cause::Cause;
 
-/// Why a request was refused.
+/// The reason that a request was rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     details: Map<String, Value>,
-    /// Whether `details` is shown even if it is empty.
+    /// True if `details` is shown even if it is empty.
     shows_details: bool,
-    /// Whether the answer is the message as plain text, without a `Status`.
+    /// True if the response is the message as plain text, without a `Status`.
     pub(crate) is_plain_text: bool,
-    /// `metadata.continue`: where an expired list may go on, inconsistently.
+    /// `metadata.continue`: the token with which an expired list may continue, inconsistently.
     continue_token: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Failure {
         Box::new(Self::new(500, "", message.into()))
     }
 
-    /// A text that should be a number, in the words of Go's `strconv`.
+    /// A text that is not a number, in the words of Go's `strconv`.
     pub(crate) fn no_number(code: u16, function: &str, text: &str) -> Box<Self> {
         let reason = if code == 400 { "BadRequest" } else { "" };
         let message = format!("strconv.{function}: parsing {text:?}: invalid syntax");
@@ -79,7 +79,7 @@ impl Failure {
         Self::new(404, "NotFound", message.to_owned()).with_empty_details()
     }
 
-    /// A path that is not served, which is answered with plain text.
+    /// A path that is not served. The response is plain text.
     pub(crate) fn path_not_found() -> Box<Self> {
         let mut failure = Self::new(404, "", "404 page not found\n".to_owned());
         failure.is_plain_text = true;
@@ -110,14 +110,14 @@ impl Failure {
         Box::new(Self::new(409, "AlreadyExists", message).about(target, name))
     }
 
-    /// The name of an object that is being deleted is still taken.
+    /// The name belongs to an object that is being deleted.
     pub(crate) fn still_exists(target: &Target, name: &str) -> Box<Self> {
         let mut failure = Self::already_exists(target, name);
         failure.message = format!("object is being deleted: {}", failure.message);
         failure
     }
 
-    /// A deletion whose precondition does not hold. The message names the kind instead of the resource.
+    /// A deletion whose precondition does not hold. The message contains the kind instead of the resource.
     pub(crate) fn precondition(target: &Target, name: &str, why: &str) -> Box<Self> {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -194,7 +194,7 @@ impl Failure {
     }
 
     pub(crate) fn invalid(target: &Target, name: &str, causes: &[Cause]) -> Box<Self> {
-        // Events are checked as those of the core group.
+        // Events have the group of their core form.
         let group = if target.is_events_group() {
             ""
         } else {
@@ -203,7 +203,7 @@ impl Failure {
         Self::invalid_kind(group, &target.kind.kind, name, causes)
     }
 
-    /// Invalid options of a request; `kind` is theirs, such as `DeleteOptions`.
+    /// Invalid options of a request; `kind` is the kind of the options, such as `DeleteOptions`.
     pub(crate) fn invalid_options(kind: &str, causes: &[Cause]) -> Box<Self> {
         Self::invalid_kind("meta.k8s.io", kind, "", causes)
     }
@@ -214,7 +214,7 @@ impl Failure {
         Self::invalid_kind("", "", "", &[cause])
     }
 
-    /// As [`Failure::invalid`], with the group and kind given.
+    /// Like [`Failure::invalid`], with the group and kind given.
     pub(crate) fn invalid_kind(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Box<Self> {
         let mut listed: Vec<String> = Vec::new();
         for cause in causes {
@@ -275,13 +275,14 @@ impl Failure {
         ))
     }
 
-    /// A list of exactly one version, which is forgotten.
+    /// A list of exactly one version, which has been removed from the history.
     pub(crate) fn expired_exactly() -> Box<Self> {
         let message = "The resourceVersion for the provided list is too old.";
         Box::new(Self::new(410, "Expired", message.to_owned()))
     }
 
-    /// A page of a list whose version is forgotten; `continue_token` continues it from the current state.
+    /// A page of a list whose version was removed from the history; `continue_token` continues the list from the
+    /// current state.
     pub(crate) fn expired_page(continue_token: String) -> Box<Self> {
         let message = "The provided continue parameter is too old to display a consistent list result. You can \
                        start a new list without the continue parameter, or use the continue token in this \
@@ -329,7 +330,7 @@ impl Failure {
     }
 }
 
-/// The answer to a deletion that returns no object.
+/// Returns the response to a deletion that returns no object.
 pub(crate) fn deleted(target: &Target, name: &str, uid: &str) -> Value {
     let mut details = Map::new();
     details.insert("name".to_owned(), Value::from(name));
@@ -341,7 +342,7 @@ pub(crate) fn deleted(target: &Target, name: &str, uid: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }
 
-/// The answer of sub-resources that return no object (`binding`, `eviction`).
+/// Returns the response of sub-resources that return no object (`binding`, `eviction`).
 pub(crate) fn created() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }

@@ -1,4 +1,4 @@
-//! The synchronous core: one request in, one answer out.
+//! The synchronous core: one request, one response.
 
 pub(crate) mod discovery;
 
@@ -19,10 +19,10 @@ use crate::store::{
     object::{Object, encode, encode_in_version, metadata_only},
 };
 
-/// Bytes of a request's body.
+/// The greatest size of a request's body in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// What a cluster was built with.
+/// The settings that a cluster was built with.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) seed: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Server {
     pub(crate) next_watch: u64,
 }
 
-/// An answer: either complete, or a watch to read from.
+/// A response: either complete, or a watch to read from.
 pub(crate) enum Answer {
     Done { code: u16, body: Bytes },
     Watch { kind: usize, id: u64 },
@@ -86,11 +86,11 @@ impl Server {
 
     pub(crate) fn install(&mut self, kind: Kind) {
         let id = self.store.registry.add(kind);
-        // The table has to be there before the first watch.
+        // The table must exist before the first watch.
         let _ = self.store.table_mut(id);
     }
 
-    /// Whether a kind of this group, version and plural is served.
+    /// Returns true if a kind of this group, version and plural is served.
     pub(crate) fn serves(&self, description: &Description) -> bool {
         let kind = &description.kind;
         let Some(version) = kind.stored() else {
@@ -107,7 +107,7 @@ impl Server {
         self.install(description.kind);
     }
 
-    /// Answers a request, then runs the collector until its queue is empty, unless it is stepped by hand.
+    /// Handles a request, then runs the collector until its queue is empty, unless collection is manual.
     pub(crate) fn handle(&mut self, request: &Request, now: Timestamp) -> Answer {
         let answer = match self.route(request, now) {
             Ok(answer) => answer,
@@ -170,7 +170,7 @@ impl Server {
         }
     }
 
-    /// The answer for a resource that is not served. Only in groups of built-in kinds it is a `Status`.
+    /// Returns the failure for a resource that is not served. It is a `Status` only in groups of built-in kinds.
     fn not_served(&self, group: &str, version: &str) -> Box<Failure> {
         let own = ["", "apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io"];
         let known = group.is_empty() || (own.contains(&group) && version == "v1");
@@ -236,7 +236,7 @@ impl Server {
         }
     }
 
-    /// The object a path names.
+    /// Returns the object that a path names.
     pub(crate) fn find(
         &self,
         request: &Request,
@@ -249,7 +249,7 @@ impl Server {
             .ok_or_else(|| Failure::not_found(target, name))
     }
 
-    /// An object as an answer, in the form that was asked for.
+    /// Returns an object as a response, in the requested form.
     pub(crate) fn object_answer(
         &self,
         code: u16,
@@ -264,13 +264,13 @@ impl Server {
         Answer::Done { code, body }
     }
 
-    /// A time as objects show it: RFC 3339, whole seconds, UTC.
+    /// Formats a time as in objects: RFC 3339, whole seconds, UTC.
     pub(crate) fn timestamp(&self, time: Timestamp) -> String {
         let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
         whole.to_string()
     }
 
-    /// The next UID: the shape of a random one, yet the same in every run with the same seed.
+    /// Returns the next UID. It has the form of a random one, but is the same in every run with the same seed.
     pub(crate) fn next_uid(&mut self) -> String {
         self.uids += 1;
         let high = mix(self.settings.seed ^ mix(self.uids));
@@ -285,7 +285,7 @@ impl Server {
         )
     }
 
-    /// Five characters for a generated name.
+    /// Returns five characters for a generated name.
     pub(crate) fn next_suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         self.suffixes += 1;
@@ -299,7 +299,7 @@ impl Server {
         suffix
     }
 
-    /// The next cluster address of a service, in 10.96.0.0/12.
+    /// Returns the next cluster address of a service, in 10.96.0.0/12.
     pub(crate) fn next_address(&mut self) -> String {
         self.addresses = self.addresses % 0x000f_fffe + 1;
         let [_, b, c, d] = self.addresses.to_be_bytes();
@@ -316,13 +316,14 @@ impl Server {
             body.insert("apiVersion", json!("v1"));
             body.insert("kind", json!("Namespace"));
             body.insert("metadata", json!({ "name": name }));
-            // Only the name can be invalid. Then the caller's request fails too, since there is no such namespace.
+            // Only the name can be invalid. The caller's request then fails too, because the namespace does not
+            // exist.
             let _ = self.insert(&target, "", body, None, false, now);
         }
     }
 }
 
-/// The finalizer of SplitMix64: a bijection that scatters neighbouring numbers.
+/// The finalizer of SplitMix64: a bijection that scatters neighboring numbers.
 fn mix(value: u64) -> u64 {
     let mut bits = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Objects, their versions and their history: every write of any kind goes through here.
+//! Objects, their versions and their history. Every write of any kind goes through this module.
 
 pub(crate) mod labels;
 pub(crate) mod object;
@@ -23,7 +23,7 @@ use crate::store::{
 
 type Names = BTreeMap<String, Arc<Object>>;
 
-/// The key of an object: the kind's number, its namespace (empty outside namespaces) and its name.
+/// The key of an object: the kind's number, the namespace (empty for kinds without namespaces) and the name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectKey {
     pub(crate) kind: usize,
@@ -36,29 +36,29 @@ pub(crate) struct ObjectKey {
 pub(crate) struct Table {
     objects: BTreeMap<String, Names>,
     history: VecDeque<Arc<Change>>,
-    /// Changes up to and including this version are forgotten.
+    /// Changes up to and including this version are no longer stored.
     compacted: u64,
     pub(crate) watches: BTreeMap<u64, Watch>,
 }
 
-/// A function that is called with every change as it is stored.
+/// A function that is called with every change when it is stored.
 pub(crate) type Observer = Box<dyn FnMut(&Store, &Change) + Send>;
 
-/// Everything that is stored.
+/// The whole stored state.
 #[derive(Default)]
 pub(crate) struct Store {
     pub(crate) registry: Registry,
     tables: Vec<Table>,
     version: u64,
-    /// Changes remembered for each kind.
+    /// The number of stored changes of each kind.
     history_limit: usize,
     uids: BTreeMap<String, ObjectKey>,
-    /// Objects by the UID of an owner.
+    /// The keys of dependents, by the UID of an owner.
     dependents: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The collector's queue.
     pub(crate) garbage: VecDeque<ObjectKey>,
     observers: Vec<Observer>,
-    /// Tasks to wake when the store is no longer locked.
+    /// The tasks to wake when the store is no longer locked.
     pub(crate) wakers: Vec<Waker>,
 }
 
@@ -102,17 +102,17 @@ impl Store {
         self.get(key.kind, &key.namespace, &key.name)
     }
 
-    /// The key of the object with this UID, if there is one.
+    /// Returns the key of the object with this UID, if it exists.
     pub(crate) fn key_of_uid(&self, uid: &str) -> Option<&ObjectKey> {
         self.uids.get(uid)
     }
 
-    /// The keys of objects that name this UID as an owner, in order.
+    /// Returns the keys of objects with this UID as an owner, in order.
     pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = &ObjectKey> {
         self.dependents.get(uid).into_iter().flatten()
     }
 
-    /// Objects of a kind in order of namespace and name, of one namespace or all, after a position.
+    /// Returns the objects of a kind in order of namespace and name, of one namespace or all, after a position.
     pub(crate) fn iter<'a>(
         &'a self,
         id: usize,
@@ -141,7 +141,7 @@ impl Store {
         }))
     }
 
-    /// Objects of a kind at an older version; `None` if that is forgotten.
+    /// Returns the objects of a kind at an older version, or `None` if the history does not reach back to it.
     pub(crate) fn at_version(
         &self,
         id: usize,
@@ -175,7 +175,7 @@ impl Store {
         Some(objects)
     }
 
-    /// Removes all objects without recording it, and ends all watches, as a crash does.
+    /// Removes all objects without recording changes, and ends all watches, as a crash does.
     pub(crate) fn clear(&mut self) {
         let mut wakers = std::mem::take(&mut self.wakers);
         for table in &mut self.tables {
@@ -190,7 +190,7 @@ impl Store {
         self.garbage.clear();
     }
 
-    /// Puts an object back from a backup, with its UID and version, without recording a change.
+    /// Restores an object from a backup, with its UID and version, without recording a change.
     pub(crate) fn restore_object(&mut self, target: &Target, object: Arc<Object>) {
         let key = key(target, &object);
         self.uids.insert(object.uid().to_owned(), key.clone());
@@ -201,7 +201,7 @@ impl Store {
         }
     }
 
-    /// Continues from this version, without a history.
+    /// Continues from this version, with an empty history.
     pub(crate) fn restart_at(&mut self, version: u64) {
         self.version = version;
         self.compact();
@@ -224,7 +224,7 @@ impl Store {
         object
     }
 
-    /// Stores a new state of `old`; does nothing if they are equal.
+    /// Stores a new state of `old`. Does nothing if both are equal.
     pub(crate) fn replace(
         &mut self,
         target: &Target,
@@ -238,7 +238,7 @@ impl Store {
             meta.share_from("resourceVersion", known);
         }
         let key = key(target, old);
-        // Applied configurations are part of the object, although they are not shown.
+        // Applied configurations are part of the object, although responses do not contain them.
         if document == *old.document() && applied == old.applied {
             return old.clone();
         }
@@ -256,7 +256,7 @@ impl Store {
         object
     }
 
-    /// Removes an object; returns its last state with the deletion's version.
+    /// Removes an object. Returns its last state with the deletion's version.
     pub(crate) fn remove(&mut self, target: &Target, old: &Arc<Object>) -> Arc<Object> {
         self.version += 1;
         let object = Object::new(old.document().clone(), self.version, None).made_by(Action::Deleted);
@@ -280,7 +280,8 @@ impl Store {
         object
     }
 
-    /// Queues the namespace and the definition of a removed object if they are being deleted: it may be their last.
+    /// Queues the namespace and the definition of a removed object if they are being deleted, because it may have
+    /// been their last object.
     fn queue_terminating_parent(&mut self, target: &Target, gone: &Object) {
         let definition = format!("{}.{}", target.kind.plural, target.group());
         for (kind, name) in [
@@ -338,7 +339,7 @@ impl Store {
                     self.dependents.remove(uid);
                 }
             }
-            // An owner may be waiting for this dependent.
+            // The owner may be waiting for this dependent.
             if let Some(owner) = self.uids.get(uid)
                 && self.by_key(owner).is_some_and(|owner| owner.is_deleting())
             {
@@ -371,7 +372,7 @@ impl Store {
         self.observers = observers;
     }
 
-    /// Changes of a kind after a version, oldest first; the error is the oldest version that is known.
+    /// Returns the changes of a kind after a version, oldest first. The error is the oldest known version.
     pub(crate) fn changes_since(
         &self,
         id: usize,
@@ -387,7 +388,7 @@ impl Store {
         Ok(table.history.iter().skip(start))
     }
 
-    /// All remembered changes after a version, of all kinds, oldest first.
+    /// Returns all stored changes after a version, of all kinds, oldest first.
     pub(crate) fn log(&self, version: u64) -> Vec<Arc<Change>> {
         let mut changes: Vec<Arc<Change>> = self
             .tables
@@ -404,7 +405,7 @@ impl Store {
         changes
     }
 
-    /// Forgets the history of all kinds.
+    /// Clears the history of all kinds.
     pub(crate) fn compact(&mut self) {
         let version = self.version;
         for table in &mut self.tables {
@@ -413,7 +414,7 @@ impl Store {
         }
     }
 
-    /// Forgets a kind with its history; its watches end.
+    /// Removes a kind with its history, and ends its watches.
     pub(crate) fn remove_kind(&mut self, id: usize) {
         self.registry.remove(id);
         let mut wakers = std::mem::take(&mut self.wakers);

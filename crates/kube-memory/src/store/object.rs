@@ -1,4 +1,4 @@
-//! Stored objects and the changes to them.
+//! Stored objects and their changes.
 
 use std::{collections::BTreeMap, fmt, ops::Index, sync::Arc, sync::OnceLock};
 
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use crate::kinds::{Kind, Target};
 use crate::object::{document::Document, members::Members};
 
-/// What each applier last applied, by its name (and `/status` for the sub-resource).
+/// The last applied configuration of each applier, by its name (and `/status` for the sub-resource).
 pub(crate) type Applied = BTreeMap<String, Value>;
 
-/// An object as it is stored: its JSON never changes, a write makes a new one.
+/// A stored object. Its JSON never changes; a write makes a new object.
 #[derive(Debug)]
 pub struct Object {
     document: Document,
     version: u64,
     pub(crate) applied: Option<Arc<Applied>>,
-    /// The change that made it.
+    /// The change that made the object.
     pub(crate) action: Action,
     value: OnceLock<Value>,
     metadata: OnceLock<Value>,
@@ -25,7 +25,7 @@ pub struct Object {
     bare: OnceLock<Bytes>,
 }
 
-/// A member; null if there is none. Nothing is copied.
+/// Returns a member, or null if it does not exist. Nothing is copied.
 impl Index<&str> for Object {
     type Output = Value;
 
@@ -35,7 +35,7 @@ impl Index<&str> for Object {
 }
 
 impl Object {
-    /// An object of this version, which is written into the metadata.
+    /// Makes an object of this version, which is written into the metadata.
     pub(crate) fn new(mut document: Document, version: u64, applied: Option<Arc<Applied>>) -> Self {
         document.set_meta("resourceVersion", Value::from(version.to_string()));
         Self {
@@ -50,13 +50,13 @@ impl Object {
         }
     }
 
-    /// The object as made by this action.
+    /// Sets the action that made the object.
     pub(crate) fn made_by(mut self, action: Action) -> Self {
         self.action = action;
         self
     }
 
-    /// An object that a dry run did not store. It has no version.
+    /// Makes an object that a dry run did not store. It has no version.
     pub(crate) fn unstored(document: Document) -> Self {
         let mut object = Self::new(document, 0, None);
         if let Some(meta) = object.document.metadata_mut() {
@@ -65,13 +65,14 @@ impl Object {
         object
     }
 
-    /// The object's JSON as one value, which is built on the first call.
+    /// Returns the object's JSON as one value, which is built on the first call.
     #[must_use]
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| self.document.to_value())
     }
 
-    /// A member of the object, for example `status`. For a member of its metadata, [`meta`](Self::meta) is faster.
+    /// Returns a member of the object, for example `status`. For a member of its metadata, [`meta`](Self::meta) is
+    /// faster.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         if let ("metadata", Some(metadata)) = (key, self.document.metadata()) {
@@ -80,7 +81,7 @@ impl Object {
         self.document.get(key)
     }
 
-    /// `metadata.resourceVersion` as a number.
+    /// Returns `metadata.resourceVersion` as a number.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.version
@@ -90,7 +91,7 @@ impl Object {
         &self.document
     }
 
-    /// A member of its metadata, for example `labels`.
+    /// Returns a member of the object's metadata, for example `labels`.
     #[must_use]
     pub fn meta(&self, key: &str) -> Option<&Value> {
         self.document.meta(key)
@@ -120,18 +121,18 @@ impl Object {
         self.document.has_finalizer(name)
     }
 
-    /// The JSON text, as a part of the watch event.
+    /// Returns the JSON text, as a part of the watch event.
     pub(crate) fn whole(&self) -> Bytes {
         let line = self.line();
         let end = line.len() - LINE_END.len();
         line.slice(line_start(self.action.as_str()).len()..end)
     }
 
-    /// The watch event of the change that made the object, in the stored version. Written once for all watches
-    /// and answers: otherwise a job's life takes 5.7 % more instructions (callgrind of benches/memory.rs).
+    /// Returns the watch event of the change that made the object, in the stored version. It is written once for all
+    /// watches and responses; otherwise a job's life takes 5.7 % more instructions (callgrind of benches/memory.rs).
     pub(crate) fn line(&self) -> Bytes {
         let line = self.line.get_or_init(|| {
-            // Enough for most pods.
+            // The capacity is enough for most pods.
             let mut line = Vec::with_capacity(2_048);
             line.extend_from_slice(line_start(self.action.as_str()).as_bytes());
             self.document.encode(&mut line, |_| true);
@@ -142,20 +143,20 @@ impl Object {
         line.clone()
     }
 
-    /// The JSON text as in lists of built-in kinds: without `apiVersion` and `kind`.
+    /// Returns the JSON text as in lists of built-in kinds: without `apiVersion` and `kind`.
     pub(crate) fn bare(&self) -> Bytes {
         self.bare.get_or_init(|| bare(&self.document)).clone()
     }
 }
 
-/// The JSON text of an object.
+/// Returns the JSON text of an object.
 pub(crate) fn whole(document: &Document) -> Bytes {
     let mut text = Vec::new();
     document.encode(&mut text, |_| true);
     text.into()
 }
 
-/// The same without `apiVersion` and `kind`.
+/// Returns the JSON text of an object without `apiVersion` and `kind`.
 pub(crate) fn bare(document: &Document) -> Bytes {
     let mut text = Vec::new();
     document.encode(&mut text, |key| !matches!(key, "apiVersion" | "kind"));
@@ -166,7 +167,7 @@ pub(crate) fn encode(value: &Value) -> Bytes {
     serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
 }
 
-/// The `PartialObjectMetadata` of an object.
+/// Returns the `PartialObjectMetadata` of an object.
 pub(crate) fn metadata_only(object: &Object) -> Value {
     let metadata = object
         .document
@@ -176,19 +177,19 @@ pub(crate) fn metadata_only(object: &Object) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata})
 }
 
-/// What happened to an object.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
-    /// It was created.
+    /// The object was created.
     Added,
-    /// It was changed.
+    /// The object was changed.
     Modified,
-    /// It is gone.
+    /// The object was removed.
     Deleted,
 }
 
 impl Action {
-    /// The word a watch uses: `ADDED`, `MODIFIED` or `DELETED`.
+    /// Returns the word in watch events: `ADDED`, `MODIFIED` or `DELETED`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -216,49 +217,49 @@ impl Change {
         }
     }
 
-    /// What happened.
+    /// Returns the kind of the change.
     #[must_use]
     pub fn action(&self) -> Action {
         self.object.action
     }
 
-    /// The resource's name in paths, for example `pods`.
+    /// Returns the resource's name in paths, for example `pods`.
     #[must_use]
     pub fn plural(&self) -> &str {
         &self.kind.plural
     }
 
-    /// The object's kind, for example `Pod`.
+    /// Returns the object's kind, for example `Pod`.
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.kind.kind
     }
 
-    /// The object's namespace; empty for kinds outside namespaces.
+    /// Returns the object's namespace; empty for kinds without namespaces.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.object.namespace()
     }
 
-    /// The object's name.
+    /// Returns the object's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.object.name()
     }
 
-    /// The version this change made: higher than that of every change before it, in any kind.
+    /// Returns the version that this change made. It is higher than that of every change before it, of any kind.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.object.version
     }
 
-    /// The object after the change; for a deletion its last state, with the deletion's version.
+    /// Returns the object after the change. For a deletion, returns its last state with the deletion's version.
     #[must_use]
     pub fn object(&self) -> &Arc<Object> {
         &self.object
     }
 
-    /// The object before the change; `None` for a creation.
+    /// Returns the object before the change, or `None` for a creation.
     #[must_use]
     pub fn previous(&self) -> Option<&Arc<Object>> {
         self.previous.as_ref()
@@ -279,21 +280,21 @@ impl fmt::Display for Change {
     }
 }
 
-/// The part of a watch event before its object.
+/// Returns the part of a watch event before its object.
 fn line_start(word: &str) -> String {
     ["{\"type\":\"", word, "\",\"object\":"].concat()
 }
 
-/// The part after it.
+/// The part of a watch event after its object.
 const LINE_END: &[u8] = b"}\n";
 
-/// One watch event, as a line.
+/// Returns one watch event as a line.
 pub(crate) fn event_line(word: &str, object: &[u8]) -> Bytes {
     let start = line_start(word);
     [start.as_bytes(), object, LINE_END].concat().into()
 }
 
-/// A whole object in the version that a request named.
+/// Returns a whole object in the version of the request.
 pub(crate) fn encode_in_version(target: &Target, object: &Object) -> Bytes {
     if target.is_stored_version() {
         object.whole()

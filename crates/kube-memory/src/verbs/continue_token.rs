@@ -8,11 +8,11 @@ use crate::store::object::Object;
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Where the next page of a list starts.
+/// The start of the next page of a list.
 pub(crate) struct ContinueToken {
-    /// The version of the list; -1 if the rest comes from the current state.
+    /// The version of the list; -1 if the rest is read from the current state.
     pub(crate) version: i64,
-    /// Namespace and name of the last object before the page.
+    /// The namespace and name of the last object before the page.
     pub(crate) after: (String, String),
 }
 
@@ -24,12 +24,13 @@ impl ContinueToken {
         }
     }
 
-    /// The token of a list of one namespace or all.
+    /// Returns the token of a list of one namespace or all.
     pub(crate) fn encode(&self, namespace: Option<&str>) -> String {
         self.start(namespace, "/")
     }
 
-    /// Tokens that come from the server's cache have a slash before a name in a namespace, those from its store have none.
+    /// Encodes the token. Tokens of the server's cache have a slash before a name in a namespace; tokens of its store
+    /// have none.
     fn start(&self, namespace: Option<&str>, slash: &str) -> String {
         let (space, name) = &self.after;
         let start = match namespace {
@@ -41,7 +42,7 @@ impl ContinueToken {
         BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
     }
 
-    /// The token that continues from the current state instead of the list's version.
+    /// Returns the token that continues from the current state instead of the list's version.
     pub(crate) fn for_current_state(&self, namespace: Option<&str>) -> String {
         let now = Self {
             version: -1,

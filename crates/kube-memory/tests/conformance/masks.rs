@@ -1,12 +1,12 @@
-//! Masks for values that no two clusters have in common, such as UIDs. The same value gets the same mask everywhere.
+//! Masks for values that differ between any two clusters, such as UIDs. The same value gets the same mask everywhere.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Members that name the time at which the server did something.
+/// Members with the time of an action of the server.
 const TIMES: [&str; 3] = ["creationTimestamp", "deletionTimestamp", "lastTransitionTime"];
-/// What comes before the message of a JSON decoder. The message itself is cut off, since each decoder has its own.
+/// The texts before the message of a JSON decoder. The message itself is cut off, because each decoder has its own.
 const DECODERS: [&str; 5] = [
     "json: ",
     "error decoding patch: ",
@@ -14,26 +14,27 @@ const DECODERS: [&str; 5] = [
     "\"<the object>\": ",
     " cannot be handled as a ",
 ];
-/// The mask of a version that depends on what else happens in a cluster.
+/// The mask of a version that depends on other activity in a cluster.
 const SOME_VERSION: &str = "<version>";
 
-/// What was masked so far in the answers of one server.
+/// The values masked so far in the responses of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Masks {
-    /// Values of one kind, each with its mask.
+    /// The values of one kind, each with its mask.
     seen: BTreeMap<&'static str, Vec<(String, String)>>,
     step: usize,
     count: usize,
 }
 
 impl Masks {
-    /// Masks contain the step that showed a value first, so that a difference in one step does not shift later masks.
+    /// Begins a step. Masks contain the step in which a value first appeared, so that a difference in one step does
+    /// not shift later masks.
     pub(crate) fn begin_step(&mut self) {
         self.step += 1;
         self.count = 0;
     }
 
-    /// A copy of an answer that may be compared with the other server's.
+    /// Returns a copy of a response that may be compared with the other server's.
     pub(crate) fn hide(&mut self, value: &Value) -> Value {
         match value {
             Value::Object(members) => self.hide_object(members),
@@ -48,7 +49,7 @@ impl Masks {
         let mut keys: Vec<&String> = members.keys().collect();
         keys.sort();
         let base = members.get("generateName").and_then(Value::as_str);
-        // The version of a list or a bookmark is the cluster's, not an object's.
+        // The version of a list or a bookmark belongs to the cluster, not to an object.
         let is_cursor = members.contains_key("remainingItemCount") || !members.contains_key("name");
         for key in keys {
             let value = &members[key];
@@ -77,7 +78,7 @@ impl Masks {
         Value::Object(hidden)
     }
 
-    /// The mask of a value: the same one on every call.
+    /// Returns the mask of a value: the same one on every call.
     fn mask(&mut self, kind: &'static str, text: &str) -> String {
         let seen = self.seen.entry(kind).or_default();
         if let Some((_, mask)) = seen.iter().find(|(known, _)| known == text) {
@@ -89,7 +90,7 @@ impl Masks {
         mask
     }
 
-    /// Masks values inside a text that were seen elsewhere.
+    /// Masks values in a text that also appeared elsewhere.
     fn hide_text(&self, text: &str) -> String {
         let mut hidden = text.to_owned();
         for kind in ["uid", "address", "generated"] {
@@ -127,7 +128,7 @@ impl Masks {
     }
 }
 
-/// A list without what is in it twice.
+/// Returns a list without duplicates.
 fn once(list: &Value) -> Value {
     let mut kept: Vec<Value> = Vec::new();
     for item in list.as_array().into_iter().flatten() {
@@ -138,7 +139,7 @@ fn once(list: &Value) -> Value {
     Value::from(kept)
 }
 
-/// The content of a continue token, with its version masked.
+/// Returns the content of a continue token, with its version masked.
 fn open(token: &str) -> Value {
     let decoded = decode(token).and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     let Some(mut value) = decoded else {
@@ -150,7 +151,7 @@ fn open(token: &str) -> Value {
     value
 }
 
-/// Base 64 as URLs have it.
+/// Decodes base 64 in its form for URLs.
 fn decode(text: &str) -> Option<Vec<u8>> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut bytes = Vec::new();

@@ -1,24 +1,25 @@
 //! A program's `local` command.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use kube_manifest::Source;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{NodeConfig, NodeError};
 
 use super::{Jobs, Run, RunError};
 
-/// Runs the jobs of a manifest on this machine, and prints what happens, line by line ([`RunEvent::line`]): the rest
-/// of a program's `main`. Processes start in the manifest's folder.
+/// Runs the jobs of a manifest on this machine, and prints their events line by line ([`RunEvent::line`]). A
+/// program's `main` can end with this call. Processes start in the manifest's folder.
 ///
-/// A bad manifest is refused before anything starts. Everything that is wrong in it is printed, one line for each error:
+/// A bad manifest is rejected before anything starts. All of its errors are printed, one line for each:
 /// `file:line:column: field: problem; remedy`.
 ///
-/// Exit codes: 0 if all jobs succeeded, 1 if not or if the machine lacks something, 2 for a bad manifest, 130 after
-/// Ctrl-C, 143 after SIGTERM, 129 after SIGHUP. No process is left behind; a second signal does not wait for them.
+/// Exit codes: 0 if all jobs succeeded, 1 if a job did not or the machine lacks something, 2 for a bad manifest, 130
+/// after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP. No process is left behind. A second signal ends the wait for
+/// them.
 ///
 /// [`RunEvent::line`]: super::RunEvent::line
 pub fn main(file: &Path, jobs: Jobs) -> ExitCode {
@@ -27,7 +28,7 @@ pub fn main(file: &Path, jobs: Jobs) -> ExitCode {
         eprintln!("{name}: {why}");
         ExitCode::from(code)
     };
-    let manifest = match fs::read_to_string(file) {
+    let manifest = match Source::from_file(file, 0).text {
         Ok(manifest) => manifest,
         Err(error) => return fail(2, &error),
     };
@@ -36,7 +37,7 @@ pub fn main(file: &Path, jobs: Jobs) -> ExitCode {
         Err(error) => return fail(1, &error),
     };
     let config = NodeConfig {
-        // The folder of a mere file name is empty.
+        // The folder of a file name without a directory is empty.
         workdir: Path::new(".").join(file.parent().unwrap_or(Path::new(""))),
         ..NodeConfig::default()
     };
@@ -70,7 +71,7 @@ async fn run_to_end(mut run: Run) -> io::Result<u8> {
             event = run.next() => match event {
                 Some(event) => {
                     if let Some(line) = event.line() {
-                        // The jobs go on although nobody reads their output.
+                        // A closed standard output must not stop the jobs.
                         let _ = writeln!(io::stdout(), "{line}");
                     }
                     continue;

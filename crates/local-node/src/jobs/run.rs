@@ -1,4 +1,4 @@
-//! Jobs while they run: what happens to them, and when all is over.
+//! Running jobs: their events and the end of the run.
 
 use std::collections::VecDeque;
 
@@ -27,10 +27,10 @@ pub(super) enum Change {
     Pod { pod: Box<Pod>, gone: bool },
 }
 
-/// What reads the status of a job of some kind.
+/// Reads the status of a job of some kind.
 pub(super) type ReadStatus = fn(DynamicObject) -> JobStatus;
 
-/// The changes of all jobs of these kinds, and of all pods.
+/// Returns the changes of all jobs of these kinds, and of all pods.
 pub(super) fn changes<'a>(
     client: &Client,
     kinds: impl Iterator<Item = (&'a ApiResource, ReadStatus)>,
@@ -66,7 +66,7 @@ pub(super) fn changes<'a>(
     stream::select(jobs, pods).boxed()
 }
 
-/// A task that ends with its owner.
+/// A task that is aborted with its owner.
 struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
@@ -82,7 +82,7 @@ pub struct Run {
     stage: Stage,
     changes: BoxStream<'static, Change>,
     output: mpsc::Receiver<NodeEvent>,
-    /// Events that are returned next.
+    /// The events to return next.
     waiting: VecDeque<RunEvent>,
 }
 
@@ -90,10 +90,10 @@ enum Stage {
     Running {
         node: Node,
         operator: AbortOnDrop,
-        /// Set when all jobs have ended: when the replicas that are left are stopped.
+        /// Set when all jobs have ended: the time at which the remaining replicas are stopped.
         give_up: Option<Instant>,
     },
-    /// Ends with the pods that are left.
+    /// Resolves to the pods that are left.
     Stopping(BoxFuture<'static, Vec<Pod>>),
     Ended,
 }
@@ -134,10 +134,10 @@ impl Run {
         })
     }
 
-    /// The next event; `None` once all jobs have ended, or can never go on, and no process is left.
+    /// Returns the next event, or `None` once all jobs have ended, or can never continue, and no process is left.
     ///
     /// Call it all the time: processes that write faster than it is called are slowed down, as by a pipe. The future
-    /// may be dropped and `next` called again: no event is lost.
+    /// may be dropped and `next` called again; no event is lost.
     pub async fn next(&mut self) -> Option<RunEvent> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
@@ -171,7 +171,7 @@ impl Run {
                 }
             };
             tokio::select! {
-                // Processes that write without pause must not hold up the rest.
+                // Processes that write without pause must not delay the rest.
                 biased;
                 left = stage => if let Some(left) = left {
                     self.stage = Stage::Ended;
@@ -185,21 +185,21 @@ impl Run {
         }
     }
 
-    /// Ends all processes: SIGTERM, after 5 s SIGKILL. [`next`](Self::next) returns the events of that; jobs keep the
-    /// status that they have. Once all jobs have ended this happens by itself.
+    /// Ends all processes: SIGTERM, and after 5 s SIGKILL. [`next`](Self::next) returns the events of that. Jobs keep
+    /// their status. This happens by itself once all jobs have ended.
     pub fn stop(&mut self) {
         if let Stage::Running {
             node, mut operator, ..
         } = std::mem::replace(&mut self.stage, Stage::Ended)
         {
-            // Pods that are stopped now must not change the jobs' statuses.
+            // Pods that are stopped now must not change the jobs' statuses, so the operator ends first.
             operator.0.abort();
             let pods = Api::<Pod>::all(self.client.clone());
             let stopping = async move {
-                // What it does at last needs the client.
+                // The operator's last work needs the client.
                 let _ = (&mut operator.0).await;
                 node.shutdown(GRACE).await;
-                // Watches may be behind. The in-memory API always answers.
+                // Watches may be behind. The in-memory API always responds.
                 let left = pods.list(&ListParams::default()).await;
                 left.map(|list| list.items).unwrap_or_default()
             };
@@ -207,22 +207,23 @@ impl Run {
         }
     }
 
-    /// Whether all jobs have succeeded.
+    /// Returns true if all jobs have succeeded.
     pub fn succeeded(&self) -> bool {
         self.progress.all_succeeded()
     }
 
-    /// The jobs' names and statuses, as of the last event that [`next`](Self::next) returned.
+    /// Returns the jobs' names and statuses, as of the last event that [`next`](Self::next) returned.
     pub fn statuses(&self) -> impl Iterator<Item = (&str, &JobStatus)> {
         self.progress.statuses()
     }
 
-    /// Why jobs that have not ended never will: they are suspended, or a replica cannot start on this machine.
+    /// Returns the reasons that unfinished jobs will never end: they are suspended, or a replica cannot start on this
+    /// machine.
     pub fn dead_ends(&self) -> Vec<String> {
         self.progress.dead_ends()
     }
 
-    /// Records a change, and queues the events that follow from it.
+    /// Records a change, and queues its events.
     fn record(&mut self, change: Change) {
         match change {
             Change::Job { name, status } => self.waiting.extend(self.progress.update_job(name, *status)),

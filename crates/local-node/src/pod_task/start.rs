@@ -20,17 +20,17 @@ use crate::prepare::{Preparation, PrepareError};
 use crate::process::{self, Exit, Launch, Output};
 use crate::volumes::Mount;
 
-/// When to look again for what a container needs and does not find.
+/// The wait before a retry if something is missing that a container needs.
 const CONFIG_RETRY: Duration = Duration::from_secs(2);
 
-/// When to look again for the names of pods that are about to be made.
+/// The wait before a retry if names of pods are missing that are about to be created.
 const NAME_RETRY: Duration = Duration::from_millis(100);
 
 impl PodTask {
-    /// Starts a container, or records why it does not start.
+    /// Starts a container, or records the reason that it does not start.
     pub(super) async fn start(&mut self, at: usize) {
         let Some(container) = self.container(at).cloned() else {
-            // Containers cannot be taken out of a pod; without this a broken API would make the task spin.
+            // Containers cannot be removed from a pod. Without this, a broken API would make the task spin.
             let message = Some("the pod has no such container any more".to_owned());
             let (reason, start) = ("CreateContainerError", Start::Never);
             self.containers[at].state = RunState::Waiting {
@@ -92,7 +92,8 @@ impl PodTask {
         }
     }
 
-    /// Prepares a container; `None` if the pod is stopped meanwhile: an API that does not answer must not hold that up.
+    /// Prepares a container. Returns `None` if the pod is stopped meanwhile, because an API without a response must
+    /// not delay the stop.
     async fn prepare(
         &mut self,
         container: &Container,
@@ -109,7 +110,7 @@ impl PodTask {
         None
     }
 
-    /// Records why a container has to wait, and for how long.
+    /// Records the reason that a container has to wait, and for how long.
     fn set_waiting(&mut self, at: usize, problem: &StartError) {
         let (reason, start) = match problem {
             StartError::Prepare(PrepareError::NoCommand { .. }) => ("ImageCommandUnknown", Start::Never),
@@ -131,7 +132,7 @@ impl PodTask {
         mounts.iter().try_for_each(Mount::write)
     }
 
-    /// Lets commands run in the pod, if the container is its first.
+    /// Lets commands run in the pod, if the container is its first main container.
     fn open(&self, at: usize, launch: &Launch) -> Option<Opened> {
         let is_main = |record: &ContainerRecord| record.type_ == ContainerType::Main;
         if self.containers.iter().position(is_main) != Some(at) {

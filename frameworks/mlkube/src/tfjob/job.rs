@@ -94,7 +94,7 @@ impl TrainingJob for TfJob {
         if board.log_dir.is_empty() {
             errors.push("spec.tensorboard.logDir", NO_LOGS[0], NO_LOGS[1]);
         }
-        let type_ = board.service_type.as_deref().unwrap_or(SERVICE_TYPES[0]);
+        let type_ = board.service_type();
         if !SERVICE_TYPES.contains(&type_) {
             errors.unknown_word("spec.tensorboard.serviceType", type_, &SERVICE_TYPES);
         }

@@ -153,6 +153,14 @@ impl TfJobSpec {
     }
 }
 
+impl TensorBoard {
+    /// The type of its service. The empty text, which older clusters exported, is as good as unset.
+    pub(super) fn service_type(&self) -> &str {
+        let type_ = self.service_type.as_deref().filter(|type_| !type_.is_empty());
+        type_.unwrap_or(SERVICE_TYPES[0])
+    }
+}
+
 impl TfReplicaSpec {
     /// The type, in whatever spelling.
     pub fn role(&self) -> &str {
@@ -166,7 +174,8 @@ impl TfReplicaSpec {
 }
 
 fn service_types(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "enum": SERVICE_TYPES })
+    let types: Vec<_> = SERVICE_TYPES.into_iter().chain([""]).collect();
+    schemars::json_schema!({ "type": "string", "enum": types })
 }
 
 /// What is described once is not described again.

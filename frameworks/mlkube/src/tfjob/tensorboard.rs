@@ -1,4 +1,4 @@
-//! TensorBoard: a pod and a service beside a job.
+//! TensorBoard: a pod and a service in addition to those of the replicas.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::spec::TensorBoard;
 pub(super) const SERVICE: ObjectKind = ObjectKind::of::<Service>();
 pub(super) const POD: ObjectKind = ObjectKind::of::<Pod>();
 
-/// Where TensorBoard listens.
+/// The port of TensorBoard.
 const PORT: i32 = 6006;
 
-/// The service and the pod of a job's TensorBoard. The pod is restarted by its kubelet.
+/// Returns the service and the pod of a job's TensorBoard. The kubelet restarts the pod's container.
 pub(super) fn objects(board: &TensorBoard, job: &str, runtime_id: &str, image: &str) -> Vec<JobObject> {
     let name = format!("tensorboard-{runtime_id}");
     let labels: BTreeMap<String, String> = [
@@ -26,7 +26,7 @@ pub(super) fn objects(board: &TensorBoard, job: &str, runtime_id: &str, image: &
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into();
     let service = json!({"spec": {
-        "type": board.service_type.as_deref().unwrap_or("ClusterIP"),
+        "type": board.service_type(),
         "selector": labels,
         "ports": [{"name": "tb-port", "port": 80, "targetPort": PORT}],
     }});

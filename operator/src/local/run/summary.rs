@@ -1,4 +1,4 @@
-//! What is printed when a run has ended: conditions, the root cause of a failure, a table.
+//! The text at the end of a run: conditions, root causes of failures, and a table.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use training_job::api::{ConditionStatus, ConditionType, FailureRecord};
 
 use super::progress::{Progress, ReplicaRow};
 
-/// The text.
+/// Returns the summary.
 pub(super) fn text(run: &Run, progress: &Progress) -> String {
     let mut out = String::from("\n");
     for (name, status) in run.statuses() {
@@ -29,6 +29,9 @@ pub(super) fn text(run: &Run, progress: &Progress) -> String {
                 condition.type_,
                 condition.message
             );
+        }
+        for failure in &status.failure_history {
+            out.push_str(&root_cause("restarted", failure));
         }
         if let Some(failure) = &status.failure {
             let title = if status.is(ConditionType::Failed) {
@@ -67,7 +70,7 @@ fn root_cause(title: &str, failure: &FailureRecord) -> String {
     out
 }
 
-/// The header of [`line()`].
+/// Returns the header of [`line()`].
 fn header() -> String {
     format!(
         "{:<24} {:<10} {:>6} {:>5} {:>9}",
@@ -75,7 +78,7 @@ fn header() -> String {
     )
 }
 
-/// A replica as a row of the table. The age of one that runs ends `now`.
+/// Returns a replica's row of the table. The age of a running replica ends `now`.
 fn line(name: &str, row: &ReplicaRow, now: jiff::Timestamp) -> String {
     let age = row
         .started
@@ -96,7 +99,7 @@ fn line(name: &str, row: &ReplicaRow, now: jiff::Timestamp) -> String {
     )
 }
 
-/// The table of all replicas, line by line.
+/// Returns the lines of the table of all replicas.
 pub(super) fn table(progress: &Progress) -> Vec<String> {
     let now = jiff::Timestamp::now();
     let rows = progress.rows();

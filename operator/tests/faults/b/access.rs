@@ -1,4 +1,4 @@
-//! Credentials and rights that change: 401, 403, and kinds that are not served.
+//! Changes of credentials and permissions: 401, 403, and kinds that are not served.
 
 use std::fs;
 
@@ -13,12 +13,12 @@ use crate::rig::jobs::{is, job};
 use crate::rig::operator::Operator;
 use crate::rig::stage::Stage;
 
-/// Runs kubectl, which must do it.
+/// Runs kubectl, which must succeed.
 async fn kubectl(cluster: &ControlPlane, arguments: &[&str]) {
     cluster.kubectl(arguments).await.success();
 }
 
-/// A namespace with an operator's service account, which has the rights of `manifests/` in it.
+/// Creates a namespace with an operator's service account, which has the permissions of `manifests/` in it.
 async fn with_account(name: &str) -> (&'static ControlPlane, String) {
     let cluster = ControlPlane::shared().await;
     cluster.install_crds().await;
@@ -58,7 +58,7 @@ async fn b11_a_token_that_is_worth_nothing_any_more_is_read_anew() {
     stage.create(job("before", 1)).await;
     let run = stage.until_all_run("before", 1).await;
 
-    // Tokens of an account that was deleted are void, whoever has its name now.
+    // The tokens of a deleted account stay invalid, even if a new account has the same name.
     kubectl(
         cluster,
         &["delete", "serviceaccount", "operator", "--namespace", &namespace],
@@ -71,7 +71,7 @@ async fn b11_a_token_that_is_worth_nothing_any_more_is_read_anew() {
     .await;
     let old = cluster.client_of(&first).await;
     let old: Api<Role> = Api::namespaced(old, &namespace);
-    // The API server remembers a token for some seconds.
+    // The API server caches a token for some seconds.
     while !matches!(old.get("any").await, Err(kube::Error::Api(status)) if status.code == 401) {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
@@ -82,7 +82,7 @@ async fn b11_a_token_that_is_worth_nothing_any_more_is_read_anew() {
         .kubeconfig_for_service_account(&namespace, "operator")
         .await;
     fs::write(&token, cluster.token_of(&second)).unwrap();
-    // A minute goes by until a client looks at the file again.
+    // The client reads the file again after a minute.
     let running = stage.until("after", ConditionType::Running);
     let touched = async {
         for mark in 0.. {
@@ -134,7 +134,7 @@ async fn b12_a_right_that_is_taken_away_is_missed_quietly_until_it_is_back() {
     stage.create(job("a", 4)).await;
     let message = stage.until_event("a", "FailedCreatePod").await;
     assert!(message.contains("forbidden"), "{message}");
-    // The other jobs' pods are there already, and the rest is allowed.
+    // The pods of the other jobs already exist, and the remaining calls are allowed.
     stage.succeed("before", 1).await;
     let creates = stage.proxy.count(&On::call("create", "pods").prefixed("a"));
     set(serde_json::to_value(&old.rules).unwrap()).await;
@@ -146,7 +146,7 @@ async fn b12_a_right_that_is_taken_away_is_missed_quietly_until_it_is_back() {
     operator.expect_well();
 }
 
-/// Creates a job of another kind, and awaits that it runs.
+/// Creates a job of another kind and waits until it runs.
 async fn run_other(cluster: &ControlPlane, stage: &Stage<'_>, name: &str) {
     let api: Api<TFJob> = Api::namespaced(cluster.client(), &stage.namespace);
     let job = json!({
@@ -169,14 +169,14 @@ async fn b14_a_kind_that_is_not_served_for_a_while_stops_no_other() {
     let cluster = ControlPlane::start(Options::default()).await;
     let stage = Stage::of(&cluster, "b14").await;
     kubectl(&cluster, &["delete", "crd", "mxjobs.kubeflow.org"]).await;
-    // It is not there from the start, and then comes and goes.
+    // The definition is missing at the start, is installed, and is deleted again.
     let operator = Operator::start(&cluster, stage.proxy.kubeconfig(), &[]);
     operator
         .0
         .wait_for_line("the API server does not have it: it is watched once it is installed")
         .await;
     run_other(&cluster, &stage, "first").await;
-    let absent = "training_operator_definition_absent{resource=\"mxjobs.kubeflow.org\"}";
+    let absent = "training_operator_crd_missing{resource=\"mxjobs.kubeflow.org\"}";
     assert_eq!(operator.metric(absent).await, Some(1.0));
 
     kubectl(&cluster, &["apply", "--server-side", "-k", "crds/"]).await;

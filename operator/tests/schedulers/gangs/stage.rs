@@ -1,4 +1,4 @@
-//! A namespace with nodes for some pods, and an operator that knows the scheduler.
+//! A namespace with nodes for some pods, and an operator that supports the scheduler.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,7 +16,7 @@ use crate::node;
 use crate::stage::{Operators, Stage, of};
 
 impl<'a> Stage<'a> {
-    /// With so many nodes of so many CPUs each.
+    /// Creates a stage with this number of nodes, each with this number of CPUs.
     pub(crate) async fn with_gangs(
         gangs: &'a Gangs,
         scheduler: Scheduler,
@@ -26,7 +26,7 @@ impl<'a> Stage<'a> {
         Self::on_nodes(gangs, actors, nodes, &[&scheduler.flag()]).await
     }
 
-    /// The same with an operator that makes no groups.
+    /// Creates such a stage with an operator that creates no groups.
     pub(crate) async fn without_gangs(
         gangs: &'a Gangs,
         actors: (Kind, Operators),
@@ -35,7 +35,7 @@ impl<'a> Stage<'a> {
         Self::on_nodes(gangs, actors, nodes, &[]).await
     }
 
-    /// For jobs of these kinds; an operator that is killed at each turn.
+    /// Creates a stage for jobs of these kinds. Its operator is killed at each turn.
     pub(crate) async fn in_storm(
         gangs: &'a Gangs,
         scheduler: Scheduler,
@@ -64,7 +64,7 @@ impl<'a> Stage<'a> {
         stage
     }
 
-    /// One more node.
+    /// Adds a node.
     pub(crate) async fn add_node(&self, cpus: u32) {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl<'a> Stage<'a> {
         node::create(self.plane, &name, cpus, json!({}), Value::Null).await;
     }
 
-    /// A job of that name, which may restart.
+    /// Returns a job of this name that may restart.
     pub(crate) fn gang(&self, name: &str) -> Value {
         let mut job = self.kind.job(name);
         job["spec"]["runPolicy"]["backoffLimit"] = 5.into();
@@ -84,7 +84,7 @@ impl<'a> Stage<'a> {
         self.api(group, version, "PodGroup")
     }
 
-    /// Awaits that a job's PodGroup is as wanted, or with `None` that it is gone.
+    /// Waits until a job's PodGroup meets a condition. The condition gets `None` if the group is missing.
     pub(crate) async fn group(
         &self,
         scheduler: Scheduler,
@@ -94,14 +94,13 @@ impl<'a> Stage<'a> {
         wait(self.groups(scheduler), job, look).await
     }
 
-    /// Awaits that a job has just so many pods, which are bound.
+    /// Waits until a job has exactly this number of pods, which are all bound.
     pub(crate) async fn is_bound(&self, job: &str, pods: usize) -> Vec<Pod> {
         let stays = |pod: &Pod| is_bound(pod) && pod.metadata.deletion_timestamp.is_none();
         let look = |all: &[Pod]| all.len() == pods && all.iter().all(stays);
         wait_for_all(self.pods(), &of(job), look).await
     }
 
-    /// Awaits that a pod runs.
     pub(crate) async fn pod_runs(&self, name: &str) {
         let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
         wait(self.pods(), name, |pod: Option<&Pod>| {
@@ -110,7 +109,7 @@ impl<'a> Stage<'a> {
         .await;
     }
 
-    /// Awaits that a scheduler has found no node for a pod, and has that be so many seconds ago.
+    /// Waits until a scheduler has found no node for a pod, and sets the time of that to this number of seconds ago.
     pub(crate) async fn has_had_no_node_for(&self, name: &str, seconds: i64) {
         let refused = |pod: &Pod| {
             let conditions = pod.status.as_ref()?.conditions.as_ref()?;
@@ -132,7 +131,7 @@ impl<'a> Stage<'a> {
             .unwrap();
     }
 
-    /// Awaits that a pod is gone, or another one has its name.
+    /// Waits until a pod is gone or another pod has its name.
     pub(crate) async fn is_gone(&self, before: &[Pod], name: &str) {
         let old = before.iter().find(|pod| pod.name_any() == name).unwrap().uid();
         wait(self.pods(), name, |pod: Option<&Pod>| {
@@ -141,7 +140,7 @@ impl<'a> Stage<'a> {
         .await;
     }
 
-    /// Awaits an event about a job, and returns its message.
+    /// Waits for an event about a job, and returns its message.
     pub(crate) async fn event(&self, job: &str, reason: &str) -> String {
         let api: Api<Event> = Api::namespaced(self.plane.client(), &self.namespace);
         let is_it = |event: &&Event| {
@@ -153,7 +152,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Whether a pod has a node.
+/// Returns true if a pod has a node.
 pub(crate) fn is_bound(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
 }

@@ -1,4 +1,4 @@
-//! Objects that exist already, or not any more.
+//! Objects that exist already, or no longer.
 
 use serde_json::{Value, json};
 use training_job_simulation::faults::CallFault::{Garbled, Refused, ResetAfter, Slow, Unanswered};
@@ -12,7 +12,7 @@ use crate::harness::{
     worker,
 };
 
-/// Somebody labels the job while each status is on its way, so that the API server refuses it.
+/// A user labels the job while each status write is in flight, so that the API server refuses the write.
 #[tokio::test(start_paused = true)]
 async fn b1_the_job_changes_while_its_status_is_on_its_way() {
     let mut sim = Simulation::new(succeeds);
@@ -32,13 +32,13 @@ async fn b1_the_job_changes_while_its_status_is_on_its_way() {
     );
     assert_eq!(sim.conditions("job"), "", "each of them was refused");
     settle_and_check(&mut sim).await;
-    // When the status was written at last, the job had finished.
-    assert_eq!(sim.conditions("job"), "Created Succeeded");
+    // When the status was finally written, the job had finished.
+    assert_eq!(sim.conditions("job"), "Created Running=False Succeeded");
     assert_eq!(event_count(&sim, "MXJobSucceeded"), 1);
     assert!(!sim.status("job")["startTime"].is_null());
 }
 
-/// The watch does not show the change that led to the conflict, so the operator reads the job.
+/// The watch does not deliver the change that led to the conflict, so the operator reads the job.
 #[tokio::test(start_paused = true)]
 async fn b1_the_job_has_changed_and_nothing_tells() {
     let mut sim = Simulation::new(succeeds);
@@ -64,8 +64,8 @@ fn b1_any_status_is_refused_once() {
     everywhere(&restart(), status, &faults);
 }
 
-/// Answers are lost, and watches are silent: all that the operator learns of the objects it created is that their names
-/// are taken.
+/// Responses are lost, and watches are silent. The operator learns only that the names of the objects it created are
+/// taken.
 #[tokio::test(start_paused = true)]
 async fn b2_what_it_has_made_is_there_already() {
     for fault in [ResetAfter, Unanswered] {
@@ -92,7 +92,8 @@ async fn b2_what_it_has_made_is_there_already() {
     }
 }
 
-/// The answer to its creation was lost, watches do not show it, and a user deletes it, which takes a minute.
+/// The response to the creation was lost, watches do not deliver the pod, and a user deletes it, which takes a
+/// minute.
 #[tokio::test(start_paused = true)]
 async fn b2_what_it_has_made_is_there_and_is_going() {
     let sim = Simulation::new(|_, _| NodeLost(100_000, 60));
@@ -114,7 +115,7 @@ async fn b2_what_it_has_made_is_there_and_is_going() {
     sim.assert_no_violations();
 }
 
-/// An object of this name that is not the job's.
+/// Returns an object of this name that the job does not control.
 fn stranger(plural: &str, name: &str, owner: &Value) -> Value {
     let owners = if owner.is_null() {
         json!([])
@@ -124,7 +125,8 @@ fn stranger(plural: &str, name: &str, owner: &Value) -> Value {
     job::foreign(plural, &json!({"name": name, "ownerReferences": owners}))
 }
 
-/// The job gets an event and no condition: the object may be deleted the next moment, and the other replicas run.
+/// The job gets an event and no condition, because the object may be deleted at any moment, and the other replicas
+/// run.
 #[tokio::test(start_paused = true)]
 async fn b3_a_strangers_object_has_the_name() {
     for plural in ["pods", "services"] {
@@ -170,8 +172,8 @@ async fn b3_a_strangers_object_has_the_name() {
     }
 }
 
-/// Whatever happens to the job meanwhile: each try costs two calls for each name. What was not refused is made at once,
-/// and an edit of the spec may be what mends it.
+/// Each attempt costs two calls for each name, even if the job changes meanwhile. Other children are created at once.
+/// An edit of the spec triggers an attempt, because it may fix the cause.
 #[tokio::test(start_paused = true)]
 async fn b3_a_name_that_is_taken_is_not_tried_at_each_event() {
     let mut sim = Simulation::new(|_, _| Runs);
@@ -193,7 +195,7 @@ async fn b3_a_name_that_is_taken_is_not_tried_at_each_event() {
     );
     let tries = sim.network.count("create", "services");
     assert!(tries <= 4 * 3, "{tries} tries");
-    // The wait is minutes long by now.
+    // By now the backoff is several minutes.
     assert!(remove(&sim, "services", "job-worker-0").await);
     sim.network.take_calls();
     edit(&sim, "mxjobs", "job", worker(json!({"replicas": 3}))).await;
@@ -206,7 +208,7 @@ async fn b3_a_name_that_is_taken_is_not_tried_at_each_event() {
     settle_and_check(&mut sim).await;
 }
 
-/// Its pods take a minute to stop, and the job is created again at once.
+/// The job's pods take a minute to stop, and the job is created again immediately.
 #[tokio::test(start_paused = true)]
 async fn b4_its_predecessors_pods_are_still_going() {
     let sim = Simulation::new(|_, _| NodeLost(100_000, 60));
@@ -302,7 +304,8 @@ async fn b13_what_it_writes_to_is_gone() {
     }
 }
 
-/// A pod is removed while the operator deletes it, and no watch shows it: the next one is created when the answer comes.
+/// A pod is removed while the operator deletes it, and no watch delivers it. The next pod is created when the
+/// response comes.
 #[tokio::test(start_paused = true)]
 async fn b13_what_it_deletes_is_gone_before_it_hears_of_it() {
     let mut sim = Simulation::new(|name, attempt| match attempt {

@@ -12,8 +12,8 @@ fn b11_its_token_is_not_taken_once() {
     everywhere(&success(), |_| true, &[Refused(401, "Unauthorized")]);
 }
 
-/// One of the operator's permissions is missing for an hour, while one job is to be created and another to be cleaned up.
-/// The job gets one event, and no condition: nothing is wrong with the job.
+/// One of the operator's permissions is missing for an hour, while one job is to be created and another to be cleaned
+/// up. The job gets one event, and no condition, because the job itself is correct.
 #[tokio::test(start_paused = true)]
 async fn b12_a_right_is_taken_away_and_given_back() {
     let rights = [
@@ -60,7 +60,7 @@ async fn b12_a_right_is_taken_away_and_given_back() {
     }
 }
 
-/// The API server does not serve the kind for a while. Its pods run on.
+/// The API server does not serve the kind for a while. The job's pods keep running.
 #[tokio::test(start_paused = true)]
 async fn b14_the_kind_is_not_served_for_a_while() {
     let mut sim = Simulation::new(|_, _| Succeeds(300));
@@ -85,14 +85,41 @@ async fn b14_the_kind_is_not_served_for_a_while() {
     assert!(sim.conditions("job").ends_with("Succeeded"));
 }
 
-/// One pod of four is refused for good, whatever the reason. The others are made, the job has one event, and it goes on
-/// when its spec is mended; under a deadline it ends all the same.
+/// A proxy between the operator and the API server responds with 404 to lists of pods. If the operator treated that
+/// as a cluster without pods, it would restart running jobs.
+#[tokio::test(start_paused = true)]
+async fn b14_pods_that_are_not_found_are_not_taken_for_gone() {
+    let mut sim = Simulation::new(|_, _| Runs);
+    sim.create(train("job", &SMALL)).await;
+    sim.advance(30).await;
+    sim.kill().await;
+    let is_list = |call: &training_job_simulation::call::Call| call.is("list", "pods");
+    sim.network
+        .add_rule(move |call| is_list(call).then_some(Refused(404, "NotFound")));
+    sim.network.take_calls();
+    sim.start();
+    sim.advance(600).await;
+    let calls = sim.network.take_calls();
+    assert!(calls.iter().all(|call| !call.writes()), "{calls:?}");
+    sim.network.heal();
+    sim.advance(60).await;
+    settle_and_check(&mut sim).await;
+    assert_eq!(sim.conditions("job"), "Created Running");
+    assert!(
+        sim.pods_now().iter().all(|pod| !pod.contains('+')),
+        "{:?}",
+        sim.pods_now()
+    );
+}
+
+/// One pod of four is refused permanently, for any reason. The others are created, the job has one event, and it
+/// continues when its spec is fixed. With a deadline, it still ends at the deadline.
 async fn one_pod_is_refused(fault: training_job_simulation::faults::CallFault) {
     let mut sim = Simulation::new(|_, _| Runs);
     let created = |call: &training_job_simulation::call::Call| call.is("create", "pods");
     let mut number = 0;
     let refused = fault.clone();
-    // The fourth is worker-1; after it all that are tried again.
+    // The fourth is worker-1. Later creations are retries.
     sim.network.add_rule(move |call| {
         number += u32::from(created(call));
         (created(call) && number >= 4).then(|| refused.clone())
@@ -135,7 +162,7 @@ async fn b15_an_object_is_too_large() {
     one_pod_is_refused(Refused(413, "RequestEntityTooLarge")).await;
 }
 
-/// The first of a hundred pods is refused, for a reason that the others do not have.
+/// The first of a hundred pods is refused, for a reason that does not affect the others.
 #[tokio::test(start_paused = true)]
 async fn b16_a_refused_object_keeps_no_other_waiting() {
     let mut sim = Simulation::new(|_, _| Runs);

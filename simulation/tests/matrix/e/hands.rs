@@ -10,8 +10,8 @@ fn ends_after_a_minute(name: &str, _: u32) -> PodFate {
     Succeeds(if name.contains("scheduler") { 90 } else { 60 })
 }
 
-/// A worker's pod is deleted, gracefully or not, while it waits, runs, has ended well, has failed, and after the
-/// job's end: it comes again as long as there is something for it to do.
+/// A worker's pod is deleted, gracefully or not, while it waits, runs, has succeeded, has failed, and after the job's
+/// end. It is created again while it has work to do.
 #[tokio::test(start_paused = true)]
 async fn e1_a_pod_is_deleted_in_each_phase() {
     for scope in ["Replica", "Job"] {
@@ -38,7 +38,7 @@ async fn e1_a_pod_is_deleted_in_each_phase() {
                 let again = matches!(phase, "Pending" | "Running");
                 assert_eq!(times, if again { 2 } else { 1 }, "{case}");
                 let others = created_and_deleted(&sim, "pods job-worker-1").0;
-                // In its first second the job does not wait for it yet.
+                // In its first second the job does not wait for the pod yet.
                 let together = scope == "Job" && phase == "Running";
                 assert_eq!(others, if together { 2 } else { 1 }, "{case}: the others");
             }
@@ -49,7 +49,8 @@ async fn e1_a_pod_is_deleted_in_each_phase() {
 #[tokio::test(start_paused = true)]
 async fn e1_a_failed_pod_is_deleted() {
     for force in [false, true] {
-        // The moment between its failure and its replacement, and long after the job has failed for it.
+        // The moment between the failure and the replacement, and a moment long after the job has failed because of
+        // it.
         for (code, wait) in [(137, 0), (1, 0), (1, 30)] {
             let mut sim = Simulation::new(move |name, attempt| match attempt {
                 0 if name.ends_with("worker-0") => Fails(code, 10),
@@ -73,7 +74,7 @@ async fn e1_a_failed_pod_is_deleted() {
                 assert!(sim.conditions("job").ends_with("Failed"), "{case}");
                 assert_eq!(created_and_deleted(&sim, "pods job-worker-0").0, 1, "{case}");
             } else if sim.conditions("job").ends_with("Succeeded") {
-                // Either it was seen to fail, or it is as if it had been deleted while it ran.
+                // Either the failure was observed, or it counts like the deletion of a running pod.
                 assert_eq!(restarts, 1, "{case}");
             } else {
                 assert_eq!((code, restarts), (1, 0), "{case}");
@@ -82,8 +83,8 @@ async fn e1_a_failed_pod_is_deleted() {
     }
 }
 
-/// Whatever an admission webhook writes into new pods stays as it is. One that takes the owner off makes pods
-/// that are nobody's: they are left alone, and the job says that its names are taken.
+/// Changes by an admission webhook to new pods are kept. A webhook that removes the owner creates pods that no job
+/// controls. They are left alone, and the job reports that its names are taken.
 #[tokio::test(start_paused = true)]
 async fn e11_pods_are_changed_as_they_are_made() {
     let changes = [
@@ -95,7 +96,7 @@ async fn e11_pods_are_changed_as_they_are_made() {
     for change in changes {
         let mut sim = Simulation::new(|_, _| Runs);
         sim.create(train("job", &SMALL)).await;
-        // As soon as they are created.
+        // As soon as the pods are created.
         while sim.pods_now().len() < 4 {
             tokio::task::yield_now().await;
         }
@@ -122,8 +123,8 @@ async fn e11_pods_are_changed_as_they_are_made() {
     }
 }
 
-/// Names and owners say which replica a pod is, not labels. One whose label for the watch is taken off is out of
-/// sight, and gets it again when its name is needed.
+/// Names and owners identify the replica of a pod, not labels. A pod without the label of the watch is not observed.
+/// It gets the label again when its name is needed.
 #[tokio::test(start_paused = true)]
 async fn e12_labels_of_pods_and_services_are_edited() {
     let labels = [
@@ -159,7 +160,8 @@ async fn e12_labels_of_pods_and_services_are_edited() {
     }
 }
 
-/// All of a compact job's pods need them. They are made again as long as pods may come, and no pod begins without them.
+/// All of a compact job's pods need these objects. They are created again as long as pods may come, and no pod starts
+/// without them.
 #[tokio::test(start_paused = true)]
 async fn e13_the_service_or_the_map_of_a_compact_job_is_deleted() {
     const JOB: &str = "job-with-a-name-of-forty-characters-or-so";
@@ -186,7 +188,7 @@ async fn e13_the_service_or_the_map_of_a_compact_job_is_deleted() {
             for map in &maps {
                 assert!(remove(&sim, "configmaps", map).await);
             }
-            // After the end, pods that have ended stay, and keep the service.
+            // After the end, completed pods stay, and keep the service.
             for (plural, name) in [("services", "hosts"), ("pods", "worker-3")] {
                 assert!(remove(&sim, plural, &format!("{JOB}-{name}")).await, "{case}");
             }

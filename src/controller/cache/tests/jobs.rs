@@ -22,13 +22,13 @@ fn listed(jobs: impl IntoIterator<Item = StoredJob<ToyJob>>) -> Jobs<ToyJob> {
     all
 }
 
-/// What is remembered of a question after the job that is epoch now.
+/// Returns the cached job and the current epoch, as kept for a request.
 fn question(jobs: &Jobs<ToyJob>) -> (Arc<StoredJob<ToyJob>>, ListEpoch) {
     let was = jobs.get(&("ns".to_owned(), "job".to_owned())).unwrap();
     (was, jobs.epoch())
 }
 
-/// The job held, as `uid@version`.
+/// Returns the cached job as `uid@version`.
 fn held(jobs: &Jobs<ToyJob>) -> Option<String> {
     let job = jobs.get(&("ns".to_owned(), "job".to_owned()))?;
     let meta = job.meta();
@@ -39,7 +39,7 @@ fn held(jobs: &Jobs<ToyJob>) -> Option<String> {
     ))
 }
 
-/// The server answers a call that was epoch just now.
+/// Passes the response to a call that was sent in the current epoch.
 fn answer(jobs: &mut Jobs<ToyJob>, job: StoredJob<ToyJob>) {
     let epoch = jobs.epoch();
     jobs.answered(job, epoch);
@@ -66,15 +66,15 @@ fn a_namesake_takes_the_place_and_is_told_of() {
 
 #[test]
 fn what_the_watch_says_is_gone_is_gone() {
-    // Versions may have gone back: whose end it is decides.
+    // Versions may have gone back after a restore, so the UID decides.
     let mut jobs = listed([job("a", 5)]);
     assert_eq!(jobs.deleted(&job("a", 3)), "a");
     assert_eq!(held(&jobs), None);
-    // Of a namesake that ended after what is held was so, there can have been only one.
+    // The deleted namesake is newer than the cached job, so no job of that name exists.
     let mut jobs = listed([job("a", 5)]);
     assert_eq!(jobs.deleted(&job("b", 8)), "b");
     assert_eq!(held(&jobs), None);
-    // An answer was faster.
+    // A response arrived before the watch event.
     let mut jobs = listed([job("b", 5)]);
     assert_eq!(jobs.deleted(&job("a", 4)), "a");
     assert_eq!(held(&jobs).unwrap(), "b@5");
@@ -111,7 +111,7 @@ fn a_list_does_not_take_back_an_answer_that_came_since_it_began() {
 
 #[test]
 fn a_list_that_is_made_after_an_answer_overrules_it() {
-    // Asked for before it, and answered after a backup was restored that knows nothing of it.
+    // The request came before the list, and the response after a restore from a backup without the change.
     let mut jobs = listed([job("a", 5)]);
     jobs.list_started();
     answer(&mut jobs, job("a", 9));
@@ -123,7 +123,7 @@ fn a_list_that_is_made_after_an_answer_overrules_it() {
 
 #[test]
 fn what_the_watch_is_past_an_answer_does_not_tell_better() {
-    // The answer is slow, and a backup was restored before the list was made that knows nothing of it.
+    // The response is late, and before the list a backup without the change was restored.
     let mut jobs = listed([job("a", 5)]);
     jobs.list_started();
     let epoch = jobs.epoch();
@@ -150,7 +150,9 @@ fn what_is_not_a_job_is_held_all_the_same() {
     let odd =
         json!({"metadata": {"name": "job", "uid": "a"}, "spec": {"specs": 1}, "status": {"restartCount": 2}});
     match serde_json::from_value(odd).unwrap() {
-        StoredJob::<ToyJob>::Unreadable { meta, status, error } => {
+        StoredJob::<ToyJob>::Unreadable {
+            meta, status, error, ..
+        } => {
             assert_eq!((meta.uid.as_deref(), status.restart_count), (Some("a"), 2));
             assert_eq!(
                 error, "spec.specs: 1 is a number; use an object",
@@ -163,7 +165,7 @@ fn what_is_not_a_job_is_held_all_the_same() {
 
 #[test]
 fn whether_an_answer_or_a_list_that_overtook_it_is_newer_is_not_known() {
-    // The server was set back to a backup in between, or the list was made before the write.
+    // The server was restored from a backup meanwhile, or the list was read before the write.
     let mut jobs = listed([job("a", 5)]);
     let epoch = jobs.epoch();
     assert!(jobs.answered(job("a", 6), epoch), "nothing has overtaken it");
@@ -175,7 +177,7 @@ fn whether_an_answer_or_a_list_that_overtook_it_is_newer_is_not_known() {
     assert_eq!(held(&jobs).unwrap(), "a@5");
 }
 
-/// The server is asked for the job that is held, and says so. Returns what is found.
+/// Reads the cached job again, with this result of the server. Returns what the cache makes of it.
 fn ask(jobs: &mut Jobs<ToyJob>, job: Option<StoredJob<ToyJob>>, version: u64) -> String {
     let (was, epoch) = question(jobs);
     found(jobs.reread(&was, epoch, job, Version::parse(&version.to_string())))
@@ -226,7 +228,7 @@ fn what_is_gone_is_forgotten_when_the_watch_is_past_it() {
     let mut jobs = listed([job("a", 5)]);
     ask(&mut jobs, None, 20);
     jobs.bookmark(Version::parse("20"));
-    // Versions have gone back, which a list would tell.
+    // A list would reveal that versions have gone back.
     jobs.applied(job("b", 9));
     assert_eq!(held(&jobs).unwrap(), "b@9");
 }
@@ -299,12 +301,17 @@ fn a_job_is_read_from_a_text_as_from_a_tree() {
     }
 }
 
-/// How often a plan for the job held asks whether it is valid as a whole, and whether it is refused.
+/// Returns how often a plan for the cached job validates the whole job, and whether the plan is refused.
 fn planned(jobs: &Jobs<ToyJob>) -> (u32, bool) {
     let (held, _) = question(jobs);
     let before = ASKED.get();
     let validated = held.validate(&Settings::default());
-    let plan = validated.plan(&held.status(), &Observed::default(), Timestamp::UNIX_EPOCH);
+    let plan = validated.plan(
+        &held.status(),
+        held.unsound(),
+        &Observed::default(),
+        Timestamp::UNIX_EPOCH,
+    );
     (ASKED.get() - before, plan.refused)
 }
 
@@ -334,7 +341,7 @@ fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
         version(5, json!({"generation": 1}), "i"),
         version(6, json!({"generation": 2}), "j"),
         version(7, json!({"generation": 2, "labels": {"l": "v"}}), "j"),
-        // A server that does not count.
+        // A server that does not count generations.
         version(8, json!({"labels": {"l": "v"}}), "j"),
         version(9, json!({"labels": {"l": "v"}}), "j"),
         version(10, json!({"generation": 3}), "j"),
@@ -348,7 +355,7 @@ fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
     let expected = [
         (1, false),
         (0, false),
-        // What is wrong is told in every pass.
+        // Errors are reported by every plan.
         (2, true),
         (2, true),
         (1, false),
@@ -361,7 +368,7 @@ fn a_job_is_validated_as_a_whole_again_when_its_author_has_changed_it() {
     ];
     assert_eq!(told, expected);
 
-    // After a list, versions and generations may be those of another time.
+    // After a list, versions and generations may come from a restored backup.
     let again = || version(12, json!({"generation": 4}), "j");
     jobs.applied(again());
     assert_eq!(planned(&jobs), (1, false));

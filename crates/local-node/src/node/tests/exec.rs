@@ -1,4 +1,4 @@
-//! Commands that pods have run in other pods.
+//! Commands that pods run in other pods.
 
 use std::path::Path;
 
@@ -19,10 +19,11 @@ fn bench() -> Bench {
     })
 }
 
-/// Makes a pod that runs `run`.
+/// Creates a pod that runs `run`.
 fn create(bench: &Bench, name: &str, run: &str) {
     let mut spec = script("Never", run);
-    // What others have it run. (`$$$$` is `$$` once references are expanded.) The first leaves its group and session.
+    // The commands that other pods run here. (`$$$$` is `$$` once references are expanded.) The first leaves its
+    // group and session.
     spec["containers"][0]["env"] = json!([
         {"name": "AWAY", "value": "setsid sh -c 'echo pid $$$$; exec sleep 1000'"},
         {"name": "OVER", "value": r#"exec "$EXEC" host 'eval "$AWAY"'"#},
@@ -64,7 +65,7 @@ async fn a_pod_that_comes_later_is_awaited() {
     create(
         &bench,
         "caller",
-        // Which is replaced by its address where there is a service of that name.
+        // The name is replaced by its address where a service has that name.
         r#"echo calling; exec "$EXEC" host echo done in '$HOSTNAME'"#,
     );
     bench.line("calling").await;

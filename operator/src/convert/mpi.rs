@@ -1,0 +1,235 @@
+//! Converts the MPIJobs of four operators: with one pod template (`v1alpha1`), with roles (`v1alpha2`, KubeDL), and
+//! with roles that connect by SSH (`v2beta1`).
+
+use kube_manifest::{Content, Entry, Node, Position};
+
+use super::log::Log;
+use super::mapped::{self, KUBEDL_MPI, MPI, keep_policy, keep_restart};
+use super::policies::{POLICIES, keep_clean_up, leave_out, move_some, take_restart_policy};
+use super::template;
+use super::tree::{below, child, entry, has, index, insert, items, put, scalar, take, text};
+
+const OPERATOR: &str = "mpi-operator";
+
+const SPECS: &str = MPI.specs;
+
+/// The default backoff limit of the launcher's batch Job.
+const BACKOFF_LIMIT: i64 = 6;
+
+/// The operator and API version that a job was written for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// `v1alpha1`.
+    Alpha1,
+    /// `v1alpha2`.
+    Alpha2,
+    /// `v2beta1`: mpirun connected to the workers by SSH.
+    Ssh,
+    KubeDl,
+    /// `v1`.
+    Today,
+}
+
+/// Converts such a job to its current form.
+pub(super) fn convert(job: &mut Node, origin: Origin, log: &mut Log<'_>) {
+    let at = job.at;
+    let spec = job.get("spec");
+    if spec.is_some_and(|spec| has(spec, "template") && !has(spec, SPECS)) {
+        if let Some(spec) = child(job, "spec") {
+            template::split(spec, at, log);
+            move_some(spec, &POLICIES, log);
+            keep_launcher(spec, at, log);
+        }
+        return;
+    }
+    match origin {
+        Origin::Today => {
+            // The current version has a cleanPodPolicy at the top of the spec, too.
+            if let Some(spec) = child(job, "spec") {
+                move_some(spec, &POLICIES[1..], log);
+            }
+        }
+        Origin::KubeDl => {
+            mapped::convert(job, &KUBEDL_MPI, true, log);
+            if let Some(spec) = child(job, "spec") {
+                distribution(spec, "mpiDistribution", log);
+            }
+        }
+        Origin::Alpha1 | Origin::Alpha2 => {
+            let Some(spec) = child(job, "spec") else { return };
+            mapped::name_roles(spec, &MPI, log);
+            move_some(spec, &POLICIES, log);
+            distribution(spec, "mpiDistribution", log);
+            keep_clean_up(spec, ("None", OPERATOR), at, log);
+            allow_two_policies(spec, log);
+            keep_launcher(spec, at, log);
+            if let Some(worker) = below(spec, &[SPECS, "Worker"]) {
+                keep_restart(worker, &format!("spec.{SPECS}.Worker"), ("Always", OPERATOR), log);
+            }
+        }
+        Origin::Ssh => {
+            let Some(spec) = child(job, "spec") else { return };
+            let how = "by SSH under the mpi-operator; here mpirun starts processes in the workers by exec through the API \
+                       server, so that images need no sshd and pods get no keys";
+            log.note(at, "spec", format!("workers were reached {how}"));
+            mapped::name_roles(spec, &MPI, log);
+            move_some(spec, &POLICIES, log);
+            ssh(spec, log);
+            keep_clean_up(spec, ("None", OPERATOR), at, log);
+            keep_launcher(spec, at, log);
+        }
+    }
+}
+
+/// Replaces restart policies of the launcher that its batch Job did not support. The Job supported only `Never` and
+/// `OnFailure`.
+fn allow_two_policies(spec: &mut Node, log: &mut Log<'_>) {
+    let Some(launcher) = below(spec, &[SPECS, "Launcher"]) else {
+        return;
+    };
+    let Some(policy) = child(launcher, "restartPolicy") else {
+        return;
+    };
+    if matches!(text(policy), Some("Always" | "ExitCode")) {
+        let what = "it is OnFailure now, as the mpi-operator read it";
+        log.note(policy.at, &format!("spec.{SPECS}.Launcher.restartPolicy"), what);
+        policy.content = scalar("OnFailure").content;
+    }
+}
+
+/// Writes the former restart policy and backoff limit of the launcher if the job does not set them.
+fn keep_launcher(spec: &mut Node, at: Position, log: &mut Log<'_>) {
+    let path = format!("spec.{SPECS}.Launcher");
+    let Some(launcher) = below(spec, &[SPECS, "Launcher"]) else {
+        return;
+    };
+    let place = launcher.at;
+    keep_restart(launcher, &path, ("OnFailure", OPERATOR), log);
+    if launcher.text("restartPolicy") == Some("Never") {
+        let what = "a launcher that fails is not replaced here; the mpi-operator replaced it up to backoffLimit times, as \
+                    OnFailure does";
+        log.note(place, &format!("{path}.restartPolicy"), what);
+    } else {
+        keep_policy(spec, ("backoffLimit", BACKOFF_LIMIT), OPERATOR, at, log);
+    }
+}
+
+/// Removes the MPI implementation if it makes no difference.
+fn distribution(spec: &mut Node, key: &str, log: &mut Log<'_>) {
+    let Some(named) = take(spec, key) else { return };
+    let path = format!("spec.{key}");
+    match text(&named.value) {
+        Some("OpenMPI" | "") => {
+            log.note(
+                named.at,
+                &path,
+                "it is left out: the hostfile is Open MPI's, as before",
+            );
+        }
+        word => {
+            let what = format!(
+                "the hostfile /etc/mpi/hostfile is Open MPI's (host slots=n), which {} does not read",
+                word.unwrap_or("the other implementation")
+            );
+            log.lost(named.at, &path, &what, "have the launcher write one from it");
+        }
+    }
+}
+
+/// Converts the fields that only `v2beta1` has.
+fn ssh(spec: &mut Node, log: &mut Log<'_>) {
+    leave_out(spec, "sshAuthMountPath", "spec", "no keys are mounted", log);
+    distribution(spec, "mpiImplementation", log);
+    if let Some(flag) = take(spec, "runLauncherAsWorker") {
+        let path = "spec.runLauncherAsWorker";
+        if matches!(flag.value.content, Content::Scalar(serde_json::Value::Bool(true))) {
+            let what = "no processes are started in the launcher's own pod here";
+            log.lost(flag.at, path, what, "add a worker with the launcher's resources");
+        } else {
+            log.note(flag.at, path, "it is left out: no launcher is a worker here");
+        }
+    }
+    if spec.text("launcherCreationPolicy").unwrap_or_default().is_empty() {
+        let what = "it is WaitForWorkersReady without one here, and was AtStartup: the launcher is made once all workers run";
+        log.note(spec.at, "spec.launcherCreationPolicy", what);
+    }
+    if let Some(nested) = child(spec, "runPolicy")
+        && nested.text("managedBy") == Some("kubeflow.org/mpi-operator")
+    {
+        leave_out(
+            nested,
+            "managedBy",
+            "spec.runPolicy",
+            "this operator runs the job",
+            log,
+        );
+    }
+    let path = format!("spec.{SPECS}.Worker.template.spec.containers");
+    let containers = below(spec, &[SPECS, "Worker", "template", "spec", "containers"]).and_then(items);
+    for (n, container) in containers.into_iter().flatten().enumerate() {
+        let path = format!("{path}[{n}]");
+        if starts(container, "sshd") {
+            for key in ["command", "args"] {
+                leave_out(
+                    container,
+                    key,
+                    &path,
+                    "workers run no sshd, they sleep until mpirun needs them",
+                    log,
+                );
+            }
+        }
+    }
+}
+
+/// Returns true if a container's command contains the name of this program.
+fn starts(container: &Node, program: &str) -> bool {
+    let words = ["command", "args"]
+        .into_iter()
+        .filter_map(|key| container.get(key));
+    let mut words = words.flat_map(|words| match &words.content {
+        Content::List(items) => &items[..],
+        Content::Scalar(_) | Content::Map(_) => &[],
+    });
+    words.any(|word| {
+        let mut parts = text(word).unwrap_or_default().split([' ', '/', ';', '&']);
+        parts.any(|part| part == program)
+    })
+}
+
+/// Returns a role with this template.
+pub(super) fn role(name: &str, replicas: i64, policy: &str, template: Entry) -> Entry {
+    let mut role = Node {
+        at: template.at,
+        content: Content::Map(Vec::new()),
+    };
+    put(&mut role, entry("replicas", scalar(replicas)));
+    put(&mut role, entry("restartPolicy", scalar(policy)));
+    put(&mut role, template);
+    entry(name, role)
+}
+
+/// Puts the roles Launcher and Worker in place of the template.
+pub(super) fn put_roles(spec: &mut Node, mut launcher: Entry, worker: Entry, replicas: i64) {
+    let place = index(spec, "slotsPerWorker").map_or(usize::MAX, |at| at + 1);
+    let mut of_launcher = Node {
+        at: launcher.at,
+        content: Content::Map(vec![launcher.clone()]),
+    };
+    let named = take_restart_policy(&mut of_launcher);
+    let policy = match named {
+        Some((_, word)) if word == "Never" => "Never",
+        _ => "OnFailure",
+    };
+    if let Some(template) = take(&mut of_launcher, "template") {
+        launcher = template;
+    }
+    let roles = Node {
+        at: launcher.at,
+        content: Content::Map(vec![
+            role("Launcher", 1, policy, launcher),
+            role("Worker", replicas, "Always", worker),
+        ]),
+    };
+    insert(spec, place, entry(SPECS, roles));
+}

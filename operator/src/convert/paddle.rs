@@ -1,0 +1,216 @@
+//! Converts PaddleJobs of the paddle-operator (`batch.paddlepaddle.org/v1`), which have one field per role and other
+//! environment variables.
+
+use kube_manifest::{Content, Entry, Node, Position};
+
+use super::log::Log;
+use super::policies::{leave_out, move_policies, take_restart_policy};
+use super::tree::{
+    below, child, entry, has, index, insert, integer, items, mapping, put, scalar, take, text,
+};
+
+/// The field of each role, and its current name.
+const ROLES: [(&str, &str); 2] = [("ps", "Master"), ("worker", "Worker")];
+
+const SPECS: &str = "paddleReplicaSpecs";
+
+const CONTAINER: &str = "paddle";
+
+/// Converts such a job to its current form.
+pub(super) fn convert(job: &mut Node, log: &mut Log<'_>) {
+    let at = job.at;
+    let Some(spec) = child(job, "spec") else { return };
+    let intranet = take(spec, "intranet");
+    let intranet = intranet.map(|named| (named.at, text(&named.value).unwrap_or_default().to_owned()));
+    let is_elastic = has(spec, "elastic");
+    features(spec, log);
+    clean_up(spec, at, log);
+    move_policies(spec, log);
+    let mode = intranet.as_ref().map_or("", |(_, mode)| &**mode);
+    let mut place = usize::MAX;
+    let mut roles = Vec::new();
+    for (old, today) in ROLES {
+        let found = index(spec, old);
+        let Some(role) = take(spec, old) else { continue };
+        place = place.min(found.unwrap_or(usize::MAX));
+        let path = format!("spec.{old}");
+        log.moved(role.at, &path, &format!("spec.{SPECS}.{today}"));
+        let mut role = Entry {
+            key: today.to_owned(),
+            ..role
+        };
+        let default = match old == "worker" && mode == "Service" || is_elastic {
+            true => "OnFailure",
+            false => "Never",
+        };
+        convert_role(&mut role.value, &path, default, log);
+        if mode == "Host" {
+            use_host_network(&mut role.value);
+        }
+        roles.push(role);
+    }
+    if let Some((at, mode)) = &intranet {
+        let what = match &**mode {
+            "Host" => "it is hostNetwork of all roles now",
+            _ => "it is left out: pods find each other by their services",
+        };
+        log.note(*at, "spec.intranet", what);
+    }
+    if roles.is_empty() {
+        return;
+    }
+    let what = "pods get PADDLE_MASTER, PADDLE_NNODES and what else paddle.distributed.launch reads, and no longer \
+                PADDLE_TRAINER_ENDPOINTS, PADDLE_PSERVERS_IP_PORT_LIST, TRAINING_ROLE and PADDLE_TRAINER_ID";
+    let all = Node {
+        at,
+        content: Content::Map(roles),
+    };
+    if !launches(&all) {
+        log.warn(
+            at,
+            "spec",
+            format!("{what}: start the program by python -m paddle.distributed.launch"),
+        );
+    } else {
+        log.note(at, "spec", what);
+    }
+    insert(spec, place, entry(SPECS, all));
+}
+
+/// Removes the features that current jobs lack.
+fn features(spec: &mut Node, log: &mut Log<'_>) {
+    if let Some(heter) = take(spec, "heter") {
+        let what = "a PaddleJob has no heterogeneous workers here";
+        log.lost(heter.at, "spec.heter", what, "run them as a job of their own");
+    }
+    if let Some(elastic) = take(spec, "elastic") {
+        let what = "the operator keeps no etcd server for elastic training";
+        let remedy = "have paddle.distributed.launch find its peers by PADDLE_MASTER";
+        log.lost(elastic.at, "spec.elastic", what, remedy);
+    }
+    if let Some(samples) = take(spec, "sampleSetRef") {
+        let what = "no set of samples is cached for a job here";
+        let remedy = "mount a volume with the data in its templates";
+        log.lost(samples.at, "spec.sampleSetRef", what, remedy);
+    }
+    if let Some(gloo) = take(spec, "withGloo") {
+        if integer(&gloo.value).unwrap_or(0) > 0 {
+            let why =
+                "paddle.distributed.launch sets Gloo up, and the PADDLE_GLOO variables are not set here";
+            log.note(gloo.at, "spec.withGloo", format!("it is left out: {why}"));
+        } else {
+            log.note(gloo.at, "spec.withGloo", "it is left out: 0 says nothing");
+        }
+    }
+}
+
+/// Converts the values of the clean-up policy.
+fn clean_up(spec: &mut Node, at: Position, log: &mut Log<'_>) {
+    let path = "spec.cleanPodPolicy";
+    let (place, word) = match child(spec, "cleanPodPolicy") {
+        None => (at, String::new()),
+        Some(policy) => (policy.at, text(policy).unwrap_or_default().to_owned()),
+    };
+    let is_nested = spec
+        .get("runPolicy")
+        .is_some_and(|nested| has(nested, "cleanPodPolicy"));
+    let today = match &*word {
+        "" if is_nested => return,
+        "Always" => "All",
+        "Never" => "None",
+        "OnFailure" | "OnCompletion" | "" => "Running",
+        _ => return,
+    };
+    let pods_of_failures = match today {
+        "All" => "all pods go at the end",
+        "None" => "no pods go at the end",
+        _ if word == "OnFailure" => {
+            "what still runs goes at the end; before, all pods went after a failure, and none after a success"
+        }
+        _ => {
+            "what still runs goes at the end; before, all pods went after a success, and none after a failure"
+        }
+    };
+    let named = if word.is_empty() {
+        "without one it".to_owned()
+    } else {
+        word
+    };
+    log.note(place, path, format!("{named} is {today} now: {pods_of_failures}"));
+    take(spec, "cleanPodPolicy");
+    let mut new = entry("cleanPodPolicy", scalar(today));
+    new.at = place;
+    if let Some(nested) = mapping(spec, &["runPolicy"]) {
+        put(nested, new);
+    }
+}
+
+/// Converts a role to its current form.
+fn convert_role(role: &mut Node, path: &str, default: &str, log: &mut Log<'_>) {
+    for key in ["requests", "limits"] {
+        leave_out(
+            role,
+            key,
+            path,
+            "the number of replicas does not change by itself",
+            log,
+        );
+    }
+    let from = format!("{path}.template.spec.restartPolicy");
+    let policy = match take_restart_policy(role) {
+        Some((at, word)) if !word.is_empty() => {
+            log.note(at, &from, "it is restartPolicy of the role now");
+            word
+        }
+        _ => {
+            log.note(
+                role.at,
+                &from,
+                format!("it is {default} of the role, the paddle-operator's default"),
+            );
+            default.to_owned()
+        }
+    };
+    let before = index(role, "template").unwrap_or(usize::MAX);
+    insert(role, before, entry("restartPolicy", scalar(policy)));
+    let Some(containers) = below(role, &["template", "spec", "containers"]).and_then(items) else {
+        return;
+    };
+    if containers
+        .iter()
+        .any(|container| container.text("name") == Some(CONTAINER))
+    {
+        return;
+    }
+    if let Some(name) = containers.first_mut().and_then(|first| child(first, "name")) {
+        let path = format!("{path}.template.spec.containers[0].name");
+        log.note(
+            name.at,
+            &path,
+            "it is paddle now, as the framework's container is called",
+        );
+        name.content = scalar(CONTAINER).content;
+    }
+}
+
+fn use_host_network(role: &mut Node) {
+    let Some(pod) = below(role, &["template", "spec"]) else {
+        return;
+    };
+    put(pod, entry("hostNetwork", scalar(true)));
+    if !has(pod, "dnsPolicy") {
+        put(pod, entry("dnsPolicy", scalar("ClusterFirstWithHostNet")));
+    }
+}
+
+/// Returns true if a text in this tree starts Paddle's launcher.
+fn launches(node: &Node) -> bool {
+    match &node.content {
+        Content::Scalar(value) => {
+            let word = value.as_str().unwrap_or_default();
+            word.contains("paddle.distributed.launch") || word.contains("fleetrun")
+        }
+        Content::List(items) => items.iter().any(launches),
+        Content::Map(entries) => entries.iter().any(|entry| launches(&entry.value)),
+    }
+}

@@ -1,0 +1,228 @@
+//! Converts MPIJobs of `v1alpha1`, which have one pod template for the launcher and the workers, and a number of
+//! devices.
+
+use kube_manifest::{Content, Entry, Node, Position};
+use serde_json::Value;
+
+use super::log::Log;
+use super::mpi::put_roles;
+use super::policies::take_restart_policy;
+use super::tree::{below, child, entry, has, integer, items, mapping, put, scalar, take, text};
+
+/// The default number of devices of a node. The mpi-operator's manifests set it by `--gpus-per-node` and
+/// `--processing-units-per-node`.
+const PER_NODE: i64 = 8;
+
+/// The default resource of the devices.
+const RESOURCE: &str = "nvidia.com/gpu";
+
+/// The number and size of the workers.
+struct Workers {
+    replicas: i64,
+    /// Devices of each worker, if the job sets them and not the template.
+    units: Option<i64>,
+}
+
+/// Converts a job's template to roles.
+pub(super) fn split(spec: &mut Node, at: Position, log: &mut Log<'_>) {
+    let resource = take(spec, "processingResourceType");
+    let resource = match &resource {
+        None => RESOURCE.to_owned(),
+        Some(named) => {
+            let word = text(&named.value).unwrap_or_default().to_owned();
+            log.note(
+                named.at,
+                "spec.processingResourceType",
+                "it is a limit of the workers now",
+            );
+            if word == "cpu" { word } else { RESOURCE.to_owned() }
+        }
+    };
+    let per_node = [
+        take_number(spec, "gpusPerNode", log),
+        take_number(spec, "processingUnitsPerNode", log),
+    ];
+    let gpus = take_number(spec, "gpus", log);
+    let units = take_number(spec, "processingUnits", log);
+    let replicas = take_number(spec, "replicas", log);
+    for (field, per_node, counted) in [
+        ("gpusPerNode", per_node[0], gpus),
+        ("processingUnitsPerNode", per_node[1], units),
+    ] {
+        let Some((at, _)) = per_node else { continue };
+        let what = match counted {
+            Some(_) => "it is left out: each worker has its devices now",
+            None => "it is left out: without a number of devices it said nothing",
+        };
+        log.note(at, &format!("spec.{field}"), what);
+    }
+    let Some(template) = take(spec, "template") else {
+        return;
+    };
+    launcher_on_master(spec, log);
+    let workers = match (gpus, units) {
+        (Some(_), Some((at, _))) => {
+            let problem = "the job has gpus and processingUnits";
+            return log.wrong(at, "spec.processingUnits", problem, "keep one of the two");
+        }
+        (Some(total), None) => share(total, ("gpus", "gpusPerNode"), per_node[0], log),
+        (None, Some(total)) => share(
+            total,
+            ("processingUnits", "processingUnitsPerNode"),
+            per_node[1],
+            log,
+        ),
+        (None, None) => Some(Workers {
+            replicas: replicas.map_or(0, |(_, number)| number),
+            units: None,
+        }),
+    };
+    let Some(workers) = workers else { return };
+    if let Some((at, _)) = replicas {
+        if workers.units.is_some() {
+            let what = "it is left out: the number of devices said how many workers there were";
+            log.note(at, "spec.replicas", what);
+        } else {
+            log.moved(at, "spec.replicas", "spec.mpiReplicaSpecs.Worker.replicas");
+        }
+    }
+    let units = workers.units.or_else(|| limit(&template, &resource));
+    let slots = units.filter(|units| *units > 0);
+    if let Some(slots) = slots
+        && !has(spec, "slotsPerWorker")
+    {
+        put(spec, entry("slotsPerWorker", scalar(slots)));
+        let what = format!("it is {slots}, the number of devices of a worker, as it was without one");
+        log.note(at, "spec.slotsPerWorker", what);
+    }
+    log.moved(
+        template.at,
+        "spec.template",
+        "spec.mpiReplicaSpecs: Launcher, without resources, and Worker, without command,",
+    );
+    let worker = worker(template.clone(), workers.units, &resource);
+    put_roles(spec, launcher(template), worker, workers.replicas);
+}
+
+/// Removes a field and returns it as a non-negative integer.
+fn take_number(spec: &mut Node, key: &str, log: &mut Log<'_>) -> Option<(Position, i64)> {
+    let named = take(spec, key)?;
+    match integer(&named.value).filter(|number| *number >= 0) {
+        Some(number) => Some((named.at, number)),
+        None => {
+            log.wrong(
+                named.at,
+                &format!("spec.{key}"),
+                "must be a whole number",
+                "write it without quotes",
+            );
+            None
+        }
+    }
+}
+
+/// Returns the workers for this number of devices.
+fn share(
+    (at, total): (Position, i64),
+    (field, per_node_field): (&str, &str),
+    per_node: Option<(Position, i64)>,
+    log: &mut Log<'_>,
+) -> Option<Workers> {
+    let path = format!("spec.{field}");
+    let each = per_node.map_or(PER_NODE, |(_, number)| number).max(1);
+    let (replicas, units) = match total {
+        _ if total < each => (1, total),
+        _ if total % each == 0 => (total / each, each),
+        _ => {
+            let problem = format!("{total} is no multiple of {each}, the devices of a node");
+            let remedy = format!("set spec.{per_node_field} to the devices that a node has");
+            log.wrong(at, &path, problem, &remedy);
+            return None;
+        }
+    };
+    let shares = format!("it is {replicas} of Worker.replicas with {units} each now");
+    if per_node.is_none() && total > 1 {
+        let what = format!(
+            "{shares}: nodes of {each} devices, as in the mpi-operator's manifests; set spec.{per_node_field} before if yours \
+             had others"
+        );
+        log.warn(at, &path, what);
+    } else {
+        log.note(at, &path, shares);
+    }
+    Some(Workers {
+        replicas,
+        units: Some(units),
+    })
+}
+
+/// Returns the limit of devices in the first container of a template.
+fn limit(template: &Entry, resource: &str) -> Option<i64> {
+    let Content::List(containers) = &template.value.get("spec")?.get("containers")?.content else {
+        return None;
+    };
+    let limit = containers
+        .first()?
+        .get("resources")?
+        .get("limits")?
+        .get(resource)?;
+    integer(limit).or_else(|| text(limit)?.parse().ok())
+}
+
+fn launcher_on_master(spec: &mut Node, log: &mut Log<'_>) {
+    let Some(flag) = take(spec, "launcherOnMaster") else {
+        return;
+    };
+    let path = "spec.launcherOnMaster";
+    if matches!(flag.value.content, Content::Scalar(Value::Bool(true))) {
+        let what = "a launcher is placed by its template here";
+        log.lost(
+            flag.at,
+            path,
+            what,
+            "set nodeSelector and tolerations in the Launcher's template",
+        );
+    } else {
+        log.note(flag.at, path, "it is left out: it says nothing");
+    }
+}
+
+/// Returns the first container of a template.
+fn first_container(template: &mut Entry) -> Option<&mut Node> {
+    let containers = below(&mut template.value, &["spec", "containers"]).and_then(items)?;
+    containers.first_mut()
+}
+
+/// Returns the launcher's template. Its first container gets no resources, as under the former operator.
+fn launcher(mut template: Entry) -> Entry {
+    if let Some(container) = first_container(&mut template) {
+        take(container, "resources");
+    }
+    template
+}
+
+/// Returns the workers' template. Its first container gets no command, and the devices as its limit.
+fn worker(template: Entry, units: Option<i64>, resource: &str) -> Entry {
+    let mut role = Node {
+        at: template.at,
+        content: Content::Map(vec![template]),
+    };
+    take_restart_policy(&mut role);
+    let mut template = take(&mut role, "template").unwrap_or_else(|| entry("template", role));
+    if let Some(container) = first_container(&mut template) {
+        for key in ["command", "args"] {
+            take(container, key);
+        }
+        if let Some(units) = units.filter(|units| *units > 0)
+            && let Some(limits) = mapping(container, &["resources", "limits"])
+        {
+            put(limits, entry(resource, scalar(units)));
+        }
+        if let Some(requests) = below(container, &["resources", "requests"])
+            && let (Some(units), Some(request)) = (units, child(requests, resource))
+        {
+            request.content = scalar(units).content;
+        }
+    }
+    template
+}

@@ -1,0 +1,60 @@
+//! Removes fields that are in no schema. Former operators ignored them.
+
+use std::collections::BTreeSet;
+
+use kube_manifest::{Content, Finding, Node};
+use kube_syntax::{field, item};
+use training_job::validate::NO_SUCH_FIELD;
+
+use crate::check::DocumentCheck;
+
+use super::log::Log;
+use super::tree::{child, items};
+
+/// Returns true if an error concerns such a field. A misspelled field stays an error.
+pub(super) fn is_unknown(error: &Finding) -> bool {
+    error.problem == NO_SUCH_FIELD && !error.remedy.starts_with("did you mean")
+}
+
+/// Removes such fields from a job, or from the jobs of a list.
+pub(super) fn remove(node: &mut Node, path: &str, log: &mut Log<'_>, check: &mut DocumentCheck) {
+    let is_list = node.text("kind").is_some_and(|kind| kind.ends_with("List"));
+    if is_list && let Some(all) = child(node, "items").and_then(items) {
+        for (n, job) in all.iter_mut().enumerate() {
+            remove(job, &format!("{path}items[{n}]."), log, check);
+        }
+        return;
+    }
+    let errors = check.errors(log.file(), node);
+    let unknown = errors.into_iter().filter(is_unknown);
+    let unknown: BTreeSet<String> = unknown.map(|error| error.path).collect();
+    if !unknown.is_empty() {
+        path.clone_into(&mut log.prefix);
+        remove_at(node, "", &unknown, log);
+    }
+}
+
+fn remove_at(node: &mut Node, path: &str, unknown: &BTreeSet<String>, log: &mut Log<'_>) {
+    match &mut node.content {
+        Content::Scalar(_) => {}
+        Content::List(items) => {
+            for (n, node) in items.iter_mut().enumerate() {
+                remove_at(node, &item(path, n), unknown, log);
+            }
+        }
+        Content::Map(entries) => {
+            entries.retain(|entry| {
+                let path = field(path, &entry.key);
+                let goes = unknown.contains(&path);
+                if goes {
+                    log.lost(entry.at, &path, NO_SUCH_FIELD, "remove it");
+                }
+                !goes
+            });
+            for entry in entries {
+                let path = field(path, &entry.key);
+                remove_at(&mut entry.value, &path, unknown, log);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Finds the replicas whose success ends a job, by simulating that some of them end while others run.
+
+use std::collections::BTreeSet;
+
+/// A set of replicas, each as its role's position and its index.
+pub(super) type Replicas = BTreeSet<(usize, usize)>;
+
+/// The condition under which a job succeeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Success {
+    /// Alternative conditions. Empty if no replica's success ends the job.
+    any_of: Vec<Vec<Part>>,
+}
+
+/// The replicas of one role that must end with exit code 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    role: usize,
+    of: usize,
+    needed: Needed,
+}
+
+/// The number of needed replicas of a role, or the index of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needed {
+    All,
+    Any(usize),
+    One(usize),
+}
+
+impl Success {
+    /// Finds the condition for roles of these sizes. `succeeds` must return true if the job succeeds when exactly
+    /// these replicas have ended with exit code 0 and the others run. Additional successes must never prevent the
+    /// job's success.
+    ///
+    /// # Errors
+    /// The errors of `succeeds`.
+    pub(super) fn find<E>(
+        sizes: &[usize],
+        mut succeeds: impl FnMut(&Replicas) -> Result<bool, E>,
+    ) -> Result<Self, E> {
+        let all_of = |role: usize| (0..sizes[role]).map(move |index| (role, index));
+        let mut any_of = Vec::new();
+        let filled: Vec<usize> = (0..sizes.len()).filter(|role| sizes[*role] > 0).collect();
+        for &role in &filled {
+            if succeeds(&all_of(role).collect())? {
+                let part = Part::find(role, sizes[role], |subset| succeeds(subset))?;
+                any_of.push(vec![part]);
+            }
+        }
+        if !any_of.is_empty() {
+            return Ok(Self { any_of });
+        }
+        let mut needed = filled;
+        let union = |roles: &[usize]| roles.iter().flat_map(|role| all_of(*role)).collect::<Replicas>();
+        if !succeeds(&union(&needed))? {
+            return Ok(Self { any_of });
+        }
+        for role in needed.clone() {
+            let others: Vec<_> = needed.iter().copied().filter(|other| *other != role).collect();
+            if succeeds(&union(&others))? {
+                needed = others;
+            }
+        }
+        let mut parts = Vec::new();
+        for &role in &needed {
+            let others: Vec<_> = needed.iter().copied().filter(|other| *other != role).collect();
+            let others = union(&others);
+            let part = Part::find(role, sizes[role], |subset| {
+                succeeds(&subset.union(&others).copied().collect())
+            })?;
+            parts.push(part);
+        }
+        any_of.push(parts);
+        Ok(Self { any_of })
+    }
+
+    /// Returns true if the job succeeds when these replicas have ended with exit code 0.
+    #[cfg(test)]
+    pub(super) fn holds(&self, ended: &Replicas) -> bool {
+        self.any_of.iter().any(|parts| {
+            parts.iter().all(|part| {
+                let of_role = ended.iter().filter(|(role, _)| *role == part.role);
+                match part.needed {
+                    Needed::All => of_role.count() == part.of,
+                    Needed::Any(count) => of_role.count() >= count,
+                    Needed::One(index) => ended.contains(&(part.role, index)),
+                }
+            })
+        })
+    }
+
+    /// Describes the condition as text. `names` are the roles' names, in the order of their sizes.
+    pub(super) fn words(&self, names: &[String]) -> String {
+        if self.any_of.is_empty() {
+            return "Success: never. No replica's exit code 0 ends the job: it runs until it fails or is deleted.\n"
+                .to_owned();
+        }
+        let conditions = self.any_of.iter().map(|parts| {
+            let is_one = matches!(&parts[..], [part] if part.is_one());
+            let parts: Vec<_> = parts.iter().map(|part| part.words(&names[part.role])).collect();
+            format!("{} {}", parts.join(" and "), if is_one { "has" } else { "have" })
+        });
+        let conditions: Vec<_> = conditions.collect();
+        let named: BTreeSet<_> = self.any_of.iter().flatten().map(|part| part.role).collect();
+        let is_all = |part: &Part| part.needed == Needed::All;
+        if let ([parts], true) = (&self.any_of[..], named.len() == names.len() && names.len() > 1)
+            && parts.iter().all(is_all)
+        {
+            return "Success: when all replicas have ended with exit code 0.\n".to_owned();
+        }
+        format!(
+            "Success: when {} ended with exit code 0, whatever the others do.\n",
+            conditions.join(" ended with exit code 0, or ")
+        )
+    }
+}
+
+impl Part {
+    /// Finds the needed replicas of a role whose replicas together are sufficient.
+    fn find<E>(
+        role: usize,
+        of: usize,
+        mut succeeds: impl FnMut(&Replicas) -> Result<bool, E>,
+    ) -> Result<Self, E> {
+        let mut enough =
+            |indices: std::ops::Range<usize>| succeeds(&indices.map(|index| (role, index)).collect());
+        let part = |needed| Part { role, of, needed };
+        // Bisects for the smallest sufficient number of first replicas.
+        let (mut too_few, mut first) = (0, of);
+        while first - too_few > 1 {
+            let middle = too_few + (first - too_few) / 2;
+            if enough(0..middle)? {
+                first = middle;
+            } else {
+                too_few = middle;
+            }
+        }
+        if first == of && of > 1 && !enough(of - 1..of)? {
+            return Ok(part(Needed::All));
+        }
+        let last = first - 1;
+        if of == 1 {
+            return Ok(part(Needed::All));
+        }
+        if first == 1 {
+            let others = enough(of - 1..of)? && enough(of / 2..of / 2 + 1)?;
+            return Ok(part(if others { Needed::Any(1) } else { Needed::One(0) }));
+        }
+        if enough(last..first)? {
+            return Ok(part(Needed::One(last)));
+        }
+        Ok(part(if enough(of - first..of)? {
+            Needed::Any(first)
+        } else {
+            Needed::All
+        }))
+    }
+
+    fn is_one(&self) -> bool {
+        self.of == 1 || matches!(self.needed, Needed::One(_) | Needed::Any(1))
+    }
+
+    fn words(&self, name: &str) -> String {
+        match (self.needed, self.of) {
+            (_, 1) => format!("{name}-0"),
+            (Needed::One(index), _) => format!("{name}-{index}"),
+            (Needed::All, of) => format!("all {of} replicas of {name}"),
+            (Needed::Any(1), of) => format!("any one of the {of} replicas of {name}"),
+            (Needed::Any(count), of) => format!("any {count} of the {of} replicas of {name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    fn words(sizes: &[usize], rule: impl Fn(&Replicas) -> bool) -> String {
+        let names = ["a", "b"].map(str::to_owned);
+        let found = Success::find(sizes, |ended| Ok::<_, Infallible>(rule(ended))).unwrap();
+        found.words(&names[..sizes.len()])
+    }
+
+    #[test]
+    fn each_rule_has_its_sentence() {
+        let of = |ended: &Replicas, role| ended.iter().filter(|(r, _)| *r == role).count();
+        let when =
+            |text: &str| format!("Success: when {text} ended with exit code 0, whatever the others do.\n");
+        assert_eq!(words(&[1, 3], |e| of(e, 0) == 1), when("a-0 has"));
+        assert_eq!(words(&[3], |e| of(e, 0) == 3), when("all 3 replicas of a have"));
+        assert_eq!(
+            words(&[3], |e| of(e, 0) > 0),
+            when("any one of the 3 replicas of a has")
+        );
+        assert_eq!(
+            words(&[5], |e| of(e, 0) > 2),
+            when("any 3 of the 5 replicas of a have")
+        );
+        for index in 0..4 {
+            let text = when(&format!("a-{index} has"));
+            assert_eq!(words(&[4, 1], |e| e.contains(&(0, index))), text);
+        }
+        let either = when("a-0 has ended with exit code 0, or all 2 replicas of b have");
+        assert_eq!(words(&[1, 2], |e| of(e, 0) == 1 || of(e, 1) == 2), either);
+        let all = "Success: when all replicas have ended with exit code 0.\n";
+        assert_eq!(words(&[1, 2], |e| of(e, 0) == 1 && of(e, 1) == 2), all);
+        assert!(words(&[1, 2], |_| false).starts_with("Success: never."));
+    }
+
+    #[test]
+    fn a_thousand_replicas_need_few_tries() {
+        let mut tries = 0;
+        let found = Success::find(&[1_000], |ended| {
+            tries += 1;
+            Ok::<_, Infallible>(ended.len() == 1_000)
+        });
+        assert!(
+            found
+                .unwrap()
+                .holds(&(0..1_000).map(|index| (0, index)).collect())
+        );
+        assert!(tries < 20, "{tries}");
+    }
+}

@@ -1,0 +1,32 @@
+//! Invariants of the conditions of a job.
+
+use serde_json::Value;
+
+use super::CheckedChange;
+use crate::job::{self, Json};
+
+/// I23: the transition times of the conditions with status True are strictly increasing. Created has the creation
+/// time of the job. A job that succeeds was reported as running before.
+pub(super) fn are_in_order(m: &CheckedChange<'_>) -> Option<String> {
+    let (before, after) = (m.before(), m.object());
+    if !m.is_job() || m.call.is_none() || m.timeline.is_edited(after.meta("uid")?.as_str()?) {
+        return None;
+    }
+    let holds = |c: &&Value| c["status"] == "True";
+    let times = job::conditions(after).filter(holds);
+    let times: Vec<_> = times.filter_map(|c| c["lastTransitionTime"].as_str()).collect();
+    if !times.is_sorted_by(|a, b| a < b) {
+        return m.violation(&format!("its conditions are out of order: {times:?}"));
+    }
+    let mut conditions = job::conditions(after);
+    let created = conditions.find(|c| c["type"] == "Created");
+    let born = Json::meta(after, "creationTimestamp");
+    let since = created.map(|created| &created["lastTransitionTime"]);
+    if since.is_some_and(|since| !since.is_null() && since != born) {
+        return m.violation(&format!("it was created at {born}"));
+    }
+    let succeeds = job::end(after) == Some("Succeeded") && job::end(before).is_none() && !times.is_empty();
+    (succeeds && !job::is(before, "Running"))
+        .then(|| m.violation("it was not shown to run before it succeeded"))
+        .flatten()
+}

@@ -1,0 +1,321 @@
+//! Annotations that stand for fields of the spec.
+//!
+//! Clients that use the Go operator's types drop fields that these types do not have, but keep annotations. So each
+//! such field has an annotation with the same meaning ([`annotation_of`]). A word is written as it is, and other
+//! values as JSON or YAML.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube_schema::{Schema, Type};
+use kube_syntax::field;
+use serde_json::{Map, Value};
+
+use super::schema;
+use crate::api::RunPolicy;
+use crate::api::labels::annotation_of;
+use crate::job::{FieldErrors, Framework, TrainingJob};
+
+/// The maximum size of an annotation that stands for a field, in bytes. The longest failure policy takes a third of
+/// it.
+const MAX_BYTES: usize = 32_768;
+
+/// The maximum number of values in such an annotation.
+const MAX_NODES: usize = 4_096;
+
+/// The maximum depth of objects and lists in such an annotation.
+const MAX_DEPTH: usize = 16;
+
+const REMEDY: &str = "write what the field would have, as JSON or YAML without anchors";
+
+/// A field of the spec that an annotation may stand for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct AnnotatedField {
+    /// The field below `spec`, such as `runPolicy.failurePolicy`.
+    pub field: String,
+    /// The key of the annotation.
+    pub annotation: String,
+}
+
+impl AnnotatedField {
+    /// Returns the annotated fields of a kind: those of the run policy, even if the kind has none, then the kind's
+    /// own.
+    pub fn of(framework: &Framework) -> impl Iterator<Item = Self> + use<> {
+        let of_policy = RunPolicy::ANNOTATED_FIELDS.map(|name| (name, format!("runPolicy.{name}")));
+        let own = framework
+            .annotated_fields
+            .iter()
+            .map(|name| (*name, (*name).to_owned()));
+        of_policy.into_iter().chain(own).map(|(name, field)| Self {
+            field,
+            annotation: annotation_of(name),
+        })
+    }
+
+    /// Returns the name of the field without its parents.
+    fn name(&self) -> &str {
+        self.field.rsplit('.').next().unwrap_or_default()
+    }
+
+    fn is_of_run_policy(&self) -> bool {
+        self.field.contains('.')
+    }
+
+    /// Returns the path of the annotation.
+    fn path(&self) -> String {
+        field("metadata.annotations", &self.annotation)
+    }
+}
+
+/// Returns the path where a job sets the field `name` of its run policy: its annotation if present, or else the
+/// field.
+pub(crate) fn path_of<J: TrainingJob>(job: &J, name: &str) -> String {
+    let key = annotation_of(name);
+    let annotations = job.meta().annotations.as_ref();
+    match annotations.is_some_and(|all| all.contains_key(&key)) {
+        true => field("metadata.annotations", &key),
+        false => job.run_policy_field(name),
+    }
+}
+
+/// A job with the fields that its annotations stand for.
+#[derive(Clone, Debug)]
+pub enum AnnotatedJob<'a, J> {
+    /// The stored job. Its annotations stand for no field, or for fields that it has.
+    Stored(&'a J),
+    /// The job with more fields than the stored one.
+    FilledIn(Arc<J>),
+}
+
+impl<J> Deref for AnnotatedJob<'_, J> {
+    type Target = J;
+
+    fn deref(&self) -> &J {
+        match self {
+            Self::Stored(job) => job,
+            Self::FilledIn(job) => job,
+        }
+    }
+}
+
+/// A job with the fields that its annotations stand for, and their sources.
+pub(crate) struct Annotated<'a, J> {
+    /// The job.
+    pub(crate) job: AnnotatedJob<'a, J>,
+    /// The paths of the fields that come from annotations, each with the path of its annotation.
+    filled_in: Vec<(String, String)>,
+}
+
+impl<J> Annotated<'_, J> {
+    /// Returns the path in the annotations for a `path` in the fields that come from them.
+    fn locate(&self, path: &str) -> Option<String> {
+        self.filled_in.iter().find_map(|(field, annotation)| {
+            let rest = path.strip_prefix(field.as_str())?;
+            let is_below = rest.is_empty() || rest.starts_with(['.', '[']);
+            is_below.then(|| format!("{annotation}{rest}"))
+        })
+    }
+
+    /// Returns the errors with the paths of fields that come from annotations replaced by those of the annotations.
+    pub(crate) fn relocate(&self, errors: FieldErrors) -> FieldErrors {
+        if self.filled_in.is_empty() {
+            return errors;
+        }
+        let mut located = FieldErrors::default();
+        for error in errors {
+            let path = self.locate(&error.path).unwrap_or(error.path);
+            located.push(path, error.problem, error.remedy);
+        }
+        located
+    }
+}
+
+/// Returns the job with the fields that only its annotations have. Adds an error for each annotation that cannot be
+/// read, does not fit the field, or differs from the field that the job has.
+pub(crate) fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Annotated<'a, J> {
+    let unchanged = Annotated {
+        job: AnnotatedJob::Stored(job),
+        filled_in: Vec::new(),
+    };
+    let annotations = job.meta().annotations.iter().flatten();
+    let annotations: BTreeMap<&str, &str> = annotations
+        .filter(|(_, text)| !text.trim().is_empty())
+        .map(|(key, text)| (key.as_str(), text.as_str()))
+        .collect();
+    if annotations.is_empty()
+        || !AnnotatedField::of(&J::FRAMEWORK).any(|f| annotations.contains_key(f.annotation.as_str()))
+    {
+        return unchanged;
+    }
+    // Every decoded job can be encoded.
+    let Ok(mut object) = serde_json::to_value(job) else {
+        return unchanged;
+    };
+    let mut filled_in = Vec::new();
+    for (of, schema) in known::<J>().iter() {
+        let Some(text) = annotations.get(of.annotation.as_str()) else {
+            continue;
+        };
+        let value = match read(text, schema) {
+            Ok(value) => value,
+            Err(problem) => {
+                errors.push(of.path(), problem, REMEDY);
+                continue;
+            }
+        };
+        if !schema::check_part(schema, &value, &of.path(), errors) {
+            continue;
+        }
+        let Some(members) = members(&mut object, of) else {
+            continue;
+        };
+        let path = match of.is_of_run_policy() {
+            true => job.run_policy_field(of.name()),
+            false => format!("spec.{}", of.field),
+        };
+        match members.get(of.name()).filter(|there| !is_unset(there)) {
+            None => {
+                members.insert(of.name().to_owned(), value);
+                filled_in.push((path, of.path()));
+            }
+            Some(there) if same(there, &value) => {}
+            Some(_) => errors.push(
+                of.path(),
+                format!("it differs from {path}"),
+                "remove one of them, or give both the same value",
+            ),
+        }
+    }
+    if filled_in.is_empty() {
+        return unchanged;
+    }
+    match serde_json::from_value(object) {
+        Ok(job) => Annotated {
+            job: AnnotatedJob::FilledIn(Arc::new(job)),
+            filled_in,
+        },
+        Err(error) => {
+            for (_, annotation) in filled_in {
+                errors.push(annotation, error.to_string(), REMEDY);
+            }
+            unchanged
+        }
+    }
+}
+
+/// Returns the fields of a kind that annotations may stand for, with the schema of each. The list is made for the
+/// first job with such an annotation and then cached, because it takes a while.
+fn known<J: TrainingJob>() -> Arc<Vec<(AnnotatedField, Schema)>> {
+    type Known = BTreeMap<TypeId, Arc<Vec<(AnnotatedField, Schema)>>>;
+    static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+    let made = KNOWN
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(&TypeId::of::<J>())
+        .cloned();
+    if let Some(known) = made {
+        return known;
+    }
+    let stored = J::definition().spec.versions.into_iter().find(|v| v.storage);
+    let root = stored.and_then(|version| version.schema?.open_api_v3_schema);
+    let root = root.map(|root| schema::read(&root)).unwrap_or_default();
+    let schema_of = |of: &AnnotatedField| {
+        let mut path = of.field.split('.');
+        path.try_fold(root.property("spec")?, |schema, name| schema.property(name))
+            .cloned()
+    };
+    let known = AnnotatedField::of(&J::FRAMEWORK).filter_map(|of| {
+        let schema = schema_of(&of)?;
+        Some((of, schema))
+    });
+    let known = Arc::new(known.collect::<Vec<_>>());
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    all.insert(TypeId::of::<J>(), known.clone());
+    known
+}
+
+/// Parses the text of an annotation.
+fn read(text: &str, schema: &Schema) -> Result<Value, String> {
+    if schema.type_() == Some(Type::String) {
+        return Ok(Value::String(text.trim().to_owned()));
+    }
+    if text.len() > MAX_BYTES {
+        return Err(format!("must be at most {MAX_BYTES} bytes (has {})", text.len()));
+    }
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_anchors: 0,
+            max_aliases: 0,
+            max_documents: 1,
+            max_nodes: MAX_NODES,
+            max_depth: MAX_DEPTH,
+        },
+    };
+    let value: Value = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| format!("it is neither JSON nor YAML: {}", first_line(&error.to_string())))?;
+    Ok(without_nulls(value))
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Returns the object that has the field. Creates it if it is missing.
+fn members<'o>(object: &'o mut Value, of: &AnnotatedField) -> Option<&'o mut Map<String, Value>> {
+    let mut members = object.get_mut("spec")?.as_object_mut()?;
+    if let Some((parents, _)) = of.field.rsplit_once('.') {
+        for parent in parents.split('.') {
+            let there = members.entry(parent).or_insert(Value::Null);
+            if there.is_null() {
+                *there = Value::Object(Map::new());
+            }
+            members = there.as_object_mut()?;
+        }
+    }
+    Some(members)
+}
+
+/// Returns true if a value is not set. Go clients write "" for a word that is not set.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
+}
+
+/// Returns true if both values are equal. An empty member equals a missing one.
+fn same(one: &Value, other: &Value) -> bool {
+    bare(one) == bare(other)
+}
+
+fn bare(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, member)| (key.clone(), bare(member)));
+            let is_empty = |member: &Value| match member {
+                Value::Array(items) => items.is_empty(),
+                Value::Object(members) => members.is_empty(),
+                other => is_unset(other),
+            };
+            Value::Object(members.filter(|(_, member)| !is_empty(member)).collect())
+        }
+        Value::Array(items) => items.iter().map(bare).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Returns the value as the API server stores it: without null members.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().filter(|(_, member)| !member.is_null());
+            Value::Object(
+                members
+                    .map(|(key, member)| (key, without_nulls(member)))
+                    .collect(),
+            )
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}

@@ -1,0 +1,317 @@
+//! Annotations that stand for fields of the run policy. Clients with the Go operator's types drop these fields.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use training_job::api::RunPolicy;
+use training_job::api::labels::annotation_of;
+use training_job::validate::annotations::AnnotatedField;
+use training_job::{Settings, TrainingJob, render, validate};
+use training_job_testing::ToyJob;
+
+use crate::world::{Stories, World};
+
+/// Returns a job with this run policy, all of it in fields.
+fn in_fields(policy: &Value) -> World {
+    let mut w = World::train("Scheduler=1:OnFailure Worker=3:OnFailure", "");
+    w.edit(|job| job.spec.run_policy = Some(serde_json::from_value(policy.clone()).unwrap()));
+    w
+}
+
+/// Returns the same job as written by a client with the Go operator's types, with annotations in place of the fields.
+fn in_annotations(policy: &Value, quote: impl Fn(&Value) -> String) -> World {
+    let mut typed = policy.clone();
+    let mut annotations = BTreeMap::new();
+    for field in RunPolicy::ANNOTATED_FIELDS {
+        if let Some(value) = typed.as_object_mut().unwrap().remove(field) {
+            let text = value.as_str().map_or_else(|| quote(&value), str::to_owned);
+            annotations.insert(annotation_of(field), text);
+        }
+    }
+    let mut w = in_fields(&typed);
+    w.edit(|job| job.metadata.annotations = Some(annotations));
+    w
+}
+
+fn annotate(w: &mut World, field: &str, text: &str) {
+    w.edit(|job| {
+        let annotations = job.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation_of(field), text.to_owned());
+    });
+}
+
+fn errors(w: &World) -> Vec<String> {
+    let found = validate(&w.job, &Settings::default()).err().unwrap_or_default();
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// Returns values of a field. A field without values fails the test below.
+fn values(field: &str) -> Vec<Value> {
+    match field {
+        "failurePolicy" => vec![
+            json!({"maxRestarts": 1}),
+            json!({"maxRestarts": 2, "windowSeconds": 60}),
+            json!({"rules": [{"action": "FailJob", "roles": ["Worker"], "onExitCodes": {"values": [3]}}]}),
+            json!({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}),
+        ],
+        "successPolicy" => vec![json!({}), json!({"operator": "Any", "roles": ["Worker"]})],
+        "restartScope" => vec![json!("Replica"), json!("Role"), json!("Job")],
+        "layout" => vec![json!("Plain"), json!("Compact")],
+        "stableAddress" => vec![json!(true), json!(false)],
+        _ => Vec::new(),
+    }
+}
+
+fn policies() -> impl Strategy<Value = Value> {
+    let fields = RunPolicy::ANNOTATED_FIELDS.map(|field| {
+        let values = values(field);
+        assert!(!values.is_empty(), "{field} has no values to try");
+        (Just(field), prop::option::of(prop::sample::select(values)))
+    });
+    let limits = prop::option::of(0..3i32);
+    (fields.to_vec(), limits).prop_map(|(fields, limit)| {
+        let mut policy = json!({});
+        for (field, value) in fields {
+            if let Some(value) = value {
+                policy[field] = value;
+            }
+        }
+        if let Some(limit) = limit {
+            policy["backoffLimit"] = limit.into();
+        }
+        policy
+    })
+}
+
+proptest! {
+    /// A job has the same pods and the same life, whichever form its policy has.
+    #[test]
+    fn annotations_mean_what_the_fields_mean(policy in policies(), codes in prop::collection::vec((0..4usize, 0..4usize), 0..6)) {
+        let mut worlds = [
+            in_fields(&policy),
+            in_annotations(&policy, ToString::to_string),
+            in_annotations(&policy, |value| render::text::yaml(value).unwrap()),
+        ];
+        let rendered = worlds.each_ref().map(|w| {
+            let valid = validate(&w.job, &Settings::default()).unwrap();
+            render::all(&valid).values().unwrap()
+        });
+        // The job itself has other annotations, but the rendered objects are the same.
+        prop_assert_eq!(&rendered[1], &rendered[0]);
+        prop_assert_eq!(&rendered[2], &rendered[0]);
+        let lives = worlds.each_mut().map(|w| {
+            w.reconcile();
+            w.all_running();
+            for (pod, code) in &codes {
+                let names = w.pod_names();
+                // A pod in parentheses is terminating.
+                if let Some(name) = names.get(*pod).filter(|name| !name.starts_with('(')) {
+                    w.pod(name).exits([0, 1, 3, 137][*code]);
+                }
+                w.reconcile();
+                w.finish_deletions();
+                w.reconcile();
+                w.all_running();
+            }
+            (w.status(), w.pod_names(), w.service_names())
+        });
+        prop_assert_eq!(&lives[1], &lives[0]);
+        prop_assert_eq!(&lives[2], &lives[0]);
+    }
+
+    /// With any text in an annotation, the job is valid or has an error that names the annotation.
+    #[test]
+    fn whatever_an_annotation_has_is_understood_or_named(field in prop::sample::select(RunPolicy::ANNOTATED_FIELDS.to_vec()), text in any_text()) {
+        let mut w = in_fields(&json!({}));
+        annotate(&mut w, field, &text);
+        let prefix = format!("metadata.annotations[{}]", annotation_of(field));
+        for error in errors(&w) {
+            prop_assert!(error.starts_with(&prefix), "{error} of {text:?}");
+        }
+    }
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "\\PC{0,40}",
+        "[a-zA-Z{}\\[\\]:,&*\"' \n-]{0,60}",
+        Just("[".repeat(20_000)),
+        Just("{a: ".repeat(20_000)),
+        Just("{maxRestarts: 1e400}".to_owned()),
+        Just("{maxRestarts: 99999999999999999999}".to_owned()),
+        Just("rules: [null]".to_owned()),
+        Just("{rules: {}}".to_owned()),
+        Just("---\n{}\n---\n{}".to_owned()),
+        Just("&a {maxRestarts: 1, rules: *a}".to_owned()),
+    ]
+}
+
+#[test]
+fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
+    for (field, text, error) in [
+        (
+            "restartScope",
+            "replica",
+            "restart-scope]: \"replica\" is not known; did you mean Replica? use one of Replica, Role, Job",
+        ),
+        (
+            "layout",
+            "compact",
+            "layout]: \"compact\" is not known; did you mean Compact? use one of Plain, Compact",
+        ),
+        (
+            "failurePolicy",
+            "{maxRestart: 3}",
+            "failure-policy].maxRestart: there is no such field; did you mean maxRestarts?",
+        ),
+        (
+            "failurePolicy",
+            "{maxRestarts: '3'}",
+            "failure-policy].maxRestarts: \"3\" is a string; use an integer",
+        ),
+        (
+            "failurePolicy",
+            "{windowSeconds: 60}",
+            "failure-policy].windowSeconds: it has no maxRestarts; add maxRestarts, or remove windowSeconds",
+        ),
+        (
+            "failurePolicy",
+            "rules: [{action: FailJob, roles: [Wroker]}]",
+            "failure-policy].rules[0].roles[0]: ToyJob has no role Wroker; did you mean Worker? use one of Scheduler, Server, \
+             Worker",
+        ),
+        (
+            "failurePolicy",
+            "three",
+            "failure-policy]: \"three\" is a string; use an object",
+        ),
+        (
+            "successPolicy",
+            "{operator: Some}",
+            "success-policy].operator: \"Some\" is not known; use one of All, Any",
+        ),
+    ] {
+        let mut w = in_fields(&json!({}));
+        annotate(&mut w, field, text);
+        assert_eq!(
+            errors(&w),
+            [format!("metadata.annotations[training.kubeflow.org/{error}")]
+        );
+    }
+    for text in ["{maxRestarts: 3", "&a {maxRestarts: 3}", "{}\n---\n{}"] {
+        let mut w = in_fields(&json!({}));
+        annotate(&mut w, "failurePolicy", text);
+        let [error] = &errors(&w)[..] else {
+            panic!("{:?}", errors(&w))
+        };
+        assert!(
+            error.starts_with(
+                "metadata.annotations[training.kubeflow.org/failure-policy]: it is neither JSON nor YAML: "
+            ) && error.ends_with("; write what the field would have, as JSON or YAML without anchors"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_field_and_its_annotation_may_not_differ() {
+    for (field, value) in RunPolicy::ANNOTATED_FIELDS
+        .iter()
+        .flat_map(|f| values(f).into_iter().map(move |v| (f, v)))
+    {
+        for other in values(field) {
+            let mut policy = json!({});
+            policy[field] = value.clone();
+            let mut w = in_fields(&policy);
+            annotate(
+                &mut w,
+                field,
+                &other.as_str().map_or_else(|| other.to_string(), str::to_owned),
+            );
+            let differs = format!(
+                "metadata.annotations[{}]: it differs from spec.runPolicy.{field}; remove one of them, or give both the same \
+                 value",
+                annotation_of(field)
+            );
+            let expected = if value == other { vec![] } else { vec![differs] };
+            assert_eq!(errors(&w), expected, "{value} {other}");
+        }
+    }
+}
+
+/// Go clients write unset fields this way, and users may leave them empty.
+#[test]
+fn an_empty_annotation_stands_for_nothing() {
+    for field in RunPolicy::ANNOTATED_FIELDS {
+        let mut w = in_fields(&json!({"restartScope": ""}));
+        for text in ["", " \n"] {
+            annotate(&mut w, field, text);
+            assert_eq!(errors(&w), [""; 0], "{field}");
+        }
+    }
+    let mut w = in_fields(&json!({"restartScope": ""}));
+    annotate(&mut w, "restartScope", "Replica");
+    assert_eq!(errors(&w), [""; 0], "the empty field is not set");
+}
+
+#[test]
+fn an_annotation_that_is_changed_counts_as_the_field_would() {
+    let mut w = in_fields(&json!({}));
+    w.reconcile();
+    w.all_running();
+    annotate(&mut w, "failurePolicy", "{maxRestarts: 0}");
+    w.pod("worker-0").exits(1);
+    w.reconcile();
+    assert_eq!(w.state(), ["Created", "Failed"]);
+}
+
+/// The field cannot be changed, but the API server does not validate the annotation.
+#[test]
+fn a_layout_is_not_changed_while_pods_run() {
+    for (before, after) in [("Plain", "Compact"), ("Compact", "Plain")] {
+        let mut w = in_annotations(&json!({"layout": before}), ToString::to_string);
+        w.reconcile();
+        w.all_running();
+        annotate(&mut w, "layout", after);
+        let plan = w.plan();
+        assert!(plan.refused, "{plan:?}");
+        let message = format!(
+            "ToyJob job failed validation: metadata.annotations[training.kubeflow.org/layout]: it cannot be changed while pods \
+             run, because they were made for the layout {before} and find each other by its names; use {before}, or suspend the \
+             job first"
+        );
+        assert_eq!(
+            plan.events.iter().map(|e| &e.message).collect::<Vec<_>>(),
+            [&message]
+        );
+        assert!(!plan.changes_children() && plan.status.is_none(), "{plan:?}");
+        assert_eq!(w.state(), ["Created", "Running"]);
+        w.suspend(true).reconcile();
+        w.finish_deletions().reconcile();
+        w.suspend(false).reconcile();
+        w.all_running();
+        assert_eq!(w.state(), ["Created", "Running"]);
+        let compact = w.service_names() == ["hosts"];
+        assert_eq!(compact, after == "Compact", "{:?}", w.service_names());
+    }
+}
+
+#[test]
+fn each_annotation_has_the_name_of_its_field() {
+    let all: Vec<_> = AnnotatedField::of(&ToyJob::FRAMEWORK).collect();
+    let named: Vec<_> = all
+        .iter()
+        .map(|of| (of.field.as_str(), of.annotation.as_str()))
+        .collect();
+    assert_eq!(
+        named,
+        [
+            ("runPolicy.failurePolicy", "training.kubeflow.org/failure-policy"),
+            ("runPolicy.successPolicy", "training.kubeflow.org/success-policy"),
+            ("runPolicy.restartScope", "training.kubeflow.org/restart-scope"),
+            ("runPolicy.layout", "training.kubeflow.org/layout"),
+            ("runPolicy.stableAddress", "training.kubeflow.org/stable-address"),
+        ]
+    );
+}

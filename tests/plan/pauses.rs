@@ -1,0 +1,124 @@
+//! Pauses between restarts after repeated failures, and the failures that a status keeps.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::world::{Stories, World};
+
+/// Fails the worker after it ran for this many seconds. Returns the number of seconds until its restart.
+fn fails_after(w: &mut World, seconds: i64) -> i64 {
+    let started = w.now;
+    w.after(seconds).pod("worker-0").exits(137);
+    let status = w.pod("worker-0").object().status.as_mut().unwrap();
+    let container = &mut status.container_statuses.as_mut().unwrap()[0];
+    let end = container.state.as_mut().unwrap().terminated.as_mut().unwrap();
+    end.started_at = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(started));
+    let failed = w.now;
+    w.reconcile().finish_deletions().reconcile();
+    w.all_running();
+    w.now.duration_since(failed).as_secs()
+}
+
+#[test]
+fn pauses_grow_while_attempts_fail_soon() {
+    for scope in ["Job", "Role", "Replica"] {
+        let fields = format!("restartScope: {scope}");
+        let mut w = World::train("Scheduler=1 Worker=1:ExitCode", &fields).started();
+        let pauses: Vec<_> = (0..8).map(|_| fails_after(&mut w, 5)).collect();
+        assert_eq!(pauses, [0, 10, 20, 40, 80, 160, 300, 300], "{scope}");
+        assert_eq!(fails_after(&mut w, 600), 0, "{scope}: it had begun its work");
+        assert_eq!(
+            [fails_after(&mut w, 1), fails_after(&mut w, 1)],
+            [0, 10],
+            "{scope}"
+        );
+        w.suspend(true).reconcile().finish_deletions().reconcile();
+        w.suspend(false).reconcile();
+        w.all_running();
+        assert_eq!(fails_after(&mut w, 1), 0, "{scope}: it begins anew");
+    }
+}
+
+#[test]
+fn a_pause_is_reported_and_looked_at_when_it_ends() {
+    let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "").started();
+    fails_after(&mut w, 1);
+    w.pod("worker-0").exits(137);
+    w.reconcile_once().reconcile_once().finish_deletions();
+    let plan = w.plan();
+    let end = w.now + SignedDuration::from_secs(10);
+    assert_eq!(plan.requeue.unwrap().at, end);
+    assert_eq!(
+        plan.notices[0].message,
+        "2 attempts in a row failed within ten minutes of their start; the next one starts 10 s after the last failure"
+    );
+    assert!(plan.create_pods.is_empty());
+}
+
+#[test]
+fn who_is_taken_away_or_deleted_waits_for_nothing() {
+    let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "").started();
+    for _ in 0..4 {
+        let before = w.now;
+        w.pod("worker-0").deleted_by_user();
+        w.reconcile().finish_deletions().reconcile();
+        w.all_running();
+        assert_eq!(w.now, before);
+    }
+}
+
+#[test]
+fn a_pause_that_cannot_be_is_none() {
+    let mut w = World::train("Worker=1:ExitCode", "").started();
+    fails_after(&mut w, 1);
+    w.edit(|job| {
+        let backoff = &mut job.status.as_mut().unwrap().recovery.backoff;
+        let until = "9999-01-01T00:00:00Z".parse::<Timestamp>().unwrap();
+        backoff.values_mut().for_each(|b| {
+            b.until = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(until));
+            b.failures = i32::MAX;
+        });
+    });
+    w.pod("worker-0").vanishes();
+    let before = w.now;
+    w.reconcile();
+    assert_eq!((w.pod_names(), w.now), (vec!["worker-0".to_owned()], before));
+    w.all_running();
+    assert_eq!(fails_after(&mut w, 1), 300);
+}
+
+#[test]
+fn a_container_that_never_ran_is_final_under_exit_code() {
+    for reason in ["StartError", "ContainerCannotRun"] {
+        let mut w = World::train("Scheduler=1 Worker=1:ExitCode", "").started();
+        w.pod("worker-0").exits(128);
+        let status = w.pod("worker-0").object().status.as_mut().unwrap();
+        let state = status.container_statuses.as_mut().unwrap()[0]
+            .state
+            .as_mut()
+            .unwrap();
+        state.terminated.as_mut().unwrap().reason = Some(reason.to_owned());
+        assert_eq!(w.reconcile().state(), ["Created", "Failed"], "{reason}");
+    }
+}
+
+#[test]
+fn the_status_keeps_the_latest_failures_and_a_success_has_none() {
+    let mut w = World::train("Worker=1:ExitCode", "").started();
+    for code in [129, 130, 131, 132, 133, 134, 135] {
+        w.after(700).pod("worker-0").exits(code);
+        w.reconcile().finish_deletions().reconcile();
+        w.all_running();
+    }
+    let codes = |w: &World| -> Vec<i32> {
+        let history = w.status().failure_history;
+        history.iter().filter_map(|failure| failure.exit_code).collect()
+    };
+    assert_eq!(w.status().failure.unwrap().exit_code, Some(135));
+    assert_eq!(codes(&w), [130, 131, 132, 133, 134]);
+    w.pod("worker-0").succeeds();
+    w.reconcile();
+    assert_eq!(
+        (w.status().failure, codes(&w)),
+        (None, vec![131, 132, 133, 134, 135])
+    );
+}

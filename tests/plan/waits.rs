@@ -1,0 +1,195 @@
+//! Waiting jobs: each long wait has a reason that the job shows.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::world::{Stories, World};
+
+fn notices(w: &World) -> Vec<String> {
+    let all = w.plan().notices.into_iter();
+    all.map(|n| format!("{}: {}", n.reason, n.message)).collect()
+}
+
+/// Sets the PodGroup back to its state before a restart, as a restored backup does.
+fn restore_group(w: &mut World) {
+    let group = w.objects.values_mut().next().unwrap().get_mut("job").unwrap();
+    Arc::make_mut(group).annotations.clear();
+}
+
+#[test]
+fn a_group_that_a_backup_brought_back_is_the_group_of_the_pods_that_are_there() {
+    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").with_gangs("volcano");
+    w.reconcile().phase("Inqueue").all_running();
+    w.pod("worker-1").exits(137);
+    w.reconcile().finish_deletions().reconcile();
+    w.phase("Inqueue");
+    let attempt = |w: &World| {
+        let group = &w.objects.values().next().unwrap()["job"];
+        group
+            .annotations
+            .get("training.kubeflow.org/restart-attempt")
+            .cloned()
+    };
+    assert_eq!((attempt(&w).as_deref(), w.pod_names().len()), (Some("1"), 3));
+    restore_group(&mut w);
+    w.reconcile();
+    assert_eq!((attempt(&w).as_deref(), w.pod_names().len()), (Some("1"), 3));
+    // The group shows the reason for its wait, and is deleted with its pods.
+    w.group().unwrap()["status"] = json!({"phase": "Pending", "conditions": [
+        {"type": "Unschedulable", "status": "True", "message": "m"}]});
+    restore_group(&mut w);
+    w.reconcile();
+    assert_eq!(notices(&w).len(), 1, "{:?}", notices(&w));
+    w.phase("Inqueue").all_running();
+    let uid = |w: &World| w.objects.values().next().unwrap()["job"].uid.clone();
+    let first = uid(&w);
+    w.pod("worker-1").exits(137);
+    w.reconcile().finish_deletions().reconcile();
+    assert_ne!(uid(&w), first);
+    assert_eq!((attempt(&w).as_deref(), w.pod_names().len()), (Some("2"), 0));
+}
+
+#[test]
+fn a_pod_that_no_scheduler_looks_at_is_reported() {
+    let mut w = World::train("Worker=2", "");
+    w.edit(|job| {
+        let worker = job.spec.replica_specs.get_mut("Worker").unwrap();
+        worker
+            .as_mut()
+            .unwrap()
+            .template
+            .spec
+            .as_mut()
+            .unwrap()
+            .scheduler_name = Some("mine".to_owned());
+    });
+    w.reconcile();
+    assert!(notices(&w).is_empty());
+    assert_eq!(
+        w.plan().requeue.unwrap().at,
+        w.now + jiff::SignedDuration::from_secs(60)
+    );
+    w.after(60);
+    assert_eq!(
+        notices(&w),
+        [
+            "PodNotScheduled: no scheduler has looked at pod job-worker-0 for more than a minute: does the scheduler mine run? \
+          (and another pod)"
+        ]
+    );
+    for worker in ["worker-0", "worker-1"] {
+        w.pod(worker).is_scheduled();
+    }
+    assert!(notices(&w).is_empty());
+}
+
+#[test]
+fn a_pod_that_is_gated_for_long_is_reported() {
+    let mut w = World::train("Worker=1", "");
+    w.reconcile();
+    w.pod("worker-0")
+        .is_not_scheduled("SchedulingGated", "Scheduling is blocked");
+    w.after(299);
+    assert!(notices(&w).is_empty(), "somebody may mean it to wait");
+    w.after(1);
+    assert_eq!(
+        notices(&w),
+        [
+            "PodGated: the scheduling gates of pod job-worker-0 have not been removed for more than five minutes"
+        ]
+    );
+}
+
+#[test]
+fn a_container_that_runs_hides_none_that_does_not_start() {
+    let started = |containers: serde_json::Value, init: serde_json::Value| {
+        let mut w = World::train("Worker=1", "");
+        w.reconcile();
+        w.pod("worker-0").is_scheduled();
+        let pod = w.pod("worker-0").object();
+        let status = pod.status.as_mut().unwrap();
+        status.container_statuses = serde_json::from_value(containers).unwrap();
+        status.init_container_statuses = serde_json::from_value(init).unwrap();
+        let sidecar = json!([{"name": "proxy", "restartPolicy": "Always"}]);
+        pod.spec.as_mut().unwrap().init_containers = serde_json::from_value(sidecar).unwrap();
+        w.after(300);
+        notices(&w)
+            .iter()
+            .any(|notice| notice.starts_with("PodNotStarted"))
+    };
+    let container = |name: &str, state: serde_json::Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+    let runs = || json!({"running": {}});
+    let waits = |message: &str| json!({"waiting": {"reason": "PodInitializing", "message": message}});
+    // A native sidecar with a failing startup probe, and a large image that is pulled beside a sidecar.
+    assert!(started(
+        json!([container("toy", waits(""))]),
+        json!([container("proxy", runs())])
+    ));
+    assert!(started(
+        json!([container("toy", waits("")), container("logs", runs())]),
+        json!([])
+    ));
+    assert!(!started(
+        json!([container("toy", waits("")), container("logs", waits("why"))]),
+        json!([])
+    ));
+    assert!(
+        !started(
+            json!([container("toy", waits(""))]),
+            json!([container("fetch", runs())])
+        ),
+        "it works"
+    );
+    assert!(!started(json!([container("toy", runs())]), json!([])));
+}
+
+#[test]
+fn an_object_that_does_not_go_is_reported() {
+    let mut w = World::train("Scheduler=1 Worker=2:OnFailure", "").with_gangs("volcano");
+    w.reconcile().phase("Inqueue").all_running();
+    let since = w.now;
+    let group = w.objects.values_mut().next().unwrap().get_mut("job").unwrap();
+    let group = Arc::make_mut(group);
+    group.deleting = true;
+    let times = training_job::plan::observed::DeletionTimes {
+        requested: since,
+        due: since,
+    };
+    group.deletion = Some(times);
+    w.services
+        .get_mut("job-worker-0")
+        .unwrap()
+        .metadata
+        .deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since));
+    w.pods.clear();
+    w.reconcile();
+    assert!(
+        w.pod_names().is_empty(),
+        "there is a group, which is not the job's any more"
+    );
+    assert!(notices(&w).is_empty());
+    w.after(30).reconcile();
+    assert_eq!(
+        notices(&w),
+        [format!(
+            "ObjectsStuckTerminating: a finalizer keeps service job-worker-0 (since {since}) and 1 more: nothing can be made \
+             under the name of an object that is being deleted"
+        )]
+    );
+}
+
+#[test]
+fn a_group_of_which_nothing_is_said_is_reported_after_a_while() {
+    let mut w = World::train("Worker=2", "").with_gangs("volcano");
+    w.reconcile().phase("Pending");
+    assert!(notices(&w).is_empty());
+    assert!(w.plan().requeue.is_some());
+    w.after(300);
+    assert_eq!(
+        notices(&w),
+        [
+            "PodGroupWaits: PodGroup job waits in queue default for pods 2; Volcano does not say why: is the queue open?"
+        ]
+    );
+}
