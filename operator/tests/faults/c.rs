@@ -148,7 +148,7 @@ async fn c08_a_watch_that_died_is_noticed_shown_and_begun_anew() {
     let begun = stage.proxy.watches_begun("pods");
     let frozen = stage.proxy.freeze_watches("pods");
     assert_eq!(frozen.count(), 1);
-    let heard = metric("heard_timestamp_seconds", "pods").unwrap();
+    let last_event = metric("last_event_timestamp_seconds", "pods").unwrap();
     stage.kubelet.succeeds(&deciding("a", 2)).await;
     // The other watches work: a new job is observed immediately, and its pods are created.
     stage.create(job("b", 1)).await;
@@ -158,11 +158,11 @@ async fn c08_a_watch_that_died_is_noticed_shown_and_begun_anew() {
         .await;
     if frozen.still_open() == 1 {
         assert_eq!(
-            metric("heard_timestamp_seconds", "pods"),
-            Some(heard),
+            metric("last_event_timestamp_seconds", "pods"),
+            Some(last_event),
             "that it is silent is shown"
         );
-        assert!(metric("heard_timestamp_seconds", "mxjobs.kubeflow.org").unwrap() > heard);
+        assert!(metric("last_event_timestamp_seconds", "mxjobs.kubeflow.org").unwrap() > last_event);
         assert!(!is(
             &stage.jobs().get("a").await.unwrap(),
             ConditionType::Succeeded
@@ -173,7 +173,7 @@ async fn c08_a_watch_that_died_is_noticed_shown_and_begun_anew() {
     assert_eq!(frozen.still_open(), 0, "it was never thawed");
     assert!(stage.proxy.watches_begun("pods") > begun);
     assert!(metric("failures_total", "pods") > failures, "{failures:?}");
-    assert!(metric("heard_timestamp_seconds", "pods").unwrap() > heard);
+    assert!(metric("last_event_timestamp_seconds", "pods").unwrap() > last_event);
     assert_eq!(stage.proxy.count(&On::call("list", "pods")), 1);
     stage.expect_no_harm();
     operator.expect_well();
