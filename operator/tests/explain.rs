@@ -342,10 +342,10 @@ fn either_field_may_name_this_operator_and_both_must_agree() {
     for (spec, policy) in [(OURS, OTHER), (OTHER, OURS)] {
         let validated = run_with_input(&["validate", "-"], managed(spec, policy).as_bytes());
         assert_eq!(validated.code, Some(1));
-        let error = "spec.managedBy: it differs from spec.runPolicy.managedBy; remove one of them, or give both the same value";
+        let error = "spec.managedBy: must have the same value as spec.runPolicy.managedBy; change or remove one of them";
         assert!(validated.stdout.contains(error), "{}", validated.stdout);
     }
     let validated = run_with_input(&["validate", "-"], managed("managedBy: me", "").as_bytes());
-    let error = "spec.managedBy: \"me\" is not known; use one of kubeflow.org/training-operator, kueue.x-k8s.io/multikueue";
+    let error = "spec.managedBy: unknown value \"me\"; use one of kubeflow.org/training-operator, kueue.x-k8s.io/multikueue";
     assert!(validated.stdout.contains(error), "{}", validated.stdout);
 }

@@ -144,7 +144,7 @@ fn keep_layout(spec: &mut JSONSchemaProps) {
     if layout.is_some() {
         let is_compact = |of: &str| format!("({of}.?runPolicy.?layout.orValue(\"\") == \"Compact\")");
         let stays = format!("{} == {}", is_compact("self"), is_compact("oldSelf"));
-        let rule = Rule::new(stays, "it cannot be changed; make another job with it");
+        let rule = Rule::new(stays, "field is immutable; create a new job instead");
         add(spec, rule.at("runPolicy.layout"));
     }
 }
@@ -170,7 +170,7 @@ fn keep_manager(spec: &mut JSONSchemaProps) {
             1 => stays(&places),
             _ => format!("{} || {}", stays(&[place]), stays(&places)),
         };
-        let rule = Rule::new(stays, "it cannot be changed; make another job with it");
+        let rule = Rule::new(stays, "field is immutable; create a new job instead");
         add(spec, rule.at(place));
     }
     if let [nested, top] = places[..] {

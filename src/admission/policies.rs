@@ -5,7 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use crate::api::{FailureAction, MAX_RESTARTS_IN_WINDOW};
 use crate::job::rule as cel;
 use crate::job::{Framework, Rule};
-use crate::validate::policies::{ALWAYS, CODES, NO_ACTION, TWO_MATCHERS, WINDOW_OF_NOTHING};
+use crate::validate::MUST_BE_SET;
+use crate::validate::policies::{ALWAYS, CODES, TWO_MATCHERS, WINDOW_OF_NOTHING};
 
 use super::template::items;
 use super::{MAX_ROLE_NAME, add, property};
@@ -49,7 +50,7 @@ fn on_failure_policy(failure: &mut JSONSchemaProps, kind: &str, framework: &Fram
         return;
     };
     let has_action = "has(self.action) && self.action != \"\"";
-    let words = format!("{NO_ACTION}; use one of {}", FailureAction::WORDS.join(", "));
+    let words = format!("{MUST_BE_SET}; use one of {}", FailureAction::WORDS.join(", "));
     add(rule, Rule::new(has_action, words).at("action"));
     let one = "!has(self.onExitCodes) || !has(self.onPodConditions)";
     add(rule, Rule::new(one, TWO_MATCHERS.join("; ")));

@@ -104,7 +104,7 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
             let enough = format!("self.size() == 0 || self.exists(k, {enough})");
             add(
                 specs,
-                Rule::saying(enough, |e| e.too_few_replicas("", kind, definition)),
+                Rule::saying(enough, |e| e.too_few_replicas("", definition)),
             );
         }
         let max = definition.max;

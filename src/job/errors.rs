@@ -50,10 +50,10 @@ impl FieldErrors {
     /// Adds the error that `word` is not one of the `known` words for the field at `path`.
     pub fn unknown_word(&mut self, path: impl Into<String>, word: &str, known: &[&str]) {
         let remedy = match known {
-            [only] => format!("use {only}, or leave it out"),
+            [only] => format!("use {only}, or remove it"),
             _ => one_of(word, known),
         };
-        self.push(path, format!("{word:?} is not known"), remedy);
+        self.push(path, format!("unknown value {word:?}"), remedy);
     }
 
     /// Adds an error if the policy at `path` is a word that the API does not define.
@@ -75,7 +75,7 @@ impl FieldErrors {
     /// errors.check_range("spec.seed", None::<i32>, 0..);
     /// assert_eq!(
     ///     errors.to_string(),
-    ///     "spec.gpus: 65 is too big; use at most 64\nspec.rounds: 0 is too small; use 1 or more"
+    ///     "spec.gpus: must be at most 64 (is 65)\nspec.rounds: must be at least 1 (is 0)"
     /// );
     /// ```
     pub fn check_range(
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_line_by_line() {
+    fn errors_are_formatted_line_by_line() {
         let mut errors = FieldErrors::default();
         assert!(errors.is_empty() && errors.to_string().is_empty());
         errors.push("a", "it is bad", "mend it");

@@ -41,17 +41,17 @@ fn check_policy<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldError
     if policy.active_deadline_seconds == Some(0) {
         warnings.push(
             job.job.run_policy_field("activeDeadlineSeconds"),
-            "with 0 seconds the job fails as soon as it is seen",
-            "give it the seconds that it may take, or leave it out for no limit",
+            "0 seconds fails the job as soon as the operator sees it",
+            "set the seconds that the job may take, or remove it for no limit",
         );
     }
     if let (Some(ttl @ 1..), CleanPodPolicy::All) = (policy.ttl_seconds, &policy.clean_pods) {
         warnings.push(
             job.job.run_policy_field("ttlSecondsAfterFinished"),
             format!(
-                "the job is kept for {ttl} s after its end, but cleanPodPolicy All deletes its pods and their logs at once"
+                "the job is kept for {ttl} s after its end, but cleanPodPolicy All deletes its pods and their logs immediately"
             ),
-            "set cleanPodPolicy to Running to keep the logs of what has ended, or to None to keep all pods",
+            "set cleanPodPolicy to Running to keep the logs of finished pods, or to None to keep all pods",
         );
     }
 }
@@ -65,8 +65,8 @@ fn check_limit<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErrors
     {
         warnings.push(
             job.job.run_policy_field("backoffLimit"),
-            "restartPolicy is Never in every role, so the first container that fails ends the job; only pods that \
-             are lost or taken away count against this limit",
+            "restartPolicy is Never in every role, so the first container that fails ends the job, and only deleted or \
+             evicted pods count against this limit",
             "set restartPolicy to OnFailure or ExitCode, or remove backoffLimit",
         );
     }
@@ -86,7 +86,7 @@ fn check_success<J: TrainingJob>(job: &ValidJob<'_, J>, warnings: &mut FieldErro
         if job.outcome(&all_but_it) != Outcome::Succeeded {
             warnings.push(
                 format!("{}.restartPolicy", role.field),
-                "under Always a container that ends with 0 is started again, so the job never succeeds",
+                "Always restarts a container that ends with exit code 0, so the job never succeeds",
                 "use OnFailure",
             );
         }
@@ -113,7 +113,7 @@ fn check_host_network<'a, J: TrainingJob>(
     {
         warnings.push(
             format!("{at}.dnsPolicy"),
-            "with hostNetwork the pod asks its node's DNS servers, which do not know the job's replicas",
+            "with hostNetwork the pod uses its node's DNS servers, which cannot resolve the job's replicas",
             "set it to ClusterFirstWithHostNet",
         );
     }
@@ -128,7 +128,7 @@ fn check_host_network<'a, J: TrainingJob>(
                 warnings.push(
                     field,
                     format!(
-                        "containers {other} and {} both have port {number} of the node",
+                        "containers {other} and {} both use port {number} of the node",
                         container.name
                     ),
                     "give one of them another port",
@@ -137,7 +137,7 @@ fn check_host_network<'a, J: TrainingJob>(
                 warnings.push(
                     field,
                     format!(
-                        "a {other} and a {} both have port {number} of their node, so none can share one",
+                        "pods of {other} and {} both use port {number} of their node, so they cannot run on one node",
                         role.name()
                     ),
                     "give the roles different ports, or remove hostNetwork",
@@ -270,7 +270,7 @@ fn check_environment<J: TrainingJob>(
             warnings.push(
                 item(&format!("{list}.env"), m),
                 format!(
-                    "{} is the operator's to set: this value is replaced",
+                    "{} is set by the operator, which replaces this value",
                     variable.name
                 ),
                 "remove it, or use another name",
@@ -291,11 +291,8 @@ fn check_restart_policy(role: &Role<'_>, pod: &Pod, warnings: &mut FieldErrors) 
     {
         warnings.push(
             format!("{}.template.spec.restartPolicy", role.field),
-            format!("{own} has no effect: the role's restartPolicy makes it {made}"),
-            format!(
-                "say what you mean in {}.restartPolicy, and remove this",
-                role.field
-            ),
+            format!("{own} has no effect, because the role's restartPolicy makes it {made}"),
+            format!("set {}.restartPolicy instead, and remove this", role.field),
         );
     }
 }

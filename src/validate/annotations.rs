@@ -28,7 +28,7 @@ const MAX_NODES: usize = 4_096;
 /// The maximum depth of objects and lists in such an annotation.
 const MAX_DEPTH: usize = 16;
 
-const REMEDY: &str = "write what the field would have, as JSON or YAML without anchors";
+const REMEDY: &str = "use the field's value as JSON, or as YAML without anchors";
 
 /// A field of the spec that an annotation may stand for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,8 +184,8 @@ pub(crate) fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
             Some(there) if same(there, &value) => {}
             Some(_) => errors.push(
                 of.path(),
-                format!("it differs from {path}"),
-                "remove one of them, or give both the same value",
+                format!("must have the same value as {path}"),
+                "change or remove one of them",
             ),
         }
     }
@@ -255,7 +255,7 @@ fn read(text: &str, schema: &Schema) -> Result<Value, String> {
         },
     };
     let value: Value = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| format!("it is neither JSON nor YAML: {}", first_line(&error.to_string())))?;
+        .map_err(|error| format!("must be JSON or YAML: {}", first_line(&error.to_string())))?;
     Ok(without_nulls(value))
 }
 

@@ -28,18 +28,16 @@ pub(super) fn check(topology: &Topology<'_>, errors: &mut FieldErrors) {
         for (field, _) in fields.into_iter().filter(|(_, set)| *set) {
             errors.push(
                 format!("{}.template.spec.{field}", role.field),
-                format!(
-                    "the pods of a compact job have their own names, in the domain of its service {service}"
-                ),
-                "remove it, or leave out the layout Compact",
+                "must not be set with layout Compact, because the operator sets it",
+                "remove it, or use layout Plain",
             );
         }
     }
     if topology.has_replica_named(service) {
         errors.push(
             "metadata.name",
-            format!("a replica has the name of the job's service, {service}"),
-            "leave out the layout Compact",
+            format!("must not give a replica the name of the job's service ({service})"),
+            "use layout Plain",
         );
     }
 }

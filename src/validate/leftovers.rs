@@ -41,7 +41,7 @@ pub(super) fn remove(object: &mut Value, warnings: &mut FieldErrors) {
     };
     for old in OLD_FIELDS {
         if metadata.remove(old).is_some() {
-            let problem = "it is a field of older clusters: the API server drops it";
+            let problem = "the API server drops this field of older clusters";
             warnings.push(field("metadata", old), problem, "remove it");
         }
     }
@@ -49,9 +49,9 @@ pub(super) fn remove(object: &mut Value, warnings: &mut FieldErrors) {
         let entries = metadata.get_mut(map).and_then(Value::as_object_mut);
         for (key, value) in entries.into_iter().flatten().filter(|(_, value)| value.is_null()) {
             *value = "".into();
-            let problem = "null: the API server stores an empty text";
+            let problem = "null is stored as an empty string by the API server";
             let path = field(&field("metadata", map), key);
-            warnings.push(path, problem, "give it a value, or leave it out");
+            warnings.push(path, problem, "set a value or remove it");
         }
     }
 }

@@ -95,7 +95,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         let mut errors = FieldErrors::default();
         errors.push(
             "apiVersion",
-            format!("{api_version:?} has no {}", schemas.kind),
+            format!("unknown API version {api_version:?} of {}", schemas.kind),
             format!(
                 "use one of {}",
                 schemas.api_versions().collect::<Vec<_>>().join(", ")

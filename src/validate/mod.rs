@@ -20,8 +20,9 @@ use kube_syntax::names;
 pub use kube_syntax::quantity::amount;
 pub use kube_syntax::{field, item};
 pub(crate) use layout::service_name as common_service_name;
-pub use schema::NO_SUCH_FIELD;
+pub use schema::UNKNOWN_FIELD;
 pub(crate) use template::framework_port;
+pub(crate) use texts::MUST_BE_SET;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -126,20 +127,20 @@ fn check_objects<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut 
         if J::FRAMEWORK.objects.iter().all(|d| d.kind != object.kind) {
             errors.push(
                 "spec",
-                format!("its {title} is of a kind that {} does not declare", J::kind(&())),
-                "this is a mistake in the operator: declare the kind by Framework::objects",
+                format!("the job's {title} is of a kind that {} does not declare", J::kind(&())),
+                "this is a mistake in the operator: declare the kind with Framework::objects",
             );
         } else if object.name().is_empty() || !known.insert((object.kind, object.name().to_owned())) {
             errors.push(
                 "spec",
-                format!("its {title} has no name of its own"),
-                "this is a mistake in the operator: name each object once",
+                format!("the job's {title} has no unique name"),
+                "this is a mistake in the operator: give each object its own name",
             );
         } else if is_of_a_replica(topology, &object) {
             errors.push(
                 "spec",
-                format!("its {title} has the name of a replica"),
-                "use another name for the job",
+                format!("the job's {title} has the name of a replica"),
+                "rename the job",
             );
         }
     }
@@ -162,7 +163,7 @@ fn check<'a, J: TrainingJob>(
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
     match name {
-        "" => errors.push("metadata.name", "it is missing", texts::JOB_NAMES),
+        "" => errors.push("metadata.name", MUST_BE_SET, texts::JOB_NAMES),
         name if J::FRAMEWORK.has_services() && names::label_1035(name).is_some() => {
             errors.bad_job_name("metadata.name", name);
         }
@@ -303,8 +304,8 @@ fn check_policy<J: TrainingJob>(
 
 /// The error of a job that names two controllers: the problem and the remedy.
 pub(crate) const TWO_MANAGERS: [&str; 2] = [
-    "it differs from",
-    "remove one of them, or give both the same value",
+    "must have the same value as",
+    "change or remove one of them",
 ];
 
 /// Returns the fields of a job that name its controller, with the names: at most one in the run policy, then one in
@@ -362,8 +363,8 @@ fn check_environment<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &
                 errors.push(
                     J::FRAMEWORK.roles_path(),
                     format!(
-                        "with {} replicas, {} of {} would have {bytes} bytes, and Linux starts no process with more than {MAX_ENV_BYTES} in one variable",
-                        topology.total(), variable.name, role.host(index),
+                        "environment variable {} of {} must be at most {MAX_ENV_BYTES} bytes, the limit of Linux (would have {bytes} with {} replicas)",
+                        variable.name, role.host(index), topology.total(),
                     ),
                     "use fewer replicas or a shorter job name",
                 );

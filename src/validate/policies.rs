@@ -8,22 +8,27 @@ use crate::api::{
 };
 use crate::job::{FieldErrors, Role, TrainingJob};
 
+use super::texts::MUST_BE_SET;
+
 /// The error of a rule with two matchers: problem and remedy.
-pub(crate) const TWO_MATCHERS: [&str; 2] = ["it has onExitCodes and onPodConditions", "make two rules of it"];
-/// The error of a window without a number of restarts: problem and remedy.
-pub(crate) const WINDOW_OF_NOTHING: [&str; 2] = [
-    "it has no maxRestarts",
-    "add maxRestarts, or remove windowSeconds",
+pub(crate) const TWO_MATCHERS: [&str; 2] = [
+    "must not have both onExitCodes and onPodConditions",
+    "split it into two rules",
 ];
+/// The error of a window without a number of restarts: problem and remedy.
+pub(crate) const WINDOW_OF_NOTHING: [&str; 2] =
+    ["requires maxRestarts", "set maxRestarts or remove windowSeconds"];
 /// The error of restart policy Always in a job with failure rules: problem and remedy.
 pub(crate) const ALWAYS: [&str; 2] = [
-    "with rules in the failure policy the operator restarts replicas, and never those that ended well",
+    "restartPolicy must not be Always if failurePolicy has rules, because the operator then restarts only failed \
+     replicas",
     "use OnFailure",
 ];
 /// The error of a list of exit codes: problem and remedy.
-pub(crate) const CODES: [&str; 2] = ["they are no exit codes of failures", "name some from 1 to 255"];
-/// The problem of a rule without an action.
-pub(crate) const NO_ACTION: &str = "it is missing";
+pub(crate) const CODES: [&str; 2] = [
+    "must have at least one exit code, each from 1 to 255",
+    "list the exit codes of failures",
+];
 
 /// Checks a failure policy at `path`.
 pub(super) fn check_failure_policy<J: TrainingJob>(
@@ -35,8 +40,8 @@ pub(super) fn check_failure_policy<J: TrainingJob>(
     errors.check_range(format!("{path}.maxRestarts"), policy.max_restarts, 0..);
     errors.check_range(format!("{path}.windowSeconds"), policy.window_seconds, 1..);
     if policy.window_seconds.is_some() {
-        let most = i64::from(MAX_RESTARTS_IN_WINDOW);
-        errors.check_range(format!("{path}.maxRestarts"), policy.max_restarts, ..=most);
+        let max = i64::from(MAX_RESTARTS_IN_WINDOW);
+        errors.check_range(format!("{path}.maxRestarts"), policy.max_restarts, ..=max);
         if policy.max_restarts.is_none() {
             errors.push(
                 format!("{path}.windowSeconds"),
@@ -69,7 +74,7 @@ fn check_rule<J: TrainingJob>(
     match action {
         "" => errors.push(
             path.member("action"),
-            NO_ACTION,
+            MUST_BE_SET,
             format!("use one of {}", FailureAction::WORDS.join(", ")),
         ),
         _ => errors.check_word(path.member("action"), rule.action.as_ref()),
@@ -115,8 +120,8 @@ fn check_codes(
     if !concerned.any(has_it) {
         errors.push(
             path.member("containerName"),
-            format!("no replica has a container named {name:?}"),
-            "name one of theirs, or leave it out",
+            format!("must name a container of the rule's roles (is {name:?})"),
+            "use one of theirs or remove it",
         );
     }
 }
@@ -138,8 +143,8 @@ pub(super) fn check_success_policy<J: TrainingJob>(
     if errors.is_empty() && !policy.roles.is_empty() && !policy.roles.iter().any(has_replicas) {
         errors.push(
             format!("{path}.roles"),
-            "the job has no replica of these roles, and would never end",
-            "name roles that it has",
+            "must include a role with replicas, because the job would never end otherwise",
+            "name a role that has replicas",
         );
     }
 }
@@ -155,12 +160,8 @@ fn check_roles<J: TrainingJob>(path: &FieldPath<'_>, roles: &[String], errors: &
     }
 }
 
-fn check_length(path: &FieldPath<'_>, length: usize, most: usize, errors: &mut FieldErrors) {
-    if length > most {
-        errors.push(
-            *path,
-            format!("it has {length} items"),
-            format!("use at most {most}"),
-        );
+fn check_length(path: &FieldPath<'_>, length: usize, max: usize, errors: &mut FieldErrors) {
+    if length > max {
+        errors.push(*path, format!("must have at most {max} items (has {length})"), "");
     }
 }

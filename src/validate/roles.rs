@@ -1,4 +1,4 @@
-//! Replica specs → roles.
+//! Converts replica specs to roles.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::job::{FieldErrors, Role, RoleDefinition, TrainingJob};
 
 use super::template;
 
-/// The roles that a job names, in the framework's order, and what is wrong with them.
+/// Returns the roles in a job's spec, in the framework's order. Adds their errors.
 pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) -> Vec<Role<'a>> {
     let framework = J::FRAMEWORK;
     let spec = FieldPath::At("spec");
@@ -31,14 +31,15 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
             .filter(|entry| entry.role.eq_ignore_ascii_case(definition.name));
         let Some(first) = named.next() else { continue };
         if is_queued && first.role != definition.name {
-            // Its pods would run outside of the quota. A rule of the definition cannot say so, since it sees no labels.
+            // The pods would run outside of the quota. A rule of the definition cannot check this, because rules see
+            // no labels.
             errors.push(
                 first.path(&field),
                 format!(
-                    "Kueue does not know {} by this name, and counts none of its pods",
+                    "must be spelled {} in a queued job, because Kueue would not count its pods otherwise",
                     definition.name
                 ),
-                format!("write it {}, or take label {QUEUE_NAME} off", definition.name),
+                format!("rename it, or remove label {QUEUE_NAME}"),
             );
         }
         for other in named {
@@ -48,8 +49,8 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
         match &first.spec {
             None => errors.push(
                 path,
-                "it is null",
-                "give the role replicas and a template, or leave it out",
+                "must not be null",
+                "set replicas and a template, or remove the role",
             ),
             Some(spec) => roles.push(role(job, path, definition, spec.clone(), errors)),
         }
@@ -62,7 +63,7 @@ pub(super) fn check<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
     roles
 }
 
-/// Whether each role has the replicas that a job must have of it, and any role one.
+/// Checks that each role has its minimum of replicas, and that any role has a replica.
 fn check_minimums<J: TrainingJob>(field: FieldPath<'_>, roles: &[Role<'_>], errors: &mut FieldErrors) {
     let replicas = |name: &str| roles.iter().find(|r| r.name() == name).map_or(0, |r| r.replicas);
     let framework = J::FRAMEWORK;
@@ -71,7 +72,7 @@ fn check_minimums<J: TrainingJob>(field: FieldPath<'_>, roles: &[Role<'_>], erro
     }
     for definition in framework.roles {
         if replicas(definition.name) < definition.min {
-            errors.too_few_replicas(field, &J::kind(&()), definition);
+            errors.too_few_replicas(field, definition);
         }
     }
 }
@@ -107,7 +108,7 @@ fn role<'a, J: TrainingJob>(
         field: path.to_string(),
         slug: definition.slug(),
         names: job.replica_names(definition),
-        // Bad counts are reported above; nobody sees the role unless there are none.
+        // An invalid count is reported above, and then the role is not used.
         replicas: u32::try_from(replicas).unwrap_or(0).min(max),
         restart_policy: restart_policy.clone(),
         container,

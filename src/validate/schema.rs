@@ -12,9 +12,10 @@ use crate::api::schema::object_meta;
 use crate::job::{FieldErrors, nearest};
 
 use super::misplaced::places;
+use super::texts::MUST_BE_SET;
 
 /// The problem of an unknown field.
-pub const NO_SUCH_FIELD: &str = "there is no such field";
+pub const UNKNOWN_FIELD: &str = "unknown field";
 
 /// The maximum number of known fields that are named in a remedy. A longer list would not help the user.
 const MAX_NAMED: usize = 12;
@@ -35,7 +36,7 @@ pub(crate) fn read(schema: &JSONSchemaProps) -> Schema {
 pub(crate) fn check(schema: &Schema, object: &Value, nulls: &mut FieldErrors) -> FieldErrors {
     let mut errors = FieldErrors::default();
     if !object.is_object() {
-        wrong_type("", object, Type::Object, &mut errors);
+        wrong_type("", object, Type::Object, None, &mut errors);
         return errors;
     }
     for breach in schema.check(object) {
@@ -78,12 +79,12 @@ pub(super) fn check_part(schema: &Schema, value: &Value, path: &str, errors: &mu
 fn null(path: String, map: &Step<'_>, key: &str, nulls: &mut FieldErrors) {
     let lost = match map {
         Step::Member("limits" | "requests") => format!("no {key} is requested"),
-        Step::Member("minResources") => format!("no {key} is waited for"),
+        Step::Member("minResources") => format!("the gang does not wait for {key}"),
         Step::Member(map) => format!("{map} has no {key}"),
         Step::Item(_) => format!("there is no {key}"),
     };
-    let problem = format!("null: the API server drops it, {lost}");
-    nulls.push(path, problem, "give it a value, or leave it out");
+    let problem = format!("null is dropped by the API server, so {lost}");
+    nulls.push(path, problem, "set a value or remove it");
 }
 
 /// Returns the remedy for a value that fits another place.
@@ -110,7 +111,7 @@ fn remedies(schema: &Schema, object: &Value, breach: &Breach<'_>) -> Option<Stri
             let (first, _) = members.iter().next()?;
             let fits = members.values().all(|value| values.fits(value));
             let up = field(&path_of("", around), first);
-            fits.then(|| format!("{map} takes the values themselves: move it to {up}"))
+            fits.then(|| format!("move it to {up}, because {map} takes plain values"))
         }
         _ => None,
     }
@@ -156,29 +157,18 @@ fn path_of(base: &str, steps: &[Step<'_>]) -> String {
 fn tell(breach: &Breach<'_>, base: &str, remedy: Option<String>, errors: &mut FieldErrors) {
     let steps = breach.path.steps();
     let path = path_of(base, steps);
-    let counted = |found: usize, unit: Unit| {
-        let unit = match unit {
-            Unit::Characters => "characters",
-            Unit::Items => "items",
-            Unit::Entries => "entries",
-        };
-        format!("it has {found} {unit}")
-    };
     match &breach.wrong {
-        Wrong::Missing => errors.push(path, "it is missing", "add it"),
+        Wrong::Missing => errors.push(path, MUST_BE_SET, ""),
         Wrong::Unknown { known } => {
             let key = match steps.last() {
                 Some(Step::Member(key)) => *key,
                 _ => "",
             };
             let remedy = remedy.unwrap_or_else(|| unknown_remedy(key, known));
-            errors.push(path, NO_SUCH_FIELD, remedy);
+            errors.push(path, UNKNOWN_FIELD, remedy);
         }
-        Wrong::Null { .. } => errors.push(path, "it is null", "give it a value, or leave it out"),
-        Wrong::Type { value, wanted } => match remedy {
-            Some(remedy) => errors.push(path, "it is an object", remedy),
-            None => wrong_type(path, value, *wanted, errors),
-        },
+        Wrong::Null { .. } => errors.push(path, "must not be null", "set a value or remove it"),
+        Wrong::Type { value, wanted } => wrong_type(path, value, *wanted, remedy, errors),
         Wrong::Word { value, allowed } => {
             let words = allowed.iter().filter_map(Value::as_str);
             let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
@@ -190,11 +180,7 @@ fn tell(breach: &Breach<'_>, base: &str, remedy: Option<String>, errors: &mut Fi
             exclusive: false,
         } => errors.too_small(path, value, *bound),
         Wrong::TooSmall { value, bound, .. } => {
-            errors.push(
-                path,
-                format!("{value} is too small"),
-                format!("use more than {bound}"),
-            );
+            errors.push(path, format!("must be more than {bound} (is {value})"), "");
         }
         Wrong::TooBig {
             value,
@@ -202,45 +188,30 @@ fn tell(breach: &Breach<'_>, base: &str, remedy: Option<String>, errors: &mut Fi
             exclusive: false,
         } => errors.too_big(path, value, *bound),
         Wrong::TooBig { value, bound, .. } => {
-            errors.push(
-                path,
-                format!("{value} is too big"),
-                format!("use less than {bound}"),
-            );
+            errors.push(path, format!("must be less than {bound} (is {value})"), "");
         }
         Wrong::Bits { value, bits } => {
-            errors.push(
-                path,
-                format!("{value} is too big for {bits} bits"),
-                "use a smaller number",
-            );
+            errors.push(path, format!("must fit in {bits} bits (is {value})"), "");
         }
         Wrong::TooFew {
             unit, found, limit, ..
         } => {
-            errors.push(path, counted(*found, *unit), format!("give it at least {limit}"));
+            errors.push(path, must_count("at least", *limit, *unit, *found), "");
         }
         Wrong::TooMany { unit, found, limit } => {
-            errors.push(path, counted(*found, *unit), format!("give it at most {limit}"));
+            errors.push(path, must_count("at most", *limit, *unit, *found), "");
         }
         Wrong::Pattern { value, pattern } => {
-            errors.push(
-                path,
-                format!("{value} does not match {pattern}"),
-                "write it so that it does",
-            );
+            errors.push(path, format!("must match {pattern} (is {value})"), "");
         }
-        Wrong::Duplicate { .. } => errors.push(path, "it is there already", "remove one of them"),
+        Wrong::Duplicate { .. } => errors.push(path, "must not be a duplicate", "remove one of them"),
         Wrong::Combined(combination) => {
-            let (problem, remedy) = match combination {
-                Combination::AnyOf => ("it fits none of the schemas in anyOf", "make it fit one of them"),
-                Combination::OneOf => (
-                    "it does not fit one of the schemas in oneOf alone",
-                    "make it fit exactly one",
-                ),
-                Combination::Not => ("it fits the schema in not", "make it differ"),
+            let problem = match combination {
+                Combination::AnyOf => "must match at least one schema in anyOf",
+                Combination::OneOf => "must match exactly one schema in oneOf",
+                Combination::Not => "must not match the schema in not",
             };
-            errors.push(path, problem, remedy);
+            errors.push(path, problem, "");
         }
     }
 }
@@ -255,27 +226,50 @@ fn unknown_remedy(key: &str, known: &[&str]) -> String {
     format!("use one of {}, or remove it", known.join(", "))
 }
 
-fn wrong_type(path: impl Into<String>, value: &Value, wanted: Type, errors: &mut FieldErrors) {
-    let problem = match value {
-        Value::Null => "it is null".to_owned(),
-        Value::Bool(_) => format!("{value} is a boolean"),
-        Value::Number(_) if wanted == Type::Integer => format!("{value} is not whole"),
-        Value::Number(_) => format!("{value} is a number"),
-        Value::String(text) => format!("{text:?} is a string"),
-        Value::Array(_) => "it is a list".to_owned(),
-        Value::Object(_) => "it is an object".to_owned(),
+/// Returns the problem of a text, list or map with the wrong number of characters, items or entries.
+fn must_count(bound: &str, limit: u64, unit: Unit, found: usize) -> String {
+    let (verb, one, many) = match unit {
+        Unit::Characters => ("be", "character", "characters"),
+        Unit::Items => ("have", "item", "items"),
+        Unit::Entries => ("have", "entry", "entries"),
     };
-    let remedy = match (wanted, value) {
-        (Type::String | Type::IntOrString, Value::Bool(_) | Value::Number(_)) => "put it in quotes",
-        (Type::Object, _) => "use an object",
-        (Type::Array, _) => "use a list",
-        (Type::String, _) => "use a string",
-        (Type::Boolean, _) => "use true or false",
-        (Type::Integer, _) => "use an integer",
-        (Type::Number, _) => "use a number",
-        (Type::IntOrString, _) => "use an integer or a string",
+    let unit = if limit == 1 { one } else { many };
+    format!("must {verb} {bound} {limit} {unit} (has {found})")
+}
+
+/// Adds the error of a value of the wrong type. Without a `remedy`, a boolean or number in the place of a string is to
+/// be quoted.
+fn wrong_type(
+    path: impl Into<String>,
+    value: &Value,
+    wanted: Type,
+    remedy: Option<String>,
+    errors: &mut FieldErrors,
+) {
+    let must = match wanted {
+        Type::Object => "an object",
+        Type::Array => "a list",
+        Type::String => "a string",
+        Type::Boolean => "true or false",
+        Type::Integer => "an integer",
+        Type::Number => "a number",
+        Type::IntOrString => "an integer or a string",
     };
-    errors.push(path, problem, remedy);
+    let is = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => format!("{text:?}"),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    };
+    let can_be_quoted = matches!(
+        (wanted, value),
+        (Type::String | Type::IntOrString, Value::Bool(_) | Value::Number(_))
+    );
+    let remedy = remedy.unwrap_or_else(|| match can_be_quoted {
+        true => "put it in quotes".to_owned(),
+        false => String::new(),
+    });
+    errors.push(path, format!("must be {must} (is {is})"), remedy);
 }
 
 #[cfg(test)]
@@ -343,130 +337,130 @@ mod tests {
         assert!(check(&schema(), &object, &mut nulls).is_empty());
         assert_eq!(
             nulls.to_string(),
-            "spec.labels.a: null: the API server drops it, labels has no a; give it a value, or leave it out"
+            "spec.labels.a: null is dropped by the API server, so labels has no a; set a value or remove it"
         );
     }
 
     #[test]
     fn what_it_forbids_is_reported_with_its_path() {
         for (spec, error) in [
-            (json!({}), "spec.mode: it is missing; add it"),
-            (json!({"mode": null}), "spec.mode: it is missing; add it"),
+            (json!({}), "spec.mode: must be set"),
+            (json!({"mode": null}), "spec.mode: must be set"),
             (
                 json!({"mode": "train"}),
-                "spec.mode: \"train\" is not known; did you mean Train? use one of Train, Tune",
+                "spec.mode: unknown value \"train\"; did you mean Train? use one of Train, Tune",
             ),
             (
                 json!({"mode": true}),
-                "spec.mode: true is a boolean; put it in quotes",
+                "spec.mode: must be a string (is true); put it in quotes",
             ),
             (
                 json!({"mode": "", "count": "1"}),
-                "spec.count: \"1\" is a string; use an integer",
+                "spec.count: must be an integer (is \"1\")",
             ),
             (
                 json!({"mode": "", "count": 1.5}),
-                "spec.count: 1.5 is not whole; use an integer",
+                "spec.count: must be an integer (is 1.5)",
             ),
             (
                 json!({"mode": "", "count": -1}),
-                "spec.count: -1 is negative; use 0 or more",
+                "spec.count: must be at least 0 (is -1)",
             ),
             (
                 json!({"mode": "", "count": 11}),
-                "spec.count: 11 is too big; use at most 10",
+                "spec.count: must be at most 10 (is 11)",
             ),
             (
                 json!({"mode": "", "small": 3_000_000_000_u64}),
-                "spec.small: 3000000000 is too big for 32 bits; use a smaller number",
+                "spec.small: must fit in 32 bits (is 3000000000)",
             ),
             (
                 json!({"mode": "", "port": []}),
-                "spec.port: it is a list; use an integer or a string",
+                "spec.port: must be an integer or a string (is a list)",
             ),
             (
                 json!({"mode": "", "port": 1.5}),
-                "spec.port: 1.5 is a number; put it in quotes",
+                "spec.port: must be an integer or a string (is 1.5); put it in quotes",
             ),
             (
                 json!({"mode": "", "name": "long"}),
-                "spec.name: it has 4 characters; give it at most 3",
+                "spec.name: must be at most 3 characters (has 4)",
             ),
             (
                 json!({"mode": "", "big": 9_223_372_036_854_775_808_u64}),
-                "spec.big: 9223372036854775808 is too big for 64 bits; use a smaller number",
+                "spec.big: must fit in 64 bits (is 9223372036854775808)",
             ),
             (
                 json!({"mode": "", "ratio": 0.25}),
-                "spec.ratio: 0.25 is too small; use 0.5 or more",
+                "spec.ratio: must be at least 0.5 (is 0.25)",
             ),
             (
                 json!({"mode": "", "ratio": "half"}),
-                "spec.ratio: \"half\" is a string; use a number",
+                "spec.ratio: must be a number (is \"half\")",
             ),
             (
                 json!({"mode": "", "free": 5}),
-                "spec.free: 5 is a number; use an object",
+                "spec.free: must be an object (is 5)",
             ),
             (
                 json!({"mode": "", "list": {}}),
-                "spec.list: it is an object; use a list",
+                "spec.list: must be a list (is an object)",
             ),
             (
                 json!({"mode": "", "list": [5]}),
-                "spec.list[0]: 5 is a number; use true or false",
+                "spec.list[0]: must be true or false (is 5)",
             ),
             (
                 json!({"mode": "", "name": ""}),
-                "spec.name: it has 0 characters; give it at least 1",
+                "spec.name: must be at least 1 character (has 0)",
             ),
             (
                 json!({"mode": "", "list": [true, true, true]}),
-                "spec.list: it has 3 items; give it at most 2",
+                "spec.list: must have at most 2 items (has 3)",
             ),
             (
                 json!({"mode": "", "labels": {"a/b": 5}}),
-                "spec.labels[a/b]: 5 is a number; put it in quotes",
+                "spec.labels[a/b]: must be a string (is 5); put it in quotes",
             ),
             (
                 json!({"mode": "", "list": []}),
-                "spec.list: it has 0 items; give it at least 1",
+                "spec.list: must have at least 1 item (has 0)",
             ),
             (
                 json!({"mode": "", "list": [true, null]}),
-                "spec.list[1]: it is null; give it a value, or leave it out",
+                "spec.list[1]: must not be null; set a value or remove it",
             ),
             (
                 json!({"mode": "", "word": "Word"}),
-                "spec.word: \"Word\" does not match ^[a-z]+$; write it so that it does",
+                "spec.word: must match ^[a-z]+$ (is \"Word\")",
             ),
             (
                 json!({"mode": "", "set": ["a", "b", "a"]}),
-                "spec.set[2]: it is there already; remove one of them",
+                "spec.set[2]: must not be a duplicate; remove one of them",
             ),
             (
                 json!({"mode": "", "share": 0}),
-                "spec.share: 0 is too small; use more than 0",
+                "spec.share: must be more than 0 (is 0)",
             ),
             (
                 json!({"mode": "", "share": 1}),
-                "spec.share: 1 is too big; use less than 1",
+                "spec.share: must be less than 1 (is 1)",
             ),
             (
                 json!({"mode": "", "either": {}}),
-                "spec.either: it fits none of the schemas in anyOf; make it fit one of them",
+                "spec.either: must match at least one schema in anyOf",
             ),
             (
                 json!({"mode": "", "either": {"a": 1}}),
-                "spec.either: it does not fit one of the schemas in oneOf alone; make it fit exactly one",
+                "spec.either: must match exactly one schema in oneOf",
             ),
             (
                 json!({"mode": "", "either": {"a": 1, "b": 2}}),
-                "spec.either: it fits the schema in not; make it differ",
+                "spec.either: must not match the schema in not",
             ),
             (
                 json!({"mode": "", "cuont": 1}),
-                "spec.cuont: there is no such field; did you mean count?",
+                "spec.cuont: unknown field; did you mean count?",
             ),
         ] {
             assert_eq!(errors(spec.clone()), [error], "{spec}");
@@ -531,9 +525,9 @@ mod tests {
         assert_eq!(
             errors,
             [
-                "sepc: there is no such field; did you mean spec?",
-                "metadata.labels.a: 1 is a number; put it in quotes",
-                "metadata.nmae: there is no such field; did you mean name?",
+                "sepc: unknown field; did you mean spec?",
+                "metadata.labels.a: must be a string (is 1); put it in quotes",
+                "metadata.nmae: unknown field; did you mean name?",
             ]
         );
     }

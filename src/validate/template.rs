@@ -1,15 +1,15 @@
-//! What a role's pod template must have, and what the API server would refuse in every pod.
+//! Checks a role's pod template for the fields that a kind requires, and for values that the API server would reject in
+//! every pod.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::job::TrainingJob;
+use kube_syntax::quantity::is_quantity;
 use kube_syntax::{FieldPath, names};
 
-use crate::job::FieldErrors;
-use kube_syntax::quantity::is_quantity;
+use crate::job::{FieldErrors, TrainingJob};
 
 /// Checks a template, and returns the index of the framework's container in it and the number of the framework's port.
 pub(super) fn check<J: TrainingJob>(
@@ -59,7 +59,7 @@ pub(super) fn check<J: TrainingJob>(
     (main, port.unwrap_or(framework.port))
 }
 
-/// The number of the port of this name in a container.
+/// Returns the number of the port of this name in a container.
 pub(crate) fn framework_port(container: &Container, port_name: &str) -> Option<i32> {
     let ports = container.ports.as_deref().unwrap_or_default();
     ports
@@ -80,13 +80,13 @@ pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &
             if !names::qualified(key).is_empty() {
                 errors.push(
                     at,
-                    format!("{key:?} is not a valid key"),
-                    "use letters, digits, '-', '_' and '.', at most 63, perhaps behind a DNS name and '/'",
+                    format!("must be a valid key (is {key:?})"),
+                    "use at most 63 letters, digits, '-', '_' and '.', optionally after a DNS name and '/'",
                 );
             } else if is_label && names::label_value(value).is_some() {
                 errors.push(
                     at,
-                    format!("{value:?} is not a valid label value"),
+                    format!("must be a valid label value (is {value:?})"),
                     "use at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends",
                 );
             }
@@ -106,8 +106,8 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
         if names::env_name(&variable.name).is_some() {
             errors.push(
                 env.item(n).member("name"),
-                format!("{:?} is not a valid variable name", variable.name),
-                "use printable ASCII characters but '='",
+                format!("must be a valid variable name (is {:?})", variable.name),
+                "use printable ASCII characters other than '='",
             );
         }
     }
@@ -119,8 +119,8 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
         if !(1..=65_535).contains(&port.container_port) {
             errors.push(
                 at.member("containerPort"),
-                format!("{} is not a port", port.container_port),
-                "use a number from 1 to 65535",
+                format!("must be from 1 to 65535 (is {})", port.container_port),
+                "",
             );
         }
         let Some(name) = port.name.as_deref().filter(|name| !name.is_empty()) else {
@@ -129,14 +129,14 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
         if names::port_name(name).is_some() {
             errors.push(
                 at.member("name"),
-                format!("{name:?} is not a valid port name"),
+                format!("must be a valid port name (is {name:?})"),
                 "use at most 15 lower-case letters, digits and single '-', with at least one letter",
             );
         }
         if !port_names.insert(name) {
             errors.push(
                 at.member("name"),
-                format!("{name:?} is taken"),
+                format!("duplicate port name {name:?}"),
                 "give each port its own name",
             );
         }
@@ -155,11 +155,11 @@ fn check_resources(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
             if !is_quantity(&quantity.0) {
                 errors.push(
                     at,
-                    format!("{:?} is not a quantity", quantity.0),
-                    "use a number, perhaps with a unit: 500m, 2, 1.5Gi",
+                    format!("must be a quantity (is {:?})", quantity.0),
+                    "use a number with an optional unit, such as 500m, 2 or 1.5Gi",
                 );
             } else if quantity.0.starts_with('-') {
-                errors.push(at, format!("{} is negative", quantity.0), "use 0 or more");
+                errors.too_small(at, &quantity.0, 0.0);
             }
         }
     }

@@ -5,24 +5,25 @@
 
 use std::fmt::Display;
 
+use kube_syntax::names::LABEL_MAX;
+
 use crate::job::errors::one_of;
 use crate::job::{FieldErrors, RoleDefinition};
 
 impl FieldErrors {
     pub(crate) fn too_small(&mut self, path: impl Into<String>, value: impl Display, min: f64) {
-        let what = if min == 0.0 { "negative" } else { "too small" };
-        self.push(path, format!("{value} is {what}"), format!("use {min} or more"));
+        self.push(path, format!("must be at least {min} (is {value})"), "");
     }
 
     pub(crate) fn too_big(&mut self, path: impl Into<String>, value: impl Display, max: f64) {
-        self.push(path, format!("{value} is too big"), format!("use at most {max}"));
+        self.push(path, format!("must be at most {max} (is {value})"), "");
     }
 
     pub(crate) fn no_role(&mut self, path: impl Into<String>, roles: &[&str]) {
         self.push(
             path,
-            "it is empty",
-            format!("name at least one of {}", roles.join(", ")),
+            "must have at least one role",
+            format!("add one of {}", roles.join(", ")),
         );
     }
 
@@ -40,41 +41,52 @@ impl FieldErrors {
     pub(crate) fn role_twice(&mut self, path: impl Into<String>, role: impl Display) {
         self.push(
             path,
-            format!("{role} is here in two spellings"),
+            format!("duplicate role {role} (case is ignored)"),
             "keep one of them",
         );
     }
 
     pub(crate) fn no_replica(&mut self, path: impl Into<String>) {
-        self.push(path, "no role has a replica", "give at least one role replicas");
+        self.push(
+            path,
+            "must have at least one replica",
+            "set the replicas of a role to 1 or more",
+        );
     }
 
-    pub(crate) fn too_few_replicas(&mut self, path: impl Into<String>, kind: &str, role: &RoleDefinition) {
+    pub(crate) fn too_few_replicas(&mut self, path: impl Into<String>, role: &RoleDefinition) {
         let (name, min) = (role.name, role.min);
-        let (needed, remedy) = match (min, role.max) {
-            (1, 1) => (format!("its {name}"), format!("add {name} with 1 replica")),
-            (1, _) => (format!("a {name}"), format!("give {name} at least 1 replica")),
+        let (number, remedy) = match (min, role.max) {
+            (1, 1) => ("exactly 1 replica".to_owned(), format!("add {name} with 1 replica")),
+            (1, _) => (
+                "at least 1 replica".to_owned(),
+                format!("set the replicas of {name} to 1 or more"),
+            ),
             (_, max) if min == max => (
-                format!("{min} replicas of {name}"),
-                format!("give {name} {min} replicas"),
+                format!("exactly {min} replicas"),
+                format!("set the replicas of {name} to {min}"),
             ),
             _ => (
-                format!("at least {min} replicas of {name}"),
-                format!("give {name} at least {min} replicas"),
+                format!("at least {min} replicas"),
+                format!("set the replicas of {name} to {min} or more"),
             ),
         };
-        self.push(path, format!("{kind} needs {needed}"), remedy);
+        self.push(path, format!("must have {number} of {name}"), remedy);
     }
 
     pub(crate) fn bad_job_name(&mut self, path: impl Into<String>, name: &str) {
-        self.push(path, format!("{name:?} cannot name a service"), JOB_NAMES);
+        self.push(
+            path,
+            format!("must be a valid service name (is {name:?})"),
+            JOB_NAMES,
+        );
     }
 
     /// Adds the error of a name that is too long for a label value. It is the name of a job without services.
     pub(crate) fn long_name(&mut self, path: impl Into<String>, length: impl Display) {
         self.push(
             path,
-            format!("it has {length} characters, and may have 63"),
+            format!("must be at most {LABEL_MAX} characters (has {length})"),
             "use a shorter name",
         );
     }
@@ -87,8 +99,8 @@ impl FieldErrors {
     ) {
         self.push(
             path,
-            format!("a service's name would have {length} characters, and may have 63"),
-            format!("make the job's name {excess} shorter"),
+            format!("service names must be at most {LABEL_MAX} characters (the longest would have {length})"),
+            format!("shorten the job's name by {excess}"),
         );
     }
 
@@ -97,13 +109,13 @@ impl FieldErrors {
             "" => "add one".to_owned(),
             name => format!("add one named {name:?}"),
         };
-        self.push(path, "there is no container", remedy);
+        self.push(path, "must have a container", remedy);
     }
 
     pub(crate) fn not_among_containers(&mut self, path: impl Into<String>, wanted: &str) {
         self.push(
             path,
-            format!("there is no container named {wanted:?}"),
+            format!("must have a container named {wanted:?}"),
             format!("name the container that runs the training {wanted:?}"),
         );
     }
@@ -111,7 +123,7 @@ impl FieldErrors {
     pub(crate) fn container_twice(&mut self, path: impl Into<String>, name: &str) {
         self.push(
             path,
-            format!("{name:?} is taken"),
+            format!("duplicate container name {name:?}"),
             "give each container its own name",
         );
     }
@@ -119,16 +131,19 @@ impl FieldErrors {
     pub(crate) fn bad_container_name(&mut self, path: impl Into<String>, name: &str) {
         self.push(
             path,
-            format!("{name:?} is not a valid container name"),
+            format!("must be a valid container name (is {name:?})"),
             "use at most 63 lower-case letters, digits and '-', with a letter or digit at both ends",
         );
     }
 
     pub(crate) fn no_image(&mut self, path: impl Into<String>) {
-        self.push(path, "it is missing", "name the image to run");
+        self.push(path, MUST_BE_SET, "name the image to run");
     }
 }
 
+/// The problem of a required field that is missing.
+pub(crate) const MUST_BE_SET: &str = "must be set";
+
 /// The remedy for an invalid job name.
 pub(super) const JOB_NAMES: &str =
-    "use at most 63 lower-case letters, digits and '-', beginning with a letter and not ending with '-'";
+    "use at most 63 lower-case letters, digits and '-', starting with a letter and not ending with '-'";

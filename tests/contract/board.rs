@@ -91,6 +91,6 @@ fn it_may_not_be_in_a_replicas_place() {
     new["metadata"]["annotations"] = json!({"board": REPLICAS[1]});
     let job: ListJob = serde_json::from_value(new).unwrap();
     let errors = validate(&job, &Settings::default()).unwrap_err().to_string();
-    let expected = "its Pod \"job-worker-x1-0\" has the name of a replica; use another name for the job";
+    let expected = "the job's Pod \"job-worker-x1-0\" has the name of a replica; rename the job";
     assert!(errors.contains(expected), "{errors}");
 }

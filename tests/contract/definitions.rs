@@ -61,7 +61,7 @@ fn a_list_has_the_rules_of_a_map() {
     let of_members = rules(members);
     let needs = format!(
         "self.size() == 0 || self.exists(k, !has(k.memberType) || {role} == \"worker\" && k.?replicas.orValue(1) >= 2) => \
-         ListJob needs at least 2 replicas of WORKER; give WORKER at least 2 replicas"
+         must have at least 2 replicas of WORKER; set the replicas of WORKER to 2 or more"
     );
     assert!(of_members.contains(&needs), "{of_members:#?}");
     let Some(JSONSchemaPropsOrArray::Schema(member)) = &members.items else {

@@ -55,15 +55,15 @@ fn errors_name_the_item_of_the_list() {
     assert_eq!(
         errors(&job(&[("WORKER", 2), ("WORKR", 1), ("worker", 1)])),
         "spec.members[1]: ListJob has no role WORKR; did you mean WORKER? use one of HEAD, CLIENT, WORKER, NOTEBOOK\n\
-         spec.members[2]: WORKER is here in two spellings; keep one of them"
+         spec.members[2]: duplicate role WORKER (case is ignored); keep one of them"
     );
     let mut nameless = object(&[("HEAD", 2), ("WORKER", 2)]);
     nameless["spec"]["image"] = serde_json::Value::Null;
     assert_eq!(
         errors(&serde_json::from_value(nameless).unwrap()),
-        "spec.members[0].replicas: 2 is too big; use at most 1\n\
-         spec.members[0].template.spec.containers[0].image: it is missing; name the image to run\n\
-         spec.members[1].template.spec.containers[0].image: it is missing; name the image to run"
+        "spec.members[0].replicas: must be at most 1 (is 2)\n\
+         spec.members[0].template.spec.containers[0].image: must be set; name the image to run\n\
+         spec.members[1].template.spec.containers[0].image: must be set; name the image to run"
     );
 }
 
@@ -71,7 +71,7 @@ fn errors_name_the_item_of_the_list() {
 fn bounds_and_requirements_are_told_in_one_way() {
     assert_eq!(
         errors(&job(&[("HEAD", 1), ("WORKER", 1)])),
-        "spec.members: ListJob needs at least 2 replicas of WORKER; give WORKER at least 2 replicas"
+        "spec.members: must have at least 2 replicas of WORKER; set the replicas of WORKER to 2 or more"
     );
     assert_eq!(
         errors(&job(&[("HEAD", 0), ("WORKER", 2)])),

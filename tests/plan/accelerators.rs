@@ -149,7 +149,7 @@ fn what_the_job_has_itself_stays_and_it_is_told() {
     assert_eq!(mounts, json!([{"name": "lib", "mountPath": "/mine"}]));
     assert_eq!(variables[0], json!({"name": "GPU_PATH", "value": "mine"}));
     let stays =
-        |what: &str| format!("the job's own {what} stays, and that of the accelerator {GPU} is not added");
+        |what: &str| format!("the job's own {what} is kept, so that of accelerator {GPU} is not added");
     let (lib, path) = (stays("volume lib"), stays("variable GPU_PATH"));
     // Each mount of a volume needs the volume, and the notice names it once.
     assert_eq!(

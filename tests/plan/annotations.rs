@@ -153,27 +153,27 @@ fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
         (
             "restartScope",
             "replica",
-            "restart-scope]: \"replica\" is not known; did you mean Replica? use one of Replica, Role, Job",
+            "restart-scope]: unknown value \"replica\"; did you mean Replica? use one of Replica, Role, Job",
         ),
         (
             "layout",
             "compact",
-            "layout]: \"compact\" is not known; did you mean Compact? use one of Plain, Compact",
+            "layout]: unknown value \"compact\"; did you mean Compact? use one of Plain, Compact",
         ),
         (
             "failurePolicy",
             "{maxRestart: 3}",
-            "failure-policy].maxRestart: there is no such field; did you mean maxRestarts?",
+            "failure-policy].maxRestart: unknown field; did you mean maxRestarts?",
         ),
         (
             "failurePolicy",
             "{maxRestarts: '3'}",
-            "failure-policy].maxRestarts: \"3\" is a string; use an integer",
+            "failure-policy].maxRestarts: must be an integer (is \"3\")",
         ),
         (
             "failurePolicy",
             "{windowSeconds: 60}",
-            "failure-policy].windowSeconds: it has no maxRestarts; add maxRestarts, or remove windowSeconds",
+            "failure-policy].windowSeconds: requires maxRestarts; set maxRestarts or remove windowSeconds",
         ),
         (
             "failurePolicy",
@@ -184,12 +184,12 @@ fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
         (
             "failurePolicy",
             "three",
-            "failure-policy]: \"three\" is a string; use an object",
+            "failure-policy]: must be an object (is \"three\")",
         ),
         (
             "successPolicy",
             "{operator: Some}",
-            "success-policy].operator: \"Some\" is not known; use one of All, Any",
+            "success-policy].operator: unknown value \"Some\"; use one of All, Any",
         ),
     ] {
         let mut w = in_fields(&json!({}));
@@ -207,8 +207,8 @@ fn what_is_wrong_with_an_annotation_is_told_by_its_name() {
         };
         assert!(
             error.starts_with(
-                "metadata.annotations[training.kubeflow.org/failure-policy]: it is neither JSON nor YAML: "
-            ) && error.ends_with("; write what the field would have, as JSON or YAML without anchors"),
+                "metadata.annotations[training.kubeflow.org/failure-policy]: must be JSON or YAML: "
+            ) && error.ends_with("; use the field's value as JSON, or as YAML without anchors"),
             "{error}"
         );
     }
@@ -230,8 +230,7 @@ fn a_field_and_its_annotation_may_not_differ() {
                 &other.as_str().map_or_else(|| other.to_string(), str::to_owned),
             );
             let differs = format!(
-                "metadata.annotations[{}]: it differs from spec.runPolicy.{field}; remove one of them, or give both the same \
-                 value",
+                "metadata.annotations[{}]: must have the same value as spec.runPolicy.{field}; change or remove one of them",
                 annotation_of(field)
             );
             let expected = if value == other { vec![] } else { vec![differs] };

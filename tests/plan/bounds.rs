@@ -20,7 +20,7 @@ fn a_service_may_have_a_name_as_long_as_a_label() {
     assert_eq!(problem(&longest, 1), "");
     assert_eq!(
         problem(&longest, 11),
-        "metadata.name: a service's name would have 64 characters, and may have 63; make the job's name 1 shorter"
+        "metadata.name: service names must be at most 63 characters (the longest would have 64); shorten the job's name by 1"
     );
 }
 
@@ -28,10 +28,10 @@ fn a_service_may_have_a_name_as_long_as_a_label() {
 fn a_role_may_have_so_many_replicas_and_no_more() {
     // The environment is too large for a process. That error is found only in jobs without other errors.
     let at_the_bound = problem("job", MAX_REPLICAS);
-    assert!(at_the_bound.contains("Linux starts no process"), "{at_the_bound}");
+    assert!(at_the_bound.contains("the limit of Linux"), "{at_the_bound}");
     assert_eq!(
         problem("job", MAX_REPLICAS + 1),
-        "spec.replicaSpecs.Worker.replicas: 10001 is too big; use at most 10000"
+        "spec.replicaSpecs.Worker.replicas: must be at most 10000 (is 10001)"
     );
 }
 

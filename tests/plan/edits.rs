@@ -9,7 +9,7 @@ fn an_invalid_job_fails_once_and_is_not_tried_again() {
     w.reconcile();
     assert_eq!(w.conditions(), ["Failed=True(ToyJobFailedValidation)"]);
     let message =
-        "ToyJob job failed validation: spec.replicaSpecs.Worker.replicas: -1 is negative; use 0 or more";
+        "ToyJob job failed validation: spec.replicaSpecs.Worker.replicas: must be at least 0 (is -1)";
     assert_eq!(w.status().conditions[0].message, message);
     assert!(w.status().completion_time.is_some());
     let failure = w.status().failure.unwrap();

@@ -39,10 +39,13 @@ impl Severity {
 ///     file: "job.yaml".to_owned(),
 ///     at: Some(Position { line: 5, column: 3 }),
 ///     path: "spec.replicas".to_owned(),
-///     problem: "-1 is negative".to_owned(),
-///     remedy: "use 0 or more".to_owned(),
+///     problem: "must be at least 0 (is -1)".to_owned(),
+///     remedy: "set it to the number of replicas".to_owned(),
 /// };
-/// assert_eq!(finding.to_string(), "job.yaml:5:3: spec.replicas: -1 is negative; use 0 or more");
+/// assert_eq!(
+///     finding.to_string(),
+///     "job.yaml:5:3: spec.replicas: must be at least 0 (is -1); set it to the number of replicas"
+/// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {

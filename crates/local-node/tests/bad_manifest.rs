@@ -98,15 +98,15 @@ fn a_misspelt_field_is_reported_with_its_line() {
     assert_eq!(
         errors("replicaSpecs:", "replicaSpec:"),
         [
-            "5:1: spec.replicaSpecs: it is empty; name at least one of Worker",
-            "8:3: spec.replicaSpec: there is no such field; did you mean replicaSpecs?",
+            "5:1: spec.replicaSpecs: must have at least one role; add one of Worker",
+            "8:3: spec.replicaSpec: unknown field; did you mean replicaSpecs?",
         ]
     );
     assert_eq!(
         errors("image:", "imgae:"),
         [
-            "14:13: spec.replicaSpecs.Worker.template.spec.containers[0].image: it is missing; name the image to run",
-            "15:13: spec.replicaSpecs.Worker.template.spec.containers[0].imgae: there is no such field; did you mean image?",
+            "14:13: spec.replicaSpecs.Worker.template.spec.containers[0].image: must be set; name the image to run",
+            "15:13: spec.replicaSpecs.Worker.template.spec.containers[0].imgae: unknown field; did you mean image?",
         ]
     );
 }
@@ -115,11 +115,11 @@ fn a_misspelt_field_is_reported_with_its_line() {
 fn a_value_of_the_wrong_type_is_reported_with_its_line() {
     assert_eq!(
         errors("replicas: 2", "replicas: two"),
-        ["10:7: spec.replicaSpecs.Worker.replicas: \"two\" is a string; use an integer"]
+        ["10:7: spec.replicaSpecs.Worker.replicas: must be an integer (is \"two\")"]
     );
     assert_eq!(
         errors("name: blocks", "name: on"),
-        ["4:3: metadata.name: true is a boolean; put it in quotes"],
+        ["4:3: metadata.name: must be a string (is true); put it in quotes"],
         "on is a boolean to kubectl"
     );
 }
@@ -137,9 +137,9 @@ fn all_errors_of_a_manifest_are_reported_at_once() {
     let error = jobs().manifest("jobs/blocks.yaml", &text).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "jobs/blocks.yaml:7:5: spec.runPolicy.backoffLimit: -3 is negative; use 0 or more\n\
-         jobs/blocks.yaml:10:7: spec.replicaSpecs.Worker.replicas: \"two\" is a string; use an integer\n\
-         jobs/blocks.yaml:17:1: apiVersion: \"example.com/v3\" has no ToyJob; use one of example.com/v1\n\
+        "jobs/blocks.yaml:7:5: spec.runPolicy.backoffLimit: must be at least 0 (is -3)\n\
+         jobs/blocks.yaml:10:7: spec.replicaSpecs.Worker.replicas: must be an integer (is \"two\")\n\
+         jobs/blocks.yaml:17:1: apiVersion: unknown API version \"example.com/v3\" of ToyJob; use one of example.com/v1\n\
          jobs/blocks.yaml:34:1: a is here twice, first in line 33; keep one"
     );
 }
@@ -157,7 +157,7 @@ fn objects_that_are_no_job_and_jobs_that_are_there_twice_are_reported_with_their
     );
     assert_eq!(
         errors("example.com/v1", "example.org/v1"),
-        ["1:1: apiVersion: \"example.org/v1\" has no ToyJob; use one of example.com/v1"]
+        ["1:1: apiVersion: unknown API version \"example.org/v1\" of ToyJob; use one of example.com/v1"]
     );
 
     let error = jobs().yaml(&format!("{GOOD}---\n{GOOD}")).unwrap_err();
@@ -177,7 +177,7 @@ fn an_object_that_is_given_as_a_value_is_checked_against_its_schema() {
     assert!(matches!(error, RunError::Invalid { .. }));
     assert_eq!(
         error.to_string(),
-        "ToyJob blocks: spec.replicaSpecs.Worker.tmplate: there is no such field; did you mean template?"
+        "ToyJob blocks: spec.replicaSpecs.Worker.tmplate: unknown field; did you mean template?"
     );
 }
 
@@ -204,7 +204,7 @@ fn a_program_prints_file_line_field_and_remedy() {
     assert_eq!(
         printed,
         format!(
-            "{}:7:5: spec.runPolicy.backoffLimit: \"many\" is a string; use an integer\n",
+            "{}:7:5: spec.runPolicy.backoffLimit: must be an integer (is \"many\")\n",
             file.display()
         )
     );

@@ -21,11 +21,11 @@ fn they_refuse_bad_jobs_in_the_same_words() {
     let later = [
         "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: a dist job needs a SCHEDULER; add one, or set jobMode to local",
         "tests/bad/mx-dist-of-workers.yaml: spec.replicaSpecs: a dist job needs a SERVER; add one, or set jobMode to local",
-        "tests/bad/mx-types.yaml: spec.replicaSpecs[3]: WORKER is here in two spellings; keep one of them",
+        "tests/bad/mx-types.yaml: spec.replicaSpecs[3]: duplicate role WORKER (case is ignored); keep one of them",
     ];
     assert_eq!(check_definition::<MxJob>(HERE, "tests/bad"), later);
     let later = [
-        "tests/bad/tf-two-masters-and-no-logs.yaml: spec.replicaSpecs[0].replicas: 2 is too big; use at most 1",
+        "tests/bad/tf-two-masters-and-no-logs.yaml: spec.replicaSpecs[0].replicas: must be at most 1 (is 2)",
     ];
     assert_eq!(check_definition::<TfJob>(HERE, "tests/bad"), later);
 }

@@ -47,8 +47,8 @@ fn it_refuses_jobs_in_the_words_of_validate() {
     }
     let compact = |field: &str| {
         format!(
-            "./compact-with-own-names.yaml: spec.mxReplicaSpecs.Worker.template.spec.{field}: the pods of a compact job have \
-             their own names, in the domain of its service job-hosts; remove it, or leave out the layout Compact"
+            "./compact-with-own-names.yaml: spec.mxReplicaSpecs.Worker.template.spec.{field}: must not be set with layout \
+             Compact, because the operator sets it; remove it, or use layout Plain"
         )
     };
     let untold = [
@@ -56,10 +56,10 @@ fn it_refuses_jobs_in_the_words_of_validate() {
         &*compact("hostname"),
         &*compact("subdomain"),
         &*compact("setHostnameAsFQDN"),
-        "./config-too-long.yaml: spec.mxReplicaSpecs: with 4001 replicas, MX_CONFIG of job-scheduler-0 would have 149966 \
-         bytes, and Linux starts no process with more than 131072 in one variable; use fewer replicas or a shorter job name",
+        "./config-too-long.yaml: spec.mxReplicaSpecs: environment variable MX_CONFIG of job-scheduler-0 must be at most \
+         131072 bytes, the limit of Linux (would have 149966 with 4001 replicas); use fewer replicas or a shorter job name",
         // The API server drops a null before rules are evaluated.
-        "./role-null.yaml: spec.mxReplicaSpecs.Worker: it is null; give the role replicas and a template, or leave it out",
+        "./role-null.yaml: spec.mxReplicaSpecs.Worker: must not be null; set replicas and a template, or remove the role",
     ];
     assert_eq!(check_definition::<MXJob>(&folder, "."), untold);
 }

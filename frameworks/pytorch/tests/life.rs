@@ -217,12 +217,12 @@ fn jobs_that_cannot_be_are_refused() {
         (
             "Worker=2",
             "elasticPolicy: {minReplicas: -1}",
-            "spec.elasticPolicy.minReplicas: -1 is too small; use 1 or more",
+            "spec.elasticPolicy.minReplicas: must be at least 1 (is -1)",
         ),
         (
             "Worker=2",
             "elasticPolicy: {rdzvBackend: c10}",
-            "spec.elasticPolicy.rdzvBackend: \"c10\" is not known; did you mean c10d?",
+            "spec.elasticPolicy.rdzvBackend: unknown value \"c10\"; did you mean c10d?",
         ),
     ] {
         let mut w = World::<PyTorchJob>::with(roles, fields);

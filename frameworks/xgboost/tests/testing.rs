@@ -49,7 +49,7 @@ fn what_is_missing_or_stale_is_named() {
 #[test]
 fn a_refusal_is_a_snapshot_too_and_others_belong_to_no_job() {
     let refusal =
-        format!("{REFUSAL}# spec.xgbReplicaSpecs: it is empty; name at least one of Master, Worker\n");
+        format!("{REFUSAL}# spec.xgbReplicaSpecs: must have at least one role; add one of Master, Worker\n");
     assert_eq!(complaint("refused", JOB, &[("job.snap", &refusal)]), None);
     let said = complaint(
         "left",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kube_manifest::{Content, Finding, Node};
 use kube_syntax::{field, item};
-use training_job::validate::NO_SUCH_FIELD;
+use training_job::validate::UNKNOWN_FIELD;
 
 use crate::check::DocumentCheck;
 
@@ -13,7 +13,7 @@ use super::tree::{child, items};
 
 /// Returns true if an error concerns such a field. A misspelled field stays an error.
 pub(super) fn is_unknown(error: &Finding) -> bool {
-    error.problem == NO_SUCH_FIELD && !error.remedy.starts_with("did you mean")
+    error.problem == UNKNOWN_FIELD && !error.remedy.starts_with("did you mean")
 }
 
 /// Removes such fields from a job, or from the jobs of a list.
@@ -47,7 +47,7 @@ fn remove_at(node: &mut Node, path: &str, unknown: &BTreeSet<String>, log: &mut 
                 let path = field(path, &entry.key);
                 let goes = unknown.contains(&path);
                 if goes {
-                    log.lost(entry.at, &path, NO_SUCH_FIELD, "remove it");
+                    log.lost(entry.at, &path, UNKNOWN_FIELD, "remove it");
                 }
                 !goes
             });

@@ -69,7 +69,7 @@ async fn a_layout_stays_as_it_was_when_the_job_was_made() {
     let namespace = cluster.namespace("layouts").await;
     let layout = |layout: &str| format!(r#""runPolicy": {{"layout": "{layout}"}}"#);
     let none = r#""runPolicy": {}"#.to_owned();
-    let refusal = "spec.runPolicy.layout: it cannot be changed; make another job with it";
+    let refusal = "spec.runPolicy.layout: field is immutable; create a new job instead";
     for (name, policy, good, bad) in [
         ("none", none, r#""Plain""#, r#""Compact""#),
         ("plain", layout("Plain"), "null", r#""Compact""#),
@@ -142,8 +142,8 @@ async fn a_manager_stays_and_is_one() {
         };
         edit(&good).await.success();
         let refused = api::lines(&edit(&bad).await.stderr);
-        let words = "it cannot be changed; make another job with it";
-        let differ = "spec.managedBy: it differs from spec.runPolicy.managedBy; remove one of them, or give both the same value";
+        let words = "field is immutable; create a new job instead";
+        let differ = "spec.managedBy: must have the same value as spec.runPolicy.managedBy; change or remove one of them";
         let is_told = |line: &String| line.ends_with(&format!("managedBy: {words}")) || line == differ;
         assert!(
             !refused.is_empty() && refused.iter().all(is_told),
@@ -154,14 +154,14 @@ async fn a_manager_stays_and_is_one() {
     assert_eq!(
         differ,
         [
-            "spec.managedBy: it differs from spec.runPolicy.managedBy; remove one of them, or give both the same value"
+            "spec.managedBy: must have the same value as spec.runPolicy.managedBy; change or remove one of them"
         ]
     );
     let unknown = api::create(cluster, &namespace, &job("unknown", &top("me")), &[]).await;
     assert_eq!(
         unknown,
         [format!(
-            "spec.managedBy: \"me\" is not known; use one of {ours}, {other}"
+            "spec.managedBy: unknown value \"me\"; use one of {ours}, {other}"
         )]
     );
 }

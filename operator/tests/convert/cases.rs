@@ -73,7 +73,7 @@ fn fields_that_no_kind_has_are_left_out_only_when_asked() {
     assert_eq!((refused.code, &*refused.stdout), (Some(1), ""));
     assert!(
         refused.stderr.contains(
-            "there is no such field; move it to spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].imagePullPolicy, or \
+            "unknown field; move it to spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].imagePullPolicy, or \
              leave it out by --lossy"
         ),
         "{}",
@@ -86,7 +86,7 @@ fn fields_that_no_kind_has_are_left_out_only_when_asked() {
         assert!(
             lossy
                 .stderr
-                .contains(&format!("{gone}: there is no such field: it is left out")),
+                .contains(&format!("{gone}: unknown field: it is left out")),
             "{gone}"
         );
     }

@@ -27,7 +27,7 @@ const PORT: &str = "tf-port";
 
 const NO_LOGS: [&str; 2] = ["it is empty", "say where the job writes its logs"];
 /// As validation says it.
-const NO_CONTAINER: &str = "there is no container; add one named \"tensorflow\"";
+const NO_CONTAINER: &str = "must have a container; add one named \"tensorflow\"";
 
 impl TfJob {
     fn runtime_id(&self) -> String {

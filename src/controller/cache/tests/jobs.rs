@@ -155,7 +155,7 @@ fn what_is_not_a_job_is_held_all_the_same() {
         } => {
             assert_eq!((meta.uid.as_deref(), status.restart_count), (Some("a"), 2));
             assert_eq!(
-                error, "spec.specs: 1 is a number; use an object",
+                error, "spec.specs: must be an object (is 1)",
                 "in the words of validation"
             );
         }
