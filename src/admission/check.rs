@@ -1,5 +1,5 @@
-//! Whether what a kind declares fits together and fits its resource. Authors learn of it when the definition is made:
-//! from a `crd` command, from snapshot tests, and when an operator starts.
+//! Checks that the declarations of a kind fit together and fit its resource. Authors see the errors when the definition
+//! is made: from a `crd` command, from snapshot tests, and when an operator starts.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -10,19 +10,19 @@ use serde_json::json;
 use crate::api::labels::OPERATOR_NAME;
 use crate::job::TrainingJob;
 
-/// What is wrong with what a kind declares.
+/// An error in the declarations of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {problem}; {remedy}")]
 pub struct DefinitionError {
-    /// The kind.
+    /// The kind, such as `MyJob`.
     pub kind: String,
-    /// What does not fit.
+    /// The declaration that does not fit, and why.
     pub problem: String,
-    /// What to change in its code.
+    /// The change in the code of the kind that mends it.
     pub remedy: String,
 }
 
-/// The shape in which a kind has its replica specs.
+/// The shape of a kind's replica specs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A map by role.
@@ -45,44 +45,47 @@ pub(crate) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
     if names::label_value(framework.controller).is_some() || framework.controller.is_empty() {
         return error::<J, _>(
             format!(
-                "the controller {:?} is no value of the label {OPERATOR_NAME}",
+                "controller {:?} must be a valid value of label {OPERATOR_NAME}",
                 framework.controller
             ),
-            "give Framework::new a controller such as \"myjob-controller\"",
+            "pass a controller such as \"myjob-controller\" to Framework::new",
         );
     }
     if !framework.container.is_empty() && names::label_1123(framework.container).is_some() {
         return error::<J, _>(
-            format!("{:?} is no name of a container", framework.container),
-            "give Framework::container a name of lower-case letters, digits and '-'",
+            format!("container {:?} must be a valid container name", framework.container),
+            "pass a name of lower-case letters, digits and '-' to Framework::container",
         );
     }
     let is_port = names::port_name(framework.port_name).is_none() && (1..=65_535).contains(&framework.port);
     if !framework.port_name.is_empty() && !is_port {
         return error::<J, _>(
-            format!("{:?} {} is no port", framework.port_name, framework.port),
-            "give Framework::port a name of at most 15 lower-case letters, digits and '-', and a number from 1 to 65535",
+            format!(
+                "port {:?} {} must have a valid name and number",
+                framework.port_name, framework.port
+            ),
+            "pass a name of at most 15 lower-case letters, digits and '-', and a number from 1 to 65535 to Framework::port",
         );
     }
     if framework.roles.is_empty() {
         return error::<J, _>(
-            "it has no roles".to_owned(),
-            "give Framework::roles the field of the replica specs and the roles in it",
+            "must have at least one role".to_owned(),
+            "pass the field of the replica specs and its roles to Framework::roles",
         );
     }
     if let Some(scaled) = framework.scaled_role
         && (framework.role_key.is_some() || !framework.roles.iter().any(|role| role.name == scaled))
     {
         return error::<J, _>(
-            format!("{scaled:?} is no role in a map of replica specs"),
-            "give Framework::scales the name of a role, and Framework::roles a map",
+            format!("scaled role {scaled:?} must be a role in a map of replica specs"),
+            "pass the name of a role to Framework::scales, and declare a map with Framework::roles",
         );
     }
     for (n, role) in framework.roles.iter().enumerate() {
         if names::label_1035(&role.slug()).is_some() {
             return error::<J, _>(
-                format!("the role {:?} cannot be part of a service's name", role.name),
-                "use letters and digits, beginning with a letter",
+                format!("role {:?} must be usable in the name of a service", role.name),
+                "use letters and digits, starting with a letter",
             );
         }
         if framework.roles[..n]
@@ -90,38 +93,38 @@ pub(crate) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             .any(|other| other.slug() == role.slug())
         {
             return error::<J, _>(
-                format!("the role {} is there twice", role.name),
-                "names of roles are compared without regard to case; remove one",
+                format!("duplicate role {} (case is ignored)", role.name),
+                "remove one of them",
             );
         }
         if role.min > role.max {
             return error::<J, _>(
                 format!(
-                    "the role {} must have at least {} and at most {} replicas",
+                    "role {} has a minimum of {} and a maximum of {} replicas",
                     role.name, role.min, role.max
                 ),
-                "make its lower bound the smaller one",
+                "make the minimum at most the maximum",
             );
         }
     }
     Ok(())
 }
 
-/// The shape of the replica specs in a version's schema.
+/// Returns the shape of the replica specs in a version's schema.
 pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, DefinitionError> {
     let field = J::FRAMEWORK.roles_field;
     let spec = root.properties.as_ref().and_then(|p| p.get("spec"));
     let Some(fields) = spec.and_then(|spec| spec.properties.as_ref()) else {
         return error::<J, _>(
-            "its schema has no spec with fields".to_owned(),
+            "the schema must have a spec with fields".to_owned(),
             "derive the resource from a struct with #[kube(...)] and JsonSchema",
         );
     };
     let Some(specs) = fields.get(field) else {
         let known: Vec<_> = fields.keys().map(String::as_str).collect();
         return error::<J, _>(
-            format!("its spec has no field {field:?}; it has {}", known.join(", ")),
-            "give Framework::roles the field's name as it is in YAML",
+            format!("spec must have the field {field:?} (has {})", known.join(", ")),
+            "pass the field's name as in YAML to Framework::roles",
         );
     };
     let (shape, entry) = match (&specs.additional_properties, &specs.items) {
@@ -129,7 +132,7 @@ pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, Def
         (_, Some(JSONSchemaPropsOrArray::Schema(role))) => (Shape::List, role),
         _ => {
             return error::<J, _>(
-                format!("spec.{field} is neither a map nor a list"),
+                format!("spec.{field} must be a map or a list"),
                 "make it api::ReplicaSpecs, or a list of entries that have `replicas` and `template`",
             );
         }
@@ -140,7 +143,7 @@ pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, Def
                 "spec.{field} is a {}",
                 if shape == Shape::List { "list" } else { "map" }
             ),
-            "declare a map by Framework::roles, a list by Framework::roles_in_list",
+            "declare a map with Framework::roles and a list with Framework::roles_in_list",
         );
     }
     if entry
@@ -149,15 +152,15 @@ pub(super) fn shape<J: TrainingJob>(root: &JSONSchemaProps) -> Result<Shape, Def
         .is_none_or(|p| !p.contains_key("template"))
     {
         return error::<J, _>(
-            format!("the entries of spec.{field} have no field \"template\""),
+            format!("the entries of spec.{field} must have the field \"template\""),
             "make them api::ReplicaSpec, or give them its fields",
         );
     }
     Ok(shape)
 }
 
-/// Checks that an unset number of replicas means what the schema's default for it is. `entry` is the schema of the entries of
-/// a map of replica specs.
+/// Checks that an unset number of replicas means the schema's default. `entry` is the schema of the entries of a map of
+/// replica specs.
 pub(super) fn default_replicas<J: TrainingJob>(entry: &JSONSchemaProps) -> Result<(), DefinitionError> {
     let field = J::FRAMEWORK.roles_field;
     let replicas = entry.properties.as_ref().and_then(|p| p.get("replicas"));
@@ -169,7 +172,7 @@ pub(super) fn default_replicas<J: TrainingJob>(entry: &JSONSchemaProps) -> Resul
             "apiVersion": J::api_version(&()), "kind": J::kind(&()), "metadata": {"name": "job"},
             "spec": {field: {role.name: {"template": {}}}},
         });
-        // A spec that needs more fields than these is not looked at.
+        // A spec that requires more fields than these is not checked.
         let Ok(job) = J::deserialize(&job) else { continue };
         let specs = job.replica_specs();
         let meant = specs
@@ -178,10 +181,10 @@ pub(super) fn default_replicas<J: TrainingJob>(entry: &JSONSchemaProps) -> Resul
         if let Some(meant) = meant.into_iter().find(|meant| *meant != default) {
             return error::<J, _>(
                 format!(
-                    "a {} without a number of replicas has {meant}, and its definition fills in {default}",
+                    "a {} without a number of replicas has {meant}, but its definition fills in {default}",
                     role.name
                 ),
-                "take the default out by api::schema::without_default_replicas",
+                "remove the default with api::schema::without_default_replicas",
             );
         }
     }

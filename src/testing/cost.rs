@@ -53,7 +53,7 @@ pub struct RuleCost {
 /// #     }}}],
 /// # }})).unwrap();
 /// let costs = training_job::testing::rule_costs(&definition);
-/// assert_eq!(costs[0].missing, ["names has no maxItems: 1048575 are assumed"]);
+/// assert_eq!(costs[0].missing, ["names has no maxItems: 1048575 is assumed"]);
 /// assert!(costs[0].cost > 1_048_575);
 /// ```
 pub fn rule_costs(definition: &CustomResourceDefinition) -> Vec<RuleCost> {
@@ -152,7 +152,7 @@ fn estimate(
 ) -> RuleCost {
     let (mut cost, mut missing, mut errors) = (0, BTreeSet::new(), Vec::new());
     match super::rules::environment().compile(expression) {
-        Err(error) => errors.push(format!("it does not parse: {error}")),
+        Err(error) => errors.push(format!("cannot be parsed: {error}")),
         Ok(program) => {
             let mut coster = Coster::new(schema, &place.path, rule.optional_old_self == Some(true));
             cost = coster.cost(program.expression()).cost;

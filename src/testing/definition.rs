@@ -1,4 +1,4 @@
-//! Whether a kind's definition is one that an API server takes, and says what validation says.
+//! Checks that an API server accepts a kind's definition, and that its rules agree with validation.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,44 +15,45 @@ use crate::validate::validate;
 use super::cost::{MOST, MOST_OF_ALL, RuleCost, rule_costs};
 use super::{jobs, rules, status};
 
-/// Checks a kind's definition without an API server, as far as that goes.
+/// Checks a kind's definition without an API server.
 ///
-/// * What the kind declares fits together: [`admission::definition`](crate::admission::definition) makes a definition of it.
-/// * Each rule parses, names fields that the schema has, and is cheap enough: [`rule_costs`] says what that is, and what it
-///   does not know. All rules of a version together are cheap enough.
-/// * The API server and [`validate`](crate::validate()) say the same of each job of kind `J` in the YAML and JSON files at and
-///   below the folder `jobs` of `base`, which is `env!("CARGO_MANIFEST_DIR")`. The schema and the rules take what `validate`
-///   takes. Where both refuse the same field, a rule has the words of `validate`. Put jobs there that are refused, too.
-/// * The status is read back as it is written: of the first job in the folder that can be read, with a status in which every
-///   field is set, what [`encode_status`](TrainingJob::encode_status) makes of it gives the same
-///   [`status`](TrainingJob::status).
+/// * The declarations of the kind fit together, so that [`admission::definition`](crate::admission::definition) returns a
+///   definition.
+/// * Each rule parses, uses fields of the schema, and costs at most the server's limit, and so do all rules of a version
+///   together. [`rule_costs`] documents the limits and what it cannot estimate.
+/// * The API server and [`validate`](crate::validate()) agree on each job of kind `J` in the YAML and JSON files at and
+///   below the folder `jobs` of `base`, which is `env!("CARGO_MANIFEST_DIR")`. The schema and the rules accept every job
+///   that `validate` accepts. If both reject the same field, the message of a rule is that of `validate`. So put invalid
+///   jobs there, too.
+/// * The status is read as it was written: the first readable job of the folder gets a status in which every field is set.
+///   [`status`](TrainingJob::status) must return what [`encode_status`](TrainingJob::encode_status) was given.
 ///
-/// Gives back what `validate` refuses and no rule does, as `file: field: text`, or `file (job): field: text` where a file
-/// has several jobs. That is no error: the user is told it later, by the operator. But a rule that is never true of a job it
-/// is for, such as one with a mistake in a role's name, shows only here. So compare what is given back with what you expect:
-/// nothing, if there is a rule for all that the jobs of the folder are refused for. Of a job that the schema refuses
-/// nothing is told: no rule sees it.
+/// Returns the errors that `validate` reports and no rule does, as `file: field: text`, or `file (job): field: text` if a
+/// file has several jobs. Such an error is allowed: the operator reports it later. But a rule that never rejects the jobs it
+/// is for, for example because a role's name in it is misspelled, shows only here. So compare the result with what you
+/// expect: an empty list if every error of the jobs has a rule. Jobs that the schema rejects have no part in it, because no
+/// rule sees them.
 ///
-/// Rules are looked at as when an object is created: those that compare it with `oldSelf` are skipped, unless `oldSelf` is
-/// optional. So are rules that call functions of Kubernetes which only a server has, such as `quantity` or `find`.
+/// Rules are evaluated as when an object is created: those that compare it with `oldSelf` are skipped, unless `oldSelf` is
+/// optional. Rules are also skipped if they call functions that only a server has, such as `quantity` or `find`.
 ///
 /// ```no_run
 /// # fn is_a_test<MyJob: training_job::TrainingJob>() {
 /// use training_job::testing::check_definition;
 ///
-/// let untold = check_definition::<MyJob>(env!("CARGO_MANIFEST_DIR"), "tests/jobs");
-/// assert_eq!(untold, [""; 0], "no rule for");
+/// let uncovered = check_definition::<MyJob>(env!("CARGO_MANIFEST_DIR"), "tests/jobs");
+/// assert_eq!(uncovered, [""; 0], "rejected by validate but by no rule");
 ///
 /// // Or, for a check that has no rule:
-/// let untold = check_definition::<MyJob>(env!("CARGO_MANIFEST_DIR"), "tests/refused");
-/// assert_eq!(untold, ["tests/refused/odd.yaml: spec.size: 3 is odd; use an even number"]);
+/// let uncovered = check_definition::<MyJob>(env!("CARGO_MANIFEST_DIR"), "tests/refused");
+/// assert_eq!(uncovered, ["tests/refused/odd.yaml: spec.size: must be even (is 3)"]);
 /// # }
 /// ```
 ///
-/// To be called in a plain `#[test]`: it has a runtime of its own.
+/// Call it in a plain `#[test]`, because it creates a runtime.
 ///
 /// # Panics
-/// With all that it finds. When there is no job, or a file cannot be read.
+/// If a check fails, with all findings; if the folder has no job; if a file cannot be read.
 pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> Vec<String> {
     let definition = admission::definition::<J>().unwrap_or_else(|error| panic!("{error}"));
     let mut found = costs(&definition);
@@ -62,32 +63,32 @@ pub fn check_definition<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str) -> V
     let first = files.iter().find(|file| is_readable(file));
     found.extend(first.and_then(|file| status::check::<J>(&file.job)));
     let server = Server::<J>::new(&definition);
-    let mut untold = Vec::new();
+    let mut uncovered = Vec::new();
     for file in &files {
         let place = place(file, &files);
         let refused = server.refusals(&file.job);
-        let valid = said::<J>(&file.job);
+        let valid = validated::<J>(&file.job);
         let disagreements = disagreements(&refused, &valid).into_iter();
         found.extend(disagreements.map(|what| format!("{place}: {what}")));
-        // Of what cannot be read, validation sees no fields.
+        // Validation cannot see the fields of an unreadable job.
         if refused.is_empty() || is_readable(file) {
             let by_no_rule = by_no_rule(&refused, valid).into_iter();
-            untold.extend(by_no_rule.map(|error| format!("{place}: {error}")));
+            uncovered.extend(by_no_rule.map(|error| format!("{place}: {error}")));
         }
     }
     let mut report = format!("the definition of {}:", J::kind(&()));
     for what in &found {
         let _ = write!(report, "\n* {what}");
     }
-    if !untold.is_empty() {
-        report += "\nwhat validate refuses and no rule does, which is allowed:";
-        untold.iter().for_each(|what| report += &format!("\n  {what}"));
+    if !uncovered.is_empty() {
+        report += "\nrejected by validate but by no rule, which is allowed:";
+        uncovered.iter().for_each(|what| report += &format!("\n  {what}"));
     }
     assert!(found.is_empty(), "{report}");
-    untold
+    uncovered
 }
 
-/// A job's file, with its name if there are several in it.
+/// Returns the path of a job's file, with the job's name if the file has several jobs.
 fn place(file: &jobs::File, files: &[jobs::File]) -> String {
     let path = &file.path;
     match files.iter().filter(|other| other.path == *path).count() {
@@ -99,7 +100,7 @@ fn place(file: &jobs::File, files: &[jobs::File]) -> String {
     }
 }
 
-/// What is wrong with the rules by themselves.
+/// Returns the rules that do not parse or cost too much.
 fn costs(definition: &CustomResourceDefinition) -> Vec<String> {
     let mut found = Vec::new();
     let costs = rule_costs(definition);
@@ -114,16 +115,16 @@ fn costs(definition: &CustomResourceDefinition) -> Vec<String> {
             let of = format!("{}, rule on {place}: {}", version.name, rule.expression);
             found.extend(rule.errors.iter().map(|error| format!("{of}\n  {error}")));
             if rule.cost > MOST {
-                found.push(format!("{of}\n  {}", too_dear(rule.cost, MOST, &rule.missing)));
+                found.push(format!("{of}\n  {}", too_expensive(rule.cost, MOST, &rule.missing)));
             }
         }
         let all = costs.iter().map(|rule| rule.cost).fold(0, u64::saturating_add);
         if all > MOST_OF_ALL {
-            let dearest = costs.iter().max_by_key(|rule| rule.cost);
-            let dearest = dearest.map_or("", |rule| &rule.expression);
-            let why = too_dear(all, MOST_OF_ALL, &[]);
+            let highest = costs.iter().max_by_key(|rule| rule.cost);
+            let highest = highest.map_or("", |rule| &rule.expression);
+            let why = too_expensive(all, MOST_OF_ALL, &[]);
             found.push(format!(
-                "{}, all rules together: {why}; the dearest is {dearest}",
+                "{}, all rules together: {why}; the most expensive is {highest}",
                 version.name
             ));
         }
@@ -131,16 +132,16 @@ fn costs(definition: &CustomResourceDefinition) -> Vec<String> {
     found
 }
 
-fn too_dear(cost: u64, most: u64, missing: &[String]) -> String {
+fn too_expensive(cost: u64, max: u64, missing: &[String]) -> String {
     let remedy = match missing {
-        [] => "look at fewer or shorter values".to_owned(),
-        missing => format!("{}; bound them", missing.join(", ")),
+        [] => "compare fewer or shorter values".to_owned(),
+        missing => format!("{}; set these bounds", missing.join(", ")),
     };
-    format!("an API server is to estimate a cost of {cost}, and takes {most}: {remedy}")
+    format!("estimated cost {cost} must be at most {max}: {remedy}")
 }
 
-/// What `validate` has against a job, or what keeps it from being read.
-fn said<J: TrainingJob>(job: &Value) -> Result<(), FieldErrors> {
+/// Returns the errors of `validate`, or the error of decoding the job.
+fn validated<J: TrainingJob>(job: &Value) -> Result<(), FieldErrors> {
     match serde_json::from_value::<J>(job.clone()) {
         Ok(job) => validate(&job, &Settings::default()).map(|_| ()),
         Err(error) => {
@@ -151,7 +152,7 @@ fn said<J: TrainingJob>(job: &Value) -> Result<(), FieldErrors> {
     }
 }
 
-/// A refusal by the schema, or by a rule.
+/// A rejection by the schema or by a rule.
 struct Refusal {
     by: String,
     path: String,
@@ -160,13 +161,13 @@ struct Refusal {
 
 fn disagreements(refused: &[Refusal], valid: &Result<(), FieldErrors>) -> Vec<String> {
     let Err(errors) = valid else {
-        let told = refused.iter().map(|refusal| {
+        let found = refused.iter().map(|refusal| {
             let Refusal { by, path, words } = refusal;
-            format!("validate takes it, and {by} refuses it\n  {path}: {words}")
+            format!("validate accepts it, but {by} rejects it\n  {path}: {words}")
         });
-        return told.collect();
+        return found.collect();
     };
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for refusal in refused.iter().filter(|refusal| refusal.by != SCHEMA) {
         if errors
             .iter()
@@ -180,16 +181,16 @@ fn disagreements(refused: &[Refusal], valid: &Result<(), FieldErrors>) -> Vec<St
         });
         if let Some(error) = unmatched {
             let Refusal { by, words, .. } = refusal;
-            told.push(format!(
-                "two ways to say one thing\n  {error}\n  but {by}: {words}"
+            found.push(format!(
+                "different messages for one error\n  validate: {error}\n  {by}: {words}"
             ));
         }
     }
-    told
+    found
 }
 
-/// What `validate` has against a job, and no rule has: in the same words, or in others for the same field, which is told
-/// already. Nothing, if the schema refuses the job.
+/// Returns the errors of `validate` that no rule reports. A rule with another message for the same field counts, because
+/// [`disagreements`] reports it. Returns nothing if the schema rejects the job.
 fn by_no_rule(refused: &[Refusal], valid: Result<(), FieldErrors>) -> Vec<FieldError> {
     let Err(errors) = valid else { return Vec::new() };
     if refused.iter().any(|refusal| refusal.by == SCHEMA) {
@@ -199,19 +200,20 @@ fn by_no_rule(refused: &[Refusal], valid: Result<(), FieldErrors>) -> Vec<FieldE
         .iter()
         .map(|error| words(&error.to_string(), &error.path))
         .collect();
-    let is_told = |error: &FieldError, words: &str| {
+    let is_covered = |error: &FieldError, words: &str| {
         refused.iter().any(|refusal| {
             let in_others = !said.contains(&refusal.words) && refusal.path == error.path;
             refusal.words == words || in_others
         })
     };
-    let told = errors.into_iter().zip(&said);
-    told.filter(|(error, words)| !is_told(error, words))
+    let worded = errors.into_iter().zip(&said);
+    worded
+        .filter(|(error, words)| !is_covered(error, words))
         .map(|(error, _)| error)
         .collect()
 }
 
-/// An error's words, without its path, and without a guess of what was meant, which a rule cannot make.
+/// Returns an error without its path, and without a suggestion, which a rule cannot compute.
 fn words(error: &str, path: &str) -> String {
     let said = error
         .strip_prefix(path)
@@ -224,7 +226,7 @@ fn words(error: &str, path: &str) -> String {
 
 const SCHEMA: &str = "the schema";
 
-/// The in-memory API, which has schemas and their defaults, and the rules, which it does not have.
+/// The in-memory API, which checks schemas and fills in their defaults, and the rules, which it does not evaluate.
 struct Server<'d, J> {
     runtime: tokio::runtime::Runtime,
     client: kube::Client,
@@ -252,7 +254,7 @@ impl<'d, J: TrainingJob> Server<'d, J> {
         }
     }
 
-    /// What an API server has against a new job.
+    /// Returns the errors of an API server for a new job.
     fn refusals(&self, job: &Value) -> Vec<Refusal> {
         let stored = match self.store(job) {
             Ok(stored) => stored,
@@ -281,7 +283,7 @@ impl<'d, J: TrainingJob> Server<'d, J> {
         refused.collect()
     }
 
-    /// The job as it would be stored: with the defaults of the schema, without what it does not know.
+    /// Returns the job as it would be stored: with the defaults of the schema, without unknown fields.
     fn store(&self, job: &Value) -> Result<Value, String> {
         let mut object: DynamicObject =
             serde_json::from_value(job.clone()).map_err(|error| error.to_string())?;

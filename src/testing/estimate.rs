@@ -103,7 +103,7 @@ impl<'s> Coster<'s> {
                 let Bound { most, missing } = size::bound(schema);
                 if let Some(missing) = missing {
                     let path = if path.is_empty() { "the object" } else { path };
-                    let missing = format!("{path} has no {missing}: {most} are assumed");
+                    let missing = format!("{path} has no {missing}, so {most} is assumed");
                     self.missing.borrow_mut().insert(missing);
                 }
                 most
@@ -116,7 +116,7 @@ impl<'s> Coster<'s> {
 
     /// Returns the size of a value that has no size in the server.
     fn unknown(&self) -> u64 {
-        let lost = "what `.?`, `orValue` and lists made in the rule give has no size for the server, whatever the schema says: use `has` and `.`";
+        let lost = "the server has no size for results of `.?`, `orValue` and lists made in the rule, whatever the schema bounds, so use `has` and `.`";
         self.missing.borrow_mut().insert(lost.to_owned());
         u64::MAX
     }
@@ -192,7 +192,7 @@ impl<'s> Coster<'s> {
                         .flatten()
                         .map(|(name, _)| size::escape(name));
                     let names: Vec<_> = names.collect();
-                    let error = format!("rules see no field {name} there, but {}", names.join(", "));
+                    let error = format!("unknown field {name}; rules see {}", names.join(", "));
                     self.errors.borrow_mut().push(error);
                 }
                 field

@@ -90,7 +90,7 @@ impl<'s> Coster<'s> {
                 {
                     self.errors
                         .borrow_mut()
-                        .push(format!("there is no function {name}"));
+                        .push(format!("unknown function {name}"));
                 }
                 Node::new(1, Type::Scalar)
             }

@@ -94,8 +94,8 @@ fn refuse(rule: &ValidationRule, schema: &JSONSchemaProps, json: &Json) -> Optio
     let said = match program.execute(&context) {
         Ok(Value::Bool(true)) => return None,
         Ok(Value::Bool(false)) => message(rule, &context),
-        Ok(other) => format!("it is {other:?}, and must be true or false"),
-        Err(error) => format!("it cannot be evaluated: {error}"),
+        Ok(other) => format!("must be true or false (is {other:?})"),
+        Err(error) => format!("cannot be evaluated: {error}"),
     };
     Some(said)
 }
@@ -107,7 +107,7 @@ fn message(rule: &ValidationRule, context: &Context<'_, '_>) -> String {
             .map_err(|error| error.to_string())?;
         match program.execute(context) {
             Ok(Value::String(text)) => Ok(text.to_string()),
-            Ok(other) => Err(format!("it gives {other:?}")),
+            Ok(other) => Err(format!("must be a string (is {other:?})")),
             Err(error) => Err(error.to_string()),
         }
     });

@@ -59,7 +59,7 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
     assert!(!names.is_empty(), "no job of kind {} is in {jobs}", J::kind(&()));
     assert!(
         wrong.is_empty(),
-        "missing or stale in {snapshots}: {}; review them by `cargo insta review`, or accept all by INSTA_UPDATE=always",
+        "missing or stale in {snapshots}: {}; review them with `cargo insta review`, or accept all with INSTA_UPDATE=always",
         wrong.join(", ")
     );
     let accepts = std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always" || update == "force");

@@ -36,17 +36,17 @@ pub(super) fn check<J: TrainingJob>(job: &Value) -> Option<String> {
         }
     };
     let what = match read.status() {
-        None => "status() has none".to_owned(),
+        None => "status() is None".to_owned(),
         Some(read) if *read == written => return None,
         Some(read) => {
             let json = |status| serde_json::to_value(status).unwrap_or_default();
             difference("", &json(&written), Some(&json(read)))
-                .unwrap_or_else(|| "status() has another".to_owned())
+                .unwrap_or_else(|| "status() differs".to_owned())
         }
     };
     Some(format!(
-        "status() does not give back what encode_status was given\n  {what}\n  the operator remembers in the status what it \
-         has restarted, so it must be equal"
+        "status() must return what encode_status was given\n  {what}\n  the operator stores in the status what it has \
+         restarted, so both must be equal"
     ))
 }
 
@@ -69,8 +69,8 @@ fn difference(path: &str, written: &Value, read: Option<&Value>) -> Option<Strin
             let mut items = written.iter().zip(read).enumerate();
             items.find_map(|(n, (written, read))| difference(&format!("{path}[{n}]"), written, Some(read)))
         }
-        (written, None) => Some(format!("{path}: {written} was written, and nothing is read")),
-        (written, Some(read)) => Some(format!("{path}: {written} was written, and {read} is read")),
+        (written, None) => Some(format!("{path}: {written} was written, but nothing is read")),
+        (written, Some(read)) => Some(format!("{path}: {written} was written, but {read} is read")),
     }
 }
 
@@ -81,7 +81,7 @@ fn added(
 ) -> Option<String> {
     let (name, value) = read.iter().find(|(name, _)| !written.contains_key(*name))?;
     Some(format!(
-        "{}: nothing was written, and {value} is read",
+        "{}: nothing was written, but {value} is read",
         below(name)
     ))
 }

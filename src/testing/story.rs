@@ -288,13 +288,13 @@ impl<J: TrainingJob> Story<J> {
     pub fn pod(&self, name: &str) -> Pod {
         let Some(pod) = self.cluster.get("pods", &self.namespace, name) else {
             let others = match self.pods()[..] {
-                [] => "none at all".to_owned(),
+                [] => "none".to_owned(),
                 ref names => names.join(", "),
             };
             let mut events = self.events().into_iter();
             let failed = events.rfind(|event| event.starts_with("Failed"));
             let failed = failed.map_or_else(String::new, |event| format!("; {event}"));
-            panic!("there is no pod {name}, but {others}{failed}");
+            panic!("no pod {name} (has {others}){failed}");
         };
         serde_json::from_value(pod.value().clone()).unwrap_or_else(|error| panic!("pod {name}: {error}"))
     }

@@ -205,16 +205,16 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
         }),
     ];
     let expected = [
-        "WrongJob: it has no roles; give Framework::roles the field of the replica specs and the roles in it",
-        "WrongJob: the controller \"\" is no value of the label training.kubeflow.org/operator-name; give Framework::new a controller such as \"myjob-controller\"",
-        "WrongJob: \"The Container\" is no name of a container; give Framework::container a name of lower-case letters, digits and '-'",
-        "WrongJob: \"a-name-that-is-too-long\" 1 is no port; give Framework::port a name of at most 15 lower-case letters, digits and '-', and a number from 1 to 65535",
-        "WrongJob: its spec has no field \"replicas\"; it has replicaSpecs, workers; give Framework::roles the field's name as it is in YAML",
-        "WrongJob: spec.workers is neither a map nor a list; make it api::ReplicaSpecs, or a list of entries that have `replicas` and `template`",
-        "WrongJob: spec.replicaSpecs is a map; declare a map by Framework::roles, a list by Framework::roles_in_list",
-        "WrongJob: the role WORKER is there twice; names of roles are compared without regard to case; remove one",
-        "WrongJob: the role Worker must have at least 3 and at most 2 replicas; make its lower bound the smaller one",
-        "WrongJob: a Worker without a number of replicas has 0, and its definition fills in 1; take the default out by api::schema::without_default_replicas",
+        "WrongJob: must have at least one role; pass the field of the replica specs and its roles to Framework::roles",
+        "WrongJob: controller \"\" must be a valid value of label training.kubeflow.org/operator-name; pass a controller such as \"myjob-controller\" to Framework::new",
+        "WrongJob: container \"The Container\" must be a valid container name; pass a name of lower-case letters, digits and '-' to Framework::container",
+        "WrongJob: port \"a-name-that-is-too-long\" 1 must have a valid name and number; pass a name of at most 15 lower-case letters, digits and '-', and a number from 1 to 65535 to Framework::port",
+        "WrongJob: spec must have the field \"replicas\" (has replicaSpecs, workers); pass the field's name as in YAML to Framework::roles",
+        "WrongJob: spec.workers must be a map or a list; make it api::ReplicaSpecs, or a list of entries that have `replicas` and `template`",
+        "WrongJob: spec.replicaSpecs is a map; declare a map with Framework::roles and a list with Framework::roles_in_list",
+        "WrongJob: duplicate role WORKER (case is ignored); remove one of them",
+        "WrongJob: role Worker has a minimum of 3 and a maximum of 2 replicas; make the minimum at most the maximum",
+        "WrongJob: a Worker without a number of replicas has 0, but its definition fills in 1; remove the default with api::schema::without_default_replicas",
     ];
     assert_eq!(errors, expected);
 }

@@ -91,7 +91,7 @@ fn a_story_tells_what_was_restarted_and_what_the_operator_said() {
 }
 
 #[test]
-#[should_panic(expected = "there is no pod head, but job-client-x1-0, job-worker-x1-0, job-worker-x1-1")]
+#[should_panic(expected = "no pod head (has job-client-x1-0, job-worker-x1-0, job-worker-x1-1)")]
 fn a_pod_that_is_not_there_is_told() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);
     new["metadata"]["uid"].take();
@@ -100,7 +100,7 @@ fn a_pod_that_is_not_there_is_told() {
 
 #[test]
 #[should_panic(
-    expected = "there is no pod job-worker-x1-0, but none at all; FailedCreatePod: Error creating: pod job-"
+    expected = "no pod job-worker-x1-0 (has none); FailedCreatePod: Error creating: pod job-"
 )]
 fn a_pod_that_the_api_refused_is_told_with_the_reason() {
     let mut new = object(&[("CLIENT", 1), ("WORKER", 2)]);

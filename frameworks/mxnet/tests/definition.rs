@@ -51,7 +51,7 @@ fn it_refuses_jobs_in_the_words_of_validate() {
              Compact, because the operator sets it; remove it, or use layout Plain"
         )
     };
-    let untold = [
+    let uncovered = [
         // Only some versions have these fields.
         &*compact("hostname"),
         &*compact("subdomain"),
@@ -61,5 +61,5 @@ fn it_refuses_jobs_in_the_words_of_validate() {
         // The API server drops a null before rules are evaluated.
         "./role-null.yaml: spec.mxReplicaSpecs.Worker: must not be null; set replicas and a template, or remove the role",
     ];
-    assert_eq!(check_definition::<MXJob>(&folder, "."), untold);
+    assert_eq!(check_definition::<MXJob>(&folder, "."), uncovered);
 }
