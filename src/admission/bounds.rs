@@ -47,7 +47,7 @@ fn words(schema: &mut JSONSchemaProps) {
     if let Some(description) = &mut schema.description {
         // The words that `kubectl explain` would show for the enumeration.
         description.push_str(&match named[..] {
-            [only] => format!(" `{only}`, if set."),
+            [only] => format!(" The only value is {only}."),
             _ => format!(" One of {}.", named.join(", ")),
         });
     }

@@ -5,56 +5,63 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::words;
 
-/// The most rules of a failure policy.
+/// The maximum number of rules of a failure policy.
 pub const MAX_RULES: usize = 20;
-/// The most exit codes of a rule.
+/// The maximum number of exit codes of a rule.
 pub const MAX_EXIT_CODES: usize = 64;
-/// The most conditions of a rule.
+/// The maximum number of conditions of a rule.
 pub const MAX_CONDITIONS: usize = 20;
-/// The most roles that a policy or rule may name.
+/// The maximum number of roles that a policy or a rule may name.
 pub const MAX_POLICY_ROLES: usize = 16;
-/// The most restarts in a window: the status remembers when each was.
+/// The maximum number of restarts in a window, because the status stores the time of each.
 pub const MAX_RESTARTS_IN_WINDOW: i32 = 100;
 
-/// What follows from failures, before restart policies are asked.
+/// The action after a failure. It takes precedence over the restart policies of the roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailurePolicy {
-    /// How many restarts the job may have before its next failure is final; no limit if unset.
+    /// Maximum number of restarts of the job. The next failure after them is final. At most 100 if windowSeconds is set.
+    /// Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_restarts: Option<i32>,
 
-    /// Only restarts of so many seconds count as `maxRestarts`; all if unset.
+    /// Length in seconds of the window in which restarts count against maxRestarts, at least 1. Requires maxRestarts.
+    /// Default: all restarts of the job count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub window_seconds: Option<i32>,
 
-    /// The first rule that a failure matches says what follows from it; if none does, its role's restart policy. With
-    /// rules the operator restarts replicas, not their kubelets.
+    /// Rules for certain failures, at most 20. The first rule that matches a failure determines the action. If no rule
+    /// matches, the restart policy of the failed replica's role does. In a job with rules the operator restarts replicas,
+    /// and kubelets restart no containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_RULES))]
     pub rules: Vec<FailureRule>,
 }
 
-/// What follows from certain failures. Without exit codes and conditions it is all failures of its roles.
+/// The action after certain failures. A rule without exit codes and conditions matches all failures of its roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureRule {
-    /// What follows. `Ignore`: the replica is restarted as always, whatever its restart policy, and it does not count.
+    /// Action after a matching failure. FailJob fails the job. RestartJob restarts all replicas, RestartRole those of the
+    /// same role, and RestartReplica only the failed one. Ignore restarts the usual scope, whatever the restart policy,
+    /// and the restart counts against no limit. Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<FailureAction>,
 
-    /// The roles that it is about; all if empty.
+    /// Roles to which the rule applies, at most 16. Default: all roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_POLICY_ROLES))]
     pub roles: Vec<String>,
 
-    /// Failures in which a container ended with these exit codes. A pod that was taken away has no exit code.
+    /// Matches failures in which a container ended with one of these exit codes. A pod that was deleted or evicted has no
+    /// exit code. A rule must not have both onExitCodes and onPodConditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_exit_codes: Option<OnExitCodes>,
 
-    /// Failures of pods that have one of these conditions. A pod that was deleted has `DisruptionTarget`.
+    /// Matches failures of pods that have one of these conditions, at most 20. A pod that was deleted has the condition
+    /// DisruptionTarget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = MAX_CONDITIONS))]
     pub on_pod_conditions: Option<Vec<OnPodCondition>>,
@@ -64,48 +71,49 @@ pub struct FailureRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OnExitCodes {
-    /// The container; the framework's or an init container if unset.
+    /// Name of the container. Default: the framework's container, or an init container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_name: Option<String>,
 
-    /// Whether the code is one of these, or none of them. 0 is neither.
+    /// Comparison of the exit code with the values. In matches if the code is one of them, NotIn if it is none of them.
+    /// Exit code 0 never matches. Default: In.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<ExitCodeOperator>,
 
-    /// The codes, from 1 to 255.
+    /// Exit codes from 1 to 255: at least 1 and at most 64 of them.
     #[serde(default)]
     #[schemars(length(max = MAX_EXIT_CODES))]
     pub values: Vec<i32>,
 }
 
-/// A condition of a pod, but for those that each pod has.
+/// A condition of a pod, other than the conditions that every pod has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OnPodCondition {
-    /// Its type, such as `DisruptionTarget`.
+    /// Type of the condition, such as DisruptionTarget.
     #[serde(rename = "type", default)]
     pub type_: String,
 
-    /// Its status; `True` if unset.
+    /// Status of the condition. Default: True.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
 
-/// Whose success is the job's, in the place of the kind's own rule.
+/// The replicas whose success makes the job succeed. It replaces the rule of the kind of job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobSuccessPolicy {
-    /// Whether all replicas of these roles must succeed, which is the default, or any.
+    /// Number of replicas of these roles that must succeed: All or Any. Default: All.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<SuccessOperator>,
 
-    /// The roles whose replicas decide; all if empty.
+    /// Roles whose replicas determine the success, at most 16. Default: all roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_POLICY_ROLES))]
     pub roles: Vec<String>,
 }
 
 words! {
-    /// What follows from a failure.
+    /// The action after a failure.
     FailureAction {
         /// The job fails.
         FailJob,
@@ -113,42 +121,42 @@ words! {
         RestartJob,
         /// All replicas of the role restart.
         RestartRole,
-        /// The replica restarts alone.
+        /// Only the failed replica restarts.
         RestartReplica,
-        /// What restarts with the replica does, and it counts against no limit.
+        /// The usual restart scope restarts, and the restart counts against no limit.
         Ignore,
     }
 }
 
 words! {
-    /// How a container's exit code is compared.
+    /// The comparison of an exit code with a list of values.
     ExitCodeOperator {
-        /// It is one of the values.
+        /// The code is one of the values.
         In,
-        /// It is none of the values.
+        /// The code is none of the values.
         NotIn,
     }
 }
 
 words! {
-    /// How many of the replicas must succeed.
+    /// The number of replicas that must succeed.
     SuccessOperator {
-        /// All of them.
+        /// All replicas.
         All,
-        /// Any of them.
+        /// Any replica.
         Any,
     }
 }
 
 impl FailureRule {
-    /// Whether it is about replicas of this role.
+    /// Returns true if the rule applies to replicas of this role.
     pub fn concerns(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|own| own.eq_ignore_ascii_case(role))
     }
 }
 
 impl OnExitCodes {
-    /// Whether a container that ended with this code, which is not 0, is meant.
+    /// Returns true if the end of a container with this exit code, which is not 0, matches.
     pub fn matches(&self, container: &str, code: i32) -> bool {
         let any = |name: &String| name.is_empty() || name == container;
         let wants_in = self.operator != Some(ExitCodeOperator::NotIn);
@@ -157,7 +165,7 @@ impl OnExitCodes {
 }
 
 impl OnPodCondition {
-    /// Its status.
+    /// Returns the status of the condition, with the default applied.
     pub fn status(&self) -> &str {
         self.status.as_deref().filter(|s| !s.is_empty()).unwrap_or("True")
     }

@@ -1,8 +1,7 @@
 //! The types on the wire that every `kubeflow.org/v1` training job shares.
 //!
-//! They read more than they write: objects that older clients stored, with nulls, odd casing or
-//! unknown policy names, decode without an error, and [validation](crate::validate()) says what is
-//! wrong with them. The CRD schema ([`schema`]) is strict.
+//! Decoding is lenient: objects with nulls, odd casing or unknown policy names, as older clients stored them, decode
+//! without an error, and [validation](crate::validate()) reports their errors. The CRD schema ([`schema`]) is strict.
 
 mod job_policy;
 pub mod labels;

@@ -1,16 +1,16 @@
-//! Policies: words of the API, read leniently.
+//! Policies: enumerations of the API. Unknown values are decoded too, because stored objects may have them.
 
-/// A policy: one of the words that the API knows, or any other word that a stored object may have.
+/// A policy: one of the words that the API defines, or any other word that a stored object may have.
 pub trait Word {
-    /// The words that the API knows.
+    /// The words that the API defines.
     const WORDS: &'static [&'static str];
 
-    /// The word, if the API does not know it. An empty one counts as unset.
+    /// Returns the word if the API does not define it. An empty word counts as unset.
     fn unknown(&self) -> Option<&str>;
 }
 
-/// Declares an enum of known words plus `Other` for anything else a cluster may hold, so that a
-/// misspelt policy is a validation error with its path and not an object that cannot be read.
+/// Declares an enum of known words and `Other` for any other word that a cluster may store. A misspelled policy is then a
+/// validation error with its path, and not an object that cannot be decoded.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$doc])*
@@ -18,15 +18,15 @@ macro_rules! words {
         #[serde(from = "String", into = "String")]
         pub enum $name {
             $($(#[$vdoc])* $variant,)+
-            /// A word that the API does not know; [validation](crate::validate()) refuses it.
+            /// A word that the API does not define. [Validation](crate::validate()) rejects it.
             Other(String),
         }
 
         impl $name {
-            /// The words that the API accepts.
+            /// The words that the API defines.
             pub const WORDS: &'static [&'static str] = &[$(stringify!($variant)),+];
 
-            /// The word on the wire.
+            /// Returns the word as in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => stringify!($variant),)+
@@ -82,13 +82,13 @@ macro_rules! words {
 pub(super) use words;
 
 words! {
-    /// What happens to a replica whose pod ended badly.
+    /// The action after the failure of a replica.
     RestartPolicy {
-        /// The kubelet restarts its containers whatever their exit code; a failed pod is replaced.
+        /// The kubelet restarts its containers whatever their exit code, and the operator replaces a failed pod.
         Always,
-        /// The kubelet restarts its failed containers; a failed pod is replaced.
+        /// The kubelet restarts its failed containers, and the operator replaces a failed pod.
         OnFailure,
-        /// Its failure is the job's failure.
+        /// The failure fails the job.
         Never,
         /// The exit code decides: a retryable code replaces the pod, any other fails the job.
         ExitCode,
@@ -96,40 +96,40 @@ words! {
 }
 
 words! {
-    /// Which pods go when the job has ended.
+    /// The pods that are deleted when the job has ended.
     CleanPodPolicy {
         /// Every pod and service.
         All,
         /// Pods that still run, with their services; finished pods keep their logs.
         Running,
-        /// None.
+        /// No pod.
         None,
     }
 }
 
 words! {
-    /// Whose success is the job's; the kind of job has a default.
+    /// The replicas whose success makes the job succeed, in a kind that has this field. The kind has a default.
     SuccessPolicy {
-        /// That of all workers.
+        /// All workers.
         AllWorkers,
     }
 }
 
 words! {
-    /// How a job's services and environment are laid out. The processes of both see the same environment, but for names
-    /// with dots ([`Topology::domain`](crate::Topology::domain)).
+    /// The layout of a job's services and environment variables. Processes see the same environment in both layouts,
+    /// except for names with dots ([`Topology::domain`](crate::Topology::domain)).
     Layout {
         /// Each replica has a service of its own, and its whole environment in its pod.
         Plain,
-        /// All replicas share one service, and what is long and the same in their environments is in a ConfigMap.
+        /// All replicas share one service, and a ConfigMap holds the common part of their environments if it is long.
         Compact,
     }
 }
 
 words! {
-    /// What restarts together with a failed replica.
+    /// The replicas that restart together when one fails.
     RestartScope {
-        /// The failed replica alone.
+        /// Only the failed replica.
         Replica,
         /// All replicas of its role.
         Role,

@@ -1,4 +1,4 @@
-//! What a job says of one role's replicas.
+//! The replica spec of a role.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,36 @@ use serde::{Deserialize, Serialize};
 use super::RestartPolicy;
 use super::schema;
 
-/// The replica specs of a job by role. A null value, which only a file can hold (the API server
-/// drops it), is kept so that it can be reported.
+/// The replica specs of a job by role. A null value is kept, so that it can be reported. Only files contain such values,
+/// because the API server drops them.
 pub type ReplicaSpecs = BTreeMap<String, Option<ReplicaSpec>>;
 
-/// The most replicas a role may have.
+/// The maximum number of replicas of a role.
 pub const MAX_REPLICAS: i32 = 10_000;
 
-/// The replicas of one role.
+/// The number of replicas of a role, their pod template and their restart policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaSpec {
-    /// How many; 1 if unset. 0 means that the role is absent.
+    /// Number of replicas, from 0 to 10000. With 0 the job does not have the role. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "replicas_schema")]
     pub replicas: Option<i32>,
 
-    /// The pod that each replica gets.
+    /// Template of the pod of each replica. It must have the framework's container.
     #[serde(default)]
     #[schemars(schema_with = "schema::pod_template")]
     pub template: PodTemplateSpec,
 
-    /// What happens when a replica fails; the kind of job has a default.
+    /// Action after the failure of a replica. With Always and OnFailure the kubelet restarts its containers, and the
+    /// operator replaces a failed pod. Never fails the job. ExitCode replaces the pod after a retryable exit code, and fails
+    /// the job after any other. Default: the default of the kind of job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
 }
 
-/// The API server fills in `1`, which is what an unset number means: programs that read jobs see how many pods there will
-/// be. A kind in which it means something else removes the default by
-/// [`schema::without_default_replicas`].
+/// Returns the schema of `replicas`. The API server fills in the default, so that programs that read jobs see the number
+/// of pods. A kind in which an unset number is not 1 removes the default with [`schema::without_default_replicas`].
 fn replicas_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "integer", "format": "int32", "minimum": 0, "maximum": MAX_REPLICAS, "default": 1

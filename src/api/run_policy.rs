@@ -1,4 +1,4 @@
-//! How a job runs: limits, clean-up, suspension.
+//! The run policy of a job: limits, clean-up, suspension.
 
 use std::collections::BTreeMap;
 
@@ -8,76 +8,82 @@ use serde::{Deserialize, Serialize};
 
 use super::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope};
 
-/// How a job runs, whatever its roles.
+/// Settings of a job as a whole: limits, clean-up, restarts, scheduling and suspension.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunPolicy {
-    /// Which pods go when the job has ended; `Running` if unset.
+    /// Pods to delete when the job has ended. All deletes every pod and service, Running deletes the pods that still run
+    /// with their services, and None deletes nothing. Default: Running, unless the operator or the kind of job has
+    /// another default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
 
-    /// Seconds after its end at which the job is deleted; never if unset.
+    /// Seconds from the end of the job to its deletion, at least 0. Default: the job is not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
 
-    /// Seconds after its start (or resumption) at which an unfinished job fails; never if unset.
+    /// Seconds from the start or resumption of the job to its failure, if it has not ended by then, at least 0. Default:
+    /// no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub active_deadline_seconds: Option<i64>,
 
-    /// How many restarts the job may have before its next failure is final; no limit if unset.
+    /// Maximum number of restarts of the job, at least 0. The next failure after them is final. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub backoff_limit: Option<i32>,
 
-    /// What restarts together with a failed replica; the kind of job has a default.
+    /// Replicas that restart together when one fails: only the failed replica, all replicas of its role, or all replicas
+    /// of the job. Default: the scope of the operator, or else that of the kind of job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_scope: Option<RestartScope>,
 
-    /// How services and environment are laid out; Plain if unset. With Compact a job of many replicas has one service, and
-    /// one ConfigMap for what is the same in its pods. It cannot be changed.
+    /// Layout of the job's services and environment variables. With Plain each replica has a service of its own and its
+    /// whole environment in its pod. With Compact all replicas share one service, and a ConfigMap holds the common part of
+    /// their environments, which makes jobs with many replicas smaller. Immutable. Default: Plain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
 
-    /// True: the replica that the others dial has a service with an address of its own, which it keeps when it restarts; by
-    /// its name only the ports are reached that its container declares. False: its name leads to its pod, as those of the
-    /// other replicas do, on any port. The kind of job has a default. It is of no effect with layout Compact, nor on services
-    /// that are there.
+    /// Gives the replica to which the others connect a service with a cluster IP, which stays the same when the replica
+    /// restarts. Through this service only the ports that the container declares are reachable. If false, the service is
+    /// headless, so that all ports are reachable, as for the other replicas. Has no effect with layout Compact, nor on
+    /// existing services. Default: the default of the kind of job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable_address: Option<bool>,
 
-    /// What follows from failures, before restart policies are asked.
+    /// Actions after failures. They take precedence over the restart policies of the roles. Default: only the restart
+    /// policies apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
 
-    /// Whose success is the job's; the kind of job has a default.
+    /// Replicas whose success makes the job succeed. Default: the rule of the kind of job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<JobSuccessPolicy>,
 
-    /// Gang scheduling.
+    /// Settings for gang scheduling. They have an effect only if the operator has a gang scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling_policy: Option<SchedulingPolicy>,
 
-    /// Which controller runs the job; the training operator if unset. A job that another one runs is left alone. It cannot be
-    /// changed.
+    /// Controller that runs the job. The training operator ignores a job of another controller. Immutable. Default: the
+    /// training operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::schema::managed_by")]
     pub managed_by: Option<String>,
 
-    /// True: the job has no pods until it is false again.
+    /// Suspends the job: its pods are deleted, and new ones are created when the field is false again. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "suspend_schema")]
     pub suspend: Option<bool>,
 }
 
 impl RunPolicy {
-    /// The controllers that may run a job: the training operator, and Kueue's for jobs that run in another cluster.
+    /// The controllers that may run a job: the training operator, and that of Kueue for jobs in another cluster.
     pub const MANAGERS: [&str; 2] = ["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"];
 
-    /// The fields that the Go types of `kubeflow.org/v1` (v1.8.1) do not have. An annotation may stand for each of them, since
-    /// clients with these types drop the fields and keep annotations. `managedBy` is none of them: a copy of the job in
-    /// another cluster must not name the controller of the original.
+    /// The fields that the Go types of `kubeflow.org/v1` (v1.8.1) do not have. Clients with these types drop the fields
+    /// but keep annotations, so each field has an annotation. `managedBy` has none, because a copy of the job in another
+    /// cluster must not name the controller of the original.
     pub const ANNOTATED_FIELDS: [&str; 5] = [
         "failurePolicy",
         "successPolicy",
@@ -86,7 +92,7 @@ impl RunPolicy {
         "stableAddress",
     ];
 
-    /// Whether another controller runs the job, so that the training operator leaves it alone.
+    /// Returns true if another controller runs the job, so that the training operator ignores it.
     pub fn is_for_another_controller(&self) -> bool {
         self.managed_by
             .as_deref()
@@ -103,21 +109,21 @@ impl RunPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulingPolicy {
-    /// Pods that must fit at once; all if unset.
+    /// Minimum number of pods that the gang scheduler must place together, at least 0. Default: all pods of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_available: Option<i32>,
-    /// The queue of the gang scheduler.
+    /// Queue of the gang scheduler (Volcano). Immutable. Default: the queue "default".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Resources that must be free at once.
+    /// Resources that must be free before the gang scheduler places the pods. Default: the requests of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::schema::lean::<BTreeMap<String, Quantity>>")]
     pub min_resources: Option<BTreeMap<String, Quantity>>,
-    /// The priority class of the group.
+    /// Priority class of the job's PodGroup (Volcano).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,
-    /// Seconds that the scheduler may take for the group.
+    /// Seconds in which the scheduler must place the job's PodGroup (coscheduling plugin). Default: the scheduler's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_timeout_seconds: Option<i32>,
 }

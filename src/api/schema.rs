@@ -1,7 +1,7 @@
-//! Lean CRD schemas: typed to the last field, without the descriptions of embedded Kubernetes types.
+//! CRD schemas in which every field has a type, but embedded Kubernetes types have no descriptions.
 //!
-//! A pod template with its descriptions is 350 KB of JSON, more than the 256 KB that client-side
-//! `kubectl apply` can store in its annotation; without them it is 55 KB.
+//! A pod template with its descriptions is 350 KB of JSON. Client-side `kubectl apply` stores the definition in an
+//! annotation of at most 256 KB. Without descriptions the template is 55 KB.
 
 use std::sync::LazyLock;
 
@@ -16,12 +16,12 @@ use serde_json::Value;
 
 use super::RunPolicy;
 
-/// The most containers a pod template may have. A bound that the API server needs to estimate the
-/// cost of rules over containers.
+/// The maximum number of containers of a pod template. The API server needs a bound to estimate the cost of rules over
+/// containers.
 pub(crate) const MAX_CONTAINERS: u64 = 64;
 
-/// What of the metadata a pod template may have: as in the definitions of the Go operator, and what Go
-/// clients write as null.
+/// The fields of a pod template's metadata: those of the Go operator's definitions, and one that Go clients write as
+/// null.
 const TEMPLATE_METADATA: [&str; 6] = [
     "annotations",
     "creationTimestamp",
@@ -31,7 +31,7 @@ const TEMPLATE_METADATA: [&str; 6] = [
     "namespace",
 ];
 
-/// The schema of a pod template, without descriptions.
+/// Returns the schema of a pod template, without descriptions.
 pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
     let mut value = lean_value::<PodTemplateSpec>();
     let claim =
@@ -39,9 +39,9 @@ pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
     for template in ["", claim] {
         let metadata = value.pointer_mut(&format!("{template}/properties/metadata/properties"));
         if let Some(fields) = metadata.and_then(Value::as_object_mut) {
-            // The others are not the author's to set.
+            // The user cannot set the other fields.
             fields.retain(|field, _| TEMPLATE_METADATA.contains(&field.as_str()));
-            // Go writes null, and so do webhooks that are written in it, behind which the API server drops none.
+            // Go clients write null. So do webhooks in Go, and the API server does not drop the nulls of webhooks.
             fields.insert(
                 TEMPLATE_METADATA[1].to_owned(),
                 serde_json::json!({"x-kubernetes-preserve-unknown-fields": true}),
@@ -55,12 +55,12 @@ pub fn pod_template(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(value).unwrap_or_default()
 }
 
-/// The schema of type `T`, without descriptions.
+/// Returns the schema of type `T`, without descriptions.
 pub fn lean<T: JsonSchema>(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(lean_value::<T>()).unwrap_or_default()
 }
 
-/// The schema of a field `managedBy`: the controllers that may run a job.
+/// Returns the schema of a field `managedBy`, whose values are the controllers that may run a job.
 pub fn managed_by(_: &mut SchemaGenerator) -> Schema {
     let [own, other] = RunPolicy::MANAGERS;
     schemars::json_schema!({ "type": "string", "enum": [own, other, ""] })
@@ -79,14 +79,14 @@ fn lean_value<T: JsonSchema>() -> Value {
     value
 }
 
-/// The schema of an object's metadata, which a definition leaves to the API server.
+/// Returns the schema of an object's metadata. Definitions leave it to the API server.
 pub(crate) fn object_meta() -> &'static kube_schema::Schema {
     static SCHEMA: LazyLock<kube_schema::Schema> = LazyLock::new(|| {
         let mut schema: JSONSchemaProps =
             serde_json::from_value(lean_value::<ObjectMeta>()).unwrap_or_default();
         for_each(&mut schema, &|schema| {
             if let Some(owned) = schema.properties.as_mut().and_then(|p| p.get_mut("fieldsV1")) {
-                // It mirrors the object's own fields.
+                // This field mirrors the fields of the object.
                 owned.x_kubernetes_preserve_unknown_fields = Some(true);
             }
         });
@@ -96,25 +96,25 @@ pub(crate) fn object_meta() -> &'static kube_schema::Schema {
     &SCHEMA
 }
 
-/// Takes out of a derived definition what Rust types say about themselves and the API does not.
+/// Removes from a derived definition the properties that come from Rust types and not from the API.
 ///
-/// `Option` becomes `nullable`, with which the API server keeps nulls, where a definition made for
-/// Go has them dropped. `serde(default)` becomes an empty default, which would be filled in where
-/// the user wrote nothing, and make `required` vain: the fields of the spec that every job needs are
-/// `required` instead.
+/// `Option` becomes `nullable`, and the API server stores nulls of nullable fields. With a definition made for Go it
+/// drops them, and so it does with the result of this function. `serde(default)` becomes an empty default, which the API
+/// server would fill in for a missing field, so that `required` had no effect. Empty defaults are removed, and the fields
+/// `required` of the spec are required.
 ///
-/// A status takes anything: its fields are described, and have no types.
+/// The fields of the status keep their descriptions but not their types, so that any status is accepted.
 ///
-/// Behind the kind's own columns it gets those that `kubectl get -o wide` shows of every job: what the
-/// shared status tells of start, end, restarts and failure.
+/// The definition gets columns for `kubectl get -o wide` after those of the kind: start, end, restarts and failure from
+/// the shared status.
 pub fn tidy_definition(
     mut definition: CustomResourceDefinition,
     required: &[&str],
 ) -> CustomResourceDefinition {
-    // kubectl reads it as it is; Go's generator writes none that is empty.
+    // kubectl uses this name, and the generator for Go never leaves it empty.
     let kind = &definition.spec.names.kind;
     definition.spec.names.list_kind = Some(format!("{kind}List"));
-    // One that an older operator left keeps true otherwise, and then no default is taken.
+    // The definition of an older operator may have true, which would be kept, and with it no default is allowed.
     definition.spec.preserve_unknown_fields = Some(false);
     for version in &mut definition.spec.versions {
         version
@@ -127,7 +127,7 @@ pub fn tidy_definition(
             .and_then(|s| s.open_api_v3_schema.as_mut());
         if let Some(schema) = schema {
             schema.title = None;
-            // An object that Go wrote may lack the spec; validation tells its owner.
+            // An object from a Go client may lack the spec, which validation reports.
             schema.required = None;
             if let Some(spec) = schema.properties.as_mut().and_then(|p| p.get_mut("spec")) {
                 spec.required = Some(required.iter().map(|&field| field.to_owned()).collect());
@@ -141,9 +141,9 @@ pub fn tidy_definition(
     definition
 }
 
-/// Says of a status what its fields are for, and takes anything in them, as in fields that are not known. A job that somebody
-/// saved and applies again has the status that it had, maybe of another operator's making. The API server takes none from
-/// there, and yet refuses the job for an unknown field in it, and in a server-side apply for a field of another type.
+/// Makes a status accept any value in its fields and in unknown fields. A job that was exported and is applied again has
+/// its old status, possibly from another operator. The API server ignores that status, and yet would reject the job for
+/// an unknown field in it, or in a server-side apply for a field of another type.
 fn open(status: &mut JSONSchemaProps) {
     let any = |schema: &JSONSchemaProps| JSONSchemaProps {
         description: schema.description.clone(),
@@ -186,14 +186,15 @@ fn tidy(schema: &mut JSONSchemaProps) {
             .and_then(|fields| fields.get_mut("grpc"));
         let grpc = probe.and_then(|grpc| grpc.properties.as_mut()?.get_mut("service"));
         if let Some(service) = grpc {
-            // As in pods, where Go's clients send null for it.
+            // As in pods, because Go clients send null for this field.
             service.default = Some(JSON(Value::String(String::new())));
         }
     });
 }
 
-/// Takes the default of `replicas` out of the entries of the map of replica specs that is `spec.<field>`, and gives
-/// it `description`. For a kind in which an unset number is not 1 in all roles: a map has one schema for all of its roles.
+/// Removes the default of `replicas` from the entries of the map of replica specs `spec.<field>`, and sets its
+/// description. This is for a kind in which an unset number is not 1 in all roles, because a map has one schema for all
+/// roles.
 pub fn without_default_replicas(definition: &mut CustomResourceDefinition, field: &str, description: &str) {
     for version in &mut definition.spec.versions {
         let schema = version
@@ -212,7 +213,7 @@ pub fn without_default_replicas(definition: &mut CustomResourceDefinition, field
     }
 }
 
-/// Removes all descriptions, for a version whose fields are described in another.
+/// Removes all descriptions, for a version whose fields are described in another version.
 pub fn strip_descriptions(schema: &mut JSONSchemaProps) {
     for_each(schema, &|schema| schema.description = None);
 }
@@ -240,8 +241,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Removes the keyword `description` from every schema in `value`, and leaves properties of that
-/// name alone.
+/// Removes the keyword `description` from every schema in `value`. Properties of that name are kept.
 fn strip_value(value: &mut Value) {
     match value {
         Value::Object(schema) => {

@@ -1,4 +1,4 @@
-//! A job's status: what the Go operator's clients read, and what this controller must remember.
+//! A job's status: the fields that clients of the Go operator read, and the state that the controller stores.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,36 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::objects_only::{list_of_objects, map_of_objects, object, optional_object};
 
-/// The most earlier failures that a status keeps: each may have 2 KB of a log.
+/// The maximum number of earlier failures in a status, because each may have 2 KB of a log.
 const MAX_FAILURE_HISTORY: usize = 5;
 
 /// The status of a training job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobStatus {
-    /// What has become of the job, oldest change first.
+    /// Conditions of the job, oldest change first.
     #[serde(default, deserialize_with = "list_of_objects")]
     #[schemars(schema_with = "nullable::<Vec<JobCondition>>")]
     pub conditions: Vec<JobCondition>,
 
-    /// Replicas by role.
+    /// Numbers of active, succeeded and failed replicas by role.
     #[serde(default, deserialize_with = "map_of_objects")]
     #[schemars(schema_with = "nullable::<BTreeMap<String, ReplicaStatus>>")]
     pub replica_statuses: BTreeMap<String, ReplicaStatus>,
 
-    /// When the job started, or was resumed.
+    /// Time when the job started or was last resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
 
-    /// When the job ended, well or badly.
+    /// Time when the job succeeded or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
 
-    /// Written by the Go operator while a gang waits; kept as it is.
+    /// Time that the Go operator wrote while a gang waited. This operator keeps the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reconcile_time: Option<Time>,
 
-    /// Restarts that count against `backoffLimit`. Never decreases.
+    /// Number of restarts that count against backoffLimit. It never decreases.
     #[serde(
         default,
         skip_serializing_if = "is_zero",
@@ -46,7 +46,7 @@ pub struct JobStatus {
     #[schemars(range(min = 0))]
     pub restart_count: i32,
 
-    /// The latest failure that restarted or ended the job. Unset for a job that has succeeded.
+    /// Latest failure that restarted or ended the job. Unset if the job has succeeded.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -54,7 +54,7 @@ pub struct JobStatus {
     )]
     pub failure: Option<FailureRecord>,
 
-    /// Earlier failures, the latest last; at most five. Those of a job that has succeeded are all here.
+    /// Earlier failures, at most 5, the latest last. For a job that has succeeded, the list includes its latest failure.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -62,7 +62,7 @@ pub struct JobStatus {
     )]
     pub failure_history: Vec<FailureRecord>,
 
-    /// What the controller must remember across its own restarts.
+    /// State that the controller needs after its own restart. Only the controller writes it.
     #[serde(
         default,
         skip_serializing_if = "Recovery::is_empty",
@@ -71,38 +71,38 @@ pub struct JobStatus {
     pub recovery: Recovery,
 }
 
-/// One fact about a job.
+/// A condition of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobCondition {
-    /// Which fact.
+    /// Type of the condition: Created, Running, Restarting, Succeeded, Suspended or Failed.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whether it holds.
+    /// Status of the condition: True, False or Unknown.
     pub status: ConditionStatus,
-    /// Why, in one word.
+    /// Reason for the status in one word.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Why, in a sentence.
+    /// Reason for the status as a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When any of this last changed.
+    /// Time of the last change of the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
-    /// When `status` last changed.
+    /// Time of the last change of the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
 }
 
-/// Whether a condition holds.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition is met.
     True,
-    /// It does not.
+    /// The condition is not met.
     False,
-    /// Not known; never written by this controller.
+    /// The status is unknown. This controller never writes it.
     Unknown,
 }
 
@@ -111,20 +111,20 @@ pub enum ConditionStatus {
 pub enum ConditionType {
     /// The controller has seen the job.
     Created,
-    /// The replicas that decide the job run.
+    /// The replicas that determine the state of the job are running.
     Running,
     /// Failed replicas are being replaced.
     Restarting,
-    /// The job has ended well.
+    /// The job has succeeded.
     Succeeded,
     /// The job is suspended.
     Suspended,
-    /// The job has ended badly.
+    /// The job has failed.
     Failed,
 }
 
 impl ConditionType {
-    /// The type on the wire.
+    /// Returns the type as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "Created",
@@ -137,20 +137,20 @@ impl ConditionType {
     }
 }
 
-/// How many replicas of a role are in which state.
+/// The numbers of replicas of a role by state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaStatus {
-    /// Running.
+    /// Number of running replicas.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub active: i32,
-    /// Ended with success.
+    /// Number of succeeded replicas.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub succeeded: i32,
-    /// Ended with failure.
+    /// Number of failed replicas.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: i32,
-    /// The role's pods as a label selector, for the scale sub-resource.
+    /// Label selector of the role's pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
 }
@@ -159,68 +159,67 @@ pub struct ReplicaStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureRecord {
-    /// Why, in one word: the container's or pod's reason, or what the controller saw.
+    /// Reason in one word: that of the container or the pod, or the controller's own.
     pub reason: String,
-    /// Why, in a sentence; in local mode with the container's last log lines. At most 2,048 bytes.
+    /// Reason as a sentence, at most 2048 bytes. In a local run it contains the last log lines of the container.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The failed replica's role.
+    /// Role of the failed replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// The failed replica's index.
+    /// Index of the failed replica within its role, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<i32>,
-    /// Its pod.
+    /// Pod of the failed replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
-    /// The container that failed first.
+    /// Container that failed first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// The container's exit code.
+    /// Exit code of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that ended the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// When it failed, or was taken away.
+    /// Time of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
-    /// The node that the pod was taken away from.
+    /// Node of the pod, if the cluster deleted or evicted the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
 
-/// What the controller must remember across its own restarts.
+/// State that the controller needs after its own restart.
 ///
-/// A replica's *attempt* is the sum of the restarts of the job, its role and itself. A pod made for
-/// an earlier attempt (annotation [`RESTART_ATTEMPT`](super::labels::RESTART_ATTEMPT)) is on its way
-/// out and says nothing about the job any more.
+/// The attempt of a replica is the sum of the restarts of the job, of its role and of the replica itself. A pod of an
+/// earlier attempt (annotation [`RESTART_ATTEMPT`](super::labels::RESTART_ATTEMPT)) is outdated and is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovery {
-    /// Restarts of the whole job.
+    /// Number of restarts of the whole job.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub job: i32,
-    /// Restarts of whole roles.
+    /// Number of restarts of whole roles, by role.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, i32>,
-    /// Restarts of single replicas, by `<role in lower case>-<index>`.
+    /// Number of restarts of single replicas, by `<role in lower case>-<index>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replicas: BTreeMap<String, i32>,
-    /// Container restarts by the kubelet that are counted already, by `<role in lower case>-<index>`.
+    /// Number of container restarts by the kubelet that are already counted, by `<role in lower case>-<index>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub in_place: BTreeMap<String, i32>,
-    /// How many replicas of each role, from index 0 on, have had a pod in their current attempt. One
-    /// of these without a pod has lost it.
+    /// Number of replicas of each role, from index 0, that had a pod in their current attempt. If one of them has no pod,
+    /// the pod was lost.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub started: BTreeMap<String, i32>,
-    /// When the latest restarts were, if the job limits how many there may be in some time.
+    /// Times of the latest restarts, if the failure policy limits the restarts in a window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restarted: Vec<Time>,
-    /// Indexes of replicas that ended with success and need no pod any more, such as `0-2,5`.
+    /// Indexes of the replicas of each role that have succeeded and need no pod, such as `0-2,5`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub completed: BTreeMap<String, String>,
-    /// Restarts after which the next attempt failed soon: of the job (`job`), of roles by name, and of single replicas by
+    /// Pauses before restarts: of the job (key `job`), of roles by name, and of single replicas by
     /// `<role in lower case>-<index>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub backoff: BTreeMap<String, Backoff>,
@@ -230,36 +229,36 @@ pub struct Recovery {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Backoff {
-    /// Attempts in a row that failed soon.
+    /// Number of consecutive attempts that failed soon after their start.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: i32,
-    /// No pod is created before this time.
+    /// Time before which no pod is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
 }
 
 impl Recovery {
-    /// Whether there is nothing to remember.
+    /// Returns true if there is no state to store.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl JobStatus {
-    /// The condition of this type, if the status has one.
+    /// Returns the condition of this type, if the status has one.
     pub fn condition(&self, type_: ConditionType) -> Option<&JobCondition> {
         self.conditions.iter().find(|c| c.type_ == type_.as_str())
     }
 
-    /// Whether the condition of this type holds.
+    /// Returns true if the condition of this type is true.
     pub fn is(&self, type_: ConditionType) -> bool {
         self.condition(type_)
             .is_some_and(|c| c.status == ConditionStatus::True)
     }
 
-    /// The status with the counts of `other`: what differs between the two then is urgent news, to be written at once.
-    /// Changes of counts may wait a little, so that what changes together costs one write. A new field is urgent unless
-    /// it is copied here.
+    /// Returns the status with the counts of `other`. A remaining difference between both is urgent and is written
+    /// immediately. Changes of counts are delayed, so that several of them take one write. A new field is urgent unless it
+    /// is copied here.
     pub(crate) fn with_counts_of(&self, other: &Self) -> Self {
         let mut status = self.clone();
         status.replica_statuses.clone_from(&other.replica_statuses);
@@ -268,7 +267,7 @@ impl JobStatus {
         status
     }
 
-    /// Makes `failure` the latest one, or says that there is none any more. What was the latest goes into the history.
+    /// Sets or removes the latest failure, and appends the previous one to the history.
     pub(crate) fn set_failure(&mut self, failure: Option<FailureRecord>) {
         let earlier = std::mem::replace(&mut self.failure, failure);
         self.failure_history.extend(earlier);
@@ -276,7 +275,7 @@ impl JobStatus {
         self.failure_history.drain(..surplus);
     }
 
-    /// Whether the job has ended, well or badly.
+    /// Returns true if the job has succeeded or failed.
     pub fn is_finished(&self) -> bool {
         self.is(ConditionType::Succeeded) || self.is(ConditionType::Failed)
     }
@@ -286,7 +285,7 @@ fn is_zero(n: &i32) -> bool {
     *n == 0
 }
 
-/// Go clients write null for an empty list or map.
+/// Decodes null as the default, because Go clients write null for an empty list or map.
 fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }

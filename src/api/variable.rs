@@ -1,8 +1,8 @@
-//! Variables of the environment.
+//! Environment variables.
 
 use k8s_openapi::api::core::v1::EnvVar;
 
-/// The variable `name` with this value, as [`TrainingJob::env`](crate::TrainingJob::env) returns it.
+/// Returns an environment variable with a literal value, as in [`TrainingJob::env`](crate::TrainingJob::env).
 pub fn variable(name: impl Into<String>, value: impl Into<String>) -> EnvVar {
     EnvVar {
         name: name.into(),

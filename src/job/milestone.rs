@@ -65,7 +65,7 @@ impl Milestone<'_> {
             }
             Self::FailedByRule { role } => {
                 format!(
-                    "{kind} {name} has failed because a rule of its failure policy says so of a failed {role}."
+                    "{kind} {name} has failed because a rule of its failure policy matches a failed {role}."
                 )
             }
             Self::BackoffLimit => {

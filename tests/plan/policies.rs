@@ -59,7 +59,7 @@ fn a_rule_that_fails_the_job_is_told_of() {
     let last = w.status().conditions.last().unwrap().clone();
     assert_eq!(
         last.message,
-        "ToyJob job has failed because a rule of its failure policy says so of a failed Worker."
+        "ToyJob job has failed because a rule of its failure policy matches a failed Worker."
     );
     assert_eq!(w.status().failure.unwrap().exit_code, Some(42));
 }
