@@ -1,19 +1,18 @@
 //! Write a Kubernetes operator for a kind of training job by implementing one trait.
 //!
-//! A training job is a custom resource whose spec has, for each *role* (worker, server, scheduler …),
-//! a number of *replicas* and a pod template. The operator gives each replica a pod and a headless
-//! service of the same name, tells it by its environment where the others are, restarts what fails,
-//! and keeps the job's status. What is particular to a framework is a [`TrainingJob`]; everything
-//! else is here.
+//! A training job is a custom resource. Its spec has a number of *replicas* and a pod template for each *role*, such as
+//! worker, server or scheduler. The operator creates a pod and a headless service of the same name for each replica, puts
+//! the addresses of the others into its environment, restarts failed replicas, and keeps the job's status. An
+//! implementation of [`TrainingJob`] defines what is specific to a framework. This library does everything else.
 //!
-//! This page has a whole framework, how it runs, and what happens to a job in five steps. A longer way, from an
-//! empty folder to a cluster, is `docs/authors/add-a-framework.md` in the repository. Then read [`TrainingJob`]: it says of each hook
-//! what its default is, when it is called, and what it may rely on.
+//! This page shows a whole framework, how to run it, and the five steps of a reconcile. The tutorial
+//! `docs/authors/add-a-framework.md` in the repository leads from an empty folder to a cluster. [`TrainingJob`] documents
+//! the default of each hook, when it is called, and what it may rely on.
 //!
 //! # A framework
 //!
-//! The resource is a struct with the fields that users write; [`kube::CustomResource`] makes a custom resource of it. The
-//! trait says what it is made of.
+//! The resource is a struct with the fields that users write. [`kube::CustomResource`] derives a custom resource from it,
+//! and the trait describes its roles, replicas and environment.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::EnvVar;
@@ -64,17 +63,17 @@
 //!
 //! # The operator
 //!
-//! | you want | you call | in |
+//! | task | item | in |
 //! |---|---|---|
-//! | a program with flags, logs, metrics, leader election | `process::main` | feature `process` |
-//! | the definition to install | [`admission::definition`], [`admission::manifest`] | |
-//! | jobs run on this machine, without a cluster | `local_node::main`, or `local_node::Jobs` with a view of your own | crate `local-node`, feature `jobs` |
-//! | snapshot tests of what jobs get | `testing::snapshots` | feature `testing` |
-//! | what a job would get, as values | [`validate()`], [`render::all`] | |
-//! | a check of the definition and its rules, without an API server | `testing::check_definition` | feature `testing` |
-//! | tests of what becomes of a job | `testing::Story` | feature `testing` |
-//! | tests against an API, with faults | `kube_memory::Cluster` under [`Operator`] | crate `kube-memory` |
-//! | what is wrong with a job, or surely not meant | [`validate()`], [`render::warnings`](render::warnings()) | |
+//! | run a program with flags, logs, metrics, leader election | `process::main` | feature `process` |
+//! | make the definition to install | [`admission::definition`], [`admission::manifest`] | |
+//! | run jobs on this machine, without a cluster | `local_node::main`, or `local_node::Jobs` with a view of your own | crate `local-node`, feature `jobs` |
+//! | compare the objects of jobs with snapshots | `testing::snapshots` | feature `testing` |
+//! | compute the objects of a job | [`validate()`], [`render::all`] | |
+//! | check the definition and its rules without an API server | `testing::check_definition` | feature `testing` |
+//! | test the life of a job | `testing::Story` | feature `testing` |
+//! | test against an API, with faults | `kube_memory::Cluster` under [`Operator`] | crate `kube-memory` |
+//! | find errors and likely mistakes in a job | [`validate()`], [`render::warnings`](render::warnings()) | |
 //!
 //! An operator inside of another program runs until it is dropped:
 //!
@@ -83,7 +82,7 @@
 //! use training_job::{Operator, Options};
 //!
 //! let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
-//! config.default_retry = false; // the operator retries by itself, per job
+//! config.default_retry = false; // the operator itself retries, per job
 //! let client = kube::Client::try_from(config)?;
 //! Operator::new(client, Options::default()).manage::<ToyJob>().run().await;
 //! # Ok(()) }
@@ -91,7 +90,7 @@
 //!
 //! # Five steps
 //!
-//! A reconcile of a job is five steps, of which only the first and the last two see a client:
+//! A reconcile of a job has five steps. Only the first and the last two use a client:
 //!
 //! | step | from | to | |
 //! |---|---|---|---|
@@ -101,29 +100,29 @@
 //! | apply | the plan | calls | [`controller`] |
 //! | report | the plan made again after apply | at most one patch of the status | [`controller`] |
 //!
-//! [`render`] makes a replica's pod and service; the plan calls it for what is missing, an offline
-//! review for all. So a job's whole life can be tested with values: no client, no clock, no async.
+//! [`render`] makes a replica's pod and service. The plan calls it for missing objects, and an offline review for all
+//! objects. So tests can go through a job's whole life with values: no client, no clock, no async.
 //!
-//! A reconcile may end anywhere, and the next one goes on: all that must be remembered is in the
-//! job's status. It costs the job's own size, whatever else the cluster holds. All jobs of all kinds share one watch of
-//! pods, one of services and one of ConfigMaps. A job that has ended well or badly stays so.
+//! A reconcile may be interrupted anywhere, and the next one continues, because all state is in the job's status. Its cost
+//! depends only on the job's own size. All jobs of all kinds share one watch of pods, one of services and one of
+//! ConfigMaps. A job that has succeeded or failed never changes its result.
 //!
 //! # Modules and features
 //!
 //! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`mod@plan`] → [`controller`] →
-//! `process`. The contract that a framework author reads is [`job`].
+//! `process`. The contract for framework authors is [`job`].
 //!
 //! * Feature `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
 //! * Feature `testing`: snapshot tests of what jobs get, a check of the definition, stories of jobs on an API in memory.
 //!
-//! Neither is on by default. The library picks no Kubernetes version: enable one of `k8s-openapi`'s version features in the
-//! binary.
+//! Neither is on by default. The library does not select a Kubernetes version: enable one of the version features of
+//! `k8s-openapi` in the binary.
 //!
 //! # Versions
 //!
-//! `kube`, `k8s-openapi` and `schemars` are part of the interface: a new major version of theirs is a new major version
-//! of this library. What a change does to the interface shows in `docs/maintainers/public-api.txt`, and `make release-check` tells
-//! whether the version fits.
+//! `kube`, `k8s-openapi` and `schemars` are part of the public API: a new major version of one of them is a new major
+//! version of this library. `docs/maintainers/public-api.txt` shows changes of the public API, and `make release-check`
+//! checks that the version fits them.
 
 pub mod admission;
 pub mod api;

@@ -1,4 +1,4 @@
-//! A definition as a file that people can read and `kubectl apply` takes.
+//! Writes a definition as a readable file for `kubectl apply`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::{Serialize, Serializer};
@@ -7,29 +7,30 @@ use serde_saphyr::{FlowMap, FlowSeq, SingleQuoted};
 
 use crate::render::text;
 
-/// Schemas up to this long are written on one line.
-const NARROW: usize = 100;
-/// The same in a pod template, whose 1,200 fields are Kubernetes' own. In block style their indentation
-/// alone would be 100 KB.
-const WIDE: usize = 12_000;
+/// The maximum length in bytes of a schema that is written on one line.
+const MAX_LINE: usize = 100;
+/// The maximum length in bytes of such a schema in a pod template. Its 1,200 fields are those of Kubernetes, and their
+/// indentation alone would be 100 KB.
+const MAX_TEMPLATE_LINE: usize = 12_000;
 
-/// A definition as YAML, short parts on one line: small enough for a client-side `kubectl apply`, which keeps
-/// the whole object in an annotation of at most 256 KiB.
+/// Returns a definition as YAML, with short parts on one line. The result is small enough for a client-side
+/// `kubectl apply`, which stores the whole object in an annotation of at most 256 KiB.
 ///
 /// # Errors
-/// The definition cannot be written as YAML; none that [`definition`](super::definition) makes.
+/// If the definition cannot be written as YAML, which does not occur for results of [`definition`](super::definition).
 pub fn manifest(definition: &CustomResourceDefinition) -> Result<String, String> {
     let mut value = serde_json::to_value(definition).map_err(|error| error.to_string())?;
     use_integers(&mut value);
     let yaml = text::yaml(&Lines {
         value: &value,
-        width: NARROW,
+        width: MAX_LINE,
         quoted: false,
     })?;
     Ok(format!("---\n# {}\n{yaml}", text::title(&value)))
 }
 
-/// Bounds are floating-point numbers in the API's type, and integers in every manifest.
+/// Converts whole floating-point numbers to integers. Bounds have the type of floating-point numbers, but are integers in
+/// manifests.
 fn use_integers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -55,8 +56,8 @@ impl<'a> Serialize for Lines<'a> {
         let part = |key: &str, value: &'a Value| Lines {
             value,
             width: match key {
-                "template" => WIDE,
-                // Nobody reads a version that only repeats the stored one.
+                "template" => MAX_TEMPLATE_LINE,
+                // A version that only repeats the stored version does not have to be readable.
                 _ if value["storage"] == false => usize::MAX,
                 _ => self.width,
             },
@@ -84,8 +85,8 @@ impl Lines<'_> {
     }
 }
 
-/// The list of a schema's rules. Their strings stand in single quotes: expressions are full of what only
-/// some parsers of YAML read without.
+/// The list of a schema's rules. Their strings are in single quotes, because not all YAML parsers read expressions without
+/// quotes.
 const RULES: &str = "x-kubernetes-validations";
 
 /// A part of a definition on one line.

@@ -1,16 +1,14 @@
-//! Rules for the API server, so that it refuses what [validation](crate::validate()) refuses, in the
-//! same words.
+//! Rules with which the API server rejects what [validation](crate::validate()) rejects, with the same messages.
 //!
-//! [`definition`] adds to the shape of a kind ([`TrainingJob::definition`]) rules in CEL, made of what the
-//! kind declares: its roles and their bounds, its container, and the words and numbers that its fields
-//! may have. They hold in every version that is served. A kind's own checks are a hook,
-//! [`TrainingJob::rules`].
+//! [`definition`] adds rules in CEL to the definition of a kind ([`TrainingJob::definition`]). They follow from the
+//! declarations of the kind: its roles and their bounds, its container, and the values of its fields. They apply to every
+//! served version. [`TrainingJob::rules`] adds the kind's own rules.
 //!
-//! Three things bound what can be said. An API server estimates the cost of every rule before it takes
-//! it, so nothing is compared with everything; a job may not be refused that the validation would take;
-//! and objects that were there before the rules can still be written where they do not change, by
-//! validation ratcheting (Kubernetes 1.30 and later) and, for the rules on the whole object, which
-//! changes with each write of its status, by a look at the old one.
+//! The rules are limited in three ways. An API server estimates the cost of every rule before it accepts it, so rules do
+//! not compare all values with each other. A rule must not reject a job that validation accepts. And objects that are
+//! older than the rules can still be written in their unchanged parts: by validation ratcheting (Kubernetes 1.30 and
+//! later), and in rules on the whole object, which changes with each write of its status, by a comparison with the old
+//! object.
 
 mod bounds;
 pub(crate) mod check;
@@ -34,20 +32,20 @@ use crate::job::rule::list;
 use crate::job::{Rule, TrainingJob};
 use crate::validate::TWO_MANAGERS;
 
-/// The most roles that a job can name. Less than this and a job with unknown roles would be told of their
-/// number, and not of their names.
+/// The maximum number of roles of a job. With a lower limit, the error of a job with unknown roles would be their number
+/// instead of their names.
 const MAX_ROLES: i64 = 16;
-/// The most characters of a role's name in a list, which no known one has. Without a bound an API server takes it for
-/// endless, and refuses the rules.
+/// The maximum number of characters of a role's name in a list. Known names are shorter. Without a bound the API server
+/// assumes a very long name, and rejects the rules.
 const MAX_ROLE_NAME: i64 = 63;
 
-/// What `kubectl get` takes for all kinds of job at once: `kubectl get training`.
+/// The category of all kinds of job, for `kubectl get training`.
 const CATEGORY: &str = "training";
 
-/// The custom resource definition to install: the shape of the kind, with rules, in the category `training`.
+/// Returns the custom resource definition to install: the definition of the kind with rules, in the category `training`.
 ///
 /// # Errors
-/// What the kind declares does not fit together, or does not fit its resource: [`DefinitionError`] says what.
+/// If the declarations of the kind do not fit together, or do not fit its resource.
 pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, DefinitionError> {
     let mut definition = J::definition();
     check::framework::<J>()?;
@@ -70,7 +68,7 @@ pub fn definition<J: TrainingJob>() -> Result<CustomResourceDefinition, Definiti
     Ok(definition)
 }
 
-/// How the number of a role's replicas is read and changed by whoever does not know the kind.
+/// Returns the scale subresource, with which clients read and change the number of a role's replicas.
 fn scale(field: &str, role: &str) -> CustomResourceSubresourceScale {
     let status = format!(".status.replicaStatuses.{role}");
     CustomResourceSubresourceScale {
@@ -97,7 +95,7 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
     let requirements = J::requirements();
     let requirements = requirements.iter().map(|r| r.rule(&framework));
     for rule in J::rules().into_iter().chain(requirements) {
-        // As the hooks of the validation, which are asked only about roles that are in order.
+        // As in validation, which calls the hooks only for jobs with valid roles.
         add(spec, rule.unless(&no_replica));
     }
     keep_layout(spec);
@@ -138,7 +136,7 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
     Ok(())
 }
 
-/// The pods that run would lose the names by which they know each other, and new ones would not find them.
+/// Makes the layout immutable, because after a change running pods and new pods could not find each other by their names.
 fn keep_layout(spec: &mut JSONSchemaProps) {
     let layout = property(spec, "runPolicy").and_then(|policy| property(policy, "layout"));
     if layout.is_some() {
@@ -149,8 +147,9 @@ fn keep_layout(spec: &mut JSONSchemaProps) {
     }
 }
 
-/// Two controllers would run one job, or none. The spec may name its controller in two places, which must not differ.
-/// Names are compared with known ones only: an API server takes it for too costly to compare them with each other.
+/// Makes the controller of a job immutable, because after a change two controllers could run the job, or none. The spec
+/// may name the controller in two places, which must agree. Names are compared only with known names, because the
+/// estimated cost of a comparison with each other is too high.
 fn keep_manager(spec: &mut JSONSchemaProps) {
     let nested = property(spec, "runPolicy").and_then(|policy| property(policy, "managedBy"));
     let nested = nested.is_some().then_some("runPolicy.managedBy");

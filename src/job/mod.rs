@@ -1,19 +1,19 @@
-//! The contract: what a framework author implements, and what the hooks are given.
+//! The contract: the trait that a framework author implements, and the arguments of its hooks.
 //!
 //! Read it in this order:
 //!
-//! | file | has |
+//! | file | contents |
 //! |---|---|
 //! | `mod.rs` | [`TrainingJob`], the trait |
 //! | `framework.rs` | [`Framework`] and [`RoleDefinition`]: names, numbers and roles of a kind |
-//! | `role_specs.rs` | [`RoleSpecs`]: what a job says of its roles |
-//! | `topology.rs` | [`Topology`], [`Role`], [`Replica`]: who is in a job |
-//! | `replicas.rs` | [`Replicas`], [`ReplicaState`], [`Outcome`]: what they are doing, and what that means |
-//! | `requirement.rs`, `rule.rs`, `errors.rs` | [`Requirement`], [`Rule`], [`FieldErrors`]: what is refused, and in which words |
-//! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: what a job has beside pods and services |
-//! | `shared_environment.rs` | what is the same in the environment of all replicas, told once |
-//! | `milestone.rs` | [`Milestone`]: the sentences of conditions and events |
-//! | `settings.rs`, `accelerators.rs`, `gang_scheduler.rs` | [`Settings`]: what the operator was started with |
+//! | `role_specs.rs` | [`RoleSpecs`]: the replica specs of a job |
+//! | `topology.rs` | [`Topology`], [`Role`], [`Replica`]: the roles and replicas of a job |
+//! | `replicas.rs` | [`Replicas`], [`ReplicaState`], [`Outcome`]: the states of the replicas, and that of the job |
+//! | `requirement.rs`, `rule.rs`, `errors.rs` | [`Requirement`], [`Rule`], [`FieldErrors`]: checks and their messages |
+//! | `objects.rs` | [`ObjectDefinition`], [`ObjectKind`], [`JobObject`]: objects in addition to pods and services |
+//! | `shared_environment.rs` | the common part of the environments of all replicas |
+//! | `milestone.rs` | [`Milestone`]: the messages of conditions and events |
+//! | `settings.rs`, `accelerators.rs`, `gang_scheduler.rs` | [`Settings`]: the settings of the operator |
 
 mod accelerators;
 pub(crate) mod errors;
@@ -61,39 +61,37 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 
 /// A kind of training job.
 ///
-/// Five items are required; they say what the job is made of. Everything else has a default, stated
-/// at each hook, that suits a job whose replicas are equal and end by themselves.
+/// Five items are required: they define the roles, the policies, the status and the environment. Every other hook has a
+/// documented default, which suits a job whose replicas are equal and end by themselves.
 ///
-/// # What a hook may rely on
+/// # Contract of the hooks
 ///
-/// * **Pure.** A hook is called again and again, for the same job, by the operator, by reviews without a
-///   cluster, and in tests. It must give the same answer for the same arguments: no clock, no
-///   randomness, no files, no state of its own. It is called between two calls to the API, so it must not
-///   block.
-/// * **Never on raw specs.** Hooks that take a [`Topology`] are called for jobs that passed the checks that all
-///   kinds share: roles are known and within their bounds, each replica has the framework's container,
-///   names fit, policies are words of the API. All but [`env`](Self::env) and [`validate`](Self::validate) are called
-///   only for jobs that passed `validate` too.
-/// * **No panics.** The operator survives a hook that panics, and tries the job again later, again and again: the
-///   job stands still. What cannot be is an empty answer, or an error in [`validate`](Self::validate).
-/// * **No errors.** The only hook that refuses is [`validate`](Self::validate); a job that passed can be rendered and
-///   planned.
+/// * **Pure.** A hook is called many times for the same job: by the operator, by offline reviews and by tests. It must
+///   return the same value for the same arguments, without a clock, randomness, files or state of its own. It runs
+///   between two calls to the API, so it must not block.
+/// * **Checked specs.** Hooks that take a [`Topology`] are called only for jobs that passed the checks that all kinds
+///   share: roles are known and within their bounds, each replica has the framework's container, names have valid
+///   lengths, and policies are words of the API. All except [`env`](Self::env) and [`validate`](Self::validate) are called
+///   only for jobs that passed `validate` as well.
+/// * **No panics.** The operator catches the panic of a hook and retries the job later, but the job makes no progress. For
+///   input that cannot occur, return an empty value, or an error from [`validate`](Self::validate).
+/// * **No errors.** Only [`validate`](Self::validate) rejects jobs. A job that passed can be rendered and planned.
 ///
-/// # When they are called
+/// # Calls
 ///
-/// | when | hooks |
+/// | step | hooks |
 /// |---|---|
 /// | the definition is made | [`definition`](Self::definition), [`requirements`](Self::requirements), [`rules`](Self::rules) |
 /// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
-/// | a review looks for what is surely not meant | [`warn`](Self::warn) |
-/// | a review explains the job | [`reading`](Self::reading) |
-/// | what a job has beside pods and services is rendered: in each reconcile of a job | [`objects`](Self::objects) |
+/// | an offline review looks for likely mistakes | [`warn`](Self::warn) |
+/// | an offline review explains the job | [`reading`](Self::reading) |
+/// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) |
 /// | a replica's pod is rendered | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
-/// | the plan takes its verdict | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
+/// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
 /// | the status is written | [`encode_status`](Self::encode_status) |
 ///
-/// A running pod is never changed: what a hook says differently in a new version of the operator holds for
-/// pods that are made from then on.
+/// A running pod is never changed. If a hook returns something else in a new version of the operator, only new pods get
+/// it.
 pub trait TrainingJob:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + CustomResourceExt
@@ -105,51 +103,51 @@ pub trait TrainingJob:
     + Sync
     + 'static
 {
-    /// Names and numbers that are the same for all jobs of the kind.
+    /// The names, numbers and roles of all jobs of the kind.
     const FRAMEWORK: Framework;
 
-    /// The replica specs by role, from wherever the kind keeps them. Required.
+    /// Returns the replica specs by role. Required.
     ///
-    /// [`RoleSpecs::map`] takes a map by role, [`RoleSpecs::list`] a list of entries; defaults that are to hold before
-    /// the job is validated are filled in by [`RoleSpecs::filled_in`].
+    /// Use [`RoleSpecs::map`] for a map by role and [`RoleSpecs::list`] for a list of entries. To set defaults before the
+    /// job is validated, use [`RoleSpecs::filled_in`].
     ///
-    /// Called on jobs as they are stored, valid or not. Roles are matched with [`Framework::roles`] without
-    /// regard to case; one that matches none, or matches one twice, is a field error, as is a role beyond its
-    /// bounds. A spec without a number of replicas has one.
+    /// Called on stored jobs, valid or not. Roles are matched with [`Framework::roles`] without regard to case. Unknown
+    /// and duplicate roles, and roles with too few or too many replicas, are field errors. A spec without a number of
+    /// replicas has one replica.
     fn replica_specs(&self) -> RoleSpecs<'_>;
 
-    /// The run policy, from wherever the kind keeps it. Required.
+    /// Returns the run policy. Required.
     ///
-    /// Called on jobs as they are stored, valid or not. Defaults of [`RunPolicy`] apply to what is unset; negative
-    /// numbers and unknown words are field errors.
+    /// Called on stored jobs, valid or not. The defaults of [`RunPolicy`] apply to unset fields. Negative numbers and
+    /// unknown words are field errors.
     fn run_policy(&self) -> RunPolicy;
 
-    /// Where the job has `field` of its run policy, such as `backoffLimit`, for messages. Default: below
-    /// `spec.runPolicy`.
+    /// Returns the path of a field of the run policy, such as `backoffLimit`, for messages. Default:
+    /// `spec.runPolicy.<field>`.
     fn run_policy_field(&self, field: &str) -> String {
         format!("spec.runPolicy.{field}")
     }
 
-    /// Returns `spec.managedBy`, for a kind that has this field beside `runPolicy.managedBy`. Either field names the controller
-    /// that runs the job; a job with two different names is not valid. Default: the kind has no such field.
+    /// Returns `spec.managedBy`, for a kind that has this field in addition to `runPolicy.managedBy`. Either field names
+    /// the controller that runs the job. A job with two different names is not valid. Default: `None`.
     fn managed_by(&self) -> Option<&str> {
         None
     }
 
-    /// The status, if the job has one. Required.
+    /// Returns the status, if the job has one. Required.
     ///
-    /// It must be what the API server has below `/status`, unchanged: the operator remembers there what must
-    /// outlive it, and writes what differs.
+    /// It must be the status in the API server, unchanged, because the operator stores its state there and writes only
+    /// differences.
     fn status(&self) -> Option<&JobStatus>;
 
-    /// The status as it is written to the API server. Default: `status` as it is.
+    /// Returns the status as JSON for the API server. Default: `status` without changes.
     ///
-    /// For a kind whose status has other fields, or more. What [`status`](Self::status) reads back from it must be equal
-    /// to `status`: the operator remembers in it what must outlive it. `topology` says who is in the job; a job that is
-    /// not valid has none. A job that is being deleted, which its metadata says, may have another status: it is written once.
+    /// This is for a kind whose status has other or additional fields. [`status`](Self::status) must read a value that is
+    /// equal to `status`, because the operator stores its state there. `topology` is `None` if the job is not valid. While
+    /// the job is being deleted (see its metadata), its status may differ and is written once.
     ///
     /// # Errors
-    /// It is no JSON.
+    /// If the status cannot be written as JSON.
     fn encode_status(
         &self,
         status: &JobStatus,
@@ -159,22 +157,24 @@ pub trait TrainingJob:
         serde_json::to_value(status)
     }
 
-    /// The environment that `replica` gets, in order, in every container of its pod, or in
-    /// [one alone](Framework::env_in_its_container_only). Required; it may be empty.
+    /// Returns the environment variables of `replica`, in order. They are added to every container of its pod, or only to
+    /// [the framework's container](Framework::env_in_its_container_only). Required; may be empty.
     ///
-    /// Names of other replicas are made by [`Role::host`]; in the replicas' pods such a name leads to the pod, from before
-    /// the pod is there where each replica has a service of its own. A name with dots is made with [`Topology::domain`].
-    /// `replica` is one of `topology`'s. Roles that a valid job must have may still be missing: the length is checked before [`validate`](Self::validate) is asked.
+    /// [`Role::host`] returns the host names of replicas. In the pods of the job they resolve to the pods of the replicas,
+    /// even before these exist if each replica has a service of its own. Use [`Topology::domain`] for a name with dots.
+    /// `replica` belongs to `topology`. Roles that a valid job must have may be missing, because the length of variables
+    /// is checked before [`validate`](Self::validate) is called.
     ///
     /// # Bounds
-    /// A job in which the last replica of a role would get a variable of more than
-    /// [`MAX_ENV_BYTES`](crate::validate::MAX_ENV_BYTES) is refused, as Linux starts no process with it. It is called once for
-    /// each pod: a list of all replicas is best made by [`Topology::once`]. With such a list in each pod a job's bytes are the
-    /// square of its size, unless its author asks for the layout [`Compact`](crate::api::Layout::Compact): what all values of a
-    /// variable begin with is then told once, if it is long. So what differs belongs at the end of a value.
+    /// A job is rejected if the last replica of a role would get a variable of more than
+    /// [`MAX_ENV_BYTES`](crate::validate::MAX_ENV_BYTES), because Linux starts no process with it. The hook is called once
+    /// for each pod, so compute a list of all replicas with [`Topology::once`]. With such a list in each pod the size of a
+    /// job grows with the square of the number of its replicas. With layout [`Compact`](crate::api::Layout::Compact) the
+    /// common prefix of the values of a variable is stored once, if it is long. So put the parts that differ at the end of
+    /// a value.
     ///
-    /// A variable that the user sets under one of these names is replaced: what the framework needs
-    /// to form its cluster is the operator's to say. All other variables of the user stay as they are.
+    /// A variable of the user with one of these names is replaced, because the framework forms its cluster by them. All
+    /// other variables of the user are kept.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::EnvVar;
@@ -187,25 +187,26 @@ pub trait TrainingJob:
     /// ```
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
 
-    /// Roles of which one must have a replica. Default: none. Checked by the operator and, as rules, by the API server.
+    /// Returns requirements such as roles of which one must have a replica. The operator checks them, and the API server
+    /// does so with rules. Default: none.
     fn requirements() -> Vec<Requirement<Self>> {
         Vec::new()
     }
 
-    /// Adds what is wrong with the job beyond the checks that every kind gets. Default: nothing.
+    /// Adds the errors of a job that the shared checks do not find. Default: nothing.
     ///
-    /// Called only if the shared checks found nothing wrong, so `topology` is complete. A job with an error gets the
-    /// condition Failed and one event with all of them, and no pods, until its spec changes; a job that already
-    /// runs keeps its pods. An error names the field, what is wrong with it, and what to do.
-    /// [`rules`](Self::rules) lets the API server say the same at once. A controller asks again once the spec, the labels
-    /// or the annotations have changed; nothing else may count.
+    /// Called only if the shared checks found no error, so `topology` is complete. A job with errors gets the condition
+    /// Failed and one event with all errors, and no pods, until its spec changes. A job that already runs keeps its pods.
+    /// An error has the path of the field, the problem and the remedy. With [`rules`](Self::rules) the API server reports
+    /// the same errors when a job is applied. The result is cached until the spec, the labels or the annotations change,
+    /// so it must not depend on anything else.
     ///
     /// ```
     /// use training_job::{FieldErrors, Topology};
     ///
     /// fn validate(topology: &Topology<'_>, errors: &mut FieldErrors) {
     ///     if topology.replicas("Worker") % 2 == 1 {
-    ///         errors.push("spec.replicaSpecs", "workers come in pairs", "use an even number of them");
+    ///         errors.push("spec.replicaSpecs", "must have an even number of workers", "add or remove one");
     ///     }
     /// }
     /// ```
@@ -213,33 +214,32 @@ pub trait TrainingJob:
         let _ = (topology, errors);
     }
 
-    /// Adds what is legal in the job, and certainly not what its author wants: nothing that may be
-    /// meant. Nobody is kept from running such a job. Default: nothing.
+    /// Adds warnings about settings that are valid but almost certainly a mistake. Such a job runs all the same. Default:
+    /// nothing.
     ///
-    /// Called by [`render::warnings`](crate::render::warnings()) alone, never by the operator.
+    /// Only [`render::warnings`](crate::render::warnings()) calls this hook; the operator does not.
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
         let _ = (topology, warnings);
     }
 
-    /// How the job is read, in a sentence or two, where that follows from how it is written: for a kind that took over
-    /// from several others. `version` is the API version under which it was written, such as `v1beta1`. Default: there is
-    /// nothing to say.
+    /// Describes in a sentence or two which rules apply to the job, for a kind that is compatible with several older
+    /// kinds and selects one by how the job is written. `version` is the API version of the manifest, such as `v1beta1`.
+    /// Default: `None`.
     fn reading(&self, version: &str) -> Option<String> {
         let _ = version;
         None
     }
 
-    /// What the replicas' states mean for the job. Default: it runs when any replica runs, and has
-    /// succeeded when all have.
+    /// Returns the state of the job for these states of its replicas. Default: the job runs if any replica runs, and has
+    /// succeeded if all replicas have.
     ///
-    /// Failures need no answer here: a failed replica is restarted or fails the job by its restart
-    /// policy, whatever this says; a failure that is final outweighs success.
+    /// Failures do not need to be handled here. A failed replica is restarted or fails the job by its restart policy, and
+    /// a final failure takes precedence over success.
     ///
-    /// Called in each reconcile of a job that has not ended. All replicas of `topology` are there, in the
-    /// state of their current attempt; one that failed and is to be restarted is
-    /// [`Absent`](crate::ReplicaState::Absent). A success is final, once it has been held for
-    /// [`Settings::success_hold`](crate::Settings::success_hold) for replicas that still run.
-    /// [`Replicas::decided_by`] is the answer for most kinds in which some roles only serve.
+    /// Called in each reconcile of a job that has not ended. `replicas` has all replicas of the topology, in the state of
+    /// their current attempt. A replica that failed and is to be restarted is [`Absent`](crate::ReplicaState::Absent). A
+    /// success is final after the grace period [`Settings::success_hold`](crate::Settings::success_hold), in which other
+    /// replicas may end. For kinds in which some roles only serve, [`Replicas::decided_by`] is usually enough.
     ///
     /// ```
     /// use training_job::{Outcome, Replicas};
@@ -253,18 +253,18 @@ pub trait TrainingJob:
         replicas.when_all_succeed()
     }
 
-    /// What restarts together with a failed replica of `role`, unless the job
-    /// ([`RunPolicy::restart_scope`]) or the operator ([`Settings::restart_scope`](crate::Settings::restart_scope)) says
-    /// otherwise. Default: the replica alone.
+    /// Returns the scope that restarts together with a failed replica of `role`, unless the job
+    /// ([`RunPolicy::restart_scope`]) or the operator ([`Settings::restart_scope`](crate::Settings::restart_scope)) sets
+    /// one. Default: only the replica.
     ///
-    /// With another scope than [`Replica`](RestartScope::Replica), a pod that is deleted and a container that the kubelet
-    /// restarts by itself are failures too: processes that train together do not take one back. The answer may not
-    /// depend on the job's status.
+    /// With any scope other than [`Replica`](RestartScope::Replica), the deletion of a pod and the restart of a container
+    /// by the kubelet are failures too, because processes of a collective cannot rejoin it. The result must not depend on
+    /// the job's status.
     ///
     /// ```
     /// use training_job::{Role, Topology, api::RestartScope};
     ///
-    /// /// A collective takes nobody back; a monitor beside it comes and goes.
+    /// /// No process can rejoin a collective; a monitor is independent of it.
     /// fn restart_scope(_: &Topology<'_>, role: &Role<'_>) -> RestartScope {
     ///     match role.name() {
     ///         "Monitor" => RestartScope::Replica,
@@ -277,11 +277,11 @@ pub trait TrainingJob:
         RestartScope::Replica
     }
 
-    /// Whether the job goes on without a replica of `role` that has failed for good.
-    /// [`outcome`](Self::outcome) then sees the replica as failed. Default: it fails.
+    /// Returns the tolerance of the job for a replica of `role` whose failure is final, which means that its restart
+    /// policy does not restart it. If the job continues, [`outcome`](Self::outcome) sees the replica as failed. Default:
+    /// the job fails.
     ///
-    /// It depends on the role alone: a role's failures matter or not from the start. Final failures are those that the
-    /// restart policy does not restart.
+    /// The result must depend only on the role.
     ///
     /// ```
     /// use training_job::{FailureTolerance, Role};
@@ -299,18 +299,19 @@ pub trait TrainingJob:
         FailureTolerance::None
     }
 
-    /// Whether a replica of `role` with restart policy `ExitCode` that ended with `exit_code` (1–255) is
-    /// restarted. `reason` is the kubelet's word for the end, such as `Error` or `OOMKilled`. Default: from 128 on, which
-    /// is what a signal leaves.
+    /// Returns true if a replica of `role` with restart policy `ExitCode` that ended with `exit_code` (1–255) is
+    /// restarted. `reason` is the kubelet's reason for the end, such as `Error` or `OOMKilled`. Default: true from 128,
+    /// which are the exit codes after signals.
     ///
-    /// Not asked about pods that failed without an exit code, such as evicted ones: they are restarted.
+    /// Not called for pods that failed without an exit code, such as evicted pods. They are restarted.
     fn is_retryable(&self, role: &Role<'_>, exit_code: i32, reason: &str) -> bool {
         let _ = (role, reason);
         exit_code >= 128
     }
 
-    /// The roles whose replicas must all run, or have ended well, before a pod of `role` is made: also when they restart
-    /// together. Default: none. A role may not wait for itself, nor two for each other.
+    /// Returns the roles whose replicas must all run or have succeeded before a pod of `role` is created, at the start and
+    /// after a restart of all of them. A role must not wait for itself, and two roles must not wait for each other.
+    /// Default: none.
     ///
     /// ```
     /// use training_job::{Role, Topology};
@@ -328,13 +329,11 @@ pub trait TrainingJob:
         &[]
     }
 
-    /// How the replicas of a role are called: the names of their pods and services. No replica of a job that may be compact
-    /// is called `<job>-hosts`, as its one service is. Default:
-    /// `<job>-<role in lower case>-<index>`.
+    /// Returns the names of the pods and services of a role's replicas. Default: `<job>-<role in lower case>-<index>`.
     ///
-    /// Names must be DNS-1035 labels, and no two replicas may share one. They must not change as long as the job lives:
-    /// the operator finds a replica's pod by its name. A kind with other names says so by
-    /// [`Framework::names_replicas`].
+    /// Names must be DNS-1035 labels, and must be unique within the job. They must not change while the job exists,
+    /// because the operator finds a replica's pod by its name. `<job>-hosts` is reserved for the service of a compact job.
+    /// A kind with other names than the default declares this with [`Framework::names_replicas`].
     ///
     /// ```
     /// use training_job::{ReplicaNames, RoleDefinition};
@@ -352,8 +351,8 @@ pub trait TrainingJob:
         ReplicaNames::Indexed(format!("{job}-{}", role.slug()))
     }
 
-    /// Further labels of a replica's pod and service. Default: none. Services do not select by them, and they cannot replace the labels
-    /// that every kind has ([`labels`](crate::api::labels)).
+    /// Returns additional labels of a replica's pod and service. They cannot replace the labels that every kind has
+    /// ([`labels`](crate::api::labels)), and services do not select by them. Default: none.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -368,18 +367,18 @@ pub trait TrainingJob:
         BTreeMap::new()
     }
 
-    /// Whether the replica's pod is labelled `training.kubeflow.org/job-role: master`, by which the
-    /// Python SDK picks the pods whose logs stand for the job's. Default: none is.
+    /// Returns true if the replica's pod gets the label `training.kubeflow.org/job-role: master`. The Python SDK shows the
+    /// logs of these pods as the job's. Default: false.
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         let _ = (topology, replica);
         false
     }
 
-    /// True if the other replicas dial this one to meet, by its name. Default: false.
+    /// Returns true if the other replicas connect to this replica, by its name, to form the cluster. Default: false.
     ///
-    /// If the job or its kind asks for a stable address ([`Framework::stable_address`]), its service has a cluster IP, so
-    /// that the name leads to the new pod at once when the replica restarts: DNS caches keep the address of a pod for half
-    /// a minute. At most one replica of a job is dialed for each of its clusters.
+    /// If the job or its kind requests a stable address ([`Framework::stable_address`]), the service of this replica has a
+    /// cluster IP. The name then leads to the new pod immediately after a restart, while DNS caches keep the address of a
+    /// pod for half a minute. At most one replica for each cluster of a job may be dialed.
     ///
     /// ```
     /// use training_job::Replica;
@@ -393,10 +392,10 @@ pub trait TrainingJob:
         false
     }
 
-    /// Changes the replica's pod after everything else has been rendered. Default: nothing.
+    /// Changes the spec of a replica's pod after everything else has been rendered. Default: nothing.
     ///
-    /// The pod's name, labels and owner are not to be changed, and are out of reach. The pod must stay one that an API
-    /// server takes: nothing is checked after this. Called once for each pod, never on pods that are there.
+    /// The pod's name, labels and owner cannot be changed. The result must be valid for an API server, because it is not
+    /// checked. Called once for each new pod, and never for existing pods.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::PodSpec;
@@ -412,15 +411,15 @@ pub trait TrainingJob:
         let _ = (topology, replica, pod);
     }
 
-    /// The index of the framework's container among the containers of a pod template. Default: the container that
-    /// [`Framework::container`] names, or the first one if it names none.
+    /// Returns the index of the framework's container among the containers of a pod template. Default: the container that
+    /// [`Framework::container`] names, or the first container if it is empty.
     ///
-    /// That container gets the framework's environment and port, and its end is the replica's.
+    /// That container gets the framework's environment and port, and its end is the end of the replica.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Container;
     ///
-    /// /// The job names its container; the first one is meant if it names none.
+    /// /// The container that the job names, or the first one if it names none.
     /// fn framework_container(named: Option<&str>, containers: &[Container]) -> Option<usize> {
     ///     match named {
     ///         Some(name) => containers.iter().position(|container| container.name == name),
@@ -432,27 +431,27 @@ pub trait TrainingJob:
         Self::FRAMEWORK.container_of(containers)
     }
 
-    /// What the job has beside the pods and services of its replicas, in the order in which it is made. Default: nothing.
-    /// The kinds are declared by [`Framework::objects`].
+    /// Returns the objects of the job in addition to the pods and services of its replicas, in the order of their
+    /// creation. [`Framework::objects`] declares their kinds. Default: none.
     ///
-    /// The operator makes these objects before the job's services and pods, with the job as their owner. One that is
-    /// deleted is made again; one that differs in what is said here, because of an edit or because the hook now says
-    /// something else, is patched, and keeps what nobody says anything of here (`null` removes a member). One that
-    /// is not named any more is deleted. An object of that name that the job does not own is never touched: an event
-    /// says so, and the job waits.
+    /// The operator creates these objects before the job's services and pods, with the job as their owner. A deleted
+    /// object is created again. An object whose fields differ from those returned here is patched, and keeps its other
+    /// fields (`null` removes a field). An object that is no longer returned is deleted. An existing object of the same
+    /// name that the job does not own is never changed: an event reports it, and the job waits.
     ///
-    /// Pods and services may be among them: they are in no count, restarted by nobody but their kubelet, made again if they
-    /// are gone or have ended, and otherwise left as they are. Their names may not depend on `replicas`, nor be a replica's.
+    /// Pods and services are allowed too. They are not counted, only their kubelet restarts them, and they are created
+    /// again if they are gone or have ended, but not patched. Their names must not depend on `replicas`, and must differ
+    /// from those of the replicas.
     ///
-    /// How long objects stay is declared by [`ObjectDefinition`]. Those of a suspended or finished job that stay are still
-    /// patched, and not made again. `replicas` are in the states in which the plan found them. In a render without a
-    /// cluster they are all [`Pending`](crate::ReplicaState::Pending).
+    /// [`ObjectDefinition`] declares the lifetime of objects. Objects that a suspended or finished job keeps are still
+    /// patched, but not created again. `replicas` has the states that the plan observed. If the job is rendered without a
+    /// cluster, all replicas are [`Pending`](crate::ReplicaState::Pending).
     ///
-    /// ConfigMaps called `<job>-env-` and 16 hexadecimal digits are the library's own: they hold what the environments of a
-    /// [compact](crate::api::Layout::Compact) job have in common.
+    /// The names `<job>-env-` with 16 hexadecimal digits are reserved for ConfigMaps of the library, which hold the common
+    /// part of the environments of a [compact](crate::api::Layout::Compact) job.
     ///
-    /// The operator needs the permissions to get, list, watch, create, patch and delete the kinds, and to have itself
-    /// whatever a Role among them grants.
+    /// The operator needs the permissions to get, list, watch, create, patch and delete the kinds, and must itself have
+    /// every permission that a Role among the objects grants.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -471,31 +470,31 @@ pub trait TrainingJob:
         Vec::new()
     }
 
-    /// The sentence for a milestone, in conditions and events. Default: the Go operator's words
+    /// Returns the message for a milestone, in conditions and events. Default: the message of the Go operator
     /// ([`Milestone::describe`]).
     ///
-    /// Asked when a plan reaches the milestone; a condition keeps the sentence that it was first given.
+    /// Called when a plan reaches the milestone. A condition keeps its first message.
     fn message(&self, milestone: &Milestone<'_>) -> String {
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
     }
 
-    /// Rules in CEL on the spec, by which an API server refuses what [`validate`](Self::validate) would, in
-    /// the same words. Default: none.
+    /// Returns CEL rules on the spec, with which an API server rejects what [`validate`](Self::validate) rejects, with the
+    /// same messages. Default: none.
     ///
-    /// They apply to jobs of which a role has a replica. What every kind is checked for has its rules
-    /// already. [`any_replica`], [`any_with_replicas`] and [`roles_named`] make expressions that are cheap enough.
+    /// They apply to jobs in which some role has a replica. The checks that all kinds share already have rules.
+    /// [`any_replica`], [`any_with_replicas`] and [`roles_named`] return expressions with a low cost.
     ///
     /// # Bounds
-    /// An API server estimates what a rule costs at worst, and refuses the definition if that is too much. A rule that
-    /// refuses what `validate` takes keeps users from what would run; one that is missing only tells them later.
-    /// `testing::check_definition` (feature `testing`) finds both without a server.
+    /// An API server estimates the maximum cost of each rule, and rejects the definition if it is too high. A rule that
+    /// rejects jobs that `validate` accepts prevents jobs that would run. Without a rule, users see the error later, from
+    /// the operator. `testing::check_definition` (feature `testing`) finds both without a server.
     fn rules() -> Vec<Rule> {
         Vec::new()
     }
 
-    /// The shape of the custom resource; [`admission::definition`](crate::admission::definition) makes
-    /// of it what is to be installed. Default: what `#[derive(CustomResource)]` says, made
-    /// [tidy](crate::api::schema::tidy_definition), with the field of the replica specs required.
+    /// Returns the custom resource definition without rules. [`admission::definition`](crate::admission::definition) adds
+    /// the rules to install it with. Default: the definition of `#[derive(CustomResource)]`,
+    /// [tidied](crate::api::schema::tidy_definition), with the field of the replica specs required.
     fn definition() -> CustomResourceDefinition {
         tidy_definition(Self::crd(), &[Self::FRAMEWORK.roles_field])
     }

@@ -1,4 +1,4 @@
-//! What a job's replicas are doing, as a framework's success rule sees it.
+//! The states of a job's replicas, from which a framework determines the state of the job.
 
 use crate::api::{JobSuccessPolicy, SuccessOperator};
 
@@ -8,31 +8,31 @@ use super::topology::{Replica, Role, Topology};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplicaState {
-    /// It has no pod, or only one of an earlier attempt or one that is to be restarted.
+    /// The replica has no pod, or its pod belongs to an earlier attempt or is to be restarted.
     Absent,
-    /// Its pod has not started.
+    /// The pod has not started.
     Pending,
-    /// Its pod runs.
+    /// The pod runs.
     Running,
-    /// Its pod is being deleted.
+    /// The pod is being deleted.
     Stopping,
-    /// It has ended well, and stays so even if its pod is gone.
+    /// The replica has succeeded. The state remains when the pod is gone.
     Succeeded,
-    /// It has ended badly, and the job goes on without it.
+    /// The replica has failed, and the job continues without it.
     Failed,
 }
 
-/// Whether a job goes on without a replica that has failed for good.
+/// The tolerance of a job for replicas whose failure is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureTolerance {
     /// The job fails.
     None,
-    /// It goes on as long as the role has another replica that has not failed.
+    /// The job continues while the role has another replica that has not failed.
     WhileOthersRemain,
-    /// It goes on: failures of the role never matter. A replica that its restart policy restarts is restarted alone,
-    /// which neither counts against the job's backoff limit nor shows in its conditions; after as many restarts of its
-    /// own as that limit it stays failed.
+    /// The job continues whatever fails. A replica whose restart policy restarts it is restarted alone. The restart does
+    /// not count against the job's backoff limit and is not in its conditions. After as many restarts of its own as that
+    /// limit, the replica stays failed.
     Always,
 }
 
@@ -46,26 +46,26 @@ pub struct Replicas<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RoleReplicas<'a> {
-    /// The role.
+    /// The role of the replicas.
     pub role: &'a Role<'a>,
     /// A state for each replica, by index.
     pub states: Vec<ReplicaState>,
 }
 
-/// What the replicas' states mean for their job.
+/// The state of a job, as determined by the states of its replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The replicas that decide do not run yet.
+    /// The deciding replicas do not run yet.
     Waiting,
-    /// They run.
+    /// The deciding replicas run.
     Running,
     /// The job has succeeded.
     Succeeded,
 }
 
 impl<'a> Replicas<'a> {
-    /// The replicas of `topology`, each in the state that `state` gives for its role and index.
+    /// Creates the replicas of `topology`. `state` returns the state for a role and an index.
     pub fn new(topology: &'a Topology<'a>, state: impl Fn(&Role<'a>, u32) -> ReplicaState) -> Self {
         let roles = topology
             .roles
@@ -90,30 +90,31 @@ impl<'a> Replicas<'a> {
         }
     }
 
-    /// The roles, in the framework's order.
+    /// Returns the roles, in the framework's order.
     pub fn roles(&self) -> &[RoleReplicas<'a>] {
         &self.roles
     }
 
-    /// The replicas of a role, if the job has any.
+    /// Returns the replicas of the role of this name, if the job has any.
     pub fn role(&self, name: &str) -> Option<&RoleReplicas<'a>> {
         self.roles
             .iter()
             .find(|r| r.role.name() == name && !r.states.is_empty())
     }
 
-    /// The outcome if all replicas decide: the job has succeeded when all have.
+    /// Returns the outcome if all replicas decide: the job has succeeded when all replicas have.
     pub fn when_all_succeed(&self) -> Outcome {
         Self::outcome(self.roles.iter())
     }
 
-    /// The outcome if the replicas of these roles decide: it runs when any of them does, and has
-    /// succeeded when all have. Roles that the job does not have do not count.
+    /// Returns the outcome if the replicas of these roles decide: the job runs when any of them does, and has succeeded
+    /// when all of them have. Roles that the job does not have are ignored.
     pub fn decided_by(&self, roles: &[&str]) -> Outcome {
         Self::outcome(self.roles.iter().filter(|r| roles.contains(&r.role.name())))
     }
 
-    /// The outcome by a job's own policy; `of_kind` is what its kind makes of it, and says whether it runs.
+    /// Returns the outcome by the job's own success policy. `of_kind` is the outcome by its kind, which determines whether
+    /// the job runs.
     pub(crate) fn decided_by_policy(&self, policy: &JobSuccessPolicy, of_kind: Outcome) -> Outcome {
         let is_named = |role: &str| policy.roles.iter().any(|own| own.eq_ignore_ascii_case(role));
         let decides = |r: &&RoleReplicas<'_>| policy.roles.is_empty() || is_named(r.role.name());
@@ -138,7 +139,7 @@ impl<'a> Replicas<'a> {
             running += role.count(ReplicaState::Running);
             succeeded += role.count(ReplicaState::Succeeded);
         }
-        // A job is never done because nobody had to do anything.
+        // A job without deciding replicas never succeeds.
         match (total, running) {
             (1.., _) if succeeded == total => Outcome::Succeeded,
             (_, 1..) => Outcome::Running,
@@ -148,7 +149,7 @@ impl<'a> Replicas<'a> {
 }
 
 impl RoleReplicas<'_> {
-    /// How many replicas of the role are in this state.
+    /// Returns the number of the role's replicas in this state.
     pub fn count(&self, state: ReplicaState) -> usize {
         self.states.iter().filter(|&&s| s == state).count()
     }

@@ -1,7 +1,7 @@
-//! What an API server estimates that a rule costs at worst, before it takes the definition.
+//! Estimates the maximum cost of a rule, as an API server does before it accepts the definition.
 //!
-//! Costs are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go` in Kubernetes 1.35: one for
-//! about each step, by the largest sizes that the schema allows, times the number of values that the rule is for.
+//! Costs are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go` in Kubernetes 1.35: about 1 for
+//! each step, with the largest sizes that the schema allows, times the number of values that have the rule.
 
 use std::collections::BTreeSet;
 
@@ -12,34 +12,34 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use super::estimate::Coster;
 use super::size::{self, Bound, REQUEST};
 
-/// The most that a rule may cost.
-pub(super) const MOST: u64 = 10_000_000;
-/// The most that all rules of a version may cost together.
-pub(super) const MOST_OF_ALL: u64 = 100_000_000;
+/// The maximum cost of a rule.
+pub(super) const MAX_RULE_COST: u64 = 10_000_000;
+/// The maximum cost of all rules of a version together.
+pub(super) const MAX_TOTAL_COST: u64 = 100_000_000;
 
-/// What an API server is to estimate that an expression costs at worst.
+/// The maximum cost of an expression, as an API server estimates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleCost {
-    /// The version of the kind that has the rule.
+    /// The version of the kind with the rule.
     pub version: String,
-    /// The field that has the rule, such as `spec.replicaSpecs[*].template`; empty for the object itself.
+    /// The field with the rule, such as `spec.replicaSpecs[*].template`; empty for the object itself.
     pub path: String,
     /// The rule, or the expression of its message.
     pub expression: String,
-    /// The estimate. A rule may cost 10,000,000, all of a version together 100,000,000.
+    /// The estimate. The limits of an API server are 10,000,000 for a rule and 100,000,000 for all rules of a version.
     pub cost: u64,
-    /// The bounds that are missing in the schema, so that much is assumed: `spec.names has no maxItems`.
+    /// The bounds that the schema lacks, with the size that is assumed instead.
     pub missing: Vec<String>,
-    /// What is wrong with the expression, so that the API server does not take it at any cost.
+    /// The errors of the expression, for which an API server rejects it at any cost.
     pub errors: Vec<String>,
 }
 
-/// What an API server is to estimate of each rule of a definition, and of each expression of a message.
+/// Returns the estimated cost of each rule of a definition, and of each expression of a message.
 ///
-/// It knows the language, Kubernetes' functions on strings, lists and regular expressions, and what parses a string
-/// (`quantity`, `url`, `ip`, ...). A function that it does not know costs 1 here, and more on a server if it is one of the
-/// libraries `sets` or `lists`, `cel.bind` or `validate`. It finds a field that is not in the schema, and does not check
-/// types otherwise: what a server says of an expression of the wrong type, only a server does.
+/// The estimate covers the language, Kubernetes' functions on strings, lists and regular expressions, and functions that
+/// parse a string (`quantity`, `url`, `ip`, ...). Other functions cost 1 here; functions of the libraries `sets` and
+/// `lists`, `cel.bind` and `validate` cost more on a server. Unknown fields are reported, but types are not checked: only a
+/// server reports an expression of the wrong type.
 ///
 /// ```
 /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -82,7 +82,7 @@ pub fn rule_costs(definition: &CustomResourceDefinition) -> Vec<RuleCost> {
     costs
 }
 
-/// Rules see the object's own fields as the server has them, whatever the schema says.
+/// Returns the schema with the type of the object's metadata that rules see, whatever the schema itself declares.
 fn with_metadata(root: &JSONSchemaProps) -> JSONSchemaProps {
     let text = |own: Option<&JSONSchemaProps>| JSONSchemaProps {
         type_: Some("string".to_owned()),
@@ -103,10 +103,10 @@ fn with_metadata(root: &JSONSchemaProps) -> JSONSchemaProps {
     root
 }
 
-/// Where a schema is, and of how many values.
+/// The path of a schema and the number of its values.
 struct Place {
     path: String,
-    /// None if some list or map around it has no bound.
+    /// `None` if a list or map around the schema has no bound.
     times: Option<u64>,
     missing: BTreeSet<String>,
 }

@@ -12,7 +12,7 @@ use crate::admission;
 use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
 use crate::validate::validate;
 
-use super::cost::{MOST, MOST_OF_ALL, RuleCost, rule_costs};
+use super::cost::{MAX_RULE_COST, MAX_TOTAL_COST, RuleCost, rule_costs};
 use super::{jobs, rules, status};
 
 /// Checks a kind's definition without an API server.
@@ -114,15 +114,16 @@ fn costs(definition: &CustomResourceDefinition) -> Vec<String> {
             };
             let of = format!("{}, rule on {place}: {}", version.name, rule.expression);
             found.extend(rule.errors.iter().map(|error| format!("{of}\n  {error}")));
-            if rule.cost > MOST {
-                found.push(format!("{of}\n  {}", too_expensive(rule.cost, MOST, &rule.missing)));
+            if rule.cost > MAX_RULE_COST {
+                let why = too_expensive(rule.cost, MAX_RULE_COST, &rule.missing);
+                found.push(format!("{of}\n  {why}"));
             }
         }
         let all = costs.iter().map(|rule| rule.cost).fold(0, u64::saturating_add);
-        if all > MOST_OF_ALL {
+        if all > MAX_TOTAL_COST {
             let highest = costs.iter().max_by_key(|rule| rule.cost);
             let highest = highest.map_or("", |rule| &rule.expression);
-            let why = too_expensive(all, MOST_OF_ALL, &[]);
+            let why = too_expensive(all, MAX_TOTAL_COST, &[]);
             found.push(format!(
                 "{}, all rules together: {why}; the most expensive is {highest}",
                 version.name

@@ -18,7 +18,7 @@ use super::jobs::{self, files, stem};
 ///
 /// `base` is the folder to which the other paths are relative: `env!("CARGO_MANIFEST_DIR")`. The objects of kind `J`
 /// in all YAML and JSON files at and below `jobs` are read. For each, a file `NAME.snap` below `snapshots` has the
-/// job, followed by its services and pods, or by the reason for its refusal.
+/// job, followed by its services and pods, or by the errors for which it is rejected.
 ///
 /// ```no_run
 /// # fn is_a_test<MyJob: training_job::TrainingJob>() {
@@ -73,7 +73,7 @@ pub fn snapshots<J: TrainingJob>(base: impl AsRef<Path>, jobs: &str, snapshots: 
     }
 }
 
-/// Returns the snapshot of a job: its objects, or the reason for its refusal.
+/// Returns the snapshot of a job: its objects, or the errors for which it is rejected.
 fn describe<J: TrainingJob>(heading: &str, job: Value) -> String {
     let object = job.clone();
     let refused = |why: &str| {

@@ -1,4 +1,4 @@
-//! A job's life on the in-memory API, told step by step.
+//! Runs a job's life on the in-memory API step by step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,18 @@ use crate::job::{ObjectDefinition, TrainingJob};
 
 use super::jobs;
 
-/// The operator is at rest when it has written nothing for so many seconds. Counts are collected for some, and a success is
-/// held for one.
-const QUIET: u32 = 15;
+/// The seconds without a write after which the operator is at rest. They are longer than the delay of counts and the grace
+/// period of a success.
+const IDLE_SECONDS: u32 = 15;
 
-/// It must come to rest within so many.
-const MOST: u32 = 600;
+/// The maximum number of seconds until the operator is at rest.
+const MAX_SECONDS_TO_REST: u32 = 600;
 
-/// A job's life on the in-memory API: the [`Operator`](crate::Operator) works on it, and the story says what becomes of the
-/// job's pods. No process runs, and no second passes: the clock is simulated, and jumps when everything waits.
+/// A job's life on the in-memory API. The [`Operator`](crate::Operator) reconciles the job, and the methods of the story
+/// change its pods as a kubelet would. No process runs, and a test takes no time: the clock is simulated, and jumps ahead
+/// when everything waits.
 ///
-/// After each step the operator works until it has written nothing for 15 simulated seconds, so nothing has to be awaited.
+/// After each step the operator works until it has written nothing for 15 simulated seconds, so a test needs no waits.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::EnvVar;
@@ -67,8 +68,8 @@ const MOST: u32 = 600;
 /// assert_eq!(story.conditions(), ["Created", "Succeeded"]);
 /// ```
 ///
-/// What it cannot tell: pods are bound to no node, so a deleted one is gone at once; rules of the definition are not
-/// evaluated ([`check_definition`](super::check_definition) does that), so the operator's own validation refuses a bad job.
+/// Limits: pods are bound to no node, so a deleted pod is gone immediately. The rules of the definition are not evaluated
+/// ([`check_definition`](super::check_definition) does that), so the operator's validation rejects an invalid job.
 pub struct Story<J> {
     runtime: Runtime,
     cluster: Cluster,
@@ -78,7 +79,7 @@ pub struct Story<J> {
     kind: std::marker::PhantomData<J>,
 }
 
-/// Tokio's clock, which is paused, as the time of day.
+/// The paused clock of Tokio as the time of day.
 #[derive(Clone, Copy)]
 struct SimulatedClock(Instant);
 
@@ -90,19 +91,20 @@ impl Clock for SimulatedClock {
 }
 
 impl<J: TrainingJob> Story<J> {
-    /// A cluster with the kind's definition, an operator, and the first job of kind `J` in a manifest, as YAML or JSON.
+    /// Creates a cluster with the kind's definition, an operator, and the first job of kind `J` in a manifest, which is
+    /// YAML or JSON.
     ///
     /// # Panics
-    /// When the manifest cannot be read or has no such job, or the API refuses the definition or the job. In a test that is
-    /// asynchronous: the story has a runtime of its own.
+    /// If the manifest cannot be read or has no such job; if the API rejects the definition or the job; in an asynchronous
+    /// test, because the story has a runtime of its own.
     pub fn new(manifest: &str) -> Self {
         Self::with_options(manifest, Options::default())
     }
 
-    /// The same with an operator of these options, such as settings of the kind; their clock is replaced.
+    /// Like [`new`](Self::new), with these options of the operator, such as settings of the kind. Their clock is replaced.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// As in [`new`](Self::new).
     pub fn with_options(manifest: &str, options: Options) -> Self {
         let kind = J::kind(&());
         let found = jobs::of_kind::<J>(manifest).unwrap_or_else(|error| panic!("the manifest:{error}"));
@@ -154,7 +156,7 @@ impl<J: TrainingJob> Story<J> {
         story
     }
 
-    /// All pods that have not ended run, from now on.
+    /// Starts all pods that have not started.
     pub fn all_run(&mut self) -> &mut Self {
         let waiting = |pod: &Pod| {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -166,19 +168,19 @@ impl<J: TrainingJob> Story<J> {
         self.settle()
     }
 
-    /// A pod runs.
+    /// Starts a pod.
     ///
     /// # Panics
-    /// When it is not there, as all that names a pod.
+    /// If the pod does not exist.
     pub fn runs(&mut self, pod: &str) -> &mut Self {
         self.set(pod, "Running", &json!({}), |_| json!({"running": {}}));
         self.settle()
     }
 
-    /// A pod's framework container ends with this code, and all others with 0.
+    /// Ends a pod: the framework's container with this exit code, and all others with 0.
     ///
     /// # Panics
-    /// When the pod is not there.
+    /// If the pod does not exist.
     pub fn exits(&mut self, pod: &str, code: i32) -> &mut Self {
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
         let containers = self.pod(pod).spec.map(|spec| spec.containers).unwrap_or_default();
@@ -194,20 +196,20 @@ impl<J: TrainingJob> Story<J> {
         self.settle()
     }
 
-    /// A node that is short of memory evicts a pod.
+    /// Evicts a pod, as a node without free memory does.
     ///
     /// # Panics
-    /// When the pod is not there.
+    /// If the pod does not exist.
     pub fn evicted(&mut self, pod: &str) -> &mut Self {
         let why = json!({"reason": "Evicted", "message": "The node was low on resource: memory."});
         self.set(pod, "Failed", &why, |_| Value::Null);
         self.settle()
     }
 
-    /// Somebody deletes a pod.
+    /// Deletes a pod, as a user would.
     ///
     /// # Panics
-    /// When it is not there.
+    /// If the pod does not exist.
     pub fn deleted(&mut self, pod: &str) -> &mut Self {
         let api = Api::<Pod>::default_namespaced(self.client.clone());
         let deleted = self.runtime.block_on(api.delete(pod, &DeleteParams::default()));
@@ -215,10 +217,10 @@ impl<J: TrainingJob> Story<J> {
         self.settle()
     }
 
-    /// Somebody changes the job by a merge patch, such as `{"spec": {"runPolicy": {"suspend": true}}}`.
+    /// Changes the job with a merge patch, such as `{"spec": {"runPolicy": {"suspend": true}}}`.
     ///
     /// # Panics
-    /// When the API refuses it.
+    /// If the API rejects the patch.
     pub fn patch(&mut self, patch: &Value) -> &mut Self {
         let api = Api::<DynamicObject>::default_namespaced_with(self.client.clone(), &J::api_resource());
         let params = PatchParams::default();
@@ -229,50 +231,50 @@ impl<J: TrainingJob> Story<J> {
         self.settle()
     }
 
-    /// So much time passes, and then what it takes the operator to come to rest.
+    /// Advances the clock by this time, and then until the operator is at rest.
     pub fn after(&mut self, time: Duration) -> &mut Self {
         self.runtime.block_on(async { sleep(time).await });
         self.settle()
     }
 
-    /// Somebody makes calls of their own, such as an edit of one of the job's objects:
+    /// Makes other calls to the API, such as an edit of one of the job's objects:
     /// `story.by_hand(async |client| { ... })`.
     pub fn by_hand(&mut self, calls: impl AsyncFnOnce(kube::Client)) -> &mut Self {
         self.runtime.block_on(calls(self.client.clone()));
         self.settle()
     }
 
-    /// An object in the job's namespace as it is stored, by the plural of its kind, such as `configmaps`, and its name; none
-    /// if it is not there.
+    /// Returns the stored object with this name in the job's namespace, if it exists. `plural` is the plural of its kind,
+    /// such as `configmaps`.
     pub fn object(&self, plural: &str, name: &str) -> Option<Value> {
         let stored = self.cluster.get(plural, &self.namespace, name)?;
         Some(stored.value().clone())
     }
 
-    /// The job; none if it is deleted.
+    /// Returns the job, unless it is deleted.
     ///
     /// # Panics
-    /// When what is stored is no `J`.
+    /// If the stored object cannot be decoded as `J`.
     pub fn job(&self) -> Option<J> {
         let stored = self.cluster.get(&resource::<J>(), &self.namespace, &self.name)?;
         let job = serde_json::from_value(stored.value().clone());
         Some(job.unwrap_or_else(|error| panic!("{}: {error}", self.name)))
     }
 
-    /// The job's status; empty if there is none.
+    /// Returns the job's status; empty if the job or its status does not exist.
     pub fn status(&self) -> JobStatus {
         let job = self.job();
         job.and_then(|job| job.status().cloned()).unwrap_or_default()
     }
 
-    /// The types of the conditions that hold, in the order of the status.
+    /// Returns the types of the conditions that are true, in the order of the status.
     pub fn conditions(&self) -> Vec<String> {
         let conditions = self.status().conditions.into_iter();
         let holding = conditions.filter(|condition| condition.status == ConditionStatus::True);
         holding.map(|condition| condition.type_.to_string()).collect()
     }
 
-    /// The names of the pods that are there, in the order of the alphabet.
+    /// Returns the names of the existing pods in alphabetical order.
     pub fn pods(&self) -> Vec<String> {
         let pods = self.cluster.list("pods", Some(&self.namespace));
         let names = pods
@@ -281,10 +283,10 @@ impl<J: TrainingJob> Story<J> {
         names.map(str::to_owned).collect()
     }
 
-    /// A pod.
+    /// Returns a pod.
     ///
     /// # Panics
-    /// When it is not there: with the names of those that are, and what the operator last failed to do.
+    /// If the pod does not exist. The message has the names of the existing pods and the operator's last failure.
     pub fn pod(&self, name: &str) -> Pod {
         let Some(pod) = self.cluster.get("pods", &self.namespace, name) else {
             let others = match self.pods()[..] {
@@ -299,7 +301,7 @@ impl<J: TrainingJob> Story<J> {
         serde_json::from_value(pod.value().clone()).unwrap_or_else(|error| panic!("pod {name}: {error}"))
     }
 
-    /// The names of the pods that are not the first of their name, in the order of the alphabet.
+    /// Returns the names of the pods that replace an earlier pod of the same name, in alphabetical order.
     pub fn restarted(&self) -> Vec<String> {
         let mut made = BTreeMap::<String, u32>::new();
         for change in self.cluster.changes(0) {
@@ -312,7 +314,7 @@ impl<J: TrainingJob> Story<J> {
             .collect()
     }
 
-    /// The events, as `Reason: message`, in the order in which they came.
+    /// Returns the events as `Reason: message`, in the order of their creation.
     pub fn events(&self) -> Vec<String> {
         let changes = self.cluster.changes(0);
         let events = changes
@@ -320,7 +322,7 @@ impl<J: TrainingJob> Story<J> {
             .filter(|change| change.plural() == "events" && change.action() == Action::Added);
         let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         let events = events.map(|change| change.object().value().clone());
-        let told = events.map(|e| {
+        let texts = events.map(|e| {
             format!(
                 "{}: {}{}",
                 text(&e, "reason"),
@@ -328,7 +330,7 @@ impl<J: TrainingJob> Story<J> {
                 text(&e, "note")
             )
         });
-        told.collect()
+        texts.collect()
     }
 
     /// Writes a pod's status.
@@ -355,23 +357,23 @@ impl<J: TrainingJob> Story<J> {
         let cluster = &self.cluster;
         let rests = self.runtime.block_on(async {
             let (mut seen, mut quiet) = (cluster.resource_version(), 0);
-            for _ in 0..MOST {
+            for _ in 0..MAX_SECONDS_TO_REST {
                 sleep(Duration::from_secs(1)).await;
                 let now = cluster.resource_version();
                 quiet = if now == seen { quiet + 1 } else { 0 };
                 seen = now;
-                if quiet == QUIET {
+                if quiet == IDLE_SECONDS {
                     return true;
                 }
             }
             false
         });
-        assert!(rests, "the operator still writes after {MOST} seconds");
+        assert!(rests, "the operator still writes after {MAX_SECONDS_TO_REST} seconds");
         self
     }
 }
 
-/// The plural of a kind, with its group.
+/// Returns `plural.group` of a kind.
 fn resource<J: TrainingJob>() -> String {
     format!("{}.{}", J::plural(&()), J::group(&()))
 }

@@ -1,5 +1,5 @@
-//! A job as its author wrote it in a manifest, checked without an API server: against the schema first, as an API server
-//! does, then by [`validate()`].
+//! Checks a job of a manifest without an API server: first against the schema, as an API server does, then with
+//! [`validate()`].
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use super::mend::{is_echo, mend};
 use super::{leftovers, misplaced, schema, validate};
 use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
 
-/// The most unknown roles whose right places are searched.
-const MAX_STRANGERS: usize = 10;
+/// The maximum number of unknown roles whose right places are searched.
+const MAX_UNKNOWN_ROLES: usize = 10;
 
 /// The schemas of a kind, one for each of its API versions.
 ///
@@ -24,22 +24,22 @@ const MAX_STRANGERS: usize = 10;
 #[derive(Clone, Debug)]
 pub struct Schemas {
     kind: String,
-    /// The stored one first.
+    /// The stored version comes first.
     versions: Vec<Version>,
 }
 
-/// A version under which jobs are written.
+/// An API version of the kind.
 #[derive(Clone, Debug)]
 struct Version {
     /// Such as `example.com/v1`.
     api_version: String,
     schema: Schema,
-    /// What the API server puts where the spec itself lacks a field.
+    /// The values that the API server fills in for missing fields of the spec itself.
     defaults: Map<String, Value>,
 }
 
 impl Schemas {
-    /// The schemas of jobs of type `J`.
+    /// Derives the schemas of jobs of type `J`.
     pub fn new<J: TrainingJob>() -> Self {
         Self {
             kind: J::kind(&()).into_owned(),
@@ -47,12 +47,12 @@ impl Schemas {
         }
     }
 
-    /// The API versions under which a job may be written, such as `example.com/v1`. The stored one comes first.
+    /// Returns the API versions of the kind, such as `example.com/v1`. The stored version comes first.
     pub fn api_versions(&self) -> impl Iterator<Item = &str> {
         self.versions.iter().map(|version| version.api_version.as_str())
     }
 
-    /// The schema of a job that is written under `api_version`, if the kind has that version.
+    /// Returns the schema of `api_version`, if the kind has that version.
     pub fn get(&self, api_version: &str) -> Option<&Schema> {
         self.version(api_version).map(|version| &version.schema)
     }
@@ -64,31 +64,31 @@ impl Schemas {
     }
 }
 
-/// A job of a manifest that can be run.
+/// A valid job of a manifest.
 #[derive(Clone, Debug)]
 pub struct ManifestJob<J> {
     /// The job; [valid](validate()) with the default settings.
     pub job: J,
-    /// The object as it was written, but of the stored version, with the defaults that the version under which it was written
-    /// has for the fields of the spec itself, and without its status and null fields.
+    /// The object of the manifest in the stored version, without its status and null fields. The defaults of the original
+    /// version for fields of the spec itself are filled in.
     pub object: Value,
-    /// What the API server drops or changes without a word.
+    /// Warnings about fields that the API server drops or changes silently.
     pub warnings: FieldErrors,
 }
 
-/// Checks an object of kind `J` as it is written in a manifest.
+/// Checks an object of kind `J` from a manifest.
 ///
-/// A misspelt field and a value of the wrong type are reported with the path of the field. They hide no other error: the
-/// rest of the job is checked as well. Where a field of the spec itself has a default in the version under which the job is
-/// written, it is filled in, as the API server fills it in before it stores the job under another version. A status is
-/// passed by, whatever is in it, as the API server takes none from a job's author.
+/// Misspelled fields and values of the wrong type are reported with the path of the field, and the rest of the job is
+/// checked all the same. Defaults of the job's API version for fields of the spec itself are filled in, as the API server
+/// does before it stores the job in another version. The status is ignored, as the API server ignores the status of a new
+/// job.
 ///
-/// A job with `metadata.generateName` and no name gets a stand-in of the same length as its name will have: the prefix
+/// A job with `metadata.generateName` and no name gets a placeholder of the length that its name will have: the prefix
 /// and `xxxxx`. Keys without a value, which the API server drops, and fields of older clusters are warnings.
 ///
 /// # Errors
-/// Everything that is wrong with it, ordered by path. If the object fits the schema and yet cannot be decoded, there is
-/// one error, with an empty path.
+/// Returns all errors of the job, ordered by path. If the object fits the schema but cannot be decoded, there is one error
+/// with an empty path.
 pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<ManifestJob<J>, FieldErrors> {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let Some(Version { schema, defaults, .. }) = schemas.version(api_version) else {
@@ -116,7 +116,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     let removed = mend(schema, &mut object);
     if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {
         members.insert("apiVersion".to_owned(), stored.into());
-        // What a missing part lacks is then an error of a field.
+        // The missing fields of a missing part are then reported.
         for part in ["metadata", "spec"] {
             members
                 .entry(part)
@@ -136,7 +136,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     match decoded {
         Ok(job) => {
             if let Err(more) = validate(&job, &Settings::default()) {
-                // Of two errors in one field, the validation's says more than the schema's.
+                // Of two errors in one field, that of the validation is more specific than that of the schema.
                 let more = more.into_iter().filter(|e| !is_echo(&e.path, &removed));
                 let more = more.map(|e| match e.path.as_str() {
                     "metadata.name" if is_stand_in => FieldError {
@@ -174,7 +174,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
                 });
             }
         }
-        // A field that the schema requires is missing: it has an error already.
+        // A field that the schema requires is missing, and is already reported.
         Err(_) if !errors.is_empty() => {}
         Err(error) => {
             let mut unreadable = FieldErrors::default();
@@ -189,14 +189,14 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     Err(all)
 }
 
-/// The fields among the roles that belong elsewhere: their paths, names and remedies.
+/// Returns the fields among the roles that belong to another place: their paths, names and remedies.
 fn strangers<J: TrainingJob>(schema: &Schema, object: &Value) -> Vec<(String, String, String)> {
     let roles_field = J::FRAMEWORK.roles_field;
     let known = J::FRAMEWORK.role_names();
     let roles = object.get("spec").and_then(|spec| spec.get(roles_field));
     let roles = roles.and_then(Value::as_object).into_iter().flatten();
     let strange = roles.filter(|(role, _)| !known.iter().any(|name| name.eq_ignore_ascii_case(role)));
-    let strange = strange.take(MAX_STRANGERS).filter_map(|(role, value)| {
+    let strange = strange.take(MAX_UNKNOWN_ROLES).filter_map(|(role, value)| {
         let steps = [
             Step::Member("spec"),
             Step::Member(roles_field),
@@ -209,7 +209,7 @@ fn strangers<J: TrainingJob>(schema: &Schema, object: &Value) -> Vec<(String, St
     strange.collect()
 }
 
-/// True if a path is one of `fields` or within one of them.
+/// Returns true if a path is one of `fields` or within one of them.
 fn is_within(path: &str, fields: &[String]) -> bool {
     fields.iter().any(|field| {
         path.strip_prefix(field.as_str())
@@ -217,10 +217,10 @@ fn is_within(path: &str, fields: &[String]) -> bool {
     })
 }
 
-/// The versions, the stored one first.
+/// Returns the versions of a definition, the stored version first.
 ///
-/// Where an older version accepts anything in some part, that part must fit the stored version, because the API server
-/// stores the object as such.
+/// A part of an older version that accepts any value must fit the stored version, because the API server stores the object
+/// in that version.
 fn versions(definition: &CustomResourceDefinition) -> Vec<Version> {
     let mut versions: Vec<_> = definition.spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);
@@ -242,7 +242,7 @@ fn versions(definition: &CustomResourceDefinition) -> Vec<Version> {
         .collect()
 }
 
-/// The defaults of the fields of the spec itself.
+/// Returns the defaults of the fields of the spec itself.
 fn defaults(schema: &JSONSchemaProps) -> Map<String, Value> {
     let spec = schema.properties.as_ref().and_then(|p| p.get("spec"));
     let fields = spec.and_then(|spec| spec.properties.as_ref());
@@ -251,7 +251,7 @@ fn defaults(schema: &JSONSchemaProps) -> Map<String, Value> {
     filled.collect()
 }
 
-/// Puts the stored version's schema where `schema` accepts anything.
+/// Replaces the parts of `schema` that accept any value by those of the stored version.
 fn fill_in(schema: &mut JSONSchemaProps, stored: &JSONSchemaProps) {
     if schema.x_kubernetes_preserve_unknown_fields == Some(true) && schema.properties.is_none() {
         *schema = stored.clone();
