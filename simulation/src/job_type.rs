@@ -144,7 +144,7 @@ impl JobType {
     /// Returns the name of the main container.
     pub fn container(self) -> &'static str {
         // Some kinds use the first container, regardless of its name.
-        match with_type!(self, J => J::FRAMEWORK.container) {
+        match with_type!(self, J => J::FRAMEWORK.main_container) {
             "" => "main",
             name => name,
         }

@@ -13,11 +13,11 @@ use crate::job::rule as cel;
 pub(super) fn to_rules(schema: &mut JSONSchemaProps, path: &str) {
     words(schema);
     if let Some(min) = schema.minimum.take() {
-        let rule = Rule::saying(format!("self >= {min}"), |e| e.too_small("", "%d", min));
+        let rule = Rule::with_message_of(format!("self >= {min}"), |e| e.too_small("", "%d", min));
         add(schema, rule.with("self"));
     }
     if let Some(max) = schema.maximum.take() {
-        let rule = Rule::saying(format!("self <= {max}"), |e| e.too_big("", "%d", max));
+        let rule = Rule::with_message_of(format!("self <= {max}"), |e| e.too_big("", "%d", max));
         add(schema, rule.with("self"));
     }
     if path.ends_with(".schedulingPolicy.queue") {
@@ -51,7 +51,7 @@ fn words(schema: &mut JSONSchemaProps) {
             _ => format!(" One of {}.", named.join(", ")),
         });
     }
-    let rule = Rule::saying(format!("self in {}", cel::list(known.iter().copied())), |e| {
+    let rule = Rule::with_message_of(format!("self in {}", cel::list(known.iter().copied())), |e| {
         e.unknown_word("", "%s", &named);
     });
     add(schema, rule.with("self"));

@@ -51,10 +51,10 @@ pub(crate) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
             "pass a controller such as \"myjob-controller\" to Framework::new",
         );
     }
-    if !framework.container.is_empty() && names::label_1123(framework.container).is_some() {
+    if !framework.main_container.is_empty() && names::label_1123(framework.main_container).is_some() {
         return error::<J, _>(
-            format!("container {:?} must be a valid container name", framework.container),
-            "pass a name of lower-case letters, digits and '-' to Framework::container",
+            format!("container {:?} must be a valid container name", framework.main_container),
+            "pass a name of lower-case letters, digits and '-' to Framework::main_container",
         );
     }
     let is_port = names::port_name(framework.port_name).is_none() && (1..=65_535).contains(&framework.port);

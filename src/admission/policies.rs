@@ -44,7 +44,7 @@ fn on_failure_policy(failure: &mut JSONSchemaProps, kind: &str, framework: &Fram
     add(failure, with_number.at("windowSeconds"));
     let most = MAX_RESTARTS_IN_WINDOW;
     let few = format!("!has(self.windowSeconds) || !has(self.maxRestarts) || self.maxRestarts <= {most}");
-    let few = Rule::saying(few, |e| e.too_big("", "%d", f64::from(most)));
+    let few = Rule::with_message_of(few, |e| e.too_big("", "%d", f64::from(most)));
     add(failure, few.at("maxRestarts").with("self.maxRestarts"));
     let Some(rule) = property(failure, "rules").and_then(items) else {
         return;
@@ -66,7 +66,7 @@ fn on_roles(policy: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
     if let Some(role) = property(policy, "roles").and_then(items) {
         role.max_length = Some(MAX_ROLE_NAME);
         let known = format!("self.lowerAscii() in {}", cel::lower_list(&names));
-        let rule = Rule::saying(known, |e| e.unknown_role("", kind, "%s", &names));
+        let rule = Rule::with_message_of(known, |e| e.unknown_role("", kind, "%s", &names));
         add(role, rule.with("self"));
     }
 }

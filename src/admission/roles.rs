@@ -26,11 +26,11 @@ pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
     };
     if let Some(name) = metadata.properties.as_mut().and_then(|p| p.get_mut("name")) {
         let rule = match framework.has_services() {
-            true => Rule::saying(format!("self.matches({})", cel::literal(DNS_1035)), |e| {
+            true => Rule::with_message_of(format!("self.matches({})", cel::literal(DNS_1035)), |e| {
                 e.bad_job_name("", "%s");
             })
             .with("self"),
-            false => Rule::saying(format!("self.size() <= {LABEL_MAX}"), |e| {
+            false => Rule::with_message_of(format!("self.size() <= {LABEL_MAX}"), |e| {
                 e.long_name("", "%d");
             })
             .with("self.size()"),
@@ -41,10 +41,10 @@ pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
         .get_or_insert_default()
         .insert("metadata".to_owned(), metadata);
 
-    let rule = Rule::saying("has(self.spec) || oldSelf.hasValue()", |e| {
+    let rule = Rule::with_message_of("has(self.spec) || oldSelf.hasValue()", |e| {
         e.no_role("", &framework.role_names());
     });
-    add(root, rule.at("spec").since_creation());
+    add(root, rule.at("spec").optional_old_self());
 }
 
 /// Adds the rule for the length of names. The names of services follow from the keys of the map of replica specs.
@@ -59,7 +59,7 @@ pub(super) fn on_name_lengths(root: &mut JSONSchemaProps, framework: &Framework)
     // Numbers are compared instead of optional values, because API servers of version 1.30 cannot estimate the size
     // of optional values, so that the cost of the rule would be unbounded.
     let old = format!("oldSelf.?spec.?{specs}[?k]");
-    let rule = Rule::saying(
+    let rule = Rule::with_message_of(
         format!(
             "!has(self.spec) || !has(self.spec.{specs}) || self.spec.{specs}.all(k, {replicas}.orValue(1) == 0 || {length} <= {LABEL_MAX} || {old}.hasValue() && {old}.?replicas.orValue(1) == {replicas}.orValue(1))"
         ),
@@ -67,19 +67,19 @@ pub(super) fn on_name_lengths(root: &mut JSONSchemaProps, framework: &Framework)
     );
     let lengths = format!("self.spec.{specs}.map(k, {counts}, {length})");
     let values = format!("[{lengths}.max()].map(n, [n, n - {LABEL_MAX}])[0]");
-    add(root, rule.with_list(values).since_creation());
+    add(root, rule.with_list(values).optional_old_self());
 }
 
 pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
     let names = framework.role_names();
     let (role, replicas) = (framework.role_of("k"), framework.replicas_of("self", "k"));
-    add(specs, Rule::saying("self.size() > 0", |e| e.no_role("", &names)));
+    add(specs, Rule::with_message_of("self.size() > 0", |e| e.no_role("", &names)));
 
     let known = framework.or_unnamed(
         "k",
         &format!("{role}.lowerAscii() in {}", cel::lower_list(&names)),
     );
-    let rule = Rule::saying(format!("self.all(k, {known})"), |e| {
+    let rule = Rule::with_message_of(format!("self.all(k, {known})"), |e| {
         e.unknown_role("", kind, "%s", &names);
     });
     add(specs, rule.with(&framework.first_role(&format!("!({known})"))));
@@ -89,12 +89,12 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
         framework.role_of("j")
     );
     let all_once = format!("self.all(k, {})", framework.or_unnamed("k", &once));
-    let rule = Rule::saying(all_once, |e| e.role_twice("", "%s"));
+    let rule = Rule::with_message_of(all_once, |e| e.role_twice("", "%s"));
     add(specs, rule.with(&framework.first_role(&format!("!{once}"))));
 
     if !framework.needs_some_role() {
         let some = format!("self.size() == 0 || self.exists(k, {replicas} != 0)");
-        add(specs, Rule::saying(some, |e| e.no_replica("")));
+        add(specs, Rule::with_message_of(some, |e| e.no_replica("")));
     }
     for definition in framework.roles {
         let is_role = format!("{role}.lowerAscii() == {}", cel::literal(&definition.slug()));
@@ -104,12 +104,12 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
             let enough = format!("self.size() == 0 || self.exists(k, {enough})");
             add(
                 specs,
-                Rule::saying(enough, |e| e.too_few_replicas("", definition)),
+                Rule::with_message_of(enough, |e| e.too_few_replicas("", definition)),
             );
         }
         let max = definition.max;
         if max < MAX_REPLICAS.unsigned_abs() {
-            let rule = Rule::saying(format!("self.all(k, !({is_role}) || {replicas} <= {max})"), |e| {
+            let rule = Rule::with_message_of(format!("self.all(k, !({is_role}) || {replicas} <= {max})"), |e| {
                 e.too_big("", "%d", max.into())
             });
             let rule = rule.with(&format!("self.map(k, {is_role}, {replicas}).max()"));
@@ -130,6 +130,6 @@ pub(super) fn on_role(role: &mut JSONSchemaProps, framework: &Framework) {
         false => has_containers.to_owned(),
         true => format!("!has(self.template) || {has_containers}"),
     };
-    let rule = Rule::saying(has_containers, |e| e.no_container("", framework.container));
+    let rule = Rule::with_message_of(has_containers, |e| e.no_container("", framework.main_container));
     add(role, rule.at("template.spec.containers"));
 }

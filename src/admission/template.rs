@@ -68,15 +68,15 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
     }
     if let Some(containers) = at(spec, &["containers"]) {
         containers.min_items = None;
-        if !framework.container.is_empty() {
-            let named = format!("c.name == {}", cel::literal(framework.container));
-            let rule = Rule::saying(format!("self.size() == 0 || self.exists(c, {named})"), |e| {
-                e.not_among_containers("", framework.container);
+        if !framework.main_container.is_empty() {
+            let named = format!("c.name == {}", cel::literal(framework.main_container));
+            let rule = Rule::with_message_of(format!("self.size() == 0 || self.exists(c, {named})"), |e| {
+                e.not_among_containers("", framework.main_container);
             });
             add(containers, rule);
         }
         let once = "self.exists_one(d, d.name == c.name)";
-        let rule = Rule::saying(format!("self.all(c, {once})"), |e| e.container_twice("", "%s"));
+        let rule = Rule::with_message_of(format!("self.all(c, {once})"), |e| e.container_twice("", "%s"));
         add(containers, rule.with(&format!("self.filter(c, !{once})[0].name")));
     }
     for list in ["containers", "initContainers"] {
@@ -89,7 +89,7 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
         };
         if list == "containers" {
             name.max_length = Some(LONGEST_NAME);
-            let rule = Rule::saying(format!("self.matches({})", cel::literal(DNS_1123)), |e| {
+            let rule = Rule::with_message_of(format!("self.matches({})", cel::literal(DNS_1123)), |e| {
                 e.bad_container_name("", "%s");
             });
             add(name, rule.with("self"));
@@ -101,7 +101,7 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
 
 fn tighten_container(container: &mut JSONSchemaProps, framework: &Framework) {
     if !framework.fills_in_images {
-        let rule = Rule::saying(r#"self.?image.orValue("") != """#, |e| e.no_image(""));
+        let rule = Rule::with_message_of(r#"self.?image.orValue("") != """#, |e| e.no_image(""));
         add(container, rule.at("image"));
     }
     if let Some(name) = at(container, &["env"])

@@ -19,7 +19,7 @@ use super::objects::ObjectDefinition;
 ///         RoleDefinition::new("Head").exactly(1),
 ///         RoleDefinition::new("Worker"),
 ///     ]);
-/// assert_eq!((FARM.container, FARM.port), ("farm", 7000));
+/// assert_eq!((FARM.main_container, FARM.port), ("farm", 7000));
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -31,9 +31,9 @@ pub struct Framework {
     pub controller: &'static str,
     /// The container that every replica must have. The replica's service exposes its ports. If empty, the first
     /// container, whatever its name.
-    pub container: &'static str,
+    pub main_container: &'static str,
     /// True if only that container gets the environment; otherwise all containers do. Init containers never do.
-    pub env_in_its_container_only: bool,
+    pub env_main_container_only: bool,
     /// The name of the port that is added to that container if it has no port of this name. If empty, no port is
     /// added.
     pub port_name: &'static str,
@@ -92,8 +92,8 @@ impl Framework {
         Self {
             name,
             controller,
-            container: name,
-            env_in_its_container_only: false,
+            main_container: name,
+            env_main_container_only: false,
             port_name: "port",
             port: 80,
             restart_policy: &RestartPolicy::Never,
@@ -111,24 +111,24 @@ impl Framework {
         }
     }
 
-    /// Sets the [`container`](Self::container) that every replica must have.
+    /// Sets the [`main_container`](Self::main_container) that every replica must have.
     #[must_use]
-    pub const fn container(mut self, name: &'static str) -> Self {
-        self.container = name;
+    pub const fn main_container(mut self, name: &'static str) -> Self {
+        self.main_container = name;
         self
     }
 
     /// Makes the first container of each replica the framework's, whatever its name.
     #[must_use]
     pub const fn first_container(self) -> Self {
-        self.container("")
+        self.main_container("")
     }
 
     /// Gives the environment only to the framework's container, because a sidecar that sees these variables could
     /// register as the replica.
     #[must_use]
-    pub const fn env_in_its_container_only(mut self) -> Self {
-        self.env_in_its_container_only = true;
+    pub const fn env_main_container_only(mut self) -> Self {
+        self.env_main_container_only = true;
         self
     }
 
@@ -250,7 +250,7 @@ impl Framework {
 
     /// Returns the index of the framework's container among the containers of a replica.
     pub(crate) fn container_of(&self, containers: &[Container]) -> Option<usize> {
-        match self.container {
+        match self.main_container {
             "" => (!containers.is_empty()).then_some(0),
             name => containers.iter().position(|container| container.name == name),
         }
@@ -293,7 +293,7 @@ pub struct RoleDefinition {
     /// True if its replicas have services, whose names the other replicas use.
     pub has_service: bool,
     /// True if its processes reconnect to the others after the kubelet has restarted their container.
-    pub rejoins: bool,
+    pub survives_container_restart: bool,
 }
 
 impl RoleDefinition {
@@ -304,7 +304,7 @@ impl RoleDefinition {
             min: 0,
             max: MAX_REPLICAS.unsigned_abs(),
             has_service: true,
-            rejoins: false,
+            survives_container_restart: false,
         }
     }
 
@@ -339,8 +339,8 @@ impl RoleDefinition {
     /// restart is not a failure, even if replicas of the role restart together with others. It counts against the
     /// backoff limit.
     #[must_use]
-    pub const fn rejoins(mut self) -> Self {
-        self.rejoins = true;
+    pub const fn survives_container_restart(mut self) -> Self {
+        self.survives_container_restart = true;
         self
     }
 

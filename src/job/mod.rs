@@ -84,7 +84,7 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 /// | the definition is made | [`definition`](Self::definition), [`requirements`](Self::requirements), [`rules`](Self::rules) |
 /// | a job is validated: in each reconcile, and offline | [`replica_specs`](Self::replica_specs), [`replica_names`](Self::replica_names), [`run_policy`](Self::run_policy), [`run_policy_field`](Self::run_policy_field), [`managed_by`](Self::managed_by), [`env`](Self::env) (for its length), [`requirements`](Self::requirements), [`validate`](Self::validate), [`objects`](Self::objects) (for their kinds) |
 /// | an offline review looks for likely mistakes | [`warn`](Self::warn) |
-/// | an offline review explains the job | [`reading`](Self::reading) |
+/// | an offline review explains the job | [`describe_compatibility`](Self::describe_compatibility) |
 /// | objects in addition to pods and services are rendered, in each reconcile | [`objects`](Self::objects) |
 /// | a replica's pod is rendered | [`env`](Self::env), [`labels`](Self::labels), [`is_master`](Self::is_master), [`customize`](Self::customize) |
 /// | the plan determines the state of the job | [`status`](Self::status), [`outcome`](Self::outcome), [`restart_scope`](Self::restart_scope), [`tolerance`](Self::tolerance), [`is_retryable`](Self::is_retryable), [`starts_after`](Self::starts_after), [`message`](Self::message) |
@@ -158,7 +158,7 @@ pub trait TrainingJob:
     }
 
     /// Returns the environment variables of `replica`, in order. They are added to every container of its pod, or only to
-    /// [the framework's container](Framework::env_in_its_container_only). Required; may be empty.
+    /// [the framework's container](Framework::env_main_container_only). Required; may be empty.
     ///
     /// [`Role::host`] returns the host names of replicas. In the pods of the job they resolve to the pods of the replicas,
     /// even before these exist if each replica has a service of its own. Use [`Topology::domain`] for a name with dots.
@@ -168,7 +168,7 @@ pub trait TrainingJob:
     /// # Bounds
     /// A job is rejected if the last replica of a role would get a variable of more than
     /// [`MAX_ENV_BYTES`](crate::validate::MAX_ENV_BYTES), because Linux starts no process with it. The hook is called once
-    /// for each pod, so compute a list of all replicas with [`Topology::once`]. With such a list in each pod the size of a
+    /// for each pod, so compute a list of all replicas with [`Topology::shared_text`]. With such a list in each pod the size of a
     /// job grows with the square of the number of its replicas. With layout [`Compact`](crate::api::Layout::Compact) the
     /// common prefix of the values of a variable is stored once, if it is long. So put the parts that differ at the end of
     /// a value.
@@ -225,7 +225,7 @@ pub trait TrainingJob:
     /// Describes in a sentence or two which rules apply to the job, for a kind that is compatible with several older
     /// kinds and selects one by how the job is written. `version` is the API version of the manifest, such as `v1beta1`.
     /// Default: `None`.
-    fn reading(&self, version: &str) -> Option<String> {
+    fn describe_compatibility(&self, version: &str) -> Option<String> {
         let _ = version;
         None
     }
@@ -341,7 +341,7 @@ pub trait TrainingJob:
     /// fn replica_names(job: &str, role: &RoleDefinition) -> ReplicaNames {
     ///     match role.name {
     ///         // `primes-launcher`, without an index: there is only one.
-    ///         "Launcher" => ReplicaNames::Bare(format!("{job}-launcher")),
+    ///         "Launcher" => ReplicaNames::Single(format!("{job}-launcher")),
     ///         _ => ReplicaNames::Indexed(format!("{job}-{}-x7f2", role.slug())),
     ///     }
     /// }
@@ -412,7 +412,7 @@ pub trait TrainingJob:
     }
 
     /// Returns the index of the framework's container among the containers of a pod template. Default: the container that
-    /// [`Framework::container`] names, or the first container if it is empty.
+    /// [`Framework::main_container`] names, or the first container if it is empty.
     ///
     /// That container gets the framework's environment and port, and its end is the end of the replica.
     ///

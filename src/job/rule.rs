@@ -13,7 +13,7 @@ pub struct Rule {
     /// A CEL list of the values for `%s` and `%d` in the message.
     values: Option<String>,
     field: Option<String>,
-    sees_creation: bool,
+    optional_old_self: bool,
 }
 
 impl Rule {
@@ -41,16 +41,16 @@ impl Rule {
             message: message.into(),
             values: None,
             field: None,
-            sees_creation: false,
+            optional_old_self: false,
         }
     }
 
     /// Creates a rule with the message that validation uses for the same error.
-    pub(crate) fn saying(expression: impl Into<String>, say: impl FnOnce(&mut FieldErrors)) -> Self {
+    pub(crate) fn with_message_of(expression: impl Into<String>, push: impl FnOnce(&mut FieldErrors)) -> Self {
         let mut errors = FieldErrors::default();
-        say(&mut errors);
-        let said = errors.iter().next();
-        let message = said.map(|e| match e.remedy.as_str() {
+        push(&mut errors);
+        let error = errors.iter().next();
+        let message = error.map(|e| match e.remedy.as_str() {
             "" => e.problem.clone(),
             remedy => format!("{}; {remedy}", e.problem),
         });
@@ -79,8 +79,8 @@ impl Rule {
 
     /// Makes `oldSelf` optional: it has no value when the object is created.
     #[must_use]
-    pub(crate) fn since_creation(mut self) -> Self {
-        self.sees_creation = true;
+    pub(crate) fn optional_old_self(mut self) -> Self {
+        self.optional_old_self = true;
         self
     }
 
@@ -103,7 +103,7 @@ impl From<Rule> for ValidationRule {
             message,
             message_expression: expression,
             field_path: rule.field,
-            optional_old_self: rule.sees_creation.then_some(true),
+            optional_old_self: rule.optional_old_self.then_some(true),
             ..Self::default()
         }
     }

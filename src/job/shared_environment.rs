@@ -17,10 +17,10 @@ use serde_json::json;
 use super::{JobObject, ObjectDefinition, ObjectKind, Replica, Topology, TrainingJob};
 
 /// Minimum length of a prefix, in bytes, that is moved to the ConfigMap.
-const LEAST: usize = 1_024;
+const MIN_PREFIX_BYTES: usize = 1_024;
 
 /// Maximum total length of a ConfigMap's entries in bytes: the API server's own limit.
-const MOST: usize = 1 << 20;
+const MAX_DATA_BYTES: usize = 1 << 20;
 
 /// The common part of the environments of a job's replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct SharedEnvironment {
     /// The name of the ConfigMap.
     name: String,
     /// The common prefixes by variable.
-    texts: BTreeMap<String, String>,
+    prefixes: BTreeMap<String, String>,
 }
 
 impl SharedEnvironment {
@@ -51,38 +51,38 @@ impl SharedEnvironment {
                     .into_iter()
                     .map(|index| job.env(topology, &Replica { role, index }))
             });
-        let texts = common(samples);
-        let name = format!("{}{:016x}", prefix(topology), hash(&texts));
-        (!texts.is_empty()).then_some(Self { name, texts })
+        let prefixes = common(samples);
+        let name = format!("{}{:016x}", name_prefix(topology), hash(&prefixes));
+        (!prefixes.is_empty()).then_some(Self { name, prefixes })
     }
 
     /// Returns true if an object of this kind and name may hold a current or former common part of the job's
     /// environments.
-    pub(crate) fn is_one(topology: &Topology<'_>, kind: ObjectKind, name: &str) -> bool {
-        let hash = name.strip_prefix(&prefix(topology));
+    pub(crate) fn is_owned_name(topology: &Topology<'_>, kind: ObjectKind, name: &str) -> bool {
+        let hash = name.strip_prefix(&name_prefix(topology));
         let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
         kind == Self::OBJECT.kind && hash.is_some_and(is_hash)
     }
 
     /// Returns the ConfigMap.
     pub(crate) fn object(&self) -> JobObject {
-        let content = json!({"data": self.texts, "immutable": true});
+        let content = json!({"data": self.prefixes, "immutable": true});
         Self::OBJECT.kind.object(&*self.name, content)
     }
 
     /// Replaces the prefixes in a container with references to the ConfigMap, if the process then sees the same
     /// environment.
-    pub(crate) fn take_from(&self, container: &mut Container) {
+    pub(crate) fn replace_in(&self, container: &mut Container) {
         let variables = container.env.as_deref().unwrap_or_default();
         let places: Option<Vec<_>> = self
-            .texts
+            .prefixes
             .iter()
             .map(|(name, text)| place(variables, name, text))
             .collect();
         let (Some(places), Some(variables)) = (places, &mut container.env) else {
             return;
         };
-        for (at, (name, text)) in places.into_iter().zip(&self.texts) {
+        for (at, (name, text)) in places.into_iter().zip(&self.prefixes) {
             let value = variables[at].value.take().unwrap_or_default();
             variables[at].value = Some(format!("$({name}){}", &value[text.len()..]));
         }
@@ -112,18 +112,18 @@ fn common(environments: impl IntoIterator<Item = Vec<EnvVar>>) -> BTreeMap<Strin
             several.insert(variable.name);
         }
     }
-    let mut left = MOST;
-    let mut texts = BTreeMap::new();
+    let mut left = MAX_DATA_BYTES;
+    let mut prefixes = BTreeMap::new();
     found.retain(|name, _| several.contains(name));
     for (name, mut text) in found {
         // A dollar may start a reference, and references in a ConfigMap are not expanded.
         text.truncate(text.find('$').unwrap_or(text.len()));
-        if text.len() >= LEAST && text.len() <= left {
+        if text.len() >= MIN_PREFIX_BYTES && text.len() <= left {
             left -= text.len();
-            texts.insert(name, text);
+            prefixes.insert(name, text);
         }
     }
-    texts
+    prefixes
 }
 
 /// Returns the index of the variable of this name if its value begins with `text` and no variable up to it refers to
@@ -157,13 +157,13 @@ fn common_prefix(a: &str, b: &str) -> usize {
     same
 }
 
-fn prefix(topology: &Topology<'_>) -> String {
+fn name_prefix(topology: &Topology<'_>) -> String {
     format!("{}-env-", topology.job)
 }
 
 /// Returns the FNV-1a hash, so that names stay the same across releases of this library.
-fn hash(texts: &BTreeMap<String, String>) -> u64 {
-    let parts = texts
+fn hash(prefixes: &BTreeMap<String, String>) -> u64 {
+    let parts = prefixes
         .iter()
         .flat_map(|(name, text)| [name.as_bytes(), b"=", text.as_bytes(), b"\0"]);
     parts.flatten().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_is_long_and_the_same_in_all_is_shared() {
-        let long = "x".repeat(LEAST);
+        let long = "x".repeat(MIN_PREFIX_BYTES);
         for (values, shared) in [
             ([format!("{long}1"), format!("{long}2")], Some(&*long)),
             ([long.clone(), format!("{long}2")], Some(&*long)),
@@ -212,23 +212,23 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_into_one_object_stays_in_the_pods() {
-        let third = MOST / 3;
-        let environment: Vec<_> = [third, third, third + 2, LEAST]
+        let third = MAX_DATA_BYTES / 3;
+        let environment: Vec<_> = [third, third, third + 2, MIN_PREFIX_BYTES]
             .into_iter()
             .enumerate()
             .map(|(n, length)| variable(format!("V{n}"), "x".repeat(length)))
             .collect();
         let shared = common([environment.clone(), environment]);
         assert_eq!(shared.keys().collect::<Vec<_>>(), ["V0", "V1", "V3"]);
-        assert!(shared.values().map(String::len).sum::<usize>() <= MOST);
+        assert!(shared.values().map(String::len).sum::<usize>() <= MAX_DATA_BYTES);
     }
 
     #[test]
     fn a_container_that_differs_keeps_all_it_has() {
-        let text = "x".repeat(LEAST);
+        let text = "x".repeat(MIN_PREFIX_BYTES);
         let shared = SharedEnvironment {
             name: "map".to_owned(),
-            texts: [("A".to_owned(), text.clone()), ("B".to_owned(), text.clone())].into(),
+            prefixes: [("A".to_owned(), text.clone()), ("B".to_owned(), text.clone())].into(),
         };
         let container = |env: Vec<EnvVar>| Container {
             env: Some(env),
@@ -236,7 +236,7 @@ mod tests {
         };
         let (a, b) = (variable("A", format!("{text}1")), variable("B", &*text));
         let mut whole = container(vec![a.clone(), b.clone()]);
-        shared.take_from(&mut whole);
+        shared.replace_in(&mut whole);
         let env = [variable("A", "$(A)1"), variable("B", "$(B)")];
         assert_eq!(whole.env.as_deref(), Some(&env[..]));
         let from = whole.env_from.unwrap();
@@ -255,7 +255,7 @@ mod tests {
             vec![a.clone(), variable("B", "first"), b.clone()],
         ] {
             let mut kept = container(env.clone());
-            shared.take_from(&mut kept);
+            shared.replace_in(&mut kept);
             assert_eq!(kept, container(env));
         }
     }

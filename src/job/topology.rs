@@ -29,7 +29,7 @@ pub struct Topology<'a> {
     pub common_service: Option<String>,
     /// The operator's settings.
     pub settings: Settings,
-    /// See [`once`](Topology::once).
+    /// See [`shared_text`](Topology::shared_text).
     pub(crate) texts: Texts,
 }
 
@@ -69,7 +69,7 @@ pub enum ReplicaNames {
     Indexed(String),
     /// Exactly this name, for a role that never has more than one replica: `primes-launcher`. Its pod has no index
     /// label.
-    Bare(String),
+    Single(String),
 }
 
 /// One replica of a role.
@@ -132,13 +132,13 @@ impl<'a> Topology<'a> {
     /// use training_job::{Replica, Topology, api::variable};
     ///
     /// fn env(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-    ///     let hosts = topology.once("hosts", || {
+    ///     let hosts = topology.shared_text("hosts", || {
     ///         topology.all().map(|replica| replica.host()).collect::<Vec<_>>().join(",")
     ///     });
     ///     vec![variable("HOSTS", &*hosts), variable("RANK", replica.index.to_string())]
     /// }
     /// ```
-    pub fn once(&self, name: &'static str, make: impl FnOnce() -> String) -> Arc<str> {
+    pub fn shared_text(&self, name: &'static str, make: impl FnOnce() -> String) -> Arc<str> {
         let texts = || self.texts.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = texts().get(name).cloned();
         // Not under the lock, because `make` may call this method for another text.
@@ -181,7 +181,7 @@ impl Role<'_> {
         match &self.names {
             // Concatenated without formatting, because each reconcile calls this several times for each replica.
             ReplicaNames::Indexed(prefix) => [prefix, "-", &index.to_string()].concat(),
-            ReplicaNames::Bare(name) => name.clone(),
+            ReplicaNames::Single(name) => name.clone(),
         }
     }
 
@@ -228,7 +228,7 @@ impl Role<'_> {
                     .ok()
                     .filter(|number: &u32| number.to_string() == index)
             }
-            ReplicaNames::Bare(own) => (own == name).then_some(0),
+            ReplicaNames::Single(own) => (own == name).then_some(0),
         }
     }
 }
@@ -263,7 +263,7 @@ mod tests {
             field: String::new(),
             slug: definition.slug(),
             names: match definition.name {
-                "Launcher" | "Gone" => ReplicaNames::Bare(format!("job-a-{}", definition.slug())),
+                "Launcher" | "Gone" => ReplicaNames::Single(format!("job-a-{}", definition.slug())),
                 _ => ReplicaNames::Indexed(format!("job-a-{}", definition.slug())),
             },
             replicas,

@@ -69,7 +69,7 @@ pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Tim
             now,
         );
     }
-    let observed = objects::set_apart(job, observed);
+    let observed = objects::without_job_objects(job, observed);
     let mut draft = Draft::new(job, &observed, now);
     invalid::recover(&mut draft);
     if draft.status.is_finished() {

@@ -18,7 +18,7 @@ use super::types::{ChildKind, Dangling, ObjectPatch};
 
 /// Returns the observed children with the pods and services that the kind declares as objects moved to the objects.
 /// Of these only the existence is observed, so their content counts as up to date.
-pub(super) fn set_apart<'o, J: TrainingJob>(
+pub(super) fn without_job_objects<'o, J: TrainingJob>(
     job: &ValidJob<'_, J>,
     observed: &'o Observed,
 ) -> Cow<'o, Observed> {
@@ -80,7 +80,7 @@ pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Rep
         // Pods created before a change of the number of replicas refer to the shared object of that time.
         let wanted = wanted.iter().chain(dangling.iter().map(|(object, _)| object));
         wanted.into_iter().any(|o| o.kind == kind && o.name() == name)
-            || SharedEnvironment::is_one(topology, kind, name)
+            || SharedEnvironment::is_owned_name(topology, kind, name)
     });
     for (object, referents) in dangling {
         let record = record_of(draft.observed, &object);
@@ -141,7 +141,7 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let topology = &draft.job.topology;
     let stays = |kind, name: &str| {
         let is_this = |d: &ObjectDefinition| d.kind == kind;
-        match SharedEnvironment::is_one(topology, kind, name) {
+        match SharedEnvironment::is_owned_name(topology, kind, name) {
             true => !SharedEnvironment::OBJECT.while_active,
             false => J::FRAMEWORK.objects.iter().any(|d| is_this(d) && !d.while_active),
         }
@@ -169,7 +169,7 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 fn patch<J: TrainingJob>(draft: &mut Draft<'_, J>, wanted: &[JobObject]) {
     // The shared object never changes, because its name depends on its content.
     let is_shared =
-        |object: &JobObject| SharedEnvironment::is_one(&draft.job.topology, object.kind, object.name());
+        |object: &JobObject| SharedEnvironment::is_owned_name(&draft.job.topology, object.kind, object.name());
     for object in wanted.iter().filter(|object| !is_shared(object)) {
         let record = record_of(draft.observed, object);
         let Some(record) = record.filter(|record| !record.deleting && !record.satisfies(object)) else {

@@ -185,7 +185,7 @@ fn standing(
 
 /// Whether a container of the role that its kubelet restarts is back in the job.
 fn restarts_alone(role: &Role<'_>, scope: &RestartScope) -> bool {
-    role.definition.rejoins || *scope == RestartScope::Replica
+    role.definition.survives_container_restart || *scope == RestartScope::Replica
 }
 
 /// The failure of a pod in which the kubelet restarted the framework's container, or any regular one if the pod does

@@ -146,7 +146,7 @@ fn own_labels<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>) -> B
     let role = (labels::REPLICA_TYPE.to_owned(), replica.role.slug.clone());
     let index = match &replica.role.names {
         ReplicaNames::Indexed(_) => Some((labels::REPLICA_INDEX.to_owned(), replica.index.to_string())),
-        ReplicaNames::Bare(_) => None,
+        ReplicaNames::Single(_) => None,
     };
     job_labels(job).into_iter().chain([role]).chain(index).collect()
 }

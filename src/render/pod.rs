@@ -53,7 +53,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     additions(&spec, main, accelerators).add_to(&mut spec);
     let environment = job.job.env(&job.topology, replica);
     for (n, container) in spec.containers.iter_mut().enumerate() {
-        if !framework.env_in_its_container_only || Some(n) == main {
+        if !framework.env_main_container_only || Some(n) == main {
             add_environment(container, &environment);
         }
     }
@@ -64,7 +64,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     confine::added_containers(&mut spec, template.spec.as_ref(), main);
     if let Some(shared) = &job.shared {
         let containers = spec.containers.iter_mut();
-        containers.for_each(|container| shared.take_from(container));
+        containers.for_each(|container| shared.replace_in(container));
     }
 
     if let Some(scheduler) = &job.topology.settings.gang_scheduler {

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, ValidationRule,
 };
 
-use super::estimate::Coster;
+use super::estimate::CostEstimator;
 use super::size::{self, Bound, REQUEST};
 
 /// The maximum cost of a rule.
@@ -154,9 +154,9 @@ fn estimate(
     match super::rules::environment().compile(expression) {
         Err(error) => errors.push(format!("cannot be parsed: {error}")),
         Ok(program) => {
-            let mut coster = Coster::new(schema, &place.path, rule.optional_old_self == Some(true));
-            cost = coster.cost(program.expression()).cost;
-            (missing, errors) = coster.found();
+            let mut estimator = CostEstimator::new(schema, &place.path, rule.optional_old_self == Some(true));
+            cost = estimator.cost(program.expression()).cost;
+            (missing, errors) = estimator.found();
         }
     }
     if times {

@@ -18,7 +18,7 @@ pub(super) enum Origin<'s> {
     /// A map's key, which has no size in the server.
     Key,
     /// A field that the server cannot find.
-    Nowhere,
+    Unresolvable,
     /// A computed value, or one whose origin the server cannot trace.
     Lost,
 }
@@ -52,7 +52,7 @@ impl<'s> Node<'s> {
     }
 }
 
-pub(super) struct Coster<'s> {
+pub(super) struct CostEstimator<'s> {
     root: &'s JSONSchemaProps,
     path: &'s str,
     variables: Vec<(String, Node<'s>)>,
@@ -69,7 +69,7 @@ fn both(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a?.max(b?))
 }
 
-impl<'s> Coster<'s> {
+impl<'s> CostEstimator<'s> {
     pub(super) fn new(root: &'s JSONSchemaProps, path: &'s str, optional_old: bool) -> Self {
         let this = Node {
             origin: Origin::Field(root, path.to_owned()),
@@ -109,8 +109,8 @@ impl<'s> Coster<'s> {
                 most
             }
             Origin::Key => 0,
-            Origin::Nowhere | Origin::Lost if node.type_.is_scalar() => 1,
-            Origin::Nowhere | Origin::Lost => self.unknown(),
+            Origin::Unresolvable | Origin::Lost if node.type_.is_scalar() => 1,
+            Origin::Unresolvable | Origin::Lost => self.unknown(),
         }
     }
 
@@ -217,13 +217,13 @@ impl<'s> Coster<'s> {
         match (from, field) {
             (Origin::Field(schema, path), Some(name)) => match size::property(schema, name) {
                 Some((name, field)) => Origin::Field(field, kube_syntax::field(path, name)),
-                None => Origin::Nowhere,
+                None => Origin::Unresolvable,
             },
             (Origin::Field(schema, path), None) => match size::items(schema).or(size::values(schema)) {
                 Some(element) => Origin::Field(element, format!("{path}[*]")),
-                None => Origin::Nowhere,
+                None => Origin::Unresolvable,
             },
-            (Origin::Key | Origin::Nowhere, _) => Origin::Nowhere,
+            (Origin::Key | Origin::Unresolvable, _) => Origin::Unresolvable,
             // The server drops the first part of a path, which is otherwise `self`.
             (Origin::Lost, _) => Origin::Field(self.root, self.path.to_owned()),
         }
@@ -236,7 +236,7 @@ impl<'s> Coster<'s> {
         let origin = self.origin(&range.origin, None);
         let element = Node {
             // The origin determines the size; the elements only count if the server cannot find a field.
-            size: range.element.filter(|_| matches!(origin, Origin::Nowhere)),
+            size: range.element.filter(|_| matches!(origin, Origin::Unresolvable)),
             origin,
             ..Node::new(1, range.type_.element())
         };

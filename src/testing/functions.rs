@@ -1,6 +1,6 @@
 //! Worst-case costs and results of function calls, as in `apiserver/pkg/cel/library/cost.go` of Kubernetes.
 
-use super::estimate::{Coster, Node, part};
+use super::estimate::{CostEstimator, Node, part};
 use super::size::Type;
 
 /// Functions that cost 1, or whose cost is not modeled here.
@@ -12,7 +12,7 @@ const OTHERS: &str = "add asApproximateFloat asInteger bind bool bytes charAt co
     none optFlatMap optMap patch prefixLength quote range reverse sign size slice sort sortBy startsWith sub \
     timestamp transformList transformMap transformMapEntry type uint unwrap unwrapOpt validate";
 
-impl<'s> Coster<'s> {
+impl<'s> CostEstimator<'s> {
     pub(super) fn method(&self, name: &str, on: &Node<'s>, arguments: &[Node<'s>]) -> Option<Node<'s>> {
         let argument = |n: usize| arguments.get(n).map_or(0, |argument| self.size(argument));
         let tenth = || part(self.size(on), 10);

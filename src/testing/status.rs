@@ -116,7 +116,7 @@ fn full<J: TrainingJob>() -> JobStatus {
             role: Some(named(first)),
             index: Some(5),
             pod: Some("a-pod".to_owned()),
-            container: Some(J::FRAMEWORK.container.to_owned()),
+            container: Some(J::FRAMEWORK.main_container.to_owned()),
             exit_code: Some(137),
             signal: Some(9),
             time: Some(time(4)),

@@ -11,7 +11,7 @@ use kube_schema::{Schema, Step};
 use kube_syntax::field;
 use serde_json::{Map, Value};
 
-use super::mend::{is_echo, mend};
+use super::prune::{is_consequence_of_pruning, prune_invalid_fields};
 use super::{leftovers, misplaced, schema, validate};
 use crate::job::{FieldError, FieldErrors, Settings, TrainingJob};
 
@@ -113,7 +113,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     let mut nulls = FieldErrors::default();
     let by_schema = schema::check(schema, &object, &mut nulls);
     let strangers = strangers::<J>(schema, &object);
-    let removed = mend(schema, &mut object);
+    let removed = prune_invalid_fields(schema, &mut object);
     if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {
         members.insert("apiVersion".to_owned(), stored.into());
         // The missing fields of a missing part are then reported.
@@ -137,7 +137,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         Ok(job) => {
             if let Err(more) = validate(&job, &Settings::default()) {
                 // Of two errors in one field, that of the validation is more specific than that of the schema.
-                let more = more.into_iter().filter(|e| !is_echo(&e.path, &removed));
+                let more = more.into_iter().filter(|e| !is_consequence_of_pruning(&e.path, &removed));
                 let more = more.map(|e| match e.path.as_str() {
                     "metadata.name" if is_stand_in => FieldError {
                         path: "metadata.generateName".to_owned(),
@@ -148,7 +148,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
                 let more: Vec<_> = more.filter(|e| !is_within(&e.path, &strange)).collect();
                 // A null that explains an error is reported with it.
                 let dropped: Vec<_> = nulls.iter().map(|null| null.path.clone()).collect();
-                let explained = more.iter().any(|e| is_echo(&e.path, &dropped));
+                let explained = more.iter().any(|e| is_consequence_of_pruning(&e.path, &dropped));
                 errors.extend(more.into_iter().map(|e| (e.path.clone(), e)));
                 if explained {
                     errors.extend(nulls.iter().map(|e| (e.path.clone(), e.clone())));

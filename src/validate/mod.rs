@@ -7,7 +7,7 @@ pub mod annotations;
 mod layout;
 mod leftovers;
 pub mod manifest;
-mod mend;
+mod prune;
 mod misplaced;
 pub(crate) mod policies;
 mod roles;

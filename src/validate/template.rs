@@ -29,7 +29,7 @@ pub(super) fn check<J: TrainingJob>(
     let spec = path.member("spec");
     let at = spec.member("containers");
     if containers.is_empty() {
-        errors.no_container(at, framework.container);
+        errors.no_container(at, framework.main_container);
         return (None, framework.port);
     }
     let inits = template
@@ -52,7 +52,7 @@ pub(super) fn check<J: TrainingJob>(
     let port = match main.and_then(|main| containers.get(main)) {
         Some(main) => framework_port(main, framework.port_name),
         None => {
-            errors.not_among_containers(at, framework.container);
+            errors.not_among_containers(at, framework.main_container);
             None
         }
     };

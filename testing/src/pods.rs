@@ -294,7 +294,7 @@ pub fn terminated(code: i32, reason: &str, at: &Time) -> ContainerState {
 
 /// Returns the name of the framework's container, or `main` if the framework has no such name.
 pub(crate) fn main_container<J: TrainingJob>() -> &'static str {
-    match J::FRAMEWORK.container {
+    match J::FRAMEWORK.main_container {
         "" => "main",
         name => name,
     }

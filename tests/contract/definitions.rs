@@ -181,7 +181,7 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
             NoController,
             Framework::new("wrong", "").roles("replicaSpecs", WORKERS)
         ),
-        wrong!(BadContainer, RIGHT.container("The Container")),
+        wrong!(BadContainer, RIGHT.main_container("The Container")),
         wrong!(BadPort, RIGHT.port("a-name-that-is-too-long", 1)),
         wrong!(NoField, RIGHT.roles("replicas", WORKERS)),
         wrong!(NoMap, RIGHT.roles("workers", WORKERS)),
@@ -207,7 +207,7 @@ fn what_a_kind_declares_wrongly_is_said_when_its_definition_is_made() {
     let expected = [
         "WrongJob: must have at least one role; pass the field of the replica specs and its roles to Framework::roles",
         "WrongJob: controller \"\" must be a valid value of label training.kubeflow.org/operator-name; pass a controller such as \"myjob-controller\" to Framework::new",
-        "WrongJob: container \"The Container\" must be a valid container name; pass a name of lower-case letters, digits and '-' to Framework::container",
+        "WrongJob: container \"The Container\" must be a valid container name; pass a name of lower-case letters, digits and '-' to Framework::main_container",
         "WrongJob: port \"a-name-that-is-too-long\" 1 must have a valid name and number; pass a name of at most 15 lower-case letters, digits and '-', and a number from 1 to 65535 to Framework::port",
         "WrongJob: spec must have the field \"replicas\" (has replicaSpecs, workers); pass the field's name as in YAML to Framework::roles",
         "WrongJob: spec.workers must be a map or a list; make it api::ReplicaSpecs, or a list of entries that have `replicas` and `template`",

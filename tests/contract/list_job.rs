@@ -96,7 +96,7 @@ fn hosts(topology: &Topology<'_>, replicas: &Replicas<'_>) -> JobObject {
 
 impl TrainingJob for ListJob {
     const FRAMEWORK: Framework = Framework::new("list", "listjob-controller")
-        .container("main")
+        .main_container("main")
         .port("list-port", 9000)
         .roles_in_list(
             "members",
@@ -189,7 +189,7 @@ impl TrainingJob for ListJob {
     fn replica_names(&self, role: &RoleDefinition) -> ReplicaNames {
         let job = self.metadata.name.as_deref().unwrap_or_default();
         match role.name {
-            "HEAD" => ReplicaNames::Bare(format!("{job}-boss")),
+            "HEAD" => ReplicaNames::Single(format!("{job}-boss")),
             _ => ReplicaNames::Indexed(format!("{job}-{}-x1", role.slug())),
         }
     }

@@ -170,14 +170,14 @@ impl TrainingJob for MPIJob {
     const FRAMEWORK: Framework = Framework::new("mpi", "mpijob-controller")
         .first_container()
         .no_port()
-        .env_in_its_container_only()
+        .env_main_container_only()
         .roles(
             "mpiReplicaSpecs",
             &[
                 RoleDefinition::new(LAUNCHER)
                     .exactly(1)
                     .without_services()
-                    .rejoins(),
+                    .survives_container_restart(),
                 RoleDefinition::new(WORKER).without_services(),
             ],
         )
@@ -313,7 +313,7 @@ impl TrainingJob for MPIJob {
         let job = self.metadata.name.as_deref().unwrap_or_default();
         let name = format!("{job}-{}", role.slug());
         match role.name {
-            LAUNCHER => ReplicaNames::Bare(name),
+            LAUNCHER => ReplicaNames::Single(name),
             _ => ReplicaNames::Indexed(name),
         }
     }

@@ -58,7 +58,7 @@ impl MXJobSpec {
     /// Returns the operator whose rules apply to the job. A job that sets `compatibility` selects it. Otherwise it is
     /// the stand-alone operator if there are policies at the top of the spec and none in `runPolicy`, and else the
     /// training operator. For older versions `compatibility` already has its default at this point.
-    pub fn read_as(&self) -> Compatibility {
+    pub fn compatibility_mode(&self) -> Compatibility {
         match self.compatibility.as_str() {
             "MXNetOperator" => Compatibility::MXNetOperator,
             "TrainingOperator" => Compatibility::TrainingOperator,
@@ -75,11 +75,11 @@ impl MXJobSpec {
 
     /// Describes the result, its reason and its consequences as text. Returns `None` if nothing distinguishes the job
     /// from other jobs. The job was written under `version`.
-    pub(crate) fn reading(&self, version: &str) -> Option<String> {
-        let read_as = self.read_as();
+    pub(crate) fn describe_compatibility(&self, version: &str) -> Option<String> {
+        let compatibility_mode = self.compatibility_mode();
         let places = self.places();
         let at_top: Vec<_> = places.iter().filter(|p| p.at_top).map(|p| p.field).collect();
-        let since = match (self.compatibility.as_str(), read_as, &at_top[..]) {
+        let since = match (self.compatibility.as_str(), compatibility_mode, &at_top[..]) {
             ("", _, []) => return None,
             ("", Compatibility::TrainingOperator, _) => "runPolicy has policies".to_owned(),
             ("", Compatibility::MXNetOperator, [only]) => format!("{only} stands at the top of its spec"),
@@ -91,7 +91,7 @@ impl MXJobSpec {
             }
             _ => "compatibility says so".to_owned(),
         };
-        let (operator, follows) = read_as.words();
+        let (operator, follows) = compatibility_mode.words();
         Some(format!(
             "Read as a manifest of {operator}, since {since}: {follows}."
         ))

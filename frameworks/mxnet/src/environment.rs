@@ -64,7 +64,7 @@ fn variable(name: &str, value: String) -> EnvVar {
 
 /// Returns `MX_CONFIG`: one object with the cluster, followed by the replica's own task.
 fn config(spec: &MXJobSpec, topology: &Topology<'_>, replica: &Replica<'_>) -> String {
-    let cluster = topology.once("MX_CONFIG", || escape_as_go(json(&cluster(spec, topology))));
+    let cluster = topology.shared_text("MX_CONFIG", || escape_as_go(json(&cluster(spec, topology))));
     let task = json(&Task {
         role: &replica.role.slug,
         index: replica.index,

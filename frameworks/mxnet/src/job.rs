@@ -109,8 +109,8 @@ impl TrainingJob for MXJob {
         warnings::add(self, topology, warnings);
     }
 
-    fn reading(&self, version: &str) -> Option<String> {
-        self.spec.reading(version)
+    fn describe_compatibility(&self, version: &str) -> Option<String> {
+        self.spec.describe_compatibility(version)
     }
 
     /// The scheduler's end is the end of a training: it waits for all servers and workers. Without a
@@ -145,7 +145,7 @@ impl TrainingJob for MXJob {
     }
 
     fn is_retryable(&self, _: &Role<'_>, exit_code: i32, _: &str) -> bool {
-        self.spec.read_as().is_retryable(exit_code)
+        self.spec.compatibility_mode().is_retryable(exit_code)
     }
 
     /// Every server, as under the Go operator: clients that ask for the master's logs get the servers'.

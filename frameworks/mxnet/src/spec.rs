@@ -154,7 +154,7 @@ impl MXJobSpec {
     /// The run policy from both places; what `runPolicy` says counts.
     pub fn merged_run_policy(&self) -> RunPolicy {
         let nested = self.run_policy.clone().unwrap_or_default();
-        let default_clean_up = self.read_as().clean_up();
+        let default_clean_up = self.compatibility_mode().clean_up();
         RunPolicy {
             clean_pod_policy: nested
                 .clean_pod_policy

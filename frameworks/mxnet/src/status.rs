@@ -32,7 +32,7 @@ impl MXJob {
             .status
             .as_ref()
             .is_some_and(|s| s.mx_replica_statuses.is_some());
-        if has_it || self.spec.read_as() == Compatibility::MXNetOperator {
+        if has_it || self.spec.compatibility_mode() == Compatibility::MXNetOperator {
             written["mxReplicaStatuses"] = serde_json::to_value(&status.replica_statuses)?;
         }
         Ok(written)

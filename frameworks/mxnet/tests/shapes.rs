@@ -11,7 +11,7 @@ use training_job_mxnet::{Compatibility, MXJob, MXJobSpec};
 fn a_policy_at_the_top_makes_the_shape_and_one_in_its_place_unmakes_it() {
     let is_inline = |fields: &str| {
         let spec: MXJobSpec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
-        spec.read_as() == Compatibility::MXNetOperator
+        spec.compatibility_mode() == Compatibility::MXNetOperator
     };
     for field in [
         "cleanPodPolicy: All",
@@ -48,7 +48,7 @@ fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
     let told = |fields: &str| {
         let spec: MXJobSpec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
         let job = MXJob::new("job", spec);
-        let retried = (1..256).filter(|code| job.spec.read_as().is_retryable(*code));
+        let retried = (1..256).filter(|code| job.spec.compatibility_mode().is_retryable(*code));
         (job.run_policy().clean_pod_policy, retried.collect::<Vec<_>>())
     };
     let stand_alone = (Some(CleanPodPolicy::All), vec![130, 137, 138, 143]);
@@ -67,7 +67,7 @@ fn compatibility_goes_before_the_shape_and_chooses_codes_and_clean_up() {
 fn it_is_told_whose_manifest_a_job_is_read_as_and_why() {
     let since = |version: &str, fields: &str| {
         let spec = serde_saphyr::from_str(&format!("jobMode: MXTrain\n{fields}")).unwrap();
-        let told = MXJob::new("job", spec).reading(version)?;
+        let told = MXJob::new("job", spec).describe_compatibility(version)?;
         let (said, _) = told.split_once(": ").unwrap();
         Some(said.to_owned())
     };

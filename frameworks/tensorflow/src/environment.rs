@@ -54,7 +54,7 @@ fn json(value: &impl Serialize) -> String {
 
 /// Returns all endpoints by role. They are the same for all replicas.
 fn whole(topology: &Topology<'_>) -> Arc<str> {
-    topology.once("TF_CONFIG", || {
+    topology.shared_text("TF_CONFIG", || {
         let roles = topology.roles.iter();
         let all: BTreeMap<_, _> = roles.map(|r| (r.slug.as_str(), endpoints(topology, r))).collect();
         json(&all)

@@ -73,7 +73,7 @@ impl TFJob {
 impl TrainingJob for TFJob {
     const FRAMEWORK: Framework = Framework::new("tensorflow", "tfjob-controller")
         .port("tfjob-port", 2222)
-        .env_in_its_container_only()
+        .env_main_container_only()
         .roles(
             "tfReplicaSpecs",
             &[

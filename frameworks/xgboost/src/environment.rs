@@ -25,7 +25,7 @@ pub(crate) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<E
         variable("PYTHONUNBUFFERED", "1"),
     ];
     if let Some(worker) = topology.role(WORKER) {
-        let hosts = topology.once("WORKER_ADDRS", || {
+        let hosts = topology.shared_text("WORKER_ADDRS", || {
             worker.all().map(|w| w.host()).collect::<Vec<_>>().join(",")
         });
         environment.push(variable("WORKER_PORT", worker.port.to_string()));

@@ -98,7 +98,7 @@ pub(crate) fn life<J: TrainingJob>(
     let end = run.end_of_life(valid.policy.ttl_seconds)?;
     Ok(Life {
         other_manager: other_manager(job),
-        reading: job.reading(version),
+        reading: job.describe_compatibility(version),
         common_service: valid.topology.common_service.clone(),
         gang: run.gang(),
         queue: labels::queue(job.meta()).map(str::to_owned),
@@ -413,7 +413,7 @@ mod tests {
     /// Returns a job with these numbers of replicas of its kind's roles. The restart policies are assigned in turn.
     fn job<J: TrainingJob>(replicas: &[u32], policies: &[&str], more: &Value) -> Value {
         let framework = J::FRAMEWORK;
-        let container = match framework.container {
+        let container = match framework.main_container {
             "" => "main",
             named => named,
         };

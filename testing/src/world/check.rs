@@ -104,7 +104,7 @@ impl<J: TrainingJob> World<J> {
             };
             names.extend((0..replicas).map(|i| match self.job.replica_names(definition) {
                 ReplicaNames::Indexed(prefix) => format!("{prefix}-{i}"),
-                ReplicaNames::Bare(name) => name,
+                ReplicaNames::Single(name) => name,
             }));
         }
         names

@@ -41,9 +41,9 @@ impl MxJob {
 
 impl TrainingJob for MxJob {
     const FRAMEWORK: Framework = Framework::new("mlkube-mxnet", "mlkube-mxjob-controller")
-        .container("mxnet")
+        .main_container("mxnet")
         .port(PORT, 9091)
-        .env_in_its_container_only()
+        .env_main_container_only()
         .roles_in_list(
             "replicaSpecs",
             "mxReplicaType",

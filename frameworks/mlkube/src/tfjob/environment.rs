@@ -16,7 +16,7 @@ struct Task<'a> {
 
 /// Returns the environment of a replica. TensorFlow's estimators use the cluster only with `environment: cloud`.
 pub(super) fn variables(topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar> {
-    let cluster = topology.once("TF_CONFIG", || {
+    let cluster = topology.shared_text("TF_CONFIG", || {
         let roles = topology.roles.iter().filter(|role| role.replicas > 0);
         let all: BTreeMap<_, _> = roles.map(|role| (role.slug.as_str(), endpoints(role))).collect();
         json(&all)

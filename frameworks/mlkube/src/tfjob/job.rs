@@ -37,9 +37,9 @@ impl TfJob {
 
 impl TrainingJob for TfJob {
     const FRAMEWORK: Framework = Framework::new("mlkube-tensorflow", "mlkube-tfjob-controller")
-        .container("tensorflow")
+        .main_container("tensorflow")
         .port(PORT, 2222)
-        .env_in_its_container_only()
+        .env_main_container_only()
         .roles_in_list(
             "replicaSpecs",
             "tfReplicaType",

@@ -74,7 +74,7 @@ impl CustomResourceExt for Poisoned {
 
 impl TrainingJob for Poisoned {
     const FRAMEWORK: Framework = Framework::new("poison", "poisonedjob-controller")
-        .container("mxnet")
+        .main_container("mxnet")
         .port("mxjob-port", 9091)
         .roles(
             "mxReplicaSpecs",

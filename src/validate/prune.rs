@@ -9,15 +9,15 @@ use crate::api::schema::object_meta;
 /// Removes from an object the values that would keep it from being decoded. Returns the paths of the removed values.
 ///
 /// Nulls in objects and maps are removed as well, as in the API server, but are not among the paths. Each removed
-/// value has an error from [`check`](super::schema::check). [`is_echo`] finds errors that come only from the absence
+/// value has an error from [`check`](super::schema::check). [`is_consequence_of_pruning`] finds errors that come only from the absence
 /// of a removed value.
-pub(super) fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
+pub(super) fn prune_invalid_fields(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut removed = Vec::new();
-    mend_value(schema, object, "", &mut removed);
+    prune_value(schema, object, "", &mut removed);
     if let Some(metadata) = object.get_mut("metadata") {
         let schema = object_meta();
         if schema.fits(metadata) {
-            mend_value(schema, metadata, "metadata", &mut removed);
+            prune_value(schema, metadata, "metadata", &mut removed);
         } else {
             *metadata = Value::Object(serde_json::Map::new());
             removed.push("metadata".to_owned());
@@ -28,7 +28,7 @@ pub(super) fn mend(schema: &Schema, object: &mut Value) -> Vec<String> {
 
 /// Returns true if an error at `path` may come only from the absence of one of the `removed` fields. Its path is
 /// within such a field, or is the field's parent or grandparent.
-pub(super) fn is_echo(path: &str, removed: &[String]) -> bool {
+pub(super) fn is_consequence_of_pruning(path: &str, removed: &[String]) -> bool {
     removed.iter().any(|removed| {
         let around = parent(removed);
         [removed.as_str(), around, parent(around)].contains(&path)
@@ -42,7 +42,7 @@ fn parent(path: &str) -> &str {
     path.rfind(['.', '[']).map_or("", |end| &path[..end])
 }
 
-fn mend_value(schema: &Schema, value: &mut Value, path: &str, removed: &mut Vec<String>) {
+fn prune_value(schema: &Schema, value: &mut Value, path: &str, removed: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.retain(|key, member| {
             let Some(schema) = schema.member(key) else {
@@ -53,7 +53,7 @@ fn mend_value(schema: &Schema, value: &mut Value, path: &str, removed: &mut Vec<
             }
             let at = field(path, key);
             if schema.fits(member) {
-                mend_value(schema, member, &at, removed);
+                prune_value(schema, member, &at, removed);
                 return true;
             }
             removed.push(at);
@@ -64,7 +64,7 @@ fn mend_value(schema: &Schema, value: &mut Value, path: &str, removed: &mut Vec<
             for (n, value) in items.iter_mut().enumerate() {
                 let at = item(path, n);
                 if schema.fits(value) {
-                    mend_value(schema, value, &at, removed);
+                    prune_value(schema, value, &at, removed);
                 } else {
                     // The index of the other items must not change.
                     *value = empty(schema);
@@ -105,7 +105,7 @@ mod tests {
             "count": 3_000_000_000_u64, "name": null, "maybe": null, "other": null,
             "labels": {"a": null, "b": "c"}, "list": ["x", {"on": "yes"}],
         });
-        let removed = mend(&schema, &mut object);
+        let removed = prune_invalid_fields(&schema, &mut object);
         assert_eq!(
             object,
             json!({
@@ -130,10 +130,10 @@ mod tests {
         let lists: serde_json::Map<String, Value> = types.iter().map(|t| ((*t).to_owned(), of(t))).collect();
         let schema = Schema::new(&json!({"type": "object", "properties": lists}));
         let mut object = Value::Object(types.iter().map(|t| ((*t).to_owned(), json!([null]))).collect());
-        assert_eq!(mend(&schema, &mut object).len(), types.len());
+        assert_eq!(prune_invalid_fields(&schema, &mut object).len(), types.len());
         let empty = json!({"object": [{}], "array": [[]], "string": [""], "boolean": [false], "integer": [0], "number": [0]});
         assert_eq!(object, empty, "the others keep their numbers");
-        assert!(is_echo("list[0].on", &removed) && is_echo("list", &removed) && is_echo("count", &removed));
-        assert!(!is_echo("counter", &removed) && !is_echo("labels.b", &removed));
+        assert!(is_consequence_of_pruning("list[0].on", &removed) && is_consequence_of_pruning("list", &removed) && is_consequence_of_pruning("count", &removed));
+        assert!(!is_consequence_of_pruning("counter", &removed) && !is_consequence_of_pruning("labels.b", &removed));
     }
 }
