@@ -53,7 +53,10 @@ pub(crate) fn framework<J: TrainingJob>() -> Result<(), DefinitionError> {
     }
     if !framework.main_container.is_empty() && names::label_1123(framework.main_container).is_some() {
         return error::<J, _>(
-            format!("container {:?} must be a valid container name", framework.main_container),
+            format!(
+                "container {:?} must be a valid container name",
+                framework.main_container
+            ),
             "pass a name of lower-case letters, digits and '-' to Framework::main_container",
         );
     }

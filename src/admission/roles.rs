@@ -73,7 +73,10 @@ pub(super) fn on_name_lengths(root: &mut JSONSchemaProps, framework: &Framework)
 pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
     let names = framework.role_names();
     let (role, replicas) = (framework.role_of("k"), framework.replicas_of("self", "k"));
-    add(specs, Rule::with_message_of("self.size() > 0", |e| e.no_role("", &names)));
+    add(
+        specs,
+        Rule::with_message_of("self.size() > 0", |e| e.no_role("", &names)),
+    );
 
     let known = framework.or_unnamed(
         "k",
@@ -109,9 +112,10 @@ pub(super) fn on_specs(specs: &mut JSONSchemaProps, kind: &str, framework: &Fram
         }
         let max = definition.max;
         if max < MAX_REPLICAS.unsigned_abs() {
-            let rule = Rule::with_message_of(format!("self.all(k, !({is_role}) || {replicas} <= {max})"), |e| {
-                e.too_big("", "%d", max.into())
-            });
+            let rule =
+                Rule::with_message_of(format!("self.all(k, !({is_role}) || {replicas} <= {max})"), |e| {
+                    e.too_big("", "%d", max.into())
+                });
             let rule = rule.with(&format!("self.map(k, {is_role}, {replicas}).max()"));
             add(
                 specs,

@@ -46,7 +46,10 @@ impl Rule {
     }
 
     /// Creates a rule with the message that validation uses for the same error.
-    pub(crate) fn with_message_of(expression: impl Into<String>, push: impl FnOnce(&mut FieldErrors)) -> Self {
+    pub(crate) fn with_message_of(
+        expression: impl Into<String>,
+        push: impl FnOnce(&mut FieldErrors),
+    ) -> Self {
         let mut errors = FieldErrors::default();
         push(&mut errors);
         let error = errors.iter().next();

@@ -168,8 +168,9 @@ pub(super) fn end<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 /// Plans patches of the existing objects that differ from the wanted ones.
 fn patch<J: TrainingJob>(draft: &mut Draft<'_, J>, wanted: &[JobObject]) {
     // The shared object never changes, because its name depends on its content.
-    let is_shared =
-        |object: &JobObject| SharedEnvironment::is_owned_name(&draft.job.topology, object.kind, object.name());
+    let is_shared = |object: &JobObject| {
+        SharedEnvironment::is_owned_name(&draft.job.topology, object.kind, object.name())
+    };
     for object in wanted.iter().filter(|object| !is_shared(object)) {
         let record = record_of(draft.observed, object);
         let Some(record) = record.filter(|record| !record.deleting && !record.satisfies(object)) else {

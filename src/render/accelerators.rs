@@ -135,8 +135,7 @@ impl<'a> Additions<'a> {
     }
 
     fn keep(&mut self, field: String, what: &str, resource: &str) {
-        let problem =
-            format!("the job's own {what} is kept, so that of accelerator {resource} is not added");
+        let problem = format!("the job's own {what} is kept, so that of accelerator {resource} is not added");
         let kept = Kept { field, problem };
         // A volume may be mounted several times.
         if !self.kept.contains(&kept) {

@@ -88,9 +88,7 @@ impl<'s> CostEstimator<'s> {
                 if !OTHERS.split(' ').any(|other| other == name)
                     && !name.starts_with(|c: char| !c.is_ascii_alphabetic())
                 {
-                    self.errors
-                        .borrow_mut()
-                        .push(format!("unknown function {name}"));
+                    self.errors.borrow_mut().push(format!("unknown function {name}"));
                 }
                 Node::new(1, Type::Scalar)
             }

@@ -368,7 +368,10 @@ impl<J: TrainingJob> Story<J> {
             }
             false
         });
-        assert!(rests, "the operator still writes after {MAX_SECONDS_TO_REST} seconds");
+        assert!(
+            rests,
+            "the operator still writes after {MAX_SECONDS_TO_REST} seconds"
+        );
         self
     }
 }

@@ -137,7 +137,9 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
         Ok(job) => {
             if let Err(more) = validate(&job, &Settings::default()) {
                 // Of two errors in one field, that of the validation is more specific than that of the schema.
-                let more = more.into_iter().filter(|e| !is_consequence_of_pruning(&e.path, &removed));
+                let more = more
+                    .into_iter()
+                    .filter(|e| !is_consequence_of_pruning(&e.path, &removed));
                 let more = more.map(|e| match e.path.as_str() {
                     "metadata.name" if is_stand_in => FieldError {
                         path: "metadata.generateName".to_owned(),

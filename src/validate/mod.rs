@@ -7,9 +7,9 @@ pub mod annotations;
 mod layout;
 mod leftovers;
 pub mod manifest;
-mod prune;
 mod misplaced;
 pub(crate) mod policies;
+mod prune;
 mod roles;
 pub(crate) mod schema;
 mod template;
@@ -127,7 +127,10 @@ fn check_objects<J: TrainingJob>(job: &J, topology: &Topology<'_>, errors: &mut 
         if J::FRAMEWORK.objects.iter().all(|d| d.kind != object.kind) {
             errors.push(
                 "spec",
-                format!("the job's {title} is of a kind that {} does not declare", J::kind(&())),
+                format!(
+                    "the job's {title} is of a kind that {} does not declare",
+                    J::kind(&())
+                ),
                 "this is a mistake in the operator: declare the kind with Framework::objects",
             );
         } else if object.name().is_empty() || !known.insert((object.kind, object.name().to_owned())) {
@@ -303,10 +306,7 @@ fn check_policy<J: TrainingJob>(
 }
 
 /// The error of a job that names two controllers: the problem and the remedy.
-pub(crate) const TWO_MANAGERS: [&str; 2] = [
-    "must have the same value as",
-    "change or remove one of them",
-];
+pub(crate) const TWO_MANAGERS: [&str; 2] = ["must have the same value as", "change or remove one of them"];
 
 /// Returns the fields of a job that name its controller, with the names: at most one in the run policy, then one in
 /// the spec itself.

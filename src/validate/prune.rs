@@ -133,7 +133,14 @@ mod tests {
         assert_eq!(prune_invalid_fields(&schema, &mut object).len(), types.len());
         let empty = json!({"object": [{}], "array": [[]], "string": [""], "boolean": [false], "integer": [0], "number": [0]});
         assert_eq!(object, empty, "the others keep their numbers");
-        assert!(is_consequence_of_pruning("list[0].on", &removed) && is_consequence_of_pruning("list", &removed) && is_consequence_of_pruning("count", &removed));
-        assert!(!is_consequence_of_pruning("counter", &removed) && !is_consequence_of_pruning("labels.b", &removed));
+        assert!(
+            is_consequence_of_pruning("list[0].on", &removed)
+                && is_consequence_of_pruning("list", &removed)
+                && is_consequence_of_pruning("count", &removed)
+        );
+        assert!(
+            !is_consequence_of_pruning("counter", &removed)
+                && !is_consequence_of_pruning("labels.b", &removed)
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! Rules in CEL are not evaluated.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
-use kube_schema::{Breach, Combination, Schema, Step, Type, Unit, Wrong};
+use kube_schema::{Combination, Schema, Step, Type, Unit, Violation, ViolationKind};
 use kube_syntax::{field, item};
 use serde_json::Value;
 
@@ -39,28 +39,28 @@ pub(crate) fn check(schema: &Schema, object: &Value, nulls: &mut FieldErrors) ->
         wrong_type("", object, Type::Object, None, &mut errors);
         return errors;
     }
-    for breach in schema.check(object) {
-        let is_null = matches!(breach.wrong, Wrong::Null { .. });
-        if let (true, [.., map, Step::Member(key)]) = (is_null, breach.path.steps()) {
-            null(path_of("", breach.path.steps()), map, key, nulls);
+    for violation in schema.check(object) {
+        let is_null = matches!(violation.kind, ViolationKind::Null { .. });
+        if let (true, [.., map, Step::Member(key)]) = (is_null, violation.path.steps()) {
+            null(path_of("", violation.path.steps()), map, key, nulls);
             continue;
         }
         let searched = errors.iter().count() < MAX_SEARCHES;
-        let places = searched.then(|| remedies(schema, object, &breach)).flatten();
-        tell(&breach, "", places, &mut errors);
+        let places = searched.then(|| remedies(schema, object, &violation)).flatten();
+        push_violation(&violation, "", places, &mut errors);
     }
     if let Some(metadata) = object.get("metadata").filter(|m| !m.is_null()) {
-        for breach in object_meta().check_value(metadata) {
+        for violation in object_meta().check_value(metadata) {
             let steps: Vec<_> = [Step::Member("metadata")]
                 .iter()
-                .chain(breach.path.steps())
+                .chain(violation.path.steps())
                 .copied()
                 .collect();
-            let remedy = match &breach.wrong {
-                Wrong::Unknown { known } => elsewhere(schema, object, &steps, known),
+            let remedy = match &violation.kind {
+                ViolationKind::Unknown { known } => elsewhere(schema, object, &steps, known),
                 _ => None,
             };
-            tell(&breach, "metadata", remedy, &mut errors);
+            push_violation(&violation, "metadata", remedy, &mut errors);
         }
     }
     errors
@@ -68,11 +68,11 @@ pub(crate) fn check(schema: &Schema, object: &Value, nulls: &mut FieldErrors) ->
 
 /// Adds the errors of `value`, which is at `path`, by `schema`. Returns true if there are none.
 pub(super) fn check_part(schema: &Schema, value: &Value, path: &str, errors: &mut FieldErrors) -> bool {
-    let breaches = schema.check_value(value);
-    for breach in &breaches {
-        tell(breach, path, remedies(schema, value, breach), errors);
+    let violations = schema.check_value(value);
+    for violation in &violations {
+        push_violation(violation, path, remedies(schema, value, violation), errors);
     }
-    breaches.is_empty()
+    violations.is_empty()
 }
 
 /// Adds the warning about a key without a value.
@@ -88,15 +88,15 @@ fn null(path: String, map: &Step<'_>, key: &str, nulls: &mut FieldErrors) {
 }
 
 /// Returns the remedy for a value that fits another place.
-fn remedies(schema: &Schema, object: &Value, breach: &Breach<'_>) -> Option<String> {
-    let steps = breach.path.steps();
+fn remedies(schema: &Schema, object: &Value, violation: &Violation<'_>) -> Option<String> {
+    let steps = violation.path.steps();
     let (Step::Member(_), around) = steps.split_last()? else {
         return None;
     };
-    match &breach.wrong {
-        Wrong::Unknown { known } => elsewhere(schema, object, steps, known),
+    match &violation.kind {
+        ViolationKind::Unknown { known } => elsewhere(schema, object, steps, known),
         // The values of a map are one level too deep.
-        Wrong::Type {
+        ViolationKind::Type {
             value: Value::Object(members),
             wanted,
         } if *wanted != Type::Object => {
@@ -153,13 +153,13 @@ fn path_of(base: &str, steps: &[Step<'_>]) -> String {
     })
 }
 
-/// Adds an error for a breach, whose path is relative to `base`. `remedy` is used for a value in a wrong place.
-fn tell(breach: &Breach<'_>, base: &str, remedy: Option<String>, errors: &mut FieldErrors) {
-    let steps = breach.path.steps();
+/// Adds an error for a violation, whose path is relative to `base`. `remedy` is used for a value in a wrong place.
+fn push_violation(violation: &Violation<'_>, base: &str, remedy: Option<String>, errors: &mut FieldErrors) {
+    let steps = violation.path.steps();
     let path = path_of(base, steps);
-    match &breach.wrong {
-        Wrong::Missing => errors.push(path, MUST_BE_SET, ""),
-        Wrong::Unknown { known } => {
+    match &violation.kind {
+        ViolationKind::Missing => errors.push(path, MUST_BE_SET, ""),
+        ViolationKind::Unknown { known } => {
             let key = match steps.last() {
                 Some(Step::Member(key)) => *key,
                 _ => "",
@@ -167,45 +167,45 @@ fn tell(breach: &Breach<'_>, base: &str, remedy: Option<String>, errors: &mut Fi
             let remedy = remedy.unwrap_or_else(|| unknown_remedy(key, known));
             errors.push(path, UNKNOWN_FIELD, remedy);
         }
-        Wrong::Null { .. } => errors.push(path, "must not be null", "set a value or remove it"),
-        Wrong::Type { value, wanted } => wrong_type(path, value, *wanted, remedy, errors),
-        Wrong::Word { value, allowed } => {
+        ViolationKind::Null { .. } => errors.push(path, "must not be null", "set a value or remove it"),
+        ViolationKind::Type { value, wanted } => wrong_type(path, value, *wanted, remedy, errors),
+        ViolationKind::Word { value, allowed } => {
             let words = allowed.iter().filter_map(Value::as_str);
             let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
             errors.unknown_word(path, value.as_str().unwrap_or_default(), &words);
         }
-        Wrong::TooSmall {
+        ViolationKind::TooSmall {
             value,
             bound,
             exclusive: false,
         } => errors.too_small(path, value, *bound),
-        Wrong::TooSmall { value, bound, .. } => {
+        ViolationKind::TooSmall { value, bound, .. } => {
             errors.push(path, format!("must be more than {bound} (is {value})"), "");
         }
-        Wrong::TooBig {
+        ViolationKind::TooBig {
             value,
             bound,
             exclusive: false,
         } => errors.too_big(path, value, *bound),
-        Wrong::TooBig { value, bound, .. } => {
+        ViolationKind::TooBig { value, bound, .. } => {
             errors.push(path, format!("must be less than {bound} (is {value})"), "");
         }
-        Wrong::Bits { value, bits } => {
+        ViolationKind::Bits { value, bits } => {
             errors.push(path, format!("must fit in {bits} bits (is {value})"), "");
         }
-        Wrong::TooFew {
+        ViolationKind::TooFew {
             unit, found, limit, ..
         } => {
             errors.push(path, must_count("at least", *limit, *unit, *found), "");
         }
-        Wrong::TooMany { unit, found, limit } => {
+        ViolationKind::TooMany { unit, found, limit } => {
             errors.push(path, must_count("at most", *limit, *unit, *found), "");
         }
-        Wrong::Pattern { value, pattern } => {
+        ViolationKind::Pattern { value, pattern } => {
             errors.push(path, format!("must match {pattern} (is {value})"), "");
         }
-        Wrong::Duplicate { .. } => errors.push(path, "must not be a duplicate", "remove one of them"),
-        Wrong::Combined(combination) => {
+        ViolationKind::Duplicate { .. } => errors.push(path, "must not be a duplicate", "remove one of them"),
+        ViolationKind::Combined(combination) => {
             let problem = match combination {
                 Combination::AnyOf => "must match at least one schema in anyOf",
                 Combination::OneOf => "must match exactly one schema in oneOf",
@@ -263,7 +263,10 @@ fn wrong_type(
     };
     let can_be_quoted = matches!(
         (wanted, value),
-        (Type::String | Type::IntOrString, Value::Bool(_) | Value::Number(_))
+        (
+            Type::String | Type::IntOrString,
+            Value::Bool(_) | Value::Number(_)
+        )
     );
     let remedy = remedy.unwrap_or_else(|| match can_be_quoted {
         true => "put it in quotes".to_owned(),

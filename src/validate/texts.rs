@@ -57,7 +57,10 @@ impl FieldErrors {
     pub(crate) fn too_few_replicas(&mut self, path: impl Into<String>, role: &RoleDefinition) {
         let (name, min) = (role.name, role.min);
         let (number, remedy) = match (min, role.max) {
-            (1, 1) => ("exactly 1 replica".to_owned(), format!("add {name} with 1 replica")),
+            (1, 1) => (
+                "exactly 1 replica".to_owned(),
+                format!("add {name} with 1 replica"),
+            ),
             (1, _) => (
                 "at least 1 replica".to_owned(),
                 format!("set the replicas of {name} to 1 or more"),

@@ -185,10 +185,7 @@ fn what_the_page_says_of_costs_is_so() {
     }
     for rule in DEAR {
         let said = found("page", Rule::new(rule, "no"), lines);
-        assert!(
-            said.contains(&format!("({rule})\n  estimated cost ")),
-            "{said}"
-        );
+        assert!(said.contains(&format!("({rule})\n  estimated cost ")), "{said}");
     }
 }
 
@@ -216,10 +213,7 @@ fn a_rule_that_refuses_what_validate_takes_is_told_with_the_file() {
     );
     assert!(said.ends_with("spec.size: no"), "{said}");
     let said = found("failing", Rule::new("self.size < 3", "no"), "");
-    assert!(
-        said.contains("cannot be evaluated: No such key: size"),
-        "{said}"
-    );
+    assert!(said.contains("cannot be evaluated: No such key: size"), "{said}");
 }
 
 #[test]
@@ -227,7 +221,9 @@ fn other_words_for_the_same_field_are_told() {
     let rule = Rule::new("self.?mode.orValue('') != 'Slow'", "too slow").at("mode");
     let said = found("words", rule, "  mode: Slow\n");
     assert!(
-        said.contains("different messages for one error\n  validate: spec.mode: it is slow; make it Fast\n  the rule "),
+        said.contains(
+            "different messages for one error\n  validate: spec.mode: it is slow; make it Fast\n  the rule "
+        ),
         "{said}"
     );
     assert!(said.ends_with(": too slow"), "{said}");
@@ -248,7 +244,10 @@ fn what_no_rule_refuses_is_given_back() {
     );
     let two = "  mode: Slow\n---\n{apiVersion: example.com/v1, kind: RuledJob, metadata: {name: other}}\n";
     let uncovered = check("two", Rule::new("true", "no"), two).unwrap();
-    assert_eq!(uncovered[0], "./job.yaml (job): spec.mode: it is slow; make it Fast");
+    assert_eq!(
+        uncovered[0],
+        "./job.yaml (job): spec.mode: it is slow; make it Fast"
+    );
 }
 
 #[test]
@@ -287,8 +286,7 @@ fn a_status_that_is_not_read_back_is_told_with_its_field() {
         (|status| *status = Value::Null, "status() is None"),
     ] {
         let said = lost("lossy", lose);
-        let begin =
-            "the definition of RuledJob:\n* status() must return what encode_status was given\n  ";
+        let begin = "the definition of RuledJob:\n* status() must return what encode_status was given\n  ";
         assert!(said.starts_with(&format!("{begin}{what}\n")), "{said}");
     }
     let said = lost("unreadable", |status| *status = "done".into());

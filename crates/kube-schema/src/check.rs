@@ -3,19 +3,19 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    breach::{Breach, Combination, Unit, Wrong},
     is_type_or_metadata,
     path::At,
     schema::Schema,
+    violation::{Combination, Unit, Violation, ViolationKind},
 };
 
 impl Schema {
     /// Returns the violations in a Kubernetes object. Its `apiVersion`, `kind` and `metadata` are ignored.
-    pub fn check<'a>(&'a self, object: &'a Value) -> Vec<Breach<'a>> {
+    pub fn check<'a>(&'a self, object: &'a Value) -> Vec<Violation<'a>> {
         let mut check = Check::default();
         match object {
             Value::Object(members) => {
-                check.object(self, members, object, Around::Object, At::Here);
+                check.object(self, members, object, Parent::Object, At::Here);
                 check.combined(self, object, At::Here);
             }
             other => check.value(self, other, At::Here),
@@ -26,7 +26,7 @@ impl Schema {
     /// Returns the violations in a Kubernetes object that is not stored as one value. Pass all of its members; the
     /// metadata may be left out. The schemas that the object as a whole must fit are not checked; see
     /// [`Schema::is_combined`].
-    pub fn check_members<'a>(&'a self, members: &[(&'a str, &'a Value)]) -> Vec<Breach<'a>> {
+    pub fn check_members<'a>(&'a self, members: &[(&'a str, &'a Value)]) -> Vec<Violation<'a>> {
         let mut check = Check::default();
         let get = |name: &str| {
             members
@@ -34,13 +34,13 @@ impl Schema {
                 .find(|(key, _)| *key == name)
                 .map(|(_, value)| *value)
         };
-        check.required(self, get, Around::Object, At::Here);
-        check.members(self, members.iter().copied(), Around::Object, At::Here);
+        check.required(self, get, Parent::Object, At::Here);
+        check.members(self, members.iter().copied(), Parent::Object, At::Here);
         check.found
     }
 
     /// Returns the violations in a value that is not a Kubernetes object, such as metadata.
-    pub fn check_value<'a>(&'a self, value: &'a Value) -> Vec<Breach<'a>> {
+    pub fn check_value<'a>(&'a self, value: &'a Value) -> Vec<Violation<'a>> {
         let mut check = Check::default();
         check.value(self, value, At::Here);
         check.found
@@ -49,7 +49,7 @@ impl Schema {
 
 /// The parent of members.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Around {
+enum Parent {
     /// The Kubernetes object under check.
     Object,
     /// A Kubernetes object within it.
@@ -60,16 +60,16 @@ enum Around {
 
 #[derive(Default)]
 struct Check<'a> {
-    found: Vec<Breach<'a>>,
+    found: Vec<Violation<'a>>,
     /// True within a combined schema. Such a schema only narrows another schema of the same value. It does not decide
     /// which fields are unknown, which may be null, and how many bits they have.
     is_part: bool,
 }
 
 impl<'a> Check<'a> {
-    fn push(&mut self, at: At<'_, 'a>, wrong: Wrong<'a>) {
+    fn push(&mut self, at: At<'_, 'a>, kind: ViolationKind<'a>) {
         let path = at.path();
-        self.found.push(Breach { path, wrong });
+        self.found.push(Violation { path, kind });
     }
 
     fn value(&mut self, schema: &'a Schema, value: &'a Value, at: At<'_, 'a>) {
@@ -77,7 +77,7 @@ impl<'a> Check<'a> {
             return;
         }
         if value.is_null() && !self.is_part {
-            self.push(at, Wrong::Null { wanted: schema.type_ });
+            self.push(at, ViolationKind::Null { wanted: schema.type_ });
             if schema.type_.is_some() {
                 return;
             }
@@ -85,24 +85,24 @@ impl<'a> Check<'a> {
         if let Some(wanted) = schema.type_
             && !schema.is_of_type(value)
         {
-            return self.push(at, Wrong::Type { value, wanted });
+            return self.push(at, ViolationKind::Type { value, wanted });
         }
         if let Some(allowed) = &schema.allowed
             && !allowed.contains(value)
         {
-            self.push(at, Wrong::Word { value, allowed });
+            self.push(at, ViolationKind::Word { value, allowed });
         }
         match value {
             Value::Number(_) => self.number(schema, value, at),
             Value::String(text) => self.text(schema, text, value, at),
             Value::Array(items) => self.items(schema, items, value, at),
             Value::Object(members) => {
-                let around = if schema.embedded {
-                    Around::Embedded
+                let parent = if schema.embedded {
+                    Parent::Embedded
                 } else {
-                    Around::Value
+                    Parent::Value
                 };
-                self.object(schema, members, value, around, at);
+                self.object(schema, members, value, parent, at);
             }
             Value::Null | Value::Bool(_) => {}
         }
@@ -114,26 +114,26 @@ impl<'a> Check<'a> {
         schema: &'a Schema,
         members: &'a Map<String, Value>,
         value: &'a Value,
-        around: Around,
+        parent: Parent,
         at: At<'_, 'a>,
     ) {
-        self.required(schema, |name| members.get(name), around, at);
+        self.required(schema, |name| members.get(name), parent, at);
         let (min, max) = (schema.min_properties, schema.max_properties);
         self.too_many(max, members.len(), Unit::Entries, at);
         self.too_few(min, members.len(), Unit::Entries, value, at);
         let members = members.iter().map(|(key, value)| (key.as_str(), value));
-        self.members(schema, members, around, at);
+        self.members(schema, members, parent, at);
     }
 
     fn required(
         &mut self,
         schema: &'a Schema,
         get: impl Fn(&str) -> Option<&'a Value>,
-        around: Around,
+        parent: Parent,
         at: At<'_, 'a>,
     ) {
         for name in &schema.required {
-            if around == Around::Object && is_type_or_metadata(name) {
+            if parent == Parent::Object && is_type_or_metadata(name) {
                 continue;
             }
             let absent = match get(name) {
@@ -141,7 +141,7 @@ impl<'a> Check<'a> {
                 Some(value) => value.is_null() && self.is_dropped(schema, name),
             };
             if absent {
-                self.push(at.member(name), Wrong::Missing);
+                self.push(at.member(name), ViolationKind::Missing);
             }
         }
     }
@@ -155,12 +155,12 @@ impl<'a> Check<'a> {
         &mut self,
         schema: &'a Schema,
         members: impl Iterator<Item = (&'a str, &'a Value)>,
-        around: Around,
+        parent: Parent,
         at: At<'_, 'a>,
     ) {
         for (key, value) in members {
-            let has_kind = around != Around::Value && is_type_or_metadata(key);
-            if has_kind && around == Around::Object {
+            let has_kind = parent != Parent::Value && is_type_or_metadata(key);
+            if has_kind && parent == Parent::Object {
                 continue;
             }
             match schema.member(key) {
@@ -169,7 +169,7 @@ impl<'a> Check<'a> {
                 None if has_kind || self.is_part || schema.is_open() => {}
                 None => {
                     let known = schema.properties.keys().map(String::as_str).collect();
-                    self.push(at.member(key), Wrong::Unknown { known });
+                    self.push(at.member(key), ViolationKind::Unknown { known });
                 }
             }
         }
@@ -183,7 +183,7 @@ impl<'a> Check<'a> {
         if let Some(bound) = schema.minimum.filter(is_below) {
             self.push(
                 at,
-                Wrong::TooSmall {
+                ViolationKind::TooSmall {
                     value,
                     bound,
                     exclusive,
@@ -195,7 +195,7 @@ impl<'a> Check<'a> {
         if let Some(bound) = schema.maximum.filter(is_above) {
             self.push(
                 at,
-                Wrong::TooBig {
+                ViolationKind::TooBig {
                     value,
                     bound,
                     exclusive,
@@ -207,7 +207,7 @@ impl<'a> Check<'a> {
             && !self.is_part
             && !schema.is_within_bits(value)
         {
-            self.push(at, Wrong::Bits { value, bits });
+            self.push(at, ViolationKind::Bits { value, bits });
         }
     }
 
@@ -222,7 +222,7 @@ impl<'a> Check<'a> {
             && !pattern.is_match(text)
         {
             let pattern = pattern.as_str();
-            self.push(at, Wrong::Pattern { value, pattern });
+            self.push(at, ViolationKind::Pattern { value, pattern });
         }
     }
 
@@ -244,7 +244,7 @@ impl<'a> Check<'a> {
                 schema.map_keys.iter().filter_map(|key| value.get(key)).collect()
             };
             if seen.contains(&key) {
-                self.push(at.item(index), Wrong::Duplicate { value });
+                self.push(at.item(index), ViolationKind::Duplicate { value });
             }
             seen.push(key);
         }
@@ -252,7 +252,7 @@ impl<'a> Check<'a> {
 
     fn too_many(&mut self, limit: Option<u64>, found: usize, unit: Unit, at: At<'_, 'a>) {
         if let Some(limit) = limit.filter(|limit| found as u64 > *limit) {
-            self.push(at, Wrong::TooMany { unit, found, limit });
+            self.push(at, ViolationKind::TooMany { unit, found, limit });
         }
     }
 
@@ -260,7 +260,7 @@ impl<'a> Check<'a> {
         if let Some(limit) = limit.filter(|limit| (found as u64) < *limit) {
             self.push(
                 at,
-                Wrong::TooFew {
+                ViolationKind::TooFew {
                     value,
                     unit,
                     found,
@@ -288,13 +288,13 @@ impl<'a> Check<'a> {
             check.found.is_empty()
         };
         if !schema.any_of.is_empty() && !schema.any_of.iter().any(fits) {
-            self.push(at, Wrong::Combined(Combination::AnyOf));
+            self.push(at, ViolationKind::Combined(Combination::AnyOf));
         }
         if !schema.one_of.is_empty() && schema.one_of.iter().filter(|schema| fits(schema)).count() != 1 {
-            self.push(at, Wrong::Combined(Combination::OneOf));
+            self.push(at, ViolationKind::Combined(Combination::OneOf));
         }
         if schema.not.as_deref().is_some_and(fits) {
-            self.push(at, Wrong::Combined(Combination::Not));
+            self.push(at, ViolationKind::Combined(Combination::Not));
         }
     }
 }

@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
 
-mod breach;
 mod check;
 mod fill;
 mod path;
 mod schema;
+mod violation;
 
 pub use self::{
-    breach::{Breach, Combination, Unit, Wrong},
     path::{Path, Step},
     schema::{Schema, Type},
+    violation::{Combination, Unit, Violation, ViolationKind},
 };
 
 /// Returns true for the members that every object has, whatever its schema.

@@ -1,11 +1,11 @@
 //! Violations of a custom resource's schema, in the API server's words.
 
-use kube_schema::{Breach, Combination, Schema, Type, Unit, Wrong};
+use kube_schema::{Combination, Schema, Type, Unit, Violation, ViolationKind};
 use serde_json::Value;
 
 use crate::object::{cause::Cause, document::Document};
 
-/// Checks a normalized object; every breach becomes a cause.
+/// Checks a normalized object; every violation becomes a cause.
 pub(crate) fn check(schema: &Schema, object: &Document, causes: &mut Vec<Cause>) {
     if schema.is_combined() {
         causes.extend(schema.check(&object.to_value()).iter().filter_map(cause));
@@ -15,24 +15,30 @@ pub(crate) fn check(schema: &Schema, object: &Document, causes: &mut Vec<Cause>)
     }
 }
 
-/// Returns `None` for a breach that a server accepts.
-fn cause(breach: &Breach<'_>) -> Option<Cause> {
-    let at = breach.path.to_string();
+/// Returns `None` for a violation that a server accepts.
+fn cause(violation: &Violation<'_>) -> Option<Cause> {
+    let at = violation.path.to_string();
     let invalid = |value: &Value, should: &str| {
         let why = format!("{at} in body {should}");
         Some(Cause::invalid(at.as_str(), value, &why))
     };
-    match &breach.wrong {
+    match &violation.kind {
         // The object was pruned, and has no null that its schema would drop.
-        Wrong::Unknown { .. } | Wrong::Null { wanted: None } | Wrong::Bits { .. } => None,
-        Wrong::Missing => Some(Cause::required(at, "")),
-        Wrong::Null { wanted: Some(wanted) } => Some(Cause::wrong_type(at, "null", type_name(*wanted))),
-        Wrong::Type { value, wanted } => Some(Cause::wrong_type(at, json_type(value), type_name(*wanted))),
-        Wrong::Word { value, allowed } => {
+        ViolationKind::Unknown { .. } | ViolationKind::Null { wanted: None } | ViolationKind::Bits { .. } => {
+            None
+        }
+        ViolationKind::Missing => Some(Cause::required(at, "")),
+        ViolationKind::Null { wanted: Some(wanted) } => {
+            Some(Cause::wrong_type(at, "null", type_name(*wanted)))
+        }
+        ViolationKind::Type { value, wanted } => {
+            Some(Cause::wrong_type(at, json_type(value), type_name(*wanted)))
+        }
+        ViolationKind::Word { value, allowed } => {
             let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
             Some(Cause::unsupported(at, value, &allowed))
         }
-        Wrong::TooSmall {
+        ViolationKind::TooSmall {
             value,
             bound,
             exclusive,
@@ -44,7 +50,7 @@ fn cause(breach: &Breach<'_>) -> Option<Cause> {
             };
             invalid(value, &format!("should be {than} {bound}"))
         }
-        Wrong::TooBig {
+        ViolationKind::TooBig {
             value,
             bound,
             exclusive,
@@ -56,13 +62,13 @@ fn cause(breach: &Breach<'_>) -> Option<Cause> {
             };
             invalid(value, &format!("should be {than} {bound}"))
         }
-        Wrong::TooMany {
+        ViolationKind::TooMany {
             unit: Unit::Characters,
             limit,
             ..
         } => Some(Cause::too_long(at, *limit)),
-        Wrong::TooMany { found, limit, .. } => Some(Cause::too_many(at, *found, *limit)),
-        Wrong::TooFew {
+        ViolationKind::TooMany { found, limit, .. } => Some(Cause::too_many(at, *found, *limit)),
+        ViolationKind::TooFew {
             value,
             unit,
             found,
@@ -75,9 +81,9 @@ fn cause(breach: &Breach<'_>) -> Option<Cause> {
             ),
             Unit::Entries => invalid(value, &format!("should have at least {limit} properties")),
         },
-        Wrong::Pattern { value, pattern } => invalid(value, &format!("should match '{pattern}'")),
-        Wrong::Duplicate { value } => Some(Cause::duplicate(at, value)),
-        Wrong::Combined(combination) => {
+        ViolationKind::Pattern { value, pattern } => invalid(value, &format!("should match '{pattern}'")),
+        ViolationKind::Duplicate { value } => Some(Cause::duplicate(at, value)),
+        ViolationKind::Combined(combination) => {
             let must = match combination {
                 Combination::AnyOf => "must validate at least one schema (anyOf)",
                 Combination::OneOf => "must validate one and only one schema (oneOf)",

@@ -7,57 +7,57 @@ use crate::Type;
 fn wrong(schema: Value, value: Value) -> Vec<String> {
     let schema = Schema::new(&json!({"type": "object", "properties": {"at": schema}}));
     let object = json!({ "at": value });
-    let breaches = schema.check(&object);
+    let violations = schema.check(&object);
     let members: Vec<_> = object.as_object().unwrap().iter().collect();
     let members: Vec<_> = members
         .iter()
         .map(|(key, value)| (key.as_str(), *value))
         .collect();
-    assert_eq!(breaches, schema.check_members(&members));
-    let short = |breach: &Breach<'_>| {
-        let wrong = match &breach.wrong {
-            Wrong::Missing => "missing".to_owned(),
-            Wrong::Unknown { known } => format!("unknown, known {}", known.join(" ")),
-            Wrong::Null { wanted } => format!("null for {wanted:?}"),
-            Wrong::Type { value, wanted } => format!("{value} for {wanted:?}"),
-            Wrong::Word { value, allowed } => format!("{value} not in {}", json!(allowed)),
-            Wrong::TooSmall {
+    assert_eq!(violations, schema.check_members(&members));
+    let short = |violation: &Violation<'_>| {
+        let wrong = match &violation.kind {
+            ViolationKind::Missing => "missing".to_owned(),
+            ViolationKind::Unknown { known } => format!("unknown, known {}", known.join(" ")),
+            ViolationKind::Null { wanted } => format!("null for {wanted:?}"),
+            ViolationKind::Type { value, wanted } => format!("{value} for {wanted:?}"),
+            ViolationKind::Word { value, allowed } => format!("{value} not in {}", json!(allowed)),
+            ViolationKind::TooSmall {
                 value,
                 bound,
                 exclusive: false,
             } => format!("{value} < {bound}"),
-            Wrong::TooSmall {
+            ViolationKind::TooSmall {
                 value,
                 bound,
                 exclusive: true,
             } => format!("{value} <= {bound}"),
-            Wrong::TooBig {
+            ViolationKind::TooBig {
                 value,
                 bound,
                 exclusive: false,
             } => format!("{value} > {bound}"),
-            Wrong::TooBig {
+            ViolationKind::TooBig {
                 value,
                 bound,
                 exclusive: true,
             } => format!("{value} >= {bound}"),
-            Wrong::Bits { value, bits } => format!("{value} has more than {bits} bits"),
-            Wrong::TooFew {
+            ViolationKind::Bits { value, bits } => format!("{value} has more than {bits} bits"),
+            ViolationKind::TooFew {
                 unit, found, limit, ..
             } => format!("{found} < {limit} {unit:?}"),
-            Wrong::TooMany { unit, found, limit } => format!("{found} > {limit} {unit:?}"),
-            Wrong::Pattern { value, pattern } => format!("{value} is not {pattern}"),
-            Wrong::Duplicate { value } => format!("{value} again"),
-            Wrong::Combined(combination) => format!("{combination:?}"),
+            ViolationKind::TooMany { unit, found, limit } => format!("{found} > {limit} {unit:?}"),
+            ViolationKind::Pattern { value, pattern } => format!("{value} is not {pattern}"),
+            ViolationKind::Duplicate { value } => format!("{value} again"),
+            ViolationKind::Combined(combination) => format!("{combination:?}"),
         };
-        let path = breach.path.to_string();
+        let path = violation.path.to_string();
         format!("{}: {wrong}", path.strip_prefix("at").unwrap())
     };
-    breaches.iter().map(short).collect()
+    violations.iter().map(short).collect()
 }
 
 #[test]
-fn each_keyword_has_its_breach() {
+fn each_keyword_has_its_violation() {
     let texts = json!({"items": {"type": "string"}, "type": "array"});
     let set =
         json!({"type": "array", "x-kubernetes-list-type": "set", "minItems": 1, "maxItems": 2, "items": {}});
@@ -190,8 +190,9 @@ fn an_object_has_type_and_metadata_and_other_values_have_not() {
         "properties": {"metadata": {"type": "string"}, "spec": {}},
     }));
     let object = json!({"apiVersion": "v1", "metadata": {"name": "a"}});
-    let told =
-        |breaches: Vec<Breach<'_>>| -> Vec<String> { breaches.iter().map(|b| b.path.to_string()).collect() };
+    let told = |violations: Vec<Violation<'_>>| -> Vec<String> {
+        violations.iter().map(|b| b.path.to_string()).collect()
+    };
     assert_eq!(told(schema.check(&object)), ["spec", ""]);
     assert_eq!(
         told(schema.check_members(&[])),
@@ -205,5 +206,8 @@ fn an_object_has_type_and_metadata_and_other_values_have_not() {
     );
     let text = json!("text");
     let wanted = Type::Object;
-    assert_eq!(schema.check(&text)[0].wrong, Wrong::Type { value: &text, wanted });
+    assert_eq!(
+        schema.check(&text)[0].kind,
+        ViolationKind::Type { value: &text, wanted }
+    );
 }

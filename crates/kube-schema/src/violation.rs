@@ -6,16 +6,16 @@ use crate::{path::Path, schema::Type};
 
 /// One violation of the schema in one field.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Breach<'a> {
+pub struct Violation<'a> {
     /// The path of the field; it may be missing.
     pub path: Path<'a>,
     /// The kind of violation.
-    pub wrong: Wrong<'a>,
+    pub kind: ViolationKind<'a>,
 }
 
 /// The kinds of violation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wrong<'a> {
+pub enum ViolationKind<'a> {
     /// A required field is missing, or is null where nulls are dropped.
     Missing,
     /// The schema has no such field. An API server drops it silently, unless the request demands strict validation.
