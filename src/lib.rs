@@ -140,9 +140,9 @@ pub mod testing;
 pub use controller::{Metrics, Operator, Options};
 #[doc(inline)]
 pub use job::{
-    Accelerator, Accelerators, FailureTolerance, FieldError, FieldErrors, Framework, GangScheduler,
-    HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, Replica, ReplicaNames,
-    ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
+    Accelerator, Accelerators, Complaint, FailureTolerance, FieldError, FieldErrors, Framework,
+    GangScheduler, HostVolume, JobObject, Milestone, ObjectDefinition, ObjectKind, Outcome, Replica,
+    ReplicaNames, ReplicaState, Replicas, Requirement, Role, RoleDefinition, RoleReplicas, RoleSpecs, Rule,
     SettingDefinition, Settings, Topology, TrainingJob, any_replica, any_with_replicas, roles_named,
 };
 pub use plan::{Plan, plan};

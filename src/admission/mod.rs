@@ -30,7 +30,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use crate::api::RunPolicy;
 use crate::job::rule::list;
 use crate::job::{Rule, TrainingJob};
-use crate::validate::TWO_MANAGERS;
 
 /// The maximum number of roles of a job. With a lower limit, the error of a job with unknown roles would be their number
 /// instead of their names.
@@ -176,8 +175,8 @@ fn keep_manager(spec: &mut JSONSchemaProps) {
         let is_unset = |place| is_in("self", place, &list([""]));
         let (one, other) = (is_ours("self", &[nested]), is_ours("self", &[top]));
         let agree = format!("{} || {} || {one} == {other}", is_unset(nested), is_unset(top));
-        let words = format!("{} spec.{nested}; {}", TWO_MANAGERS[0], TWO_MANAGERS[1]);
-        add(spec, Rule::new(agree, words).at(top));
+        let rule = Rule::with_message_of(agree, |e| e.differs_from("", &format!("spec.{nested}")));
+        add(spec, rule.at(top));
     }
 }
 

@@ -6,7 +6,7 @@ use crate::api::{FailureAction, MAX_RESTARTS_IN_WINDOW};
 use crate::job::rule as cel;
 use crate::job::{Framework, Rule};
 use crate::validate::MUST_BE_SET;
-use crate::validate::policies::{ALWAYS, CODES, TWO_MATCHERS, WINDOW_OF_NOTHING};
+use crate::validate::policies::{ALWAYS_WITH_RULES, INVALID_EXIT_CODES, TWO_MATCHERS, WINDOW_WITHOUT_LIMIT};
 
 use super::template::items;
 use super::{MAX_ROLE_NAME, add, property};
@@ -29,7 +29,10 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, kind: &str, framework: &Framew
         "has(self.runPolicy) && has(self.runPolicy.failurePolicy) && has({rules}) && {rules}.size() > 0"
     );
     let always = format!("{specs}.exists(k, {specs}[k].?restartPolicy.orValue(\"\") == \"Always\")");
-    let rule = Rule::new(format!("!({has_rules}) || !{always}"), ALWAYS.join("; "));
+    let rule = Rule::new(
+        format!("!({has_rules}) || !{always}"),
+        ALWAYS_WITH_RULES.message(),
+    );
     add(
         spec,
         rule.at(framework.roles_field).unless(&format!("!has({specs})")),
@@ -39,7 +42,7 @@ pub(super) fn on_spec(spec: &mut JSONSchemaProps, kind: &str, framework: &Framew
 fn on_failure_policy(failure: &mut JSONSchemaProps, kind: &str, framework: &Framework) {
     let with_number = Rule::new(
         "!has(self.windowSeconds) || has(self.maxRestarts)",
-        WINDOW_OF_NOTHING.join("; "),
+        WINDOW_WITHOUT_LIMIT.message(),
     );
     add(failure, with_number.at("windowSeconds"));
     let most = MAX_RESTARTS_IN_WINDOW;
@@ -53,11 +56,11 @@ fn on_failure_policy(failure: &mut JSONSchemaProps, kind: &str, framework: &Fram
     let words = format!("{MUST_BE_SET}; use one of {}", FailureAction::WORDS.join(", "));
     add(rule, Rule::new(has_action, words).at("action"));
     let one = "!has(self.onExitCodes) || !has(self.onPodConditions)";
-    add(rule, Rule::new(one, TWO_MATCHERS.join("; ")));
+    add(rule, Rule::new(one, TWO_MATCHERS.message()));
     on_roles(rule, kind, framework);
     if let Some(codes) = property(rule, "onExitCodes") {
         let fine = "has(self.values) && self.values.size() > 0 && self.values.all(v, v >= 1 && v <= 255)";
-        add(codes, Rule::new(fine, CODES.join("; ")).at("values"));
+        add(codes, Rule::new(fine, INVALID_EXIT_CODES.message()).at("values"));
     }
 }
 

@@ -25,11 +25,51 @@ impl fmt::Display for FieldError {
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
         }
-        f.write_str(&self.problem)?;
-        if !self.remedy.is_empty() {
-            write!(f, "; {}", self.remedy)?;
-        }
-        Ok(())
+        f.write_str(&joined(&self.problem, &self.remedy))
+    }
+}
+
+/// The text of an error as a constant, for validation and for a rule of the definition.
+///
+/// ```
+/// use training_job::{Complaint, FieldErrors, Rule};
+///
+/// const ODD: Complaint = Complaint {
+///     problem: "must be even",
+///     remedy: "add or remove 1",
+/// };
+///
+/// fn validate(size: i32, errors: &mut FieldErrors) {
+///     if size % 2 == 1 {
+///         errors.push_complaint("spec.size", &ODD);
+///     }
+/// }
+///
+/// fn rule() -> Rule {
+///     Rule::new("self.?size.orValue(0) % 2 == 0", ODD.message()).at("size")
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// The problem with the field.
+    pub problem: &'static str,
+    /// The remedy; empty if the problem implies it.
+    pub remedy: &'static str,
+}
+
+impl Complaint {
+    /// Returns the message of a rule: the problem and the remedy, joined by `"; "`, or only the problem if the remedy is
+    /// empty.
+    pub fn message(&self) -> String {
+        joined(self.problem, self.remedy)
+    }
+}
+
+/// Returns the problem and the remedy as one text.
+pub(super) fn joined(problem: &str, remedy: &str) -> String {
+    match remedy {
+        "" => problem.to_owned(),
+        remedy => format!("{problem}; {remedy}"),
     }
 }
 
@@ -45,6 +85,11 @@ impl FieldErrors {
             problem: problem.into(),
             remedy: remedy.into(),
         });
+    }
+
+    /// Adds an error with a constant text.
+    pub fn push_complaint(&mut self, path: impl Into<String>, complaint: &Complaint) {
+        self.push(path, complaint.problem, complaint.remedy);
     }
 
     /// Adds the error that `word` is not one of the `known` words for the field at `path`.

@@ -31,7 +31,7 @@ mod shared_environment;
 mod topology;
 
 pub use accelerators::{Accelerator, Accelerators, HostVolume};
-pub use errors::{FieldError, FieldErrors};
+pub use errors::{Complaint, FieldError, FieldErrors};
 pub use framework::{Framework, RoleDefinition, SettingDefinition};
 pub use gang_scheduler::GangScheduler;
 pub use milestone::Milestone;

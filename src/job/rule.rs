@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 
-use super::errors::FieldErrors;
+use super::errors::{FieldErrors, joined};
 use super::framework::Framework;
 
 /// A rule in CEL.
@@ -53,10 +53,7 @@ impl Rule {
         let mut errors = FieldErrors::default();
         push(&mut errors);
         let error = errors.iter().next();
-        let message = error.map(|e| match e.remedy.as_str() {
-            "" => e.problem.clone(),
-            remedy => format!("{}; {remedy}", e.problem),
-        });
+        let message = error.map(|error| joined(&error.problem, &error.remedy));
         Self::new(expression, message.unwrap_or_default())
     }
 

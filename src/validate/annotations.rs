@@ -182,11 +182,7 @@ pub(crate) fn apply<'a, J: TrainingJob>(job: &'a J, errors: &mut FieldErrors) ->
                 filled_in.push((path, of.path()));
             }
             Some(there) if same(there, &value) => {}
-            Some(_) => errors.push(
-                of.path(),
-                format!("must have the same value as {path}"),
-                "change or remove one of them",
-            ),
+            Some(_) => errors.differs_from(of.path(), &path),
         }
     }
     if filled_in.is_empty() {

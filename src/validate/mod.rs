@@ -275,7 +275,7 @@ fn check_policy<J: TrainingJob>(
     if let [(nested, one), (top, other)] = &managers[..]
         && one != other
     {
-        errors.push(top, format!("{} {nested}", TWO_MANAGERS[0]), TWO_MANAGERS[1]);
+        errors.differs_from(top, nested);
     }
     for (field, value) in [
         ("backoffLimit", policy.backoff_limit.map(i64::from)),
@@ -304,9 +304,6 @@ fn check_policy<J: TrainingJob>(
         failure_hold: settings.failure_hold,
     }
 }
-
-/// The error of a job that names two controllers: the problem and the remedy.
-pub(crate) const TWO_MANAGERS: [&str; 2] = ["must have the same value as", "change or remove one of them"];
 
 /// Returns the fields of a job that name its controller, with the names: at most one in the run policy, then one in
 /// the spec itself.

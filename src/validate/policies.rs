@@ -6,29 +6,27 @@ use crate::api::{
     FailureAction, FailurePolicy, FailureRule, JobSuccessPolicy, MAX_CONDITIONS, MAX_EXIT_CODES,
     MAX_POLICY_ROLES, MAX_RESTARTS_IN_WINDOW, MAX_RULES, OnExitCodes, RestartPolicy,
 };
-use crate::job::{FieldErrors, Role, TrainingJob};
+use crate::job::{Complaint, FieldErrors, Role, TrainingJob};
 
 use super::texts::MUST_BE_SET;
 
-/// The error of a rule with two matchers: problem and remedy.
-pub(crate) const TWO_MATCHERS: [&str; 2] = [
-    "must not have both onExitCodes and onPodConditions",
-    "split it into two rules",
-];
-/// The error of a window without a number of restarts: problem and remedy.
-pub(crate) const WINDOW_OF_NOTHING: [&str; 2] =
-    ["requires maxRestarts", "set maxRestarts or remove windowSeconds"];
-/// The error of restart policy Always in a job with failure rules: problem and remedy.
-pub(crate) const ALWAYS: [&str; 2] = [
-    "restartPolicy must not be Always if failurePolicy has rules, because the operator then restarts only failed \
-     replicas",
-    "use OnFailure",
-];
-/// The error of a list of exit codes: problem and remedy.
-pub(crate) const CODES: [&str; 2] = [
-    "must have at least one exit code, each from 1 to 255",
-    "list the exit codes of failures",
-];
+pub(crate) const TWO_MATCHERS: Complaint = Complaint {
+    problem: "must not have both onExitCodes and onPodConditions",
+    remedy: "split it into two rules",
+};
+pub(crate) const WINDOW_WITHOUT_LIMIT: Complaint = Complaint {
+    problem: "requires maxRestarts",
+    remedy: "set maxRestarts or remove windowSeconds",
+};
+pub(crate) const ALWAYS_WITH_RULES: Complaint = Complaint {
+    problem: "restartPolicy must not be Always if failurePolicy has rules, because the operator then restarts only \
+              failed replicas",
+    remedy: "use OnFailure",
+};
+pub(crate) const INVALID_EXIT_CODES: Complaint = Complaint {
+    problem: "must have at least one exit code, each from 1 to 255",
+    remedy: "list the exit codes of failures",
+};
 
 /// Checks a failure policy at `path`.
 pub(super) fn check_failure_policy<J: TrainingJob>(
@@ -43,11 +41,7 @@ pub(super) fn check_failure_policy<J: TrainingJob>(
         let max = i64::from(MAX_RESTARTS_IN_WINDOW);
         errors.check_range(format!("{path}.maxRestarts"), policy.max_restarts, ..=max);
         if policy.max_restarts.is_none() {
-            errors.push(
-                format!("{path}.windowSeconds"),
-                WINDOW_OF_NOTHING[0],
-                WINDOW_OF_NOTHING[1],
-            );
+            errors.push_complaint(format!("{path}.windowSeconds"), &WINDOW_WITHOUT_LIMIT);
         }
     }
     let at = FieldPath::At(path);
@@ -60,7 +54,7 @@ pub(super) fn check_failure_policy<J: TrainingJob>(
         .iter()
         .filter(|role| role.restart_policy == RestartPolicy::Always);
     for role in always.filter(|_| !policy.rules.is_empty()) {
-        errors.push(format!("{}.restartPolicy", role.field), ALWAYS[0], ALWAYS[1]);
+        errors.push_complaint(format!("{}.restartPolicy", role.field), &ALWAYS_WITH_RULES);
     }
 }
 
@@ -81,7 +75,7 @@ fn check_rule<J: TrainingJob>(
     }
     check_roles::<J>(path, &rule.roles, errors);
     if rule.on_exit_codes.is_some() && rule.on_pod_conditions.is_some() {
-        errors.push(*path, TWO_MATCHERS[0], TWO_MATCHERS[1]);
+        errors.push_complaint(*path, &TWO_MATCHERS);
     }
     if let Some(codes) = &rule.on_exit_codes {
         check_codes(&path.member("onExitCodes"), codes, rule, roles, errors);
@@ -106,7 +100,7 @@ fn check_codes(
     let values = path.member("values");
     check_length(&values, codes.values.len(), MAX_EXIT_CODES, errors);
     if codes.values.is_empty() || codes.values.iter().any(|code| !(1..=255).contains(code)) {
-        errors.push(values, CODES[0], CODES[1]);
+        errors.push_complaint(values, &INVALID_EXIT_CODES);
     }
     let Some(name) = codes.container_name.as_deref().filter(|name| !name.is_empty()) else {
         return;

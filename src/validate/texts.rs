@@ -139,6 +139,15 @@ impl FieldErrors {
         );
     }
 
+    /// Adds the error of a value that differs from that of the field `other`, which has the same meaning.
+    pub(crate) fn differs_from(&mut self, path: impl Into<String>, other: &str) {
+        self.push(
+            path,
+            format!("must have the same value as {other}"),
+            "change or remove one of them",
+        );
+    }
+
     pub(crate) fn no_image(&mut self, path: impl Into<String>) {
         self.push(path, MUST_BE_SET, "name the image to run");
     }
