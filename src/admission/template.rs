@@ -6,14 +6,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use crate::api::schema::MAX_CONTAINERS;
 use crate::job::Framework;
-use kube_syntax::names::DNS_1123;
+use kube_syntax::names::{DNS_1123, MAX_PORT_NAME_LENGTH};
 
 use super::add;
 use crate::job::Rule;
 use crate::job::rule as cel;
 
 /// The maximum length of a container's name in the schema. Longer names are rejected with the API server's message.
-const LONGEST_NAME: i64 = 128;
+const MAX_CONTAINER_NAME: i64 = 128;
 
 // Patterns for elements of lists without a bound. The cost of a rule would count for each element, but a pattern has
 // no cost. The messages are then the API server's.
@@ -88,7 +88,7 @@ pub(super) fn tighten(template: &mut JSONSchemaProps, framework: &Framework) {
             continue;
         };
         if list == "containers" {
-            name.max_length = Some(LONGEST_NAME);
+            name.max_length = Some(MAX_CONTAINER_NAME);
             let rule = Rule::with_message_of(format!("self.matches({})", cel::literal(DNS_1123)), |e| {
                 e.bad_container_name("", "%s");
             });
@@ -116,7 +116,7 @@ fn tighten_container(container: &mut JSONSchemaProps, framework: &Framework) {
         }
         if let Some(name) = at(port, &["name"]) {
             name.pattern = Some(PORT_NAME.to_owned());
-            name.max_length = Some(15);
+            name.max_length = Some(MAX_PORT_NAME_LENGTH as i64);
         }
         if let Some(protocol) = at(port, &["protocol"]) {
             // The default is stored, as by the definition of the Go operator.

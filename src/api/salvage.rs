@@ -28,14 +28,13 @@ pub(crate) const STATUS_FIELDS: [&str; 9] = [
 pub(crate) const MAX_COUNT: i32 = 500_000_000;
 
 /// The maximum size of a text in a status, in bytes. Whole objects may have 1.5 MB.
-const MAX_TEXT: usize = 64 * 1_024;
+const MAX_TEXT_BYTES: usize = 64 * 1_024;
 
 /// The range of times that clients in Go can decode, in seconds since 1970.
-const YEARS: std::ops::Range<i64> = -62_135_596_800..253_370_764_800;
+const GO_TIME_SECONDS: std::ops::Range<i64> = -62_135_596_800..253_370_764_800;
 
 /// The readable part of a status.
 pub(crate) struct Salvaged {
-    /// The status without the invalid values.
     pub(crate) status: JobStatus,
     /// The fields that hold invalid values; `status` if the status is not an object.
     pub(crate) unsound: Vec<&'static str>,
@@ -138,7 +137,9 @@ impl JobStatus {
             mend_time(&mut backoff.until);
         }
         recovery.restarted.retain(is_time);
-        recovery.completed.retain(|_, indexes| indexes.len() <= MAX_TEXT);
+        recovery
+            .completed
+            .retain(|_, indexes| indexes.len() <= MAX_TEXT_BYTES);
         status
     }
 }
@@ -159,7 +160,7 @@ fn is_time(time: &Time) -> bool {
 
 /// Returns true for a time that may be stored in a status.
 pub(crate) fn is_writable(time: Timestamp) -> bool {
-    YEARS.contains(&time.as_second())
+    GO_TIME_SECONDS.contains(&time.as_second())
 }
 
 fn mend_time(time: &mut Option<Time>) {

@@ -30,13 +30,13 @@ pub struct Topology<'a> {
     /// The operator's settings.
     pub settings: Settings,
     /// See [`shared_text`](Topology::shared_text).
-    pub(crate) texts: Texts,
+    pub(crate) shared_texts: SharedTexts,
 }
 
 /// Texts that are the same for all replicas of a job, by name. Clones share them, because they belong to the same
 /// job.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Texts(Arc<Mutex<BTreeMap<&'static str, Arc<str>>>>);
+pub(crate) struct SharedTexts(Arc<Mutex<BTreeMap<&'static str, Arc<str>>>>);
 
 /// A role of a valid job.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ impl<'a> Topology<'a> {
     /// }
     /// ```
     pub fn shared_text(&self, name: &'static str, make: impl FnOnce() -> String) -> Arc<str> {
-        let texts = || self.texts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = || self.shared_texts.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = texts().get(name).cloned();
         // Not under the lock, because `make` may call this method for another text.
         known.unwrap_or_else(|| {
@@ -279,7 +279,7 @@ mod tests {
             roles: ROLES.iter().zip([2, 11, 0, 1, 0]).map(role).collect(),
             common_service: None,
             settings: Settings::default(),
-            texts: Texts::default(),
+            shared_texts: SharedTexts::default(),
         };
         let hosts: Vec<String> = topology.all().map(|replica| replica.host()).collect();
         assert_eq!(hosts.len(), 14);

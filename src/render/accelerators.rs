@@ -42,7 +42,7 @@ pub(crate) fn additions<'a>(
     };
     additions.container = n;
     for (resource, accelerator) in accelerators {
-        if !asks_for(container, resource) {
+        if !requests_resource(container, resource) {
             continue;
         }
         for volume in &accelerator.volumes {
@@ -57,12 +57,12 @@ pub(crate) fn additions<'a>(
     additions
 }
 
-fn asks_for(container: &Container, resource: &str) -> bool {
+fn requests_resource(container: &Container, resource: &str) -> bool {
     let Some(ResourceRequirements { limits, requests, .. }) = &container.resources else {
         return false;
     };
-    let mut asked = [limits, requests].into_iter().flatten();
-    asked.any(|amounts| {
+    let mut lists = [limits, requests].into_iter().flatten();
+    lists.any(|amounts| {
         amounts
             .get(resource)
             .is_some_and(|quantity| amount(&quantity.0) != Some(0.0))

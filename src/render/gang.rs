@@ -18,7 +18,6 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The numbers of a role's replicas that a group counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Members<'a> {
-    /// The role.
     pub(crate) role: &'a Role<'a>,
     /// The replicas that have not ended, and that exist or are to be created.
     pub(crate) present: u32,
@@ -138,7 +137,7 @@ pub(crate) fn pod_group<J: TrainingJob>(
         }
         group.metadata.annotations = Some(annotations).filter(|all| !all.is_empty());
     }
-    super::belong_to(job, &mut group);
+    super::set_owner_and_labels(job, &mut group);
     group
 }
 

@@ -91,12 +91,14 @@ pub(crate) fn services<J: TrainingJob>(job: &ValidJob<'_, J>, wanted: impl Fn(&s
 pub fn objects<J: TrainingJob>(job: &ValidJob<'_, J>, replicas: &Replicas<'_>) -> Vec<JobObject> {
     let mut objects = job.job.objects(&job.topology, replicas);
     objects.extend(job.shared.as_ref().map(SharedEnvironment::object));
-    objects.iter_mut().for_each(|object| belong_to(job, object));
+    objects
+        .iter_mut()
+        .for_each(|object| set_owner_and_labels(job, object));
     objects
 }
 
 /// Sets the job's namespace, the job as the owner, and the labels by which the object is watched.
-fn belong_to<J: TrainingJob>(job: &ValidJob<'_, J>, object: &mut JobObject) {
+fn set_owner_and_labels<J: TrainingJob>(job: &ValidJob<'_, J>, object: &mut JobObject) {
     let meta = &mut object.metadata;
     meta.namespace = Some(job.topology.namespace.to_owned());
     meta.owner_references = Some(vec![owner(job)]);

@@ -47,7 +47,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
     let main = replica.role.container;
     if let Some(container) = main.and_then(|n| spec.containers.get_mut(n)) {
         add_port(container, framework.port_name, framework.port);
-        keep_last_words(container);
+        use_log_as_message(container);
     }
     let accelerators = &job.topology.settings.accelerators;
     additions(&spec, main, accelerators).add_to(&mut spec);
@@ -58,7 +58,7 @@ pub fn pod<J: TrainingJob>(job: &ValidJob<'_, J>, replica: &Replica<'_>, attempt
         }
     }
     if let Some(service) = &job.topology.common_service {
-        enter_domain(&mut spec, replica.host(), service, &job.topology);
+        set_dns_domain(&mut spec, replica.host(), service, &job.topology);
     }
     job.job.customize(&job.topology, replica, &mut spec);
     confine::added_containers(&mut spec, template.spec.as_ref(), main);
@@ -110,7 +110,7 @@ fn add_port(container: &mut Container, name: &str, number: i32) {
 
 /// Makes the kubelet use the end of the log as the termination message of a container that fails, so that
 /// `status.failure` shows the error. A container with its own settings for the message keeps them.
-fn keep_last_words(container: &mut Container) {
+fn use_log_as_message(container: &mut Container) {
     if container.termination_message_path.is_none() {
         let policy = &mut container.termination_message_policy;
         policy.get_or_insert_with(|| "FallbackToLogsOnError".to_owned());
@@ -120,7 +120,7 @@ fn keep_last_words(container: &mut Container) {
 /// Sets the host name by which the other pods look up this pod, and adds their domain to its searches, so that it
 /// finds them by their short names. The domain comes before the searches of the template, and after those of the
 /// kubelet.
-fn enter_domain(spec: &mut PodSpec, host: String, service: &str, topology: &Topology<'_>) {
+fn set_dns_domain(spec: &mut PodSpec, host: String, service: &str, topology: &Topology<'_>) {
     spec.hostname = Some(host);
     spec.subdomain = Some(service.to_owned());
     let domain = format!("{}.{}", topology.domain(), topology.settings.cluster_domain);

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::estimate::CostEstimator;
-use super::size::{self, Bound, REQUEST};
+use super::size::{self, Bound, MAX_REQUEST_BYTES};
 
 /// The maximum cost of a rule.
 pub(super) const MAX_RULE_COST: u64 = 10_000_000;
@@ -128,7 +128,7 @@ fn walk<'s>(
         walk(field, &inner, found);
     }
     for inner in size::items(schema).into_iter().chain(size::values(schema)) {
-        let Bound { most, missing } = size::bound(schema);
+        let Bound { max, missing } = size::bound(schema);
         let mut within = place.missing.clone();
         within.extend(missing.map(|bound| format!("{} has no {bound}", place.path)));
         let place = Place {
@@ -136,7 +136,7 @@ fn walk<'s>(
             times: place
                 .times
                 .filter(|_| missing.is_none())
-                .map(|t| t.saturating_mul(most)),
+                .map(|t| t.saturating_mul(max)),
             missing: within,
         };
         walk(inner, &place, found);
@@ -160,7 +160,9 @@ fn estimate(
         }
     }
     if times {
-        let each = place.times.unwrap_or(REQUEST / (size::smallest(schema) + 1));
+        let each = place
+            .times
+            .unwrap_or(MAX_REQUEST_BYTES / (size::smallest(schema) + 1));
         cost = cost.saturating_mul(each);
         missing.extend(place.missing.iter().cloned());
     }

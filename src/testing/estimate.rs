@@ -100,13 +100,13 @@ impl<'s> CostEstimator<'s> {
         }
         match &node.origin {
             Origin::Field(schema, path) => {
-                let Bound { most, missing } = size::bound(schema);
+                let Bound { max, missing } = size::bound(schema);
                 if let Some(missing) = missing {
                     let path = if path.is_empty() { "the object" } else { path };
-                    let missing = format!("{path} has no {missing}, so {most} is assumed");
+                    let missing = format!("{path} has no {missing}, so {max} is assumed");
                     self.missing.borrow_mut().insert(missing);
                 }
-                most
+                max
             }
             Origin::Key => 0,
             Origin::Unresolvable | Origin::Lost if node.type_.is_scalar() => 1,

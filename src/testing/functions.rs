@@ -4,7 +4,7 @@ use super::estimate::{CostEstimator, Node, part};
 use super::size::Type;
 
 /// Functions that cost 1, or whose cost is not modeled here.
-const OTHERS: &str = "add asApproximateFloat asInteger bind bool bytes charAt compareTo contains containsCIDR containsIP distinct \
+const UNIT_COST_FUNCTIONS: &str = "add asApproximateFloat asInteger bind bool bytes charAt compareTo contains containsCIDR containsIP distinct \
     double duration endsWith equivalent family first flatten getDate getDayOfMonth getDayOfWeek getDayOfYear \
     getEscapedPath getFullYear getHost getHostname getHours getMilliseconds getMinutes getMonth getPort getQuery \
     getScheme getSeconds hasValue int intersects isCanonical isGlobalUnicast isGreaterThan isInteger isLessThan \
@@ -85,7 +85,7 @@ impl<'s> CostEstimator<'s> {
                 Some(text),
             ) => Node::new(part(self.size(text), 10), Type::Scalar),
             _ => {
-                if !OTHERS.split(' ').any(|other| other == name)
+                if !UNIT_COST_FUNCTIONS.split(' ').any(|other| other == name)
                     && !name.starts_with(|c: char| !c.is_ascii_alphabetic())
                 {
                     self.errors.borrow_mut().push(format!("unknown function {name}"));

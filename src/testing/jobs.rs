@@ -13,7 +13,6 @@ pub(super) struct File {
     pub(super) name: String,
     /// The path of the file relative to the root of the repository.
     pub(super) path: String,
-    /// The job.
     pub(super) job: Value,
 }
 

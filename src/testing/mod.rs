@@ -12,7 +12,7 @@
 //! | `jobs.rs` | reads the jobs of a folder |
 
 // Tests call this module, and a test fails by a panic.
-#![allow(clippy::panic, reason = "a panic is how a test fails")]
+#![expect(clippy::panic, reason = "a panic is how a test fails")]
 
 mod cost;
 mod definition;

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use super::size::{self, Type};
 
 /// Functions of Kubernetes that the interpreter lacks. Rules that call them are not evaluated.
-const ELSEWHERE: &str = "asApproximateFloat asInteger bind cidr compareTo duration equivalent find findAll indexOf intersects ip \
+const UNSUPPORTED_FUNCTIONS: &str = "asApproximateFloat asInteger bind cidr compareTo duration equivalent find findAll indexOf intersects ip \
     isCIDR isGreaterThan isIP isInteger isLessThan isQuantity isSemver isURL lastIndexOf optFlatMap optMap \
     quantity semver timestamp url";
 
@@ -86,7 +86,7 @@ fn refuse(rule: &ValidationRule, schema: &JSONSchemaProps, json: &Json) -> Optio
         || references
             .functions()
             .iter()
-            .any(|name| ELSEWHERE.split(' ').any(|other| other == *name))
+            .any(|name| UNSUPPORTED_FUNCTIONS.split(' ').any(|other| other == *name))
     {
         return None;
     }

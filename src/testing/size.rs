@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 /// Maximum size of a request in bytes, which bounds every value without a bound of its own.
-pub(super) const REQUEST: u64 = 3 * 1024 * 1024;
+pub(super) const MAX_REQUEST_BYTES: u64 = 3 * 1024 * 1024;
 
 /// The type of an expression, to the extent that costs depend on it.
 #[derive(Clone, Debug)]
@@ -92,12 +92,12 @@ pub(super) fn property<'s>(
 }
 
 /// Reserved words, which rules escape in names of fields.
-const RESERVED: &str = "true false null in as break const continue else for function if import let loop package namespace return var \
+const RESERVED_WORDS: &str = "true false null in as break const continue else for function if import let loop package namespace return var \
     void while";
 
 /// Returns the escaped name of a field, as rules use it.
 pub(super) fn escape(name: &str) -> String {
-    if RESERVED.split(' ').any(|word| word == name) {
+    if RESERVED_WORDS.split(' ').any(|word| word == name) {
         return format!("__{name}__");
     }
     name.replace("__", "__underscores__")
@@ -109,43 +109,48 @@ pub(super) fn escape(name: &str) -> String {
 /// The maximum number of characters, items or entries of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
-    pub(super) most: u64,
+    pub(super) max: u64,
     /// The keyword that the schema lacks for a bound.
     pub(super) missing: Option<&'static str>,
 }
 
 /// Returns the maximum number of characters, items or entries of a schema's values; 0 for types without a size.
 pub(super) fn bound(schema: &JSONSchemaProps) -> Bound {
-    let or = |said: Option<i64>, factor: u64, missing: &'static str, most: u64| match said {
-        Some(said) => Bound {
-            most: u64::try_from(said).unwrap_or(0) * factor,
+    let or = |declared: Option<i64>, factor: u64, missing: &'static str, max: u64| match declared {
+        Some(declared) => Bound {
+            max: u64::try_from(declared).unwrap_or(0) * factor,
             missing: None,
         },
         None => Bound {
-            most,
+            max,
             missing: Some(missing),
         },
     };
-    let fixed = |most| Bound { most, missing: None };
+    let fixed = |max| Bound { max, missing: None };
     if schema.x_kubernetes_int_or_string == Some(true) {
-        return or(schema.max_length, 4, "maxLength", REQUEST - 2);
+        return or(schema.max_length, 4, "maxLength", MAX_REQUEST_BYTES - 2);
     }
     match schema.type_.as_deref() {
         Some("array") => {
             let smallest = items(schema).map_or(1, smallest);
-            or(schema.max_items, 1, "maxItems", (REQUEST - 2) / (smallest + 1))
+            or(
+                schema.max_items,
+                1,
+                "maxItems",
+                (MAX_REQUEST_BYTES - 2) / (smallest + 1),
+            )
         }
         Some("object") => match values(schema) {
             Some(value) => {
-                let most = (REQUEST - 2) / (smallest(value) + 6);
-                or(schema.max_properties, 1, "maxProperties", most)
+                let max = (MAX_REQUEST_BYTES - 2) / (smallest(value) + 6);
+                or(schema.max_properties, 1, "maxProperties", max)
             }
             None => fixed(0),
         },
         Some("string") => match (schema.format.as_deref(), &schema.enum_) {
             (Some("duration" | "date-time"), _) => fixed(32),
             (Some("date"), _) => fixed(12),
-            (Some("byte"), _) => or(schema.max_length, 1, "maxLength", REQUEST - 2),
+            (Some("byte"), _) => or(schema.max_length, 1, "maxLength", MAX_REQUEST_BYTES - 2),
             (_, Some(words)) if schema.max_length.is_none() => {
                 let longest = words
                     .iter()
@@ -155,7 +160,7 @@ pub(super) fn bound(schema: &JSONSchemaProps) -> Bound {
                 fixed(longest.unwrap_or(0) as u64)
             }
             // A character has up to four bytes.
-            _ => or(schema.max_length, 4, "maxLength", REQUEST - 2),
+            _ => or(schema.max_length, 4, "maxLength", MAX_REQUEST_BYTES - 2),
         },
         _ => fixed(0),
     }

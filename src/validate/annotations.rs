@@ -20,13 +20,13 @@ use crate::job::{FieldErrors, Framework, TrainingJob};
 
 /// The maximum size of an annotation that stands for a field, in bytes. The longest failure policy takes a third of
 /// it.
-const MAX_BYTES: usize = 32_768;
+const MAX_ANNOTATION_BYTES: usize = 32_768;
 
 /// The maximum number of values in such an annotation.
-const MAX_NODES: usize = 4_096;
+const MAX_ANNOTATION_NODES: usize = 4_096;
 
 /// The maximum depth of objects and lists in such an annotation.
-const MAX_DEPTH: usize = 16;
+const MAX_ANNOTATION_DEPTH: usize = 16;
 
 const REMEDY: &str = "use the field's value as JSON, or as YAML without anchors";
 
@@ -103,7 +103,6 @@ impl<J> Deref for AnnotatedJob<'_, J> {
 
 /// A job with the fields that its annotations stand for, and their sources.
 pub(crate) struct Annotated<'a, J> {
-    /// The job.
     pub(crate) job: AnnotatedJob<'a, J>,
     /// The paths of the fields that come from annotations, each with the path of its annotation.
     filled_in: Vec<(String, String)>,
@@ -238,16 +237,19 @@ fn read(text: &str, schema: &Schema) -> Result<Value, String> {
     if schema.type_() == Some(Type::String) {
         return Ok(Value::String(text.trim().to_owned()));
     }
-    if text.len() > MAX_BYTES {
-        return Err(format!("must be at most {MAX_BYTES} bytes (has {})", text.len()));
+    if text.len() > MAX_ANNOTATION_BYTES {
+        return Err(format!(
+            "must be at most {MAX_ANNOTATION_BYTES} bytes (has {})",
+            text.len()
+        ));
     }
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_anchors: 0,
             max_aliases: 0,
             max_documents: 1,
-            max_nodes: MAX_NODES,
-            max_depth: MAX_DEPTH,
+            max_nodes: MAX_ANNOTATION_NODES,
+            max_depth: MAX_ANNOTATION_DEPTH,
         },
     };
     let value: Value = serde_saphyr::from_str_with_options(text, options)

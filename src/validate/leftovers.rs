@@ -1,6 +1,7 @@
 //! Completes or removes fields of a manifest's metadata as the API server does.
 
 use kube_syntax::field;
+use kube_syntax::names::MAX_LABEL_LENGTH;
 use serde_json::{Map, Value};
 
 use crate::job::FieldErrors;
@@ -9,11 +10,10 @@ use crate::job::FieldErrors;
 const OLD_FIELDS: [&str; 2] = ["clusterName", "initializers"];
 
 /// The placeholder for the characters that the API server appends to `metadata.generateName`.
-const STAND_IN: &str = "xxxxx";
+const GENERATED_SUFFIX: &str = "xxxxx";
 
-/// The maximum length of a prefix. The API server truncates it here, so that a generated name has at most 63
-/// characters.
-const MAX_PREFIX: usize = 58;
+/// The length to which the API server truncates a prefix, so that a generated name is a valid label.
+const MAX_PREFIX_LENGTH: usize = MAX_LABEL_LENGTH - GENERATED_SUFFIX.len();
 
 /// Gives a job that has only `metadata.generateName` a name of the length that it will have. Returns true if it did.
 pub(super) fn complete_name(object: &mut Value) -> bool {
@@ -28,8 +28,8 @@ pub(super) fn complete_name(object: &mut Value) -> bool {
     let Some(prefix) = prefix.filter(|prefix| !is_named && !prefix.is_empty()) else {
         return false;
     };
-    let prefix: String = prefix.chars().take(MAX_PREFIX).collect();
-    metadata.insert("name".to_owned(), format!("{prefix}{STAND_IN}").into());
+    let prefix: String = prefix.chars().take(MAX_PREFIX_LENGTH).collect();
+    metadata.insert("name".to_owned(), format!("{prefix}{GENERATED_SUFFIX}").into());
     true
 }
 

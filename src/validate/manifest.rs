@@ -109,10 +109,10 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     }
     let mut warnings = FieldErrors::default();
     leftovers::remove(&mut object, &mut warnings);
-    let is_stand_in = leftovers::complete_name(&mut object);
+    let is_generated = leftovers::complete_name(&mut object);
     let mut nulls = FieldErrors::default();
     let by_schema = schema::check(schema, &object, &mut nulls);
-    let strangers = strangers::<J>(schema, &object);
+    let misplaced_roles = misplaced_roles::<J>(schema, &object);
     let removed = prune_invalid_fields(schema, &mut object);
     if let (Some(stored), Some(members)) = (schemas.api_versions().next(), object.as_object_mut()) {
         members.insert("apiVersion".to_owned(), stored.into());
@@ -130,8 +130,8 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
     }
     let mut errors: BTreeMap<String, FieldError> =
         by_schema.into_iter().map(|e| (e.path.clone(), e)).collect();
-    let strange: Vec<_> = strangers.iter().map(|(path, ..)| path.clone()).collect();
-    errors.retain(|path, _| !is_within(path, &strange));
+    let unknown: Vec<_> = misplaced_roles.iter().map(|(path, ..)| path.clone()).collect();
+    errors.retain(|path, _| !is_within(path, &unknown));
     let decoded: serde_json::Result<J> = serde::Deserialize::deserialize(&object);
     match decoded {
         Ok(job) => {
@@ -141,13 +141,13 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
                     .into_iter()
                     .filter(|e| !is_consequence_of_pruning(&e.path, &removed));
                 let more = more.map(|e| match e.path.as_str() {
-                    "metadata.name" if is_stand_in => FieldError {
+                    "metadata.name" if is_generated => FieldError {
                         path: "metadata.generateName".to_owned(),
                         ..e
                     },
                     _ => e,
                 });
-                let more: Vec<_> = more.filter(|e| !is_within(&e.path, &strange)).collect();
+                let more: Vec<_> = more.filter(|e| !is_within(&e.path, &unknown)).collect();
                 // A null that explains an error is reported with it.
                 let dropped: Vec<_> = nulls.iter().map(|null| null.path.clone()).collect();
                 let explained = more.iter().any(|e| is_consequence_of_pruning(&e.path, &dropped));
@@ -156,7 +156,7 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
                     errors.extend(nulls.iter().map(|e| (e.path.clone(), e.clone())));
                 }
             }
-            for (path, role, remedy) in strangers {
+            for (path, role, remedy) in misplaced_roles {
                 let problem = format!("{} has no role {role}", schemas.kind);
                 let error = FieldError {
                     path,
@@ -192,13 +192,13 @@ pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<Manife
 }
 
 /// Returns the fields among the roles that belong to another place: their paths, names and remedies.
-fn strangers<J: TrainingJob>(schema: &Schema, object: &Value) -> Vec<(String, String, String)> {
+fn misplaced_roles<J: TrainingJob>(schema: &Schema, object: &Value) -> Vec<(String, String, String)> {
     let roles_field = J::FRAMEWORK.roles_field;
     let known = J::FRAMEWORK.role_names();
     let roles = object.get("spec").and_then(|spec| spec.get(roles_field));
     let roles = roles.and_then(Value::as_object).into_iter().flatten();
-    let strange = roles.filter(|(role, _)| !known.iter().any(|name| name.eq_ignore_ascii_case(role)));
-    let strange = strange.take(MAX_UNKNOWN_ROLES).filter_map(|(role, value)| {
+    let unknown = roles.filter(|(role, _)| !known.iter().any(|name| name.eq_ignore_ascii_case(role)));
+    let unknown = unknown.take(MAX_UNKNOWN_ROLES).filter_map(|(role, value)| {
         let steps = [
             Step::Member("spec"),
             Step::Member(roles_field),
@@ -208,7 +208,7 @@ fn strangers<J: TrainingJob>(schema: &Schema, object: &Value) -> Vec<(String, St
         let path = field(&field("spec", roles_field), role);
         (!places.is_empty()).then(|| (path, role.clone(), schema::move_to(&places)))
     });
-    strange.collect()
+    unknown.collect()
 }
 
 /// Returns true if a path is one of `fields` or within one of them.

@@ -14,13 +14,13 @@ use crate::api::schema::object_meta;
 const MAX_PLACES: usize = 2;
 
 /// The maximum number of places that are named if all are the same place in several roles or items.
-const MAX_ALIKE: usize = 4;
+const MAX_ALIKE_PLACES: usize = 4;
 
 /// The maximum number of entries of a map or a list that are searched. No more would be named.
-const MAX_SEARCHED: usize = 16;
+const MAX_SEARCHED_ENTRIES: usize = 16;
 
 /// The maps of resource quantities.
-const ASKED_FOR: [&str; 3] = ["limits", "requests", "minResources"];
+const RESOURCE_MAPS: [&str; 3] = ["limits", "requests", "minResources"];
 
 /// A place in an object: its schema, its value and its path.
 #[derive(Clone)]
@@ -76,9 +76,16 @@ impl<'a> Place<'a> {
         let mut steps: Vec<_> = properties.map(Step::Member).collect();
         match self.value {
             Some(Value::Object(members)) if self.schema.map_values().is_some() => {
-                steps.extend(members.keys().take(MAX_SEARCHED).map(|key| Step::Member(key)));
+                steps.extend(
+                    members
+                        .keys()
+                        .take(MAX_SEARCHED_ENTRIES)
+                        .map(|key| Step::Member(key)),
+                );
             }
-            Some(Value::Array(items)) => steps.extend((0..items.len().min(MAX_SEARCHED)).map(Step::Item)),
+            Some(Value::Array(items)) => {
+                steps.extend((0..items.len().min(MAX_SEARCHED_ENTRIES)).map(Step::Item))
+            }
             _ => {}
         }
         let mut places: Vec<_> = steps.iter().filter_map(|step| self.step(step)).collect();
@@ -155,7 +162,7 @@ pub(super) fn places(root: &Schema, object: &Value, steps: &[Step<'_>], value: &
     };
     if is_amount(key, value) {
         return nearest(&bases, &moved, &|place| {
-            let maps = ASKED_FOR.into_iter().filter(|map| {
+            let maps = RESOURCE_MAPS.into_iter().filter(|map| {
                 let values = place.schema.property(map).and_then(Schema::map_values);
                 values.is_some_and(|values| values.type_() == Some(Type::IntOrString))
             });
@@ -240,7 +247,7 @@ fn nearest_below<'a>(
 fn few(places: Vec<Place<'_>>, key: &str) -> Vec<String> {
     let patterns: BTreeSet<_> = places.iter().map(|place| place.pattern.clone()).collect();
     let max = if patterns.len() == 1 {
-        MAX_ALIKE
+        MAX_ALIKE_PLACES
     } else {
         MAX_PLACES
     };
@@ -413,7 +420,7 @@ mod tests {
             &["spec", "image"].map(Step::Member),
             &json!("x"),
         );
-        assert_eq!(found.len(), MAX_ALIKE, "{found:?}");
+        assert_eq!(found.len(), MAX_ALIKE_PLACES, "{found:?}");
     }
 
     #[test]
@@ -432,10 +439,10 @@ mod tests {
             )
         };
         assert_eq!(
-            found(MAX_SEARCHED - 1),
+            found(MAX_SEARCHED_ENTRIES - 1),
             ["spec.roles.z.template.containers[0].image"]
         );
-        assert_eq!(found(MAX_SEARCHED), Vec::<String>::new());
+        assert_eq!(found(MAX_SEARCHED_ENTRIES), Vec::<String>::new());
     }
 
     #[test]

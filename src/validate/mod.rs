@@ -32,7 +32,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use crate::api::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScope, RunPolicy};
 use crate::job::{
     FailureTolerance, FieldErrors, JobObject, ObjectKind, Outcome, Replica, ReplicaState, Replicas, Role,
-    Settings, SharedEnvironment, Texts, Topology, TrainingJob,
+    Settings, SharedEnvironment, SharedTexts, Topology, TrainingJob,
 };
 use kube_syntax::FieldPath;
 
@@ -166,11 +166,11 @@ fn check<'a, J: TrainingJob>(
     let meta = job.meta();
     let name = meta.name.as_deref().unwrap_or_default();
     match name {
-        "" => errors.push("metadata.name", MUST_BE_SET, texts::JOB_NAMES),
+        "" => errors.push("metadata.name", MUST_BE_SET, texts::job_names()),
         name if J::FRAMEWORK.has_services() && names::label_1035(name).is_some() => {
             errors.bad_job_name("metadata.name", name);
         }
-        name if name.len() > names::LABEL_MAX => errors.long_name("metadata.name", name.len()),
+        name if name.len() > names::MAX_LABEL_LENGTH => errors.long_name("metadata.name", name.len()),
         _ => {}
     }
     template::check_labels(FieldPath::At("metadata"), meta, &mut errors);
@@ -199,7 +199,7 @@ fn check<'a, J: TrainingJob>(
         roles,
         common_service: is_compact.then(|| layout::service_name(name)),
         settings: settings.clone(),
-        texts: Texts::default(),
+        shared_texts: SharedTexts::default(),
     };
     check_host_names(&topology, &mut errors);
     layout::check(&topology, &mut errors);
@@ -342,7 +342,7 @@ fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
         .chain(common)
         .max()
         .unwrap_or(0);
-    let excess = longest.saturating_sub(names::LABEL_MAX);
+    let excess = longest.saturating_sub(names::MAX_LABEL_LENGTH);
     if excess > 0 {
         errors.long_service("metadata.name", longest, excess);
     }

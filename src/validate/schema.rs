@@ -18,11 +18,11 @@ use super::texts::MUST_BE_SET;
 pub const UNKNOWN_FIELD: &str = "unknown field";
 
 /// The maximum number of known fields that are named in a remedy. A longer list would not help the user.
-const MAX_NAMED: usize = 12;
+const MAX_NAMED_FIELDS: usize = 12;
 
 /// The number of errors in an object up to which the right place of a field is searched. Each search visits the whole
 /// schema.
-const MAX_SEARCHES: usize = 50;
+const MAX_ERRORS_WITH_SEARCH: usize = 50;
 
 /// Reads the schema of a definition's version.
 pub(crate) fn read(schema: &JSONSchemaProps) -> Schema {
@@ -45,7 +45,7 @@ pub(crate) fn check(schema: &Schema, object: &Value, nulls: &mut FieldErrors) ->
             null(path_of("", violation.path.steps()), map, key, nulls);
             continue;
         }
-        let searched = errors.iter().count() < MAX_SEARCHES;
+        let searched = errors.iter().count() < MAX_ERRORS_WITH_SEARCH;
         let places = searched.then(|| remedies(schema, object, &violation)).flatten();
         push_violation(&violation, "", places, &mut errors);
     }
@@ -220,7 +220,7 @@ fn unknown_remedy(key: &str, known: &[&str]) -> String {
     if let Some(name) = nearest(key, known.iter().copied()) {
         return format!("did you mean {name}?");
     }
-    if known.is_empty() || known.len() > MAX_NAMED {
+    if known.is_empty() || known.len() > MAX_NAMED_FIELDS {
         return "remove it".to_owned();
     }
     format!("use one of {}, or remove it", known.join(", "))
@@ -498,7 +498,7 @@ mod tests {
             let names: Vec<_> = names.iter().map(String::as_str).collect();
             assert_eq!(unknown_remedy("x", &names), remedy);
         }
-        let twelve: Vec<String> = (0..MAX_NAMED).map(|n| format!("field-{n:02}")).collect();
+        let twelve: Vec<String> = (0..MAX_NAMED_FIELDS).map(|n| format!("field-{n:02}")).collect();
         let twelve: Vec<_> = twelve.iter().map(String::as_str).collect();
         let remedy = unknown_remedy("x", &twelve);
         assert!(remedy.ends_with("field-11, or remove it"), "{remedy}");

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use kube_syntax::names::{MAX_LABEL_LENGTH, MAX_PORT_NAME_LENGTH};
 use kube_syntax::quantity::is_quantity;
 use kube_syntax::{FieldPath, names};
 
@@ -81,13 +82,17 @@ pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &
                 errors.push(
                     at,
                     format!("must be a valid key (is {key:?})"),
-                    "use at most 63 letters, digits, '-', '_' and '.', optionally after a DNS name and '/'",
+                    format!(
+                        "use at most {MAX_LABEL_LENGTH} letters, digits, '-', '_' and '.', optionally after a DNS name and '/'"
+                    ),
                 );
             } else if is_label && names::label_value(value).is_some() {
                 errors.push(
                     at,
                     format!("must be a valid label value (is {value:?})"),
-                    "use at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+                    format!(
+                        "use at most {MAX_LABEL_LENGTH} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+                    ),
                 );
             }
         }
@@ -130,7 +135,9 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
             errors.push(
                 at.member("name"),
                 format!("must be a valid port name (is {name:?})"),
-                "use at most 15 lower-case letters, digits and single '-', with at least one letter",
+                format!(
+                    "use at most {MAX_PORT_NAME_LENGTH} lower-case letters, digits and single '-', with at least one letter"
+                ),
             );
         }
         if !port_names.insert(name) {

@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use kube_syntax::names::LABEL_MAX;
+use kube_syntax::names::MAX_LABEL_LENGTH;
 
 use crate::job::errors::one_of;
 use crate::job::{FieldErrors, RoleDefinition};
@@ -81,7 +81,7 @@ impl FieldErrors {
         self.push(
             path,
             format!("must be a valid service name (is {name:?})"),
-            JOB_NAMES,
+            job_names(),
         );
     }
 
@@ -89,7 +89,7 @@ impl FieldErrors {
     pub(crate) fn long_name(&mut self, path: impl Into<String>, length: impl Display) {
         self.push(
             path,
-            format!("must be at most {LABEL_MAX} characters (has {length})"),
+            format!("must be at most {MAX_LABEL_LENGTH} characters (has {length})"),
             "use a shorter name",
         );
     }
@@ -102,7 +102,7 @@ impl FieldErrors {
     ) {
         self.push(
             path,
-            format!("service names must be at most {LABEL_MAX} characters (the longest would have {length})"),
+            format!("service names must be at most {MAX_LABEL_LENGTH} characters (the longest would have {length})"),
             format!("shorten the job's name by {excess}"),
         );
     }
@@ -135,7 +135,9 @@ impl FieldErrors {
         self.push(
             path,
             format!("must be a valid container name (is {name:?})"),
-            "use at most 63 lower-case letters, digits and '-', with a letter or digit at both ends",
+            format!(
+                "use at most {MAX_LABEL_LENGTH} lower-case letters, digits and '-', with a letter or digit at both ends"
+            ),
         );
     }
 
@@ -156,6 +158,9 @@ impl FieldErrors {
 /// The problem of a required field that is missing.
 pub(crate) const MUST_BE_SET: &str = "must be set";
 
-/// The remedy for an invalid job name.
-pub(super) const JOB_NAMES: &str =
-    "use at most 63 lower-case letters, digits and '-', starting with a letter and not ending with '-'";
+/// Returns the remedy for an invalid job name.
+pub(super) fn job_names() -> String {
+    format!(
+        "use at most {MAX_LABEL_LENGTH} lower-case letters, digits and '-', starting with a letter and not ending with '-'"
+    )
+}

@@ -1,8 +1,15 @@
 //! Checks of names, labels and their keys. Each function returns the API server's messages about an invalid text
 //! (`k8s.io/apimachinery/pkg/util/validation`), and nothing for a valid one.
 
-/// The greatest length of a label in characters: a service's name, a label's value, a container's name.
-pub const LABEL_MAX: usize = 63;
+/// The maximum length of a DNS label in bytes: the name of a service or a container, the value of a label, and the name
+/// part of its key.
+pub const MAX_LABEL_LENGTH: usize = 63;
+
+/// The maximum length of a DNS subdomain in bytes, and so of the name of most objects.
+pub const MAX_NAME_LENGTH: usize = 253;
+
+/// The maximum length of the name of a port in bytes.
+pub const MAX_PORT_NAME_LENGTH: usize = 15;
 
 /// The texts that [`label_1035`] accepts, as a regular expression.
 pub const DNS_1035: &str = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$";
@@ -52,20 +59,21 @@ pub fn label_1123(text: &str) -> Option<String> {
         };
         (!is_label(text)).then(|| why.to_owned())
     };
-    at_most(text, 63, "characters").or_else(wrong)
+    at_most(text, MAX_LABEL_LENGTH, "characters").or_else(wrong)
 }
 
 /// Returns the error of a text that is not a DNS-1035 label, which services need: a DNS-1123 label that begins with a
 /// letter.
 pub fn label_1035(text: &str) -> Option<String> {
     let starts = text.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
-    at_most(text, 63, "characters").or_else(|| (!starts || !is_label(text)).then(|| LABEL_1035.to_owned()))
+    at_most(text, MAX_LABEL_LENGTH, "characters")
+        .or_else(|| (!starts || !is_label(text)).then(|| LABEL_1035.to_owned()))
 }
 
 /// Returns the error of a text that is not a DNS-1123 subdomain, which most objects' names must be: labels with dots
 /// between them, at most 253 characters.
 pub fn subdomain(text: &str) -> Option<String> {
-    at_most(text, 253, "characters")
+    at_most(text, MAX_NAME_LENGTH, "characters")
         .or_else(|| (!text.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()))
 }
 
@@ -98,8 +106,9 @@ pub fn qualified(key: &str) -> Vec<String> {
     }
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        wrong.push("name part must be no more than 63 bytes".to_owned());
+    } else {
+        let why = at_most(name, MAX_LABEL_LENGTH, "bytes");
+        wrong.extend(why.map(|why| format!("name part {why}")));
     }
     if !is_name_part(name) {
         wrong.push(QUALIFIED.to_owned());
@@ -110,15 +119,16 @@ pub fn qualified(key: &str) -> Vec<String> {
 /// Returns the error of a text that is not a value of a label: empty, or at most 63 letters, digits, `-`, `_` and `.`
 /// between letters or digits.
 pub fn label_value(value: &str) -> Option<String> {
-    at_most(value, 63, "bytes")
+    at_most(value, MAX_LABEL_LENGTH, "bytes")
         .or_else(|| (!value.is_empty() && !is_name_part(value)).then(|| LABEL_VALUE.to_owned()))
 }
 
 /// Returns the error of a text that is not a name of a port: at most 15 lower-case letters, digits and single
 /// hyphens, with at least one letter.
 pub fn port_name(name: &str) -> Option<String> {
-    if name.len() > 15 {
-        return Some("must be no more than 15 characters".to_owned());
+    let too_long = at_most(name, MAX_PORT_NAME_LENGTH, "characters");
+    if too_long.is_some() {
+        return too_long;
     }
     if !name
         .bytes()
