@@ -14,9 +14,9 @@ use super::{Framework, Rule, Topology};
 /// use training_job::Requirement;
 ///
 /// let requirements: Vec<Requirement<FarmJob>> = vec![
-///     Requirement::any_of(&["Head", "Client"], "nobody hands out tasks", "add a Head with 1 replica")
+///     Requirement::any_of(&["Head", "Client"], "must have a Head or a Client", "add a Head with 1 replica")
 ///         .when(|job| !job.spec.detached, "!self.?detached.orValue(false)"),
-///     Requirement::at_least("Worker", 2, "a detached job has only its workers", "use 2 workers or more")
+///     Requirement::at_least("Worker", 2, "must have at least 2 workers if detached", "add a worker")
 ///         .when(|job| job.spec.detached, "self.?detached.orValue(false)"),
 /// ];
 /// ```

@@ -27,12 +27,12 @@ impl Rule {
     ///
     /// fn validate(size: i32, errors: &mut FieldErrors) {
     ///     if size % 2 == 1 {
-    ///         errors.push("spec.size", "it is odd", "use an even number");
+    ///         errors.push("spec.size", "must be even", "add or remove 1");
     ///     }
     /// }
     ///
     /// fn rule() -> Rule {
-    ///     Rule::new("self.?size.orValue(0) % 2 == 0", "it is odd; use an even number").at("size")
+    ///     Rule::new("self.?size.orValue(0) % 2 == 0", "must be even; add or remove 1").at("size")
     /// }
     /// ```
     pub fn new(expression: impl Into<String>, message: impl Into<String>) -> Self {

@@ -157,14 +157,14 @@ fn validated<J: TrainingJob>(job: &Value) -> Result<(), FieldErrors> {
 struct Refusal {
     by: String,
     path: String,
-    words: String,
+    message: String,
 }
 
 fn disagreements(refused: &[Refusal], valid: &Result<(), FieldErrors>) -> Vec<String> {
     let Err(errors) = valid else {
         let found = refused.iter().map(|refusal| {
-            let Refusal { by, path, words } = refusal;
-            format!("validate accepts it, but {by} rejects it\n  {path}: {words}")
+            let Refusal { by, path, message } = refusal;
+            format!("validate accepts it, but {by} rejects it\n  {path}: {message}")
         });
         return found.collect();
     };
@@ -172,18 +172,18 @@ fn disagreements(refused: &[Refusal], valid: &Result<(), FieldErrors>) -> Vec<St
     for refusal in refused.iter().filter(|refusal| refusal.by != SCHEMA) {
         if errors
             .iter()
-            .any(|error| words(&error.to_string(), &error.path) == refusal.words)
+            .any(|error| comparable(&error.to_string(), &error.path) == refusal.message)
         {
             continue;
         }
         let unmatched = errors.iter().find(|error| {
-            let said = words(&error.to_string(), &error.path);
-            error.path == refusal.path && !refused.iter().any(|refusal| refusal.words == said)
+            let message = comparable(&error.to_string(), &error.path);
+            error.path == refusal.path && !refused.iter().any(|refusal| refusal.message == message)
         });
         if let Some(error) = unmatched {
-            let Refusal { by, words, .. } = refusal;
+            let Refusal { by, message, .. } = refusal;
             found.push(format!(
-                "different messages for one error\n  validate: {error}\n  {by}: {words}"
+                "different messages for one error\n  validate: {error}\n  {by}: {message}"
             ));
         }
     }
@@ -197,25 +197,25 @@ fn by_no_rule(refused: &[Refusal], valid: Result<(), FieldErrors>) -> Vec<FieldE
     if refused.iter().any(|refusal| refusal.by == SCHEMA) {
         return Vec::new();
     }
-    let said: Vec<_> = errors
+    let messages: Vec<_> = errors
         .iter()
-        .map(|error| words(&error.to_string(), &error.path))
+        .map(|error| comparable(&error.to_string(), &error.path))
         .collect();
-    let is_covered = |error: &FieldError, words: &str| {
+    let is_covered = |error: &FieldError, message: &str| {
         refused.iter().any(|refusal| {
-            let in_others = !said.contains(&refusal.words) && refusal.path == error.path;
-            refusal.words == words || in_others
+            let differs = !messages.contains(&refusal.message) && refusal.path == error.path;
+            refusal.message == message || differs
         })
     };
-    let worded = errors.into_iter().zip(&said);
+    let worded = errors.into_iter().zip(&messages);
     worded
-        .filter(|(error, words)| !is_covered(error, words))
+        .filter(|(error, message)| !is_covered(error, message))
         .map(|(error, _)| error)
         .collect()
 }
 
 /// Returns an error without its path, and without a suggestion, which a rule cannot compute.
-fn words(error: &str, path: &str) -> String {
+fn comparable(error: &str, path: &str) -> String {
     let said = error
         .strip_prefix(path)
         .map_or(error, |rest| rest.trim_start_matches(": "));
@@ -259,11 +259,11 @@ impl<'d, J: TrainingJob> Server<'d, J> {
     fn refusals(&self, job: &Value) -> Vec<Refusal> {
         let stored = match self.store(job) {
             Ok(stored) => stored,
-            Err(words) => {
+            Err(message) => {
                 return vec![Refusal {
                     by: SCHEMA.to_owned(),
                     path: String::new(),
-                    words,
+                    message,
                 }];
             }
         };
@@ -276,10 +276,10 @@ impl<'d, J: TrainingJob> Server<'d, J> {
         let refused = schema.map_or_else(Vec::new, |schema| rules::evaluate(schema, &stored));
         let refused = refused
             .into_iter()
-            .map(|rules::Refusal { path, words, rule }| Refusal {
+            .map(|rules::Refusal { path, message, rule }| Refusal {
                 by: format!("the rule {rule}"),
                 path,
-                words,
+                message,
             });
         refused.collect()
     }

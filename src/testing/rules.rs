@@ -35,7 +35,7 @@ pub(super) fn environment() -> &'static Arc<Env> {
 pub(super) struct Refusal {
     /// The path of the field that the rule concerns.
     pub(super) path: String,
-    pub(super) words: String,
+    pub(super) message: String,
     pub(super) rule: String,
 }
 
@@ -51,12 +51,12 @@ fn visit(schema: &JSONSchemaProps, json: &Json, path: &str, refusals: &mut Vec<R
         return;
     }
     for rule in schema.x_kubernetes_validations.iter().flatten() {
-        if let Some(words) = refuse(rule, schema, json) {
+        if let Some(message) = rejection(rule, schema, json) {
             let field = rule.field_path.as_deref().unwrap_or_default();
             let path = format!("{path}{field}");
             refusals.push(Refusal {
                 path: path.trim_start_matches('.').to_owned(),
-                words,
+                message,
                 rule: rule.rule.clone(),
             });
         }
@@ -77,7 +77,7 @@ fn visit(schema: &JSONSchemaProps, json: &Json, path: &str, refusals: &mut Vec<R
 }
 
 /// Returns the message of a rule if a value violates it.
-fn refuse(rule: &ValidationRule, schema: &JSONSchemaProps, json: &Json) -> Option<String> {
+fn rejection(rule: &ValidationRule, schema: &JSONSchemaProps, json: &Json) -> Option<String> {
     // `rule_costs` reports a rule that does not parse.
     let program = environment().compile(&rule.rule).ok()?;
     let references = program.references();
@@ -91,13 +91,13 @@ fn refuse(rule: &ValidationRule, schema: &JSONSchemaProps, json: &Json) -> Optio
         return None;
     }
     let context = context(schema, json);
-    let said = match program.execute(&context) {
+    let message = match program.execute(&context) {
         Ok(Value::Bool(true)) => return None,
         Ok(Value::Bool(false)) => message(rule, &context),
         Ok(other) => format!("must be true or false (is {other:?})"),
         Err(error) => format!("cannot be evaluated: {error}"),
     };
-    Some(said)
+    Some(message)
 }
 
 fn message(rule: &ValidationRule, context: &Context<'_, '_>) -> String {
@@ -115,9 +115,9 @@ fn message(rule: &ValidationRule, context: &Context<'_, '_>) -> String {
         Some(Ok(text)) => text,
         // A server then uses a default message.
         Some(Err(error)) => {
-            let mut words = rule.message.clone().unwrap_or_default();
-            let _ = write!(words, "(its messageExpression fails: {error})");
-            words
+            let mut message = rule.message.clone().unwrap_or_default();
+            let _ = write!(message, "(its messageExpression fails: {error})");
+            message
         }
         None => rule
             .message
