@@ -238,7 +238,7 @@ pub trait TrainingJob:
     ///
     /// Called in each reconcile of a job that has not ended. `replicas` has all replicas of the topology, in the state of
     /// their current attempt. A replica that failed and is to be restarted is [`Absent`](crate::ReplicaState::Absent). A
-    /// success is final after the grace period [`Settings::success_hold`](crate::Settings::success_hold), in which other
+    /// success is final after the grace period [`Settings::success_grace_period`](crate::Settings::success_grace_period), in which other
     /// replicas may end. For kinds in which some roles only serve, [`Replicas::decided_by`] is usually enough.
     ///
     /// ```

@@ -18,11 +18,11 @@ pub struct Settings {
     pub clean_pods: CleanPodPolicy,
     /// Grace period of a success while replicas that do not decide the job still run, because the processes of a
     /// finished cluster end almost together. Default: one second.
-    pub success_hold: Duration,
+    pub success_grace_period: Duration,
     /// Grace period of a failure by exit code while other replicas of the same restart scope still run. If one
     /// replica is killed, the others end shortly after, and the cluster may report the others first. Default: three
     /// seconds.
-    pub failure_hold: Duration,
+    pub failure_grace_period: Duration,
     /// Time after its grace period when a pod that is being deleted is deleted by force. Its node has not confirmed
     /// that the processes have ended, and they may continue if the node does. Default: never.
     pub force_delete_after: Option<Duration>,
@@ -41,8 +41,8 @@ impl Default for Settings {
         Self {
             restart_scope: None,
             clean_pods: CleanPodPolicy::Running,
-            success_hold: Duration::from_secs(1),
-            failure_hold: Duration::from_secs(3),
+            success_grace_period: Duration::from_secs(1),
+            failure_grace_period: Duration::from_secs(3),
             force_delete_after: None,
             cluster_domain: "cluster.local".to_owned(),
             accelerators: Arc::default(),

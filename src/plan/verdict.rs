@@ -379,7 +379,7 @@ fn held_until<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Opti
     let ended = replicas.zip(standings).filter(|(_, s)| has_succeeded(s));
     let pods = ended.filter_map(|(replica, _)| draft.observed.pods.get(&replica.host()));
     let last = pods.filter_map(|pod| pod.seen_to_end).max()?;
-    let until = last.checked_add(draft.job.policy.success_hold).ok()?;
+    let until = last.checked_add(draft.job.policy.success_grace_period).ok()?;
     // A clock that was set back makes nobody wait for longer.
     (last <= draft.exact_now && draft.exact_now < until).then_some(until)
 }
@@ -399,7 +399,7 @@ fn failure_held_until<J>(
     let by_code = failed.consequence == Consequence::FinalByExitCode;
     survey.roles.iter().find(runs).filter(|_| by_code)?;
     let seen = draft.observed.pods.get(&failed.replica.host())?.seen_to_end?;
-    let until = seen.checked_add(draft.job.policy.failure_hold).ok()?;
+    let until = seen.checked_add(draft.job.policy.failure_grace_period).ok()?;
     // A clock that was set back makes nobody wait for longer.
     (seen <= draft.exact_now && draft.exact_now < until).then_some(until)
 }

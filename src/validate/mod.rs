@@ -79,9 +79,9 @@ pub struct Policy {
     /// True if another controller runs the job, so that this operator leaves it alone.
     pub is_for_another_controller: bool,
     /// The grace period of a success while other replicas still run.
-    pub success_hold: Duration,
+    pub success_grace_period: Duration,
     /// The grace period of a failure by exit code while other replicas of its restart scope still run.
-    pub failure_hold: Duration,
+    pub failure_grace_period: Duration,
 }
 
 /// Checks a job.
@@ -300,8 +300,8 @@ fn check_policy<J: TrainingJob>(
         success: policy.success_policy.clone(),
         suspend: policy.suspend.unwrap_or(false),
         is_for_another_controller: other_manager(job).is_some(),
-        success_hold: settings.success_hold,
-        failure_hold: settings.failure_hold,
+        success_grace_period: settings.success_grace_period,
+        failure_grace_period: settings.failure_grace_period,
     }
 }
 

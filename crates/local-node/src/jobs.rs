@@ -36,7 +36,7 @@ use run::{ReadStatus, changes};
 
 /// How long replicas may take to end by themselves once the job has succeeded: a busy machine takes longer
 /// than a cluster.
-const SUCCESS_HOLD: Duration = Duration::from_secs(3);
+const SUCCESS_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 /// How long replicas may take to end once they are asked to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -301,7 +301,7 @@ fn namespace_of(job: &impl ResourceExt) -> String {
 fn options(accelerators: Accelerators) -> Options {
     Options {
         settings: Settings {
-            success_hold: SUCCESS_HOLD,
+            success_grace_period: SUCCESS_GRACE_PERIOD,
             accelerators: Arc::new(accelerators),
             ..Settings::default()
         },
