@@ -27,7 +27,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaPropsOrBool,
 };
 
-use kube_syntax::names::MAX_LABEL_LENGTH;
+use kube_syntax::names::MAX_LABEL_CHARS;
 
 use crate::api::RunPolicy;
 use crate::job::rule::list;
@@ -38,7 +38,7 @@ use crate::job::{Rule, TrainingJob};
 const MAX_ROLES: i64 = 16;
 /// The maximum number of characters of a role's name in a list. Known names are shorter. Without a bound the API server
 /// assumes a very long name, and rejects the rules.
-const MAX_ROLE_NAME: i64 = MAX_LABEL_LENGTH as i64;
+const MAX_ROLE_NAME: i64 = MAX_LABEL_CHARS as i64;
 
 /// The category of all kinds of job, for `kubectl get training`.
 const CATEGORY: &str = "training";

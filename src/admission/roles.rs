@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 
 use crate::api::MAX_REPLICAS;
 use crate::job::Framework;
-use kube_syntax::names::{DNS_1035, MAX_LABEL_LENGTH, MAX_NAME_LENGTH};
+use kube_syntax::names::{DNS_1035, MAX_LABEL_CHARS, MAX_SUBDOMAIN_CHARS};
 
 use super::add;
 use crate::job::Rule;
@@ -13,7 +13,7 @@ use crate::job::rule as cel;
 pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
     let name = JSONSchemaProps {
         type_: Some("string".to_owned()),
-        max_length: Some(MAX_NAME_LENGTH as i64),
+        max_length: Some(MAX_SUBDOMAIN_CHARS as i64),
         ..JSONSchemaProps::default()
     };
     let mut metadata = JSONSchemaProps {
@@ -27,7 +27,7 @@ pub(super) fn on_object(root: &mut JSONSchemaProps, framework: &Framework) {
                 e.bad_job_name("", "%s");
             })
             .with("self"),
-            false => Rule::with_message_of(format!("self.size() <= {MAX_LABEL_LENGTH}"), |e| {
+            false => Rule::with_message_of(format!("self.size() <= {MAX_LABEL_CHARS}"), |e| {
                 e.long_name("", "%d");
             })
             .with("self.size()"),
@@ -58,12 +58,12 @@ pub(super) fn on_name_lengths(root: &mut JSONSchemaProps, framework: &Framework)
     let old = format!("oldSelf.?spec.?{specs}[?k]");
     let rule = Rule::with_message_of(
         format!(
-            "!has(self.spec) || !has(self.spec.{specs}) || self.spec.{specs}.all(k, {replicas}.orValue(1) == 0 || {length} <= {MAX_LABEL_LENGTH} || {old}.hasValue() && {old}.?replicas.orValue(1) == {replicas}.orValue(1))"
+            "!has(self.spec) || !has(self.spec.{specs}) || self.spec.{specs}.all(k, {replicas}.orValue(1) == 0 || {length} <= {MAX_LABEL_CHARS} || {old}.hasValue() && {old}.?replicas.orValue(1) == {replicas}.orValue(1))"
         ),
         |e| e.long_service("", "%d", "%d"),
     );
     let lengths = format!("self.spec.{specs}.map(k, {counts}, {length})");
-    let values = format!("[{lengths}.max()].map(n, [n, n - {MAX_LABEL_LENGTH}])[0]");
+    let values = format!("[{lengths}.max()].map(n, [n, n - {MAX_LABEL_CHARS}])[0]");
     add(root, rule.with_list(values).optional_old_self());
 }
 

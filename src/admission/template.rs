@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use crate::api::schema::MAX_CONTAINERS;
 use crate::job::Framework;
-use kube_syntax::names::{DNS_1123, MAX_PORT_NAME_LENGTH};
+use kube_syntax::names::{DNS_1123, MAX_PORT_NAME_CHARS};
 
 use super::add;
 use crate::job::Rule;
@@ -116,7 +116,7 @@ fn tighten_container(container: &mut JSONSchemaProps, framework: &Framework) {
         }
         if let Some(name) = at(port, &["name"]) {
             name.pattern = Some(PORT_NAME.to_owned());
-            name.max_length = Some(MAX_PORT_NAME_LENGTH as i64);
+            name.max_length = Some(MAX_PORT_NAME_CHARS as i64);
         }
         if let Some(protocol) = at(port, &["protocol"]) {
             // The default is stored, as by the definition of the Go operator.

@@ -1,7 +1,7 @@
 //! Completes or removes fields of a manifest's metadata as the API server does.
 
 use kube_syntax::field;
-use kube_syntax::names::MAX_LABEL_LENGTH;
+use kube_syntax::names::MAX_LABEL_CHARS;
 use serde_json::{Map, Value};
 
 use crate::job::FieldErrors;
@@ -13,7 +13,7 @@ const OLD_FIELDS: [&str; 2] = ["clusterName", "initializers"];
 const GENERATED_SUFFIX: &str = "xxxxx";
 
 /// The length to which the API server truncates a prefix, so that a generated name is a valid label.
-const MAX_PREFIX_LENGTH: usize = MAX_LABEL_LENGTH - GENERATED_SUFFIX.len();
+const MAX_PREFIX_LENGTH: usize = MAX_LABEL_CHARS - GENERATED_SUFFIX.len();
 
 /// Gives a job that has only `metadata.generateName` a name of the length that it will have. Returns true if it did.
 pub(super) fn complete_name(object: &mut Value) -> bool {

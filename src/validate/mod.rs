@@ -170,7 +170,7 @@ fn check<'a, J: TrainingJob>(
         name if J::FRAMEWORK.has_services() && names::label_1035(name).is_some() => {
             errors.bad_job_name("metadata.name", name);
         }
-        name if name.len() > names::MAX_LABEL_LENGTH => errors.long_name("metadata.name", name.len()),
+        name if name.len() > names::MAX_LABEL_CHARS => errors.long_name("metadata.name", name.len()),
         _ => {}
     }
     template::check_labels(FieldPath::At("metadata"), meta, &mut errors);
@@ -342,7 +342,7 @@ fn check_host_names(topology: &Topology<'_>, errors: &mut FieldErrors) {
         .chain(common)
         .max()
         .unwrap_or(0);
-    let excess = longest.saturating_sub(names::MAX_LABEL_LENGTH);
+    let excess = longest.saturating_sub(names::MAX_LABEL_CHARS);
     if excess > 0 {
         errors.long_service("metadata.name", longest, excess);
     }

@@ -169,7 +169,7 @@ fn push_violation(violation: &Violation<'_>, base: &str, remedy: Option<String>,
         }
         ViolationKind::Null { .. } => errors.push(path, "must not be null", "set a value or remove it"),
         ViolationKind::Type { value, wanted } => wrong_type(path, value, *wanted, remedy, errors),
-        ViolationKind::Word { value, allowed } => {
+        ViolationKind::Unsupported { value, allowed } => {
             let words = allowed.iter().filter_map(Value::as_str);
             let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
             errors.unknown_word(path, value.as_str().unwrap_or_default(), &words);

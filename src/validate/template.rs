@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use kube_syntax::names::{MAX_LABEL_LENGTH, MAX_PORT_NAME_LENGTH};
+use kube_syntax::names::{MAX_LABEL_CHARS, MAX_PORT_NAME_CHARS};
 use kube_syntax::quantity::is_quantity;
 use kube_syntax::{FieldPath, names};
 
@@ -83,7 +83,7 @@ pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &
                     at,
                     format!("must be a valid key (is {key:?})"),
                     format!(
-                        "use at most {MAX_LABEL_LENGTH} letters, digits, '-', '_' and '.', optionally after a DNS name and '/'"
+                        "use at most {MAX_LABEL_CHARS} letters, digits, '-', '_' and '.', optionally after a DNS name and '/'"
                     ),
                 );
             } else if is_label && names::label_value(value).is_some() {
@@ -91,7 +91,7 @@ pub(super) fn check_labels(path: FieldPath<'_>, metadata: &ObjectMeta, errors: &
                     at,
                     format!("must be a valid label value (is {value:?})"),
                     format!(
-                        "use at most {MAX_LABEL_LENGTH} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+                        "use at most {MAX_LABEL_CHARS} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
                     ),
                 );
             }
@@ -136,7 +136,7 @@ fn check_container(path: FieldPath<'_>, container: &Container, errors: &mut Fiel
                 at.member("name"),
                 format!("must be a valid port name (is {name:?})"),
                 format!(
-                    "use at most {MAX_PORT_NAME_LENGTH} lower-case letters, digits and single '-', with at least one letter"
+                    "use at most {MAX_PORT_NAME_CHARS} lower-case letters, digits and single '-', with at least one letter"
                 ),
             );
         }

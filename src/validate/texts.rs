@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use kube_syntax::names::MAX_LABEL_LENGTH;
+use kube_syntax::names::MAX_LABEL_CHARS;
 
 use crate::job::errors::one_of;
 use crate::job::{FieldErrors, RoleDefinition};
@@ -89,7 +89,7 @@ impl FieldErrors {
     pub(crate) fn long_name(&mut self, path: impl Into<String>, length: impl Display) {
         self.push(
             path,
-            format!("must be at most {MAX_LABEL_LENGTH} characters (has {length})"),
+            format!("must be at most {MAX_LABEL_CHARS} characters (has {length})"),
             "use a shorter name",
         );
     }
@@ -102,7 +102,9 @@ impl FieldErrors {
     ) {
         self.push(
             path,
-            format!("service names must be at most {MAX_LABEL_LENGTH} characters (the longest would have {length})"),
+            format!(
+                "service names must be at most {MAX_LABEL_CHARS} characters (the longest would have {length})"
+            ),
             format!("shorten the job's name by {excess}"),
         );
     }
@@ -136,7 +138,7 @@ impl FieldErrors {
             path,
             format!("must be a valid container name (is {name:?})"),
             format!(
-                "use at most {MAX_LABEL_LENGTH} lower-case letters, digits and '-', with a letter or digit at both ends"
+                "use at most {MAX_LABEL_CHARS} lower-case letters, digits and '-', with a letter or digit at both ends"
             ),
         );
     }
@@ -161,6 +163,6 @@ pub(crate) const MUST_BE_SET: &str = "must be set";
 /// Returns the remedy for an invalid job name.
 pub(super) fn job_names() -> String {
     format!(
-        "use at most {MAX_LABEL_LENGTH} lower-case letters, digits and '-', starting with a letter and not ending with '-'"
+        "use at most {MAX_LABEL_CHARS} lower-case letters, digits and '-', starting with a letter and not ending with '-'"
     )
 }

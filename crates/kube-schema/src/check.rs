@@ -15,7 +15,7 @@ impl Schema {
         let mut check = Check::default();
         match object {
             Value::Object(members) => {
-                check.object(self, members, object, Parent::Object, At::Here);
+                check.object(self, members, object, Context::Object, At::Here);
                 check.combined(self, object, At::Here);
             }
             other => check.value(self, other, At::Here),
@@ -34,8 +34,8 @@ impl Schema {
                 .find(|(key, _)| *key == name)
                 .map(|(_, value)| *value)
         };
-        check.required(self, get, Parent::Object, At::Here);
-        check.members(self, members.iter().copied(), Parent::Object, At::Here);
+        check.required(self, get, Context::Object, At::Here);
+        check.members(self, members.iter().copied(), Context::Object, At::Here);
         check.found
     }
 
@@ -49,7 +49,7 @@ impl Schema {
 
 /// The parent of members.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Parent {
+enum Context {
     /// The Kubernetes object under check.
     Object,
     /// A Kubernetes object within it.
@@ -90,19 +90,19 @@ impl<'a> Check<'a> {
         if let Some(allowed) = &schema.allowed
             && !allowed.contains(value)
         {
-            self.push(at, ViolationKind::Word { value, allowed });
+            self.push(at, ViolationKind::Unsupported { value, allowed });
         }
         match value {
             Value::Number(_) => self.number(schema, value, at),
             Value::String(text) => self.text(schema, text, value, at),
             Value::Array(items) => self.items(schema, items, value, at),
             Value::Object(members) => {
-                let parent = if schema.embedded {
-                    Parent::Embedded
+                let context = if schema.embedded {
+                    Context::Embedded
                 } else {
-                    Parent::Value
+                    Context::Value
                 };
-                self.object(schema, members, value, parent, at);
+                self.object(schema, members, value, context, at);
             }
             Value::Null | Value::Bool(_) => {}
         }
@@ -114,26 +114,26 @@ impl<'a> Check<'a> {
         schema: &'a Schema,
         members: &'a Map<String, Value>,
         value: &'a Value,
-        parent: Parent,
+        context: Context,
         at: At<'_, 'a>,
     ) {
-        self.required(schema, |name| members.get(name), parent, at);
+        self.required(schema, |name| members.get(name), context, at);
         let (min, max) = (schema.min_properties, schema.max_properties);
         self.too_many(max, members.len(), Unit::Entries, at);
         self.too_few(min, members.len(), Unit::Entries, value, at);
         let members = members.iter().map(|(key, value)| (key.as_str(), value));
-        self.members(schema, members, parent, at);
+        self.members(schema, members, context, at);
     }
 
     fn required(
         &mut self,
         schema: &'a Schema,
         get: impl Fn(&str) -> Option<&'a Value>,
-        parent: Parent,
+        context: Context,
         at: At<'_, 'a>,
     ) {
         for name in &schema.required {
-            if parent == Parent::Object && is_type_or_metadata(name) {
+            if context == Context::Object && is_type_or_metadata(name) {
                 continue;
             }
             let absent = match get(name) {
@@ -155,12 +155,12 @@ impl<'a> Check<'a> {
         &mut self,
         schema: &'a Schema,
         members: impl Iterator<Item = (&'a str, &'a Value)>,
-        parent: Parent,
+        context: Context,
         at: At<'_, 'a>,
     ) {
         for (key, value) in members {
-            let has_kind = parent != Parent::Value && is_type_or_metadata(key);
-            if has_kind && parent == Parent::Object {
+            let has_kind = context != Context::Value && is_type_or_metadata(key);
+            if has_kind && context == Context::Object {
                 continue;
             }
             match schema.member(key) {

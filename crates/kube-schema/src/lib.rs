@@ -12,7 +12,7 @@ pub use self::{
     violation::{Combination, Unit, Violation, ViolationKind},
 };
 
-/// Returns true for the members that every object has, whatever its schema.
+/// Returns true for the members that every object has, independent of its schema.
 fn is_type_or_metadata(key: &str) -> bool {
     matches!(key, "apiVersion" | "kind" | "metadata")
 }

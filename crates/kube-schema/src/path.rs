@@ -55,9 +55,9 @@ impl<'p, 'a> At<'p, 'a> {
     pub(crate) fn path(self) -> Path<'a> {
         let mut steps = Vec::new();
         let mut at = self;
-        while let At::In(around, step) = at {
+        while let At::In(parent, step) = at {
             steps.push(step);
-            at = *around;
+            at = *parent;
         }
         steps.reverse();
         Path(steps)

@@ -25,7 +25,7 @@ pub enum ViolationKind<'a> {
     },
     /// A null is an item of a list, or the value of a key that may be any text. A null property is not a violation,
     /// because it equals a missing one. An API server drops such a key. It rejects such an item if the schema gives
-    /// it a type. In both places the author probably meant something by the null.
+    /// it a type. In both places the null is probably a mistake.
     Null {
         /// The type that the schema requires here, if any.
         wanted: Option<Type>,
@@ -38,7 +38,7 @@ pub enum ViolationKind<'a> {
         wanted: Type,
     },
     /// The value is not in the enumeration.
-    Word {
+    Unsupported {
         /// The value found.
         value: &'a Value,
         /// The values of the enumeration.
@@ -67,7 +67,7 @@ pub enum ViolationKind<'a> {
     Bits {
         /// The number.
         value: &'a Value,
-        /// The greatest number of bits.
+        /// The maximum number of bits.
         bits: u32,
     },
     /// A text, list or map is too short.
@@ -78,7 +78,7 @@ pub enum ViolationKind<'a> {
         unit: Unit,
         /// The number found.
         found: usize,
-        /// The least number.
+        /// The minimum number.
         limit: u64,
     },
     /// A text, list or map is too long.
@@ -87,7 +87,7 @@ pub enum ViolationKind<'a> {
         unit: Unit,
         /// The number found.
         found: usize,
-        /// The greatest number.
+        /// The maximum number.
         limit: u64,
     },
     /// A text does not match the pattern.

@@ -1,15 +1,15 @@
-//! Checks of names, labels and their keys. Each function returns the API server's messages about an invalid text
-//! (`k8s.io/apimachinery/pkg/util/validation`), and nothing for a valid one.
+//! Checks of names, labels and their keys. Each function returns the API server's messages for an invalid text
+//! (`k8s.io/apimachinery/pkg/util/validation`), and `None` or an empty list for a valid one.
 
-/// The maximum length of a DNS label in bytes: the name of a service or a container, the value of a label, and the name
-/// part of its key.
-pub const MAX_LABEL_LENGTH: usize = 63;
+/// The greatest length of a DNS label in characters, such as the name of a service or container, and of the value of a
+/// label and the name part of its key.
+pub const MAX_LABEL_CHARS: usize = 63;
 
-/// The maximum length of a DNS subdomain in bytes, and so of the name of most objects.
-pub const MAX_NAME_LENGTH: usize = 253;
+/// The greatest length of a DNS subdomain in characters, such as the name of most objects.
+pub const MAX_SUBDOMAIN_CHARS: usize = 253;
 
-/// The maximum length of the name of a port in bytes.
-pub const MAX_PORT_NAME_LENGTH: usize = 15;
+/// The greatest length of a port's name in characters.
+pub const MAX_PORT_NAME_CHARS: usize = 15;
 
 /// The texts that [`label_1035`] accepts, as a regular expression.
 pub const DNS_1035: &str = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$";
@@ -35,8 +35,8 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Checks a text's length. The messages count names in characters and values in bytes, as the API server's do; both
-/// are compared in bytes.
+/// Checks a text's length in bytes. `unit` is only for the message: the API server's messages count names in characters
+/// and values in bytes.
 fn at_most(text: &str, limit: usize, unit: &str) -> Option<String> {
     (text.len() > limit).then(|| format!("must be no more than {limit} {unit}"))
 }
@@ -59,21 +59,21 @@ pub fn label_1123(text: &str) -> Option<String> {
         };
         (!is_label(text)).then(|| why.to_owned())
     };
-    at_most(text, MAX_LABEL_LENGTH, "characters").or_else(wrong)
+    at_most(text, MAX_LABEL_CHARS, "characters").or_else(wrong)
 }
 
 /// Returns the error of a text that is not a DNS-1035 label, which services need: a DNS-1123 label that begins with a
 /// letter.
 pub fn label_1035(text: &str) -> Option<String> {
     let starts = text.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
-    at_most(text, MAX_LABEL_LENGTH, "characters")
+    at_most(text, MAX_LABEL_CHARS, "characters")
         .or_else(|| (!starts || !is_label(text)).then(|| LABEL_1035.to_owned()))
 }
 
 /// Returns the error of a text that is not a DNS-1123 subdomain, which most objects' names must be: labels with dots
 /// between them, at most 253 characters.
 pub fn subdomain(text: &str) -> Option<String> {
-    at_most(text, MAX_NAME_LENGTH, "characters")
+    at_most(text, MAX_SUBDOMAIN_CHARS, "characters")
         .or_else(|| (!text.split('.').all(is_label)).then(|| SUBDOMAIN.to_owned()))
 }
 
@@ -106,9 +106,8 @@ pub fn qualified(key: &str) -> Vec<String> {
     }
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());
-    } else {
-        let why = at_most(name, MAX_LABEL_LENGTH, "bytes");
-        wrong.extend(why.map(|why| format!("name part {why}")));
+    } else if name.len() > MAX_LABEL_CHARS {
+        wrong.push(format!("name part must be no more than {MAX_LABEL_CHARS} bytes"));
     }
     if !is_name_part(name) {
         wrong.push(QUALIFIED.to_owned());
@@ -119,14 +118,14 @@ pub fn qualified(key: &str) -> Vec<String> {
 /// Returns the error of a text that is not a value of a label: empty, or at most 63 letters, digits, `-`, `_` and `.`
 /// between letters or digits.
 pub fn label_value(value: &str) -> Option<String> {
-    at_most(value, MAX_LABEL_LENGTH, "bytes")
+    at_most(value, MAX_LABEL_CHARS, "bytes")
         .or_else(|| (!value.is_empty() && !is_name_part(value)).then(|| LABEL_VALUE.to_owned()))
 }
 
 /// Returns the error of a text that is not a name of a port: at most 15 lower-case letters, digits and single
 /// hyphens, with at least one letter.
 pub fn port_name(name: &str) -> Option<String> {
-    let too_long = at_most(name, MAX_PORT_NAME_LENGTH, "characters");
+    let too_long = at_most(name, MAX_PORT_NAME_CHARS, "characters");
     if too_long.is_some() {
         return too_long;
     }

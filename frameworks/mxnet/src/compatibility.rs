@@ -33,7 +33,7 @@ impl Compatibility {
         (self == Self::MXNetOperator).then_some(CleanPodPolicy::All)
     }
 
-    fn words(self) -> (&'static str, &'static str) {
+    fn describe(self) -> (&'static str, &'static str) {
         match self {
             Self::MXNetOperator => (
                 "the stand-alone mxnet-operator",
@@ -76,10 +76,10 @@ impl MXJobSpec {
     /// Describes the result, its reason and its consequences as text. Returns `None` if nothing distinguishes the job
     /// from other jobs. The job was written under `version`.
     pub(crate) fn describe_compatibility(&self, version: &str) -> Option<String> {
-        let compatibility_mode = self.compatibility_mode();
+        let mode = self.compatibility_mode();
         let places = self.places();
         let at_top: Vec<_> = places.iter().filter(|p| p.at_top).map(|p| p.field).collect();
-        let since = match (self.compatibility.as_str(), compatibility_mode, &at_top[..]) {
+        let since = match (self.compatibility.as_str(), mode, &at_top[..]) {
             ("", _, []) => return None,
             ("", Compatibility::TrainingOperator, _) => "runPolicy has policies".to_owned(),
             ("", Compatibility::MXNetOperator, [only]) => format!("{only} stands at the top of its spec"),
@@ -91,7 +91,7 @@ impl MXJobSpec {
             }
             _ => "compatibility says so".to_owned(),
         };
-        let (operator, follows) = compatibility_mode.words();
+        let (operator, follows) = mode.describe();
         Some(format!(
             "Read as a manifest of {operator}, since {since}: {follows}."
         ))

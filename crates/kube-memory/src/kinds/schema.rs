@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::object::{cause::Cause, document::Document};
 
-/// Checks a normalized object; every violation becomes a cause.
+/// Checks a normalized object. Each violation becomes a cause.
 pub(crate) fn check(schema: &Schema, object: &Document, causes: &mut Vec<Cause>) {
     if schema.is_combined() {
         causes.extend(schema.check(&object.to_value()).iter().filter_map(cause));
@@ -34,7 +34,7 @@ fn cause(violation: &Violation<'_>) -> Option<Cause> {
         ViolationKind::Type { value, wanted } => {
             Some(Cause::wrong_type(at, json_type(value), type_name(*wanted)))
         }
-        ViolationKind::Word { value, allowed } => {
+        ViolationKind::Unsupported { value, allowed } => {
             let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
             Some(Cause::unsupported(at, value, &allowed))
         }

@@ -4,23 +4,23 @@ use super::*;
 use crate::Type;
 
 /// Returns the violations in a value under a property of this schema, each with its path and kind in short form.
-fn wrong(schema: Value, value: Value) -> Vec<String> {
+fn violations(schema: Value, value: Value) -> Vec<String> {
     let schema = Schema::new(&json!({"type": "object", "properties": {"at": schema}}));
     let object = json!({ "at": value });
-    let violations = schema.check(&object);
+    let found = schema.check(&object);
     let members: Vec<_> = object.as_object().unwrap().iter().collect();
     let members: Vec<_> = members
         .iter()
         .map(|(key, value)| (key.as_str(), *value))
         .collect();
-    assert_eq!(violations, schema.check_members(&members));
+    assert_eq!(found, schema.check_members(&members));
     let short = |violation: &Violation<'_>| {
-        let wrong = match &violation.kind {
+        let kind = match &violation.kind {
             ViolationKind::Missing => "missing".to_owned(),
             ViolationKind::Unknown { known } => format!("unknown, known {}", known.join(" ")),
             ViolationKind::Null { wanted } => format!("null for {wanted:?}"),
             ViolationKind::Type { value, wanted } => format!("{value} for {wanted:?}"),
-            ViolationKind::Word { value, allowed } => format!("{value} not in {}", json!(allowed)),
+            ViolationKind::Unsupported { value, allowed } => format!("{value} not in {}", json!(allowed)),
             ViolationKind::TooSmall {
                 value,
                 bound,
@@ -51,9 +51,9 @@ fn wrong(schema: Value, value: Value) -> Vec<String> {
             ViolationKind::Combined(combination) => format!("{combination:?}"),
         };
         let path = violation.path.to_string();
-        format!("{}: {wrong}", path.strip_prefix("at").unwrap())
+        format!("{}: {kind}", path.strip_prefix("at").unwrap())
     };
-    violations.iter().map(short).collect()
+    found.iter().map(short).collect()
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn each_keyword_has_its_violation() {
         (&json!({"type": "odd", "pattern": "("}), json!("x"), vec![]),
     ] {
         assert_eq!(
-            wrong(schema.clone(), value.clone()),
+            violations(schema.clone(), value.clone()),
             expected,
             "{value} under {schema}"
         );
@@ -146,7 +146,7 @@ fn each_keyword_has_its_violation() {
 }
 
 #[test]
-fn combined_schemas_narrow_what_the_one_around_them_says() {
+fn combined_schemas_narrow_the_schema_that_contains_them() {
     let of = |key: &str, parts: Value| {
         json!({
             "type": "object",
@@ -176,7 +176,7 @@ fn combined_schemas_narrow_what_the_one_around_them_says() {
         ),
     ] {
         assert_eq!(
-            wrong(schema.clone(), value.clone()),
+            violations(schema.clone(), value.clone()),
             expected,
             "{value} under {schema}"
         );
@@ -184,24 +184,24 @@ fn combined_schemas_narrow_what_the_one_around_them_says() {
 }
 
 #[test]
-fn an_object_has_type_and_metadata_and_other_values_have_not() {
+fn only_an_object_has_type_and_metadata() {
     let schema = Schema::new(&json!({
         "type": "object", "required": ["kind", "metadata", "spec"], "anyOf": [{"required": ["spec"]}],
         "properties": {"metadata": {"type": "string"}, "spec": {}},
     }));
     let object = json!({"apiVersion": "v1", "metadata": {"name": "a"}});
-    let told = |violations: Vec<Violation<'_>>| -> Vec<String> {
+    let paths = |violations: Vec<Violation<'_>>| -> Vec<String> {
         violations.iter().map(|b| b.path.to_string()).collect()
     };
-    assert_eq!(told(schema.check(&object)), ["spec", ""]);
+    assert_eq!(paths(schema.check(&object)), ["spec", ""]);
     assert_eq!(
-        told(schema.check_members(&[])),
+        paths(schema.check_members(&[])),
         ["spec"],
-        "what is combined is asked for by itself"
+        "combined schemas are not checked"
     );
     assert!(schema.is_combined());
     assert_eq!(
-        told(schema.check_value(&object)),
+        paths(schema.check_value(&object)),
         ["kind", "spec", "apiVersion", "metadata", ""]
     );
     let text = json!("text");
