@@ -1,18 +1,18 @@
 //! Write a Kubernetes operator for a kind of training job by implementing one trait.
 //!
 //! A training job is a custom resource. Its spec has a number of *replicas* and a pod template for each *role*, such as
-//! worker, server or scheduler. The operator creates a pod and a headless service of the same name for each replica, puts
-//! the addresses of the others into its environment, restarts failed replicas, and keeps the job's status. An
+//! worker, server or scheduler. The operator creates a pod and a headless service of the same name for each replica,
+//! puts the addresses of the others into its environment, restarts failed replicas, and keeps the job's status. An
 //! implementation of [`TrainingJob`] defines what is specific to a framework. This library does everything else.
 //!
 //! This page shows a whole framework, how to run it, and the five steps of a reconcile. The tutorial
-//! `docs/authors/add-a-framework.md` in the repository leads from an empty folder to a cluster. [`TrainingJob`] documents
-//! the default of each hook, when it is called, and what it may rely on.
+//! `docs/authors/add-a-framework.md` in the repository leads from an empty folder to a cluster. [`TrainingJob`]
+//! documents the default of each hook, when it is called, and what it may rely on.
 //!
 //! # A framework
 //!
-//! The resource is a struct with the fields that users write. [`kube::CustomResource`] derives a custom resource from it,
-//! and the trait describes its roles, replicas and environment.
+//! The resource is a struct with the fields that users write. [`kube::CustomResource`] derives a custom resource from
+//! it, and the trait describes its roles, replicas and environment.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::EnvVar;
@@ -103,17 +103,18 @@
 //! [`render`] makes a replica's pod and service. The plan calls it for missing objects, and an offline review for all
 //! objects. So tests can go through a job's whole life with values: no client, no clock, no async.
 //!
-//! A reconcile may be interrupted anywhere, and the next one continues, because all state is in the job's status. Its cost
-//! depends only on the job's own size. All jobs of all kinds share one watch of pods, one of services and one of
+//! A reconcile may be interrupted anywhere, and the next one continues, because all state is in the job's status. Its
+//! cost depends only on the job's own size. All jobs of all kinds share one watch of pods, one of services and one of
 //! ConfigMaps. A job that has succeeded or failed never changes its result.
 //!
 //! # Modules and features
 //!
-//! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`mod@plan`] → [`controller`] →
-//! `process`. The contract for framework authors is [`job`].
+//! Imports run one way: [`api`] → [`job`] → [`mod@validate`] → [`render`] → [`admission`] → [`mod@plan`] →
+//! [`controller`] → `process`. The contract for framework authors is [`job`].
 //!
 //! * Feature `process`: an operator as a process, with flags, logs, health, metrics, leader election and signals.
-//! * Feature `testing`: snapshot tests of what jobs get, a check of the definition, stories of jobs on an API in memory.
+//! * Feature `testing`: snapshot tests of what jobs get, a check of the definition, stories of jobs on an API in
+//!   memory.
 //!
 //! Neither is on by default. The library does not select a Kubernetes version: enable one of the version features of
 //! `k8s-openapi` in the binary.

@@ -29,8 +29,8 @@ pub fn manifest(definition: &CustomResourceDefinition) -> Result<String, String>
     Ok(format!("---\n# {}\n{yaml}", text::title(&value)))
 }
 
-/// Converts whole floating-point numbers to integers. Bounds have the type of floating-point numbers, but are integers in
-/// manifests.
+/// Converts whole floating-point numbers to integers. Bounds have the type of floating-point numbers, but are integers
+/// in manifests.
 fn use_integers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -85,8 +85,8 @@ impl Lines<'_> {
     }
 }
 
-/// The list of a schema's rules. Their strings are in single quotes, because not all YAML parsers read expressions without
-/// quotes.
+/// The list of a schema's rules. Their strings are in single quotes, because not all YAML parsers read expressions
+/// without quotes.
 const RULES: &str = "x-kubernetes-validations";
 
 /// A part of a definition on one line.

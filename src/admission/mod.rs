@@ -1,14 +1,14 @@
 //! Rules with which the API server rejects what [validation](crate::validate()) rejects, with the same messages.
 //!
 //! [`definition`] adds rules in CEL to the definition of a kind ([`TrainingJob::definition`]). They follow from the
-//! declarations of the kind: its roles and their bounds, its container, and the values of its fields. They apply to every
-//! served version. [`TrainingJob::rules`] adds the kind's own rules.
+//! declarations of the kind: its roles and their bounds, its container, and the values of its fields. They apply to
+//! every served version. [`TrainingJob::rules`] adds the kind's own rules.
 //!
-//! The rules are limited in three ways. An API server estimates the cost of every rule before it accepts it, so rules do
-//! not compare all values with each other. A rule must not reject a job that validation accepts. And objects that are
-//! older than the rules can still be written in their unchanged parts: by validation ratcheting (Kubernetes 1.30 and
-//! later), and in rules on the whole object, which changes with each write of its status, by a comparison with the old
-//! object.
+//! The rules are limited in three ways. An API server estimates the cost of every rule before it accepts it, so rules
+//! do not compare all values with each other. A rule must not reject a job that validation accepts. And objects that
+//! are older than the rules can still be written in their unchanged parts: by validation ratcheting (Kubernetes 1.30
+//! and later), and in rules on the whole object, which changes with each write of its status, by a comparison with the
+//! old object.
 
 mod bounds;
 pub(crate) mod check;
@@ -33,8 +33,8 @@ use crate::api::RunPolicy;
 use crate::job::rule::list;
 use crate::job::{Rule, TrainingJob};
 
-/// The maximum number of roles of a job. With a lower limit, the error of a job with unknown roles would be their number
-/// instead of their names.
+/// The maximum number of roles of a job. With a lower limit, the error of a job with unknown roles would be their
+/// number instead of their names.
 const MAX_ROLES: i64 = 16;
 /// The maximum number of characters of a role's name in a list. Known names are shorter. Without a bound the API server
 /// assumes a very long name, and rejects the rules.
@@ -43,7 +43,8 @@ const MAX_ROLE_NAME: i64 = MAX_LABEL_CHARS as i64;
 /// The category of all kinds of job, for `kubectl get training`.
 const CATEGORY: &str = "training";
 
-/// Returns the custom resource definition to install: the definition of the kind with rules, in the category `training`.
+/// Returns the custom resource definition to install: the definition of the kind with rules, in the category
+/// `training`.
 ///
 /// # Errors
 /// If the declarations of the kind do not fit together, or do not fit its resource.
@@ -137,7 +138,8 @@ fn add_rules<J: TrainingJob>(root: &mut JSONSchemaProps) -> Result<(), Definitio
     Ok(())
 }
 
-/// Makes the layout immutable, because after a change running pods and new pods could not find each other by their names.
+/// Makes the layout immutable, because after a change running pods and new pods could not find each other by their
+/// names.
 fn keep_layout(spec: &mut JSONSchemaProps) {
     let layout = property(spec, "runPolicy").and_then(|policy| property(policy, "layout"));
     if layout.is_some() {

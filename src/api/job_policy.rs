@@ -20,8 +20,8 @@ pub const MAX_RESTARTS_IN_WINDOW: i32 = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailurePolicy {
-    /// Maximum number of restarts of the job. The next failure after them is final. At most 100 if windowSeconds is set.
-    /// Default: no limit.
+    /// Maximum number of restarts of the job. The next failure after them is final. At most 100 if windowSeconds is
+    /// set. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_restarts: Option<i32>,
@@ -33,8 +33,8 @@ pub struct FailurePolicy {
     pub window_seconds: Option<i32>,
 
     /// Rules for certain failures, at most 20. The first rule that matches a failure determines the action. If no rule
-    /// matches, the restart policy of the failed replica's role does. In a job with rules the operator restarts replicas,
-    /// and kubelets restart no containers.
+    /// matches, the restart policy of the failed replica's role does. In a job with rules the operator restarts
+    /// replicas, and kubelets restart no containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_RULES))]
     pub rules: Vec<FailureRule>,
@@ -44,9 +44,9 @@ pub struct FailurePolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureRule {
-    /// Action after a matching failure. FailJob fails the job. RestartJob restarts all replicas, RestartRole those of the
-    /// same role, and RestartReplica only the failed one. Ignore restarts the usual scope, whatever the restart policy,
-    /// and the restart counts against no limit. Required.
+    /// Action after a matching failure. FailJob fails the job. RestartJob restarts all replicas, RestartRole those of
+    /// the same role, and RestartReplica only the failed one. Ignore restarts the usual scope, whatever the restart
+    /// policy, and the restart counts against no limit. Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<FailureAction>,
 
@@ -55,8 +55,8 @@ pub struct FailureRule {
     #[schemars(length(max = MAX_POLICY_ROLES))]
     pub roles: Vec<String>,
 
-    /// Matches failures in which a container ended with one of these exit codes. A pod that was deleted or evicted has no
-    /// exit code. A rule must not have both onExitCodes and onPodConditions.
+    /// Matches failures in which a container ended with one of these exit codes. A pod that was deleted or evicted has
+    /// no exit code. A rule must not have both onExitCodes and onPodConditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_exit_codes: Option<OnExitCodes>,
 

@@ -9,8 +9,8 @@ pub trait Word {
     fn unknown(&self) -> Option<&str>;
 }
 
-/// Declares an enum of known words and `Other` for any other word that a cluster may store. A misspelled policy is then a
-/// validation error with its path, and not an object that cannot be decoded.
+/// Declares an enum of known words and `Other` for any other word that a cluster may store. A misspelled policy is then
+/// a validation error with its path, and not an object that cannot be decoded.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$doc])*

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::RestartPolicy;
 use super::schema;
 
-/// The replica specs of a job by role. A null value is kept, so that it can be reported. Only files contain such values,
-/// because the API server drops them.
+/// The replica specs of a job by role. A null value is kept, so that it can be reported. Only files contain such
+/// values, because the API server drops them.
 pub type ReplicaSpecs = BTreeMap<String, Option<ReplicaSpec>>;
 
 /// The maximum number of replicas of a role.
@@ -31,14 +31,15 @@ pub struct ReplicaSpec {
     pub template: PodTemplateSpec,
 
     /// Action after the failure of a replica. With Always and OnFailure the kubelet restarts its containers, and the
-    /// operator replaces a failed pod. Never fails the job. ExitCode replaces the pod after a retryable exit code, and fails
-    /// the job after any other. Default: the default of the kind of job.
+    /// operator replaces a failed pod. With Never the failure fails the job. With ExitCode the operator replaces the pod
+    /// after a retryable exit code, and any other exit code fails the job. Default: the default of the kind of job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
 }
 
-/// Returns the schema of `replicas`. The API server fills in the default, so that programs that read jobs see the number
-/// of pods. A kind in which an unset number is not 1 removes the default with [`schema::without_default_replicas`].
+/// Returns the schema of `replicas`. The API server fills in the default, so that programs that read jobs see the
+/// number of pods. A kind in which an unset number is not 1 removes the default with
+/// [`schema::without_default_replicas`].
 fn replicas_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "integer", "format": "int32", "minimum": 0, "maximum": MAX_REPLICAS, "default": 1

@@ -12,8 +12,8 @@ use super::{CleanPodPolicy, FailurePolicy, JobSuccessPolicy, Layout, RestartScop
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunPolicy {
-    /// Pods to delete when the job has ended. All deletes every pod and service, Running deletes the pods that still run
-    /// with their services, and None deletes nothing. Default: Running, unless the operator or the kind of job has
+    /// Pods to delete when the job has ended. All deletes every pod and service, Running deletes the pods that still
+    /// run with their services, and None deletes nothing. Default: Running, unless the operator or the kind of job has
     /// another default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
@@ -23,8 +23,8 @@ pub struct RunPolicy {
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
 
-    /// Seconds from the start or resumption of the job to its failure, if it has not ended by then, at least 0. Default:
-    /// no limit.
+    /// Seconds from the start or resumption of the job to its failure, if it has not ended by then, at least 0.
+    /// Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub active_deadline_seconds: Option<i64>,
@@ -34,21 +34,21 @@ pub struct RunPolicy {
     #[schemars(range(min = 0))]
     pub backoff_limit: Option<i32>,
 
-    /// Replicas that restart together when one fails: only the failed replica, all replicas of its role, or all replicas
-    /// of the job. Default: the scope of the operator, or else that of the kind of job.
+    /// Replicas that restart together when one fails: only the failed replica, all replicas of its role, or all
+    /// replicas of the job. Default: the scope of the operator, or else that of the kind of job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_scope: Option<RestartScope>,
 
     /// Layout of the job's services and environment variables. With Plain each replica has a service of its own and its
-    /// whole environment in its pod. With Compact all replicas share one service, and a ConfigMap holds the common part of
-    /// their environments, which makes jobs with many replicas smaller. Immutable. Default: Plain.
+    /// whole environment in its pod. With Compact all replicas share one service, and a ConfigMap holds the common part
+    /// of their environments, which makes jobs with many replicas smaller. Immutable. Default: Plain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
 
     /// Gives the replica to which the others connect a service with a cluster IP, which stays the same when the replica
-    /// restarts. Through this service only the ports that the container declares are reachable. If false, the service is
-    /// headless, so that all ports are reachable, as for the other replicas. Has no effect with layout Compact, nor on
-    /// existing services. Default: the default of the kind of job.
+    /// restarts. Through this service only the ports that the container declares are reachable. If false, the service
+    /// is headless, so that all ports are reachable, as for the other replicas. Has no effect with layout Compact, nor
+    /// on existing services. Default: the default of the kind of job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable_address: Option<bool>,
 
@@ -82,8 +82,8 @@ impl RunPolicy {
     pub const MANAGERS: [&str; 2] = ["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"];
 
     /// The fields that the Go types of `kubeflow.org/v1` (v1.8.1) do not have. Clients with these types drop the fields
-    /// but keep annotations, so each field has an annotation. `managedBy` has none, because a copy of the job in another
-    /// cluster must not name the controller of the original.
+    /// but keep annotations, so each field has an annotation. `managedBy` has none, because a copy of the job in
+    /// another cluster must not name the controller of the original.
     pub const ANNOTATED_FIELDS: [&str; 5] = [
         "failurePolicy",
         "successPolicy",
@@ -99,7 +99,8 @@ impl RunPolicy {
             .is_some_and(Self::is_another_controller)
     }
 
-    /// Returns true if `manager`, the value of a field `managedBy`, names a controller that is not the training operator.
+    /// Returns true if `manager`, the value of a field `managedBy`, names a controller that is not the training
+    /// operator.
     pub fn is_another_controller(manager: &str) -> bool {
         !["", Self::MANAGERS[0]].contains(&manager)
     }
@@ -123,7 +124,8 @@ pub struct SchedulingPolicy {
     /// Priority class of the job's PodGroup (Volcano).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,
-    /// Seconds in which the scheduler must place the job's PodGroup (coscheduling plugin). Default: the scheduler's own.
+    /// Seconds in which the scheduler must place the job's PodGroup (coscheduling plugin). Default: the scheduler's
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_timeout_seconds: Option<i32>,
 }

@@ -99,9 +99,9 @@ pub(crate) fn object_meta() -> &'static kube_schema::Schema {
 /// Removes from a derived definition the properties that come from Rust types and not from the API.
 ///
 /// `Option` becomes `nullable`, and the API server stores nulls of nullable fields. With a definition made for Go it
-/// drops them, and so it does with the result of this function. `serde(default)` becomes an empty default, which the API
-/// server would fill in for a missing field, so that `required` had no effect. Empty defaults are removed, and the fields
-/// `required` of the spec are required.
+/// drops them, and so it does with the result of this function. `serde(default)` becomes an empty default, which the
+/// API server would fill in for a missing field, so that `required` had no effect. Empty defaults are removed, and the
+/// fields `required` of the spec are required.
 ///
 /// The fields of the status keep their descriptions but not their types, so that any status is accepted.
 ///
@@ -141,9 +141,9 @@ pub fn tidy_definition(
     definition
 }
 
-/// Makes a status accept any value in its fields and in unknown fields. A job that was exported and is applied again has
-/// its old status, possibly from another operator. The API server ignores that status, and yet would reject the job for
-/// an unknown field in it, or in a server-side apply for a field of another type.
+/// Makes a status accept any value in its fields and in unknown fields. A job that was exported and is applied again
+/// has its old status, possibly from another operator. The API server ignores that status, and yet would reject the job
+/// for an unknown field in it, or in a server-side apply for a field of another type.
 fn open(status: &mut JSONSchemaProps) {
     let any = |schema: &JSONSchemaProps| JSONSchemaProps {
         description: schema.description.clone(),

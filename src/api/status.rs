@@ -54,7 +54,8 @@ pub struct JobStatus {
     )]
     pub failure: Option<FailureRecord>,
 
-    /// Earlier failures, at most 5, the latest last. For a job that has succeeded, the list includes its latest failure.
+    /// Earlier failures, at most 5, the latest last. For a job that has succeeded, the list includes its latest
+    /// failure.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -209,8 +210,8 @@ pub struct Recovery {
     /// Number of container restarts by the kubelet that are already counted, by `<role in lower case>-<index>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub in_place: BTreeMap<String, i32>,
-    /// Number of replicas of each role, from index 0, that had a pod in their current attempt. If one of them has no pod,
-    /// the pod was lost.
+    /// Number of replicas of each role, from index 0, that had a pod in their current attempt. If one of them has no
+    /// pod, the pod was lost.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub started: BTreeMap<String, i32>,
     /// Times of the latest restarts, if the failure policy limits the restarts in a window.
@@ -257,8 +258,8 @@ impl JobStatus {
     }
 
     /// Returns the status with the counts of `other`. A remaining difference between both is urgent and is written
-    /// immediately. Changes of counts are delayed, so that several of them take one write. A new field is urgent unless it
-    /// is copied here.
+    /// immediately. Changes of counts are delayed, so that several of them take one write. A new field is urgent unless
+    /// it is copied here.
     pub(crate) fn with_counts_of(&self, other: &Self) -> Self {
         let mut status = self.clone();
         status.replica_statuses.clone_from(&other.replica_statuses);

@@ -58,8 +58,8 @@ pub struct Complaint {
 }
 
 impl Complaint {
-    /// Returns the message of a rule: the problem and the remedy, joined by `"; "`, or only the problem if the remedy is
-    /// empty.
+    /// Returns the message of a rule: the problem and the remedy, joined by `"; "`, or only the problem if the remedy
+    /// is empty.
     pub fn message(&self) -> String {
         joined(self.problem, self.remedy)
     }

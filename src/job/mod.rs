@@ -71,10 +71,10 @@ use crate::api::{JobStatus, RestartScope, RunPolicy};
 ///   between two calls to the API, so it must not block.
 /// * **Checked specs.** Hooks that take a [`Topology`] are called only for jobs that passed the checks that all kinds
 ///   share: roles are known and within their bounds, each replica has the framework's container, names have valid
-///   lengths, and policies are words of the API. All except [`env`](Self::env) and [`validate`](Self::validate) are called
-///   only for jobs that passed `validate` as well.
-/// * **No panics.** The operator catches the panic of a hook and retries the job later, but the job makes no progress. For
-///   input that cannot occur, return an empty value, or an error from [`validate`](Self::validate).
+///   lengths, and policies are words of the API. All except [`env`](Self::env) and [`validate`](Self::validate) are
+///   called only for jobs that passed `validate` as well.
+/// * **No panics.** The operator catches the panic of a hook and retries the job later, but the job makes no progress.
+///   For input that cannot occur, return an empty value, or an error from [`validate`](Self::validate).
 /// * **No errors.** Only [`validate`](Self::validate) rejects jobs. A job that passed can be rendered and planned.
 ///
 /// # Calls
@@ -108,8 +108,8 @@ pub trait TrainingJob:
 
     /// Returns the replica specs by role. Required.
     ///
-    /// Use [`RoleSpecs::map`] for a map by role and [`RoleSpecs::list`] for a list of entries. To set defaults before the
-    /// job is validated, use [`RoleSpecs::filled_in`].
+    /// Use [`RoleSpecs::map`] for a map by role and [`RoleSpecs::list`] for a list of entries. To set defaults before
+    /// the job is validated, use [`RoleSpecs::filled_in`].
     ///
     /// Called on stored jobs, valid or not. Roles are matched with [`Framework::roles`] without regard to case. Unknown
     /// and duplicate roles, and roles with too few or too many replicas, are field errors. A spec without a number of
@@ -128,8 +128,8 @@ pub trait TrainingJob:
         format!("spec.runPolicy.{field}")
     }
 
-    /// Returns `spec.managedBy`, for a kind that has this field in addition to `runPolicy.managedBy`. Either field names
-    /// the controller that runs the job. A job with two different names is not valid. Default: `None`.
+    /// Returns `spec.managedBy`, for a kind that has this field in addition to `runPolicy.managedBy`. Either field
+    /// names the controller that runs the job. A job with two different names is not valid. Default: `None`.
     fn managed_by(&self) -> Option<&str> {
         None
     }
@@ -142,9 +142,9 @@ pub trait TrainingJob:
 
     /// Returns the status as JSON for the API server. Default: `status` without changes.
     ///
-    /// This is for a kind whose status has other or additional fields. [`status`](Self::status) must read a value that is
-    /// equal to `status`, because the operator stores its state there. `topology` is `None` if the job is not valid. While
-    /// the job is being deleted (see its metadata), its status may differ and is written once.
+    /// This is for a kind whose status has other or additional fields. [`status`](Self::status) must read a value that
+    /// is equal to `status`, because the operator stores its state there. `topology` is `None` if the job is not valid.
+    /// While the job is being deleted (see its metadata), its status may differ and is written once.
     ///
     /// # Errors
     /// If the status cannot be written as JSON.
@@ -157,21 +157,21 @@ pub trait TrainingJob:
         serde_json::to_value(status)
     }
 
-    /// Returns the environment variables of `replica`, in order. They are added to every container of its pod, or only to
-    /// [the framework's container](Framework::env_main_container_only). Required; may be empty.
+    /// Returns the environment variables of `replica`, in order. They are added to every container of its pod, or only
+    /// to [the framework's container](Framework::env_main_container_only). Required; may be empty.
     ///
-    /// [`Role::host`] returns the host names of replicas. In the pods of the job they resolve to the pods of the replicas,
-    /// even before these exist if each replica has a service of its own. Use [`Topology::domain`] for a name with dots.
-    /// `replica` belongs to `topology`. Roles that a valid job must have may be missing, because the length of variables
-    /// is checked before [`validate`](Self::validate) is called.
+    /// [`Role::host`] returns the host names of replicas. In the pods of the job they resolve to the pods of the
+    /// replicas, even before these exist if each replica has a service of its own. Use [`Topology::domain`] for a name
+    /// with dots. `replica` belongs to `topology`. Roles that a valid job must have may be missing, because the length
+    /// of variables is checked before [`validate`](Self::validate) is called.
     ///
     /// # Bounds
     /// A job is rejected if the last replica of a role would get a variable of more than
-    /// [`MAX_ENV_BYTES`](crate::validate::MAX_ENV_BYTES), because Linux starts no process with it. The hook is called once
-    /// for each pod, so compute a list of all replicas with [`Topology::shared_text`]. With such a list in each pod the size of a
-    /// job grows with the square of the number of its replicas. With layout [`Compact`](crate::api::Layout::Compact) the
-    /// common prefix of the values of a variable is stored once, if it is long. So put the parts that differ at the end of
-    /// a value.
+    /// [`MAX_ENV_BYTES`](crate::validate::MAX_ENV_BYTES), because Linux starts no process with it. The hook is called
+    /// once for each pod, so compute a list of all replicas with [`Topology::shared_text`]. With such a list in each
+    /// pod the size of a job grows with the square of the number of its replicas. With layout
+    /// [`Compact`](crate::api::Layout::Compact) the common prefix of the values of a variable is stored once, if it is
+    /// long. So put the parts that differ at the end of a value.
     ///
     /// A variable of the user with one of these names is replaced, because the framework forms its cluster by them. All
     /// other variables of the user are kept.
@@ -187,8 +187,8 @@ pub trait TrainingJob:
     /// ```
     fn env(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> Vec<EnvVar>;
 
-    /// Returns requirements such as roles of which one must have a replica. The operator checks them, and the API server
-    /// does so with rules. Default: none.
+    /// Returns requirements such as roles of which one must have a replica. The operator checks them, and the API
+    /// server does so with rules. Default: none.
     fn requirements() -> Vec<Requirement<Self>> {
         Vec::new()
     }
@@ -196,10 +196,10 @@ pub trait TrainingJob:
     /// Adds the errors of a job that the shared checks do not find. Default: nothing.
     ///
     /// Called only if the shared checks found no error, so `topology` is complete. A job with errors gets the condition
-    /// Failed and one event with all errors, and no pods, until its spec changes. A job that already runs keeps its pods.
-    /// An error has the path of the field, the problem and the remedy. With [`rules`](Self::rules) the API server reports
-    /// the same errors when a job is applied. The result is cached until the spec, the labels or the annotations change,
-    /// so it must not depend on anything else.
+    /// Failed and one event with all errors, and no pods, until its spec changes. A job that already runs keeps its
+    /// pods. An error has the path of the field, the problem and the remedy. With [`rules`](Self::rules) the API server
+    /// reports the same errors when a job is applied. The result is cached until the spec, the labels or the
+    /// annotations change, so it must not depend on anything else.
     ///
     /// ```
     /// use training_job::{FieldErrors, Topology};
@@ -214,8 +214,8 @@ pub trait TrainingJob:
         let _ = (topology, errors);
     }
 
-    /// Adds warnings about settings that are valid but almost certainly a mistake. Such a job runs all the same. Default:
-    /// nothing.
+    /// Adds warnings about settings that are valid but almost certainly a mistake. Such a job runs all the same.
+    /// Default: nothing.
     ///
     /// Only [`render::warnings`](crate::render::warnings()) calls this hook; the operator does not.
     fn warn(&self, topology: &Topology<'_>, warnings: &mut FieldErrors) {
@@ -223,23 +223,24 @@ pub trait TrainingJob:
     }
 
     /// Describes in a sentence or two which rules apply to the job, for a kind that is compatible with several older
-    /// kinds and selects one by how the job is written. `version` is the API version of the manifest, such as `v1beta1`.
-    /// Default: `None`.
+    /// kinds and selects one by how the job is written. `version` is the API version of the manifest, such as
+    /// `v1beta1`. Default: `None`.
     fn describe_compatibility(&self, version: &str) -> Option<String> {
         let _ = version;
         None
     }
 
-    /// Returns the state of the job for these states of its replicas. Default: the job runs if any replica runs, and has
-    /// succeeded if all replicas have.
+    /// Returns the state of the job for these states of its replicas. Default: the job runs if any replica runs, and
+    /// has succeeded if all replicas have.
     ///
-    /// Failures do not need to be handled here. A failed replica is restarted or fails the job by its restart policy, and
-    /// a final failure takes precedence over success.
+    /// Failures do not need to be handled here. A failed replica is restarted or fails the job by its restart policy,
+    /// and a final failure takes precedence over success.
     ///
-    /// Called in each reconcile of a job that has not ended. `replicas` has all replicas of the topology, in the state of
-    /// their current attempt. A replica that failed and is to be restarted is [`Absent`](crate::ReplicaState::Absent). A
-    /// success is final after the grace period [`Settings::success_grace_period`](crate::Settings::success_grace_period), in which other
-    /// replicas may end. For kinds in which some roles only serve, [`Replicas::decided_by`] is usually enough.
+    /// Called in each reconcile of a job that has not ended. `replicas` has all replicas of the topology, in the state
+    /// of their current attempt. A replica that failed and is to be restarted is
+    /// [`Absent`](crate::ReplicaState::Absent). A success is final after the grace period
+    /// [`Settings::success_grace_period`](crate::Settings::success_grace_period), in which other replicas may end. For
+    /// kinds in which some roles only serve, [`Replicas::decided_by`] is usually enough.
     ///
     /// ```
     /// use training_job::{Outcome, Replicas};
@@ -254,12 +255,12 @@ pub trait TrainingJob:
     }
 
     /// Returns the scope that restarts together with a failed replica of `role`, unless the job
-    /// ([`RunPolicy::restart_scope`]) or the operator ([`Settings::restart_scope`](crate::Settings::restart_scope)) sets
-    /// one. Default: only the replica.
+    /// ([`RunPolicy::restart_scope`]) or the operator ([`Settings::restart_scope`](crate::Settings::restart_scope))
+    /// sets one. Default: only the replica.
     ///
-    /// With any scope other than [`Replica`](RestartScope::Replica), the deletion of a pod and the restart of a container
-    /// by the kubelet are failures too, because processes of a collective cannot rejoin it. The result must not depend on
-    /// the job's status.
+    /// With any scope other than [`Replica`](RestartScope::Replica), the deletion of a pod and the restart of a
+    /// container by the kubelet are failures too, because processes of a collective cannot rejoin it. The result must
+    /// not depend on the job's status.
     ///
     /// ```
     /// use training_job::{Role, Topology, api::RestartScope};
@@ -278,8 +279,8 @@ pub trait TrainingJob:
     }
 
     /// Returns the tolerance of the job for a replica of `role` whose failure is final, which means that its restart
-    /// policy does not restart it. If the job continues, [`outcome`](Self::outcome) sees the replica as failed. Default:
-    /// the job fails.
+    /// policy does not restart it. If the job continues, [`outcome`](Self::outcome) sees the replica as failed.
+    /// Default: the job fails.
     ///
     /// The result must depend only on the role.
     ///
@@ -309,8 +310,8 @@ pub trait TrainingJob:
         exit_code >= 128
     }
 
-    /// Returns the roles whose replicas must all run or have succeeded before a pod of `role` is created, at the start and
-    /// after a restart of all of them. A role must not wait for itself, and two roles must not wait for each other.
+    /// Returns the roles whose replicas must all run or have succeeded before a pod of `role` is created, at the start
+    /// and after a restart of all of them. A role must not wait for itself, and two roles must not wait for each other.
     /// Default: none.
     ///
     /// ```
@@ -332,8 +333,8 @@ pub trait TrainingJob:
     /// Returns the names of the pods and services of a role's replicas. Default: `<job>-<role in lower case>-<index>`.
     ///
     /// Names must be DNS-1035 labels, and must be unique within the job. They must not change while the job exists,
-    /// because the operator finds a replica's pod by its name. `<job>-hosts` is reserved for the service of a compact job.
-    /// A kind with other names than the default declares this with [`Framework::names_replicas`].
+    /// because the operator finds a replica's pod by its name. `<job>-hosts` is reserved for the service of a compact
+    /// job. A kind with other names than the default declares this with [`Framework::names_replicas`].
     ///
     /// ```
     /// use training_job::{ReplicaNames, RoleDefinition};
@@ -367,8 +368,8 @@ pub trait TrainingJob:
         BTreeMap::new()
     }
 
-    /// Returns true if the replica's pod gets the label `training.kubeflow.org/job-role: master`. The Python SDK shows the
-    /// logs of these pods as the job's. Default: false.
+    /// Returns true if the replica's pod gets the label `training.kubeflow.org/job-role: master`. The Python SDK shows
+    /// the logs of these pods as the job's. Default: false.
     fn is_master(&self, topology: &Topology<'_>, replica: &Replica<'_>) -> bool {
         let _ = (topology, replica);
         false
@@ -376,9 +377,9 @@ pub trait TrainingJob:
 
     /// Returns true if the other replicas connect to this replica, by its name, to form the cluster. Default: false.
     ///
-    /// If the job or its kind requests a stable address ([`Framework::stable_address`]), the service of this replica has a
-    /// cluster IP. The name then leads to the new pod immediately after a restart, while DNS caches keep the address of a
-    /// pod for half a minute. At most one replica for each cluster of a job may be dialed.
+    /// If the job or its kind requests a stable address ([`Framework::stable_address`]), the service of this replica
+    /// has a cluster IP. The name then leads to the new pod immediately after a restart, while DNS caches keep the
+    /// address of a pod for half a minute. At most one replica for each cluster of a job may be dialed.
     ///
     /// ```
     /// use training_job::Replica;
@@ -394,8 +395,8 @@ pub trait TrainingJob:
 
     /// Changes the spec of a replica's pod after everything else has been rendered. Default: nothing.
     ///
-    /// The pod's name, labels and owner cannot be changed. The result must be valid for an API server, because it is not
-    /// checked. Called once for each new pod, and never for existing pods.
+    /// The pod's name, labels and owner cannot be changed. The result must be valid for an API server, because it is
+    /// not checked. Called once for each new pod, and never for existing pods.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::PodSpec;
@@ -411,8 +412,8 @@ pub trait TrainingJob:
         let _ = (topology, replica, pod);
     }
 
-    /// Returns the index of the framework's container among the containers of a pod template. Default: the container that
-    /// [`Framework::main_container`] names, or the first container if it is empty.
+    /// Returns the index of the framework's container among the containers of a pod template. Default: the container
+    /// that [`Framework::main_container`] names, or the first container if it is empty.
     ///
     /// That container gets the framework's environment and port, and its end is the end of the replica.
     ///
@@ -440,15 +441,15 @@ pub trait TrainingJob:
     /// name that the job does not own is never changed: an event reports it, and the job waits.
     ///
     /// Pods and services are allowed too. They are not counted, only their kubelet restarts them, and they are created
-    /// again if they are gone or have ended, but not patched. Their names must not depend on `replicas`, and must differ
-    /// from those of the replicas.
+    /// again if they are gone or have ended, but not patched. Their names must not depend on `replicas`, and must
+    /// differ from those of the replicas.
     ///
     /// [`ObjectDefinition`] declares the lifetime of objects. Objects that a suspended or finished job keeps are still
-    /// patched, but not created again. `replicas` has the states that the plan observed. If the job is rendered without a
-    /// cluster, all replicas are [`Pending`](crate::ReplicaState::Pending).
+    /// patched, but not created again. `replicas` has the states that the plan observed. If the job is rendered without
+    /// a cluster, all replicas are [`Pending`](crate::ReplicaState::Pending).
     ///
-    /// The names `<job>-env-` with 16 hexadecimal digits are reserved for ConfigMaps of the library, which hold the common
-    /// part of the environments of a [compact](crate::api::Layout::Compact) job.
+    /// The names `<job>-env-` with 16 hexadecimal digits are reserved for ConfigMaps of the library, which hold the
+    /// common part of the environments of a [compact](crate::api::Layout::Compact) job.
     ///
     /// The operator needs the permissions to get, list, watch, create, patch and delete the kinds, and must itself have
     /// every permission that a Role among the objects grants.
@@ -478,22 +479,22 @@ pub trait TrainingJob:
         milestone.describe(&Self::kind(&()), &self.meta().name.clone().unwrap_or_default())
     }
 
-    /// Returns CEL rules on the spec, with which an API server rejects what [`validate`](Self::validate) rejects, with the
-    /// same messages. Default: none.
+    /// Returns CEL rules on the spec, with which an API server rejects what [`validate`](Self::validate) rejects, with
+    /// the same messages. Default: none.
     ///
     /// They apply to jobs in which some role has a replica. The checks that all kinds share already have rules.
     /// [`any_replica`], [`any_with_replicas`] and [`roles_named`] return expressions with a low cost.
     ///
     /// # Bounds
     /// An API server estimates the maximum cost of each rule, and rejects the definition if it is too high. A rule that
-    /// rejects jobs that `validate` accepts prevents jobs that would run. Without a rule, users see the error later, from
-    /// the operator. `testing::check_definition` (feature `testing`) finds both without a server.
+    /// rejects jobs that `validate` accepts prevents jobs that would run. Without a rule, users see the error later,
+    /// from the operator. `testing::check_definition` (feature `testing`) finds both without a server.
     fn rules() -> Vec<Rule> {
         Vec::new()
     }
 
-    /// Returns the custom resource definition without rules. [`admission::definition`](crate::admission::definition) adds
-    /// the rules to install it with. Default: the definition of `#[derive(CustomResource)]`,
+    /// Returns the custom resource definition without rules. [`admission::definition`](crate::admission::definition)
+    /// adds the rules to install it with. Default: the definition of `#[derive(CustomResource)]`,
     /// [tidied](crate::api::schema::tidy_definition), with the field of the replica specs required.
     fn definition() -> CustomResourceDefinition {
         tidy_definition(Self::crd(), &[Self::FRAMEWORK.roles_field])

@@ -30,9 +30,9 @@ pub enum FailureTolerance {
     None,
     /// The job continues while the role has another replica that has not failed.
     WhileOthersRemain,
-    /// The job continues whatever fails. A replica whose restart policy restarts it is restarted alone. The restart does
-    /// not count against the job's backoff limit and is not in its conditions. After as many restarts of its own as that
-    /// limit, the replica stays failed.
+    /// The job continues whatever fails. A replica whose restart policy restarts it is restarted alone. The restart
+    /// does not count against the job's backoff limit and is not in its conditions. After as many restarts of its own
+    /// as that limit, the replica stays failed.
     Always,
 }
 
@@ -113,8 +113,8 @@ impl<'a> Replicas<'a> {
         Self::outcome(self.roles.iter().filter(|r| roles.contains(&r.role.name())))
     }
 
-    /// Returns the outcome by the job's own success policy. `of_kind` is the outcome by its kind, which determines whether
-    /// the job runs.
+    /// Returns the outcome by the job's own success policy. `of_kind` is the outcome by its kind, which determines
+    /// whether the job runs.
     pub(crate) fn decided_by_policy(&self, policy: &JobSuccessPolicy, of_kind: Outcome) -> Outcome {
         let is_named = |role: &str| policy.roles.iter().any(|own| own.eq_ignore_ascii_case(role));
         let decides = |r: &&RoleReplicas<'_>| policy.roles.is_empty() || is_named(r.role.name());

@@ -1,7 +1,7 @@
 //! Estimates the maximum cost of a rule, as an API server does before it accepts the definition.
 //!
-//! Costs are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go` in Kubernetes 1.35: about 1 for
-//! each step, with the largest sizes that the schema allows, times the number of values that have the rule.
+//! Costs are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go` in Kubernetes 1.35: about 1
+//! for each step, with the largest sizes that the schema allows, times the number of values that have the rule.
 
 use std::collections::BTreeSet;
 
@@ -36,10 +36,10 @@ pub struct RuleCost {
 
 /// Returns the estimated cost of each rule of a definition, and of each expression of a message.
 ///
-/// The estimate covers the language, Kubernetes' functions on strings, lists and regular expressions, and functions that
-/// parse a string (`quantity`, `url`, `ip`, ...). Other functions cost 1 here; functions of the libraries `sets` and
-/// `lists`, `cel.bind` and `validate` cost more on a server. Unknown fields are reported, but types are not checked: only a
-/// server reports an expression of the wrong type.
+/// The estimate covers the language, Kubernetes' functions on strings, lists and regular expressions, and functions
+/// that parse a string (`quantity`, `url`, `ip`, ...). Other functions cost 1 here; functions of the libraries `sets`
+/// and `lists`, `cel.bind` and `validate` cost more on a server. Unknown fields are reported, but types are not
+/// checked: only a server reports an expression of the wrong type.
 ///
 /// ```
 /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -17,25 +17,25 @@ use super::{jobs, rules, status};
 
 /// Checks a kind's definition without an API server.
 ///
-/// * The declarations of the kind fit together, so that [`admission::definition`](crate::admission::definition) returns a
-///   definition.
-/// * Each rule parses, uses fields of the schema, and costs at most the server's limit, and so do all rules of a version
-///   together. [`rule_costs`] documents the limits and what it cannot estimate.
+/// * The declarations of the kind fit together, so that [`admission::definition`](crate::admission::definition) returns
+///   a definition.
+/// * Each rule parses, uses fields of the schema, and costs at most the server's limit, and so do all rules of a
+///   version together. [`rule_costs`] documents the limits and what it cannot estimate.
 /// * The API server and [`validate`](crate::validate()) agree on each job of kind `J` in the YAML and JSON files at and
-///   below the folder `jobs` of `base`, which is `env!("CARGO_MANIFEST_DIR")`. The schema and the rules accept every job
-///   that `validate` accepts. If both reject the same field, the message of a rule is that of `validate`. So put invalid
-///   jobs there, too.
-/// * The status is read as it was written: the first readable job of the folder gets a status in which every field is set.
-///   [`status`](TrainingJob::status) must return what [`encode_status`](TrainingJob::encode_status) was given.
+///   below the folder `jobs` of `base`, which is `env!("CARGO_MANIFEST_DIR")`. The schema and the rules accept every
+///   job that `validate` accepts. If both reject the same field, the message of a rule is that of `validate`. So put
+///   invalid jobs there, too.
+/// * The status is read as it was written: the first readable job of the folder gets a status in which every field is
+///   set. [`status`](TrainingJob::status) must return what [`encode_status`](TrainingJob::encode_status) was given.
 ///
-/// Returns the errors that `validate` reports and no rule does, as `file: field: text`, or `file (job): field: text` if a
-/// file has several jobs. Such an error is allowed: the operator reports it later. But a rule that never rejects the jobs it
-/// is for, for example because a role's name in it is misspelled, shows only here. So compare the result with what you
-/// expect: an empty list if every error of the jobs has a rule. Jobs that the schema rejects have no part in it, because no
-/// rule sees them.
+/// Returns the errors that `validate` reports and no rule does, as `file: field: text`, or `file (job): field: text` if
+/// a file has several jobs. Such an error is allowed: the operator reports it later. But a rule that never rejects the
+/// jobs it is for, for example because a role's name in it is misspelled, shows only here. So compare the result with
+/// what you expect: an empty list if every error of the jobs has a rule. Jobs that the schema rejects have no part in
+/// it, because no rule sees them.
 ///
-/// Rules are evaluated as when an object is created: those that compare it with `oldSelf` are skipped, unless `oldSelf` is
-/// optional. Rules are also skipped if they call functions that only a server has, such as `quantity` or `find`.
+/// Rules are evaluated as when an object is created: those that compare it with `oldSelf` are skipped, unless `oldSelf`
+/// is optional. Rules are also skipped if they call functions that only a server has, such as `quantity` or `find`.
 ///
 /// ```no_run
 /// # fn is_a_test<MyJob: training_job::TrainingJob>() {
@@ -190,8 +190,8 @@ fn disagreements(refused: &[Refusal], valid: &Result<(), FieldErrors>) -> Vec<St
     found
 }
 
-/// Returns the errors of `validate` that no rule reports. A rule with another message for the same field counts, because
-/// [`disagreements`] reports it. Returns nothing if the schema rejects the job.
+/// Returns the errors of `validate` that no rule reports. A rule with another message for the same field counts,
+/// because [`disagreements`] reports it. Returns nothing if the schema rejects the job.
 fn by_no_rule(refused: &[Refusal], valid: Result<(), FieldErrors>) -> Vec<FieldError> {
     let Err(errors) = valid else { return Vec::new() };
     if refused.iter().any(|refusal| refusal.by == SCHEMA) {

@@ -19,16 +19,16 @@ use crate::job::{ObjectDefinition, TrainingJob};
 
 use super::jobs;
 
-/// The seconds without a write after which the operator is at rest. They are longer than the delay of counts and the grace
-/// period of a success.
+/// The seconds without a write after which the operator is at rest. They are longer than the delay of counts and the
+/// grace period of a success.
 const IDLE_SECONDS: u32 = 15;
 
 /// The maximum number of seconds until the operator is at rest.
 const MAX_SECONDS_TO_REST: u32 = 600;
 
-/// A job's life on the in-memory API. The [`Operator`](crate::Operator) reconciles the job, and the methods of the story
-/// change its pods as a kubelet would. No process runs, and a test takes no time: the clock is simulated, and jumps ahead
-/// when everything waits.
+/// A job's life on the in-memory API. The [`Operator`](crate::Operator) reconciles the job, and the methods of the
+/// story change its pods as a kubelet would. No process runs, and a test takes no time: the clock is simulated, and
+/// jumps ahead when everything waits.
 ///
 /// After each step the operator works until it has written nothing for 15 simulated seconds, so a test needs no waits.
 ///
@@ -68,8 +68,9 @@ const MAX_SECONDS_TO_REST: u32 = 600;
 /// assert_eq!(story.conditions(), ["Created", "Succeeded"]);
 /// ```
 ///
-/// Limits: pods are bound to no node, so a deleted pod is gone immediately. The rules of the definition are not evaluated
-/// ([`check_definition`](super::check_definition) does that), so the operator's validation rejects an invalid job.
+/// Limits: pods are bound to no node, so a deleted pod is gone immediately. The rules of the definition are not
+/// evaluated ([`check_definition`](super::check_definition) does that), so the operator's validation rejects an invalid
+/// job.
 pub struct Story<J> {
     runtime: Runtime,
     cluster: Cluster,
@@ -95,13 +96,14 @@ impl<J: TrainingJob> Story<J> {
     /// YAML or JSON.
     ///
     /// # Panics
-    /// If the manifest cannot be read or has no such job; if the API rejects the definition or the job; in an asynchronous
-    /// test, because the story has a runtime of its own.
+    /// If the manifest cannot be read or has no such job; if the API rejects the definition or the job; in an
+    /// asynchronous test, because the story has a runtime of its own.
     pub fn new(manifest: &str) -> Self {
         Self::with_options(manifest, Options::default())
     }
 
-    /// Like [`new`](Self::new), with these options of the operator, such as settings of the kind. Their clock is replaced.
+    /// Like [`new`](Self::new), with these options of the operator, such as settings of the kind. Their clock is
+    /// replaced.
     ///
     /// # Panics
     /// As in [`new`](Self::new).
@@ -244,8 +246,8 @@ impl<J: TrainingJob> Story<J> {
         self.settle()
     }
 
-    /// Returns the stored object with this name in the job's namespace, if it exists. `plural` is the plural of its kind,
-    /// such as `configmaps`.
+    /// Returns the stored object with this name in the job's namespace, if it exists. `plural` is the plural of its
+    /// kind, such as `configmaps`.
     pub fn object(&self, plural: &str, name: &str) -> Option<Value> {
         let stored = self.cluster.get(plural, &self.namespace, name)?;
         Some(stored.value().clone())

@@ -69,8 +69,8 @@ impl Schemas {
 pub struct ManifestJob<J> {
     /// The job; [valid](validate()) with the default settings.
     pub job: J,
-    /// The object of the manifest in the stored version, without its status and null fields. The defaults of the original
-    /// version for fields of the spec itself are filled in.
+    /// The object of the manifest in the stored version, without its status and null fields. The defaults of the
+    /// original version for fields of the spec itself are filled in.
     pub object: Value,
     /// Warnings about fields that the API server drops or changes silently.
     pub warnings: FieldErrors,
@@ -79,16 +79,16 @@ pub struct ManifestJob<J> {
 /// Checks an object of kind `J` from a manifest.
 ///
 /// Misspelled fields and values of the wrong type are reported with the path of the field, and the rest of the job is
-/// checked all the same. Defaults of the job's API version for fields of the spec itself are filled in, as the API server
-/// does before it stores the job in another version. The status is ignored, as the API server ignores the status of a new
-/// job.
+/// checked all the same. Defaults of the job's API version for fields of the spec itself are filled in, as the API
+/// server does before it stores the job in another version. The status is ignored, as the API server ignores the status
+/// of a new job.
 ///
 /// A job with `metadata.generateName` and no name gets a placeholder of the length that its name will have: the prefix
 /// and `xxxxx`. Keys without a value, which the API server drops, and fields of older clusters are warnings.
 ///
 /// # Errors
-/// Returns all errors of the job, ordered by path. If the object fits the schema but cannot be decoded, there is one error
-/// with an empty path.
+/// Returns all errors of the job, ordered by path. If the object fits the schema but cannot be decoded, there is one
+/// error with an empty path.
 pub fn check<J: TrainingJob>(schemas: &Schemas, object: &Value) -> Result<ManifestJob<J>, FieldErrors> {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let Some(Version { schema, defaults, .. }) = schemas.version(api_version) else {
@@ -221,8 +221,8 @@ fn is_within(path: &str, fields: &[String]) -> bool {
 
 /// Returns the versions of a definition, the stored version first.
 ///
-/// A part of an older version that accepts any value must fit the stored version, because the API server stores the object
-/// in that version.
+/// A part of an older version that accepts any value must fit the stored version, because the API server stores the
+/// object in that version.
 fn versions(definition: &CustomResourceDefinition) -> Vec<Version> {
     let mut versions: Vec<_> = definition.spec.versions.iter().collect();
     versions.sort_by_key(|version| !version.storage);

@@ -8,9 +8,9 @@ use crate::api::schema::object_meta;
 
 /// Removes from an object the values that would keep it from being decoded. Returns the paths of the removed values.
 ///
-/// Nulls in objects and maps are removed as well, as in the API server, but are not among the paths. Each removed
-/// value has an error from [`check`](super::schema::check). [`is_consequence_of_pruning`] finds errors that come only from the absence
-/// of a removed value.
+/// Nulls in objects and maps are removed as well, as in the API server, but are not among the paths. Each removed value
+/// has an error from [`check`](super::schema::check). [`is_consequence_of_pruning`] finds errors that come only from
+/// the absence of a removed value.
 pub(super) fn prune_invalid_fields(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut removed = Vec::new();
     prune_value(schema, object, "", &mut removed);
