@@ -150,7 +150,7 @@ words! {
 
 impl FailureRule {
     /// Returns true if the rule applies to replicas of this role.
-    pub fn concerns(&self, role: &str) -> bool {
+    pub fn applies_to(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|own| own.eq_ignore_ascii_case(role))
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn action<'p>(
     failure: &Failure,
     pod: Option<&PodRecord>,
 ) -> Option<&'p FailureAction> {
-    let mut rules = policy.rules.iter().filter(|rule| rule.concerns(role.name()));
+    let mut rules = policy.rules.iter().filter(|rule| rule.applies_to(role.name()));
     rules
         .find(|rule| matches(rule, role, failure, pod))?
         .action

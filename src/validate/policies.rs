@@ -105,13 +105,13 @@ fn check_codes(
     let Some(name) = codes.container_name.as_deref().filter(|name| !name.is_empty()) else {
         return;
     };
-    let mut concerned = roles.iter().filter(|role| rule.concerns(role.name()));
+    let mut applicable = roles.iter().filter(|role| rule.applies_to(role.name()));
     let has_it = |role: &Role<'_>| {
         let spec = role.template().spec.iter();
         let mut containers = spec.flat_map(|spec| &spec.containers);
         containers.any(|container| container.name == name)
     };
-    if !concerned.any(has_it) {
+    if !applicable.any(has_it) {
         errors.push(
             path.member("containerName"),
             format!("must name a container of the rule's roles (is {name:?})"),

@@ -122,7 +122,7 @@ impl Incident {
     /// Returns the possible incidents of a role's replica: the common ones, and the exit codes that a failure policy
     /// names.
     pub(super) fn of(policy: &FailurePolicy, role: &Role<'_>) -> Vec<Self> {
-        let rules = policy.rules.iter().filter(|rule| rule.concerns(role.name()));
+        let rules = policy.rules.iter().filter(|rule| rule.applies_to(role.name()));
         let named = rules.filter_map(|rule| Some(&rule.on_exit_codes.as_ref()?.values));
         let mut codes: Vec<i32> = named.flatten().copied().collect();
         codes.sort_unstable();
