@@ -130,7 +130,7 @@ impl Recorder {
                 } else {
                     waiting.series.failed(&event.key, false);
                     drop(waiting);
-                    log_dropped(&event, "too many events wait");
+                    log_dropped(&event, "too many events are queued");
                 }
             }
             Decision::RepeatAt(key, at) => {
@@ -140,9 +140,9 @@ impl Recorder {
             Decision::Counted => {}
             Decision::Drop => tracing::debug!(
                 namespace = meta.namespace,
-                name,
+                job = name,
                 reason = event.reason,
-                "dropped an event of a job that has too many"
+                "dropped an event because the job has too many"
             ),
         }
         self.changed.notify_one();
@@ -170,7 +170,7 @@ impl Recorder {
                 () = due, if next.is_some() => {},
                 () = end, if closed.is_some() => {
                     let events = sending.len() + self.lock().events.len();
-                    tracing::warn!(events, "events are abandoned");
+                    tracing::warn!(events, "abandoned the queued events");
                     return;
                 },
             }
@@ -233,8 +233,8 @@ fn repeat(repetition: &Repetition) -> Value {
 }
 
 fn log_dropped(event: &QueuedEvent, error: &str) {
-    let (namespace, name, reason) = (&event.namespace, &event.name, &event.reason);
-    tracing::warn!(namespace, name, reason, error, "failed to send an event");
+    let (namespace, job, reason) = (&event.namespace, &event.name, &event.reason);
+    tracing::warn!(namespace, job, reason, problem = error, "failed to send an event");
 }
 
 /// Converts an event to the object that is stored under this name.

@@ -104,58 +104,70 @@ impl Metrics {
     /// Enters all of them into a registry, under their full names.
     pub fn register(&self, registry: &mut Registry) {
         let all = &self.0;
-        let jobs = [
-            ("created", &all.created),
-            ("deleted", &all.deleted),
-            ("successful", &all.successful),
-            ("failed", &all.failed),
-            ("restarted", &all.restarted),
-        ];
-        for (what, family) in jobs {
-            registry.register(
-                format!("training_operator_jobs_{what}"),
-                format!("Counts number of jobs {what}"),
-                family.clone(),
-            );
-        }
+        // The help texts of these five are those of the Go operator. The registry appends `_total` to their names.
+        registry.register(
+            "training_operator_jobs_created",
+            "Counts number of jobs created",
+            all.created.clone(),
+        );
+        registry.register(
+            "training_operator_jobs_deleted",
+            "Counts number of jobs deleted",
+            all.deleted.clone(),
+        );
+        registry.register(
+            "training_operator_jobs_successful",
+            "Counts number of jobs successful",
+            all.successful.clone(),
+        );
+        registry.register(
+            "training_operator_jobs_failed",
+            "Counts number of jobs failed",
+            all.failed.clone(),
+        );
+        registry.register(
+            "training_operator_jobs_restarted",
+            "Counts number of jobs restarted",
+            all.restarted.clone(),
+        );
         registry.register(
             "training_operator_queue_seconds",
-            "How long a job waited until it was looked at",
+            "Time that a job waited in the work queue, in seconds",
             all.queued.clone(),
         );
         registry.register(
             "training_operator_reconcile_seconds",
-            "How long one look at a job took, its calls included",
+            "Duration of a reconcile, API calls included, in seconds",
             all.reconciles.clone(),
         );
         registry.register(
             "training_operator_job_startup_seconds",
-            "From a job's creation, or its resumption, until it ran",
+            "Time from the creation or resumption of a job to its condition Running, in seconds",
             all.startup.clone(),
         );
         registry.register(
             "training_operator_job_duration_seconds",
-            "From a job's start to its end",
+            "Time from the start of a job to its end, in seconds",
             all.duration.clone(),
         );
         registry.register(
             "training_operator_lists",
-            "Counts complete lists of a resource",
+            "Number of complete lists of a resource",
             all.lists.clone(),
         );
         registry.register(
             "training_operator_watch_failures",
-            "Counts lists and watches that failed",
+            "Number of failed lists and watches of a resource",
             all.watch_failures.clone(),
         );
         registry.register(
             "training_operator_crd_missing",
-            "1 while the definition of a resource is not installed; its jobs do not run",
+            "1 while the CRD of a resource is not installed and its jobs do not run, otherwise 0",
             all.absent.clone(),
         );
         registry.register(
             "training_operator_watch_last_event_timestamp_seconds",
-            "Time of the last event or bookmark of a watch, in seconds since 1970",
+            "Time of the last event or bookmark of a watch, in seconds since the Unix epoch",
             all.heard.clone(),
         );
     }

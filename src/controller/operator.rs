@@ -209,7 +209,7 @@ impl Operator {
         let end = Instant::now() + SHUTDOWN;
         let rest = async { while reconciles.next().await.is_some() {} };
         if timeout_at(end, rest).await.is_err() {
-            tracing::warn!("calls under way are abandoned; the next operator finds out what became of them");
+            tracing::warn!("abandoned the calls in flight; the next leader reads their outcome");
         }
         end
     }

@@ -41,7 +41,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         let next = AssertUnwindSafe(self.five_steps(context, key, &cached, &mut state))
             .catch_unwind()
             .await;
-        let next = next.unwrap_or_else(|_| Next::Failed("it panicked".into(), None));
+        let next = next.unwrap_or_else(|_| Next::Failed("the reconcile panicked".into(), None));
         let failed = matches!(next, Next::Failed(..));
         context
             .metrics

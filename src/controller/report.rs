@@ -75,7 +75,7 @@ impl<J: TrainingJob> JobReconciler<J> {
                     namespace,
                     job = name,
                     problem,
-                    "the status cannot be written"
+                    "failed to write the status of an invalid job"
                 );
                 return Ok(Written::Refused);
             }
@@ -183,7 +183,7 @@ async fn patch_status<J: TrainingJob>(
     if answer.meta().uid == meta.uid {
         Ok(answer)
     } else {
-        let error = serde_json::Error::custom("the answer is about something else");
+        let error = serde_json::Error::custom("the response is about another object");
         Err(CallError::Api(kube::Error::SerdeError(error)))
     }
 }

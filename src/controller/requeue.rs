@@ -91,7 +91,7 @@ pub(super) fn decide(
             Next::Failed(problem, due)
         }
         (Ok(Written::Unchanged), _) => Next::Failed(
-            "the server keeps another status than it is sent; is the CRD an older one?".into(),
+            "the API server stored a different status than was sent; check that the installed CRD is up to date".into(),
             due,
         ),
         (Ok(Written::Now), _) => Next::Now,

@@ -109,18 +109,18 @@ pub(super) enum ApplyError {
     #[error("an object of that name is still being deleted")]
     StillThere,
     /// The child was patched, but the stored object lacks the change.
-    #[error("the API server took the change and keeps something else")]
+    #[error("the API server accepted the change but stored something else")]
     NotKept,
     /// The cached object is outdated. Either the object is gone, or it exists and the cache dropped the response
     /// because a list or the watch had overtaken it. This also occurs after a restore of the server from a backup,
     /// until the next list.
-    #[error("the cache does not have the object as the API server does yet")]
+    #[error("the cached object is out of date")]
     NotCached,
     /// The call failed.
     #[error("{}", .0.message())]
     Call(#[from] CallError),
     /// Not tried, because an earlier call of the same kind failed.
-    #[error("not tried after an earlier failure")]
+    #[error("skipped after an earlier failure")]
     NotTried,
 }
 

@@ -36,11 +36,11 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         JobVerdict::SucceedsAt(at) => {
             draft.must_show_running();
             draft.claim_room();
-            draft.plan.requeue_at(at, "replicas are about to end");
+            draft.plan.requeue_at(at, "grace period before success");
         }
         JobVerdict::FailsAt(at) => {
             draft.claim_room();
-            draft.plan.requeue_at(at, "another replica may have failed first");
+            draft.plan.requeue_at(at, "grace period before failure");
         }
         JobVerdict::Restarts(restarts) => {
             wait_for_deadline(draft);

@@ -74,7 +74,7 @@ impl Failure {
                 record.reason.clone_from(&disruption.reason);
             }
             if !disruption.message.is_empty() {
-                record.message = format!("pod {} was taken away: {}", pod.name, disruption.message);
+                record.message = format!("pod {} was disrupted: {}", pod.name, disruption.message);
             }
             let disrupted = disruption.time.map(Time);
             record.time = [record.time.take(), disrupted].into_iter().flatten().min();

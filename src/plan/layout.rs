@@ -36,8 +36,8 @@ pub(super) fn change<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed)
         _ => return None,
     };
     Some(format!(
-        "{}: it cannot be changed while pods run, because they were made for the layout {word} and find each other by its \
-         names; use {word}, or suspend the job first",
+        "{}: must not change while pods run, because they were created for the layout {word} and find each other by its \
+         names; set {word}, or suspend the job first",
         annotations::path_of(&*job.job, "layout"),
         word = made_for.as_str(),
     ))

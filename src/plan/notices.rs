@@ -90,8 +90,9 @@ pub(super) fn add_lingering<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let (name, code) = (&pod.name, end.exit_code);
         (!others.is_empty()).then(|| {
             format!(
-                "container {main} of pod {name} has ended with exit code {code}, which decides about the replica; the pod \
-                 goes on because of {}. Make that a native sidecar: an init container with restartPolicy Always",
+                "container {main} of pod {name} ended with exit code {code}, which decides the result of the replica, but \
+                 the pod still runs because of {}; make it a native sidecar, which is an init container with restartPolicy \
+                 Always",
                 others.join(", ")
             )
         })
@@ -135,7 +136,7 @@ pub(super) fn add_stuck<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     if let Some((pod, since)) = stuck.first() {
         let node = pod.node.as_deref().unwrap_or("unknown");
         let message = format!(
-            "pod {} on node {node} has been terminating since {since}, longer than its grace period. If the node is down, \
+            "pod {} on node {node} has been terminating since {since}, longer than its grace period; if the node is down, \
              add the taint node.kubernetes.io/out-of-service to it, or delete the pod with --force --grace-period=0",
             pod.name
         );
@@ -176,8 +177,8 @@ fn add_slow<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let waiting = pod.containers.iter().find_map(|c| c.waiting.as_ref());
         let word = waiting.map_or("ContainerCreating", |(word, _)| word.as_str());
         let message = format!(
-            "pod {name} has had node {node} for more than five minutes, and its containers have not started ({word}). \
-             `kubectl describe pod {name}` shows why: often a volume that cannot be mounted",
+            "pod {name} was assigned to node {node} more than five minutes ago, but its containers have not started \
+             ({word}); `kubectl describe pod {name}` shows the cause, which is often a volume that cannot be mounted",
             name = pod.name
         );
         push(draft, "PodNotStarted", message, slow.len() - 1);
@@ -228,7 +229,7 @@ fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             .spec
             .and_then(|spec| spec.scheduler_name);
         let message = format!(
-            "no scheduler has looked at pod {} for more than a minute: does the scheduler {} run?",
+            "no scheduler has processed pod {} for more than one minute; check that the scheduler {} runs",
             replica.host(),
             scheduler.as_deref().unwrap_or("default-scheduler")
         );
@@ -268,7 +269,8 @@ fn add_stuck_objects<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             others => format!(" and {others} more"),
         };
         let message = format!(
-            "a finalizer keeps {first}{others}: nothing can be made under the name of an object that is being deleted"
+            "a finalizer blocks the deletion of {first}{others}; no object can be created under that name until the \
+             deletion completes"
         );
         push(draft, "ObjectsStuckTerminating", message, 0);
     }

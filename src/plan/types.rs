@@ -199,8 +199,8 @@ impl Plan {
             warning: true,
             reason: format!("{kind}StatusRepaired"),
             message: format!(
-                "The status held values that this operator does not write and that cannot be true (in {}); it was replaced by \
-                 what the cluster shows.",
+                "The status contained invalid values in {}, which another client wrote; the operator replaced them with the \
+                 observed state.",
                 unsound.join(", ")
             ),
         });

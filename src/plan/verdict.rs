@@ -358,7 +358,7 @@ fn exceeded_limit<J: TrainingJob>(
         }
     };
     let within = window
-        .map(|seconds| format!(" of {seconds} s"))
+        .map(|seconds| format!(" within {seconds} s"))
         .unwrap_or_default();
     (is_new && exceeds(limit, used)).then(|| format!("maxRestarts {limit}{within} is used up"))
 }
@@ -418,7 +418,7 @@ fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
         job.policy.active_deadline_seconds.unwrap_or_default()
     );
     if let Some(pod) = pending {
-        message += &format!("; {} never started", pod.name);
+        message += &format!("; pod {} never started", pod.name);
         if let Some((reason, why)) = pod.waits_for() {
             let why = if why.is_empty() {
                 reason.clone()

@@ -38,7 +38,7 @@ struct State {
 
 /// An attempt to write after the lease was lost.
 #[derive(Debug, thiserror::Error)]
-#[error("this process does not lead any more: its lease is older than {} s", .0.as_secs_f64())]
+#[error("this process is no longer the leader: it did not renew its lease within {} s", .0.as_secs_f64())]
 struct NotLeading(Duration);
 
 impl Fence {

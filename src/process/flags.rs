@@ -11,11 +11,10 @@ use crate::job::Accelerators;
 use super::program::{enable_scheme_help, program, variable};
 use super::settings::SettingFlags;
 
-/// How many jobs are in work at once for each controller thread: reconciles wait for the API server most
-/// of the time.
+/// Maximum number of concurrent reconciles per controller thread. Reconciles wait for the API server most of the time.
 pub(super) const JOBS_PER_THREAD: usize = 16;
 
-/// How many creates and deletes are under way at once for each controller thread.
+/// Maximum number of writes in flight per controller thread.
 pub(super) const CALLS_PER_THREAD: usize = 64;
 
 /// The flags of an operator, for `#[command(flatten)]` in a program's own command line.
@@ -24,16 +23,15 @@ pub(super) const CALLS_PER_THREAD: usize = 64;
 /// `--leader-election-id`, and the variables by which flags can be set, follow from the [`Program`](super::Program).
 #[derive(Clone, Debug, Args)]
 pub struct Flags {
-    /// The file that tells how to reach the cluster [default: $USE_KUBE_CONFIG, $KUBECONFIG, ~/.kube/config, or the
-    /// service account].
+    /// Path of the kubeconfig [default: $USE_KUBE_CONFIG, $KUBECONFIG, ~/.kube/config, or the service account].
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The one namespace whose jobs are run [default: all namespaces].
+    /// Run only the jobs of this namespace [default: all namespaces].
     #[arg(long, env = "KUBEFLOW_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,
 
-    /// The kinds of job to run; all if empty.
+    /// Kinds of job to run; all if empty.
     #[arg(
         long = "enable-scheme",
         help = enable_scheme_help(),
@@ -43,13 +41,14 @@ pub struct Flags {
     )]
     pub enable_scheme: Vec<String>,
 
-    /// How many times 16 jobs may be in work at once, with up to 64 calls under way if the API server takes so many.
+    /// Number of controller threads. Each allows 16 concurrent reconciles, and up to 64 writes in flight if the API server
+    /// keeps up with them.
     #[arg(long, env = variable("CONTROLLER_THREADS"), value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub controller_threads: u16,
 
-    /// What restarts with a failed replica where the job does not say; Replica as the Go operator has it
-    /// [default: what suits the kind of job].
+    /// Restart scope of jobs that do not set one; Replica restores the behavior of the Go operator [default: depends on the
+    /// kind of job].
     #[arg(
         long,
         env = variable("DEFAULT_RESTART_SCOPE"),
@@ -58,7 +57,7 @@ pub struct Flags {
     )]
     pub default_restart_scope: Option<Scope>,
 
-    /// Which pods go at the end of a job that does not say; None as the Go operator has it.
+    /// cleanPodPolicy of jobs that do not set one; None restores the behavior of the Go operator.
     #[arg(
         long,
         env = variable("DEFAULT_CLEAN_POD_POLICY"),
@@ -68,22 +67,22 @@ pub struct Flags {
     )]
     pub default_clean_pod_policy: CleanUp,
 
-    /// Delete a pod by force so long after its grace period if it is still terminating, as on a node that is down. Its
-    /// processes may run on if the node does [default: never].
+    /// Force the deletion of pods that are still terminating this long after their grace period, for example because their
+    /// node is down. If the node is up, their processes may continue to run [default: never].
     #[arg(long, env = variable("FORCE_DELETE_AFTER"), value_name = "TIME", value_parser = duration)]
     pub force_delete_after: Option<Duration>,
 
-    /// The domain of the cluster's DNS; pods of jobs with the layout Compact search it for their names.
+    /// DNS domain of the cluster; a search domain in the pods of jobs with the layout Compact.
     #[arg(long, env = variable("CLUSTER_DOMAIN"), value_name = "NAME", default_value = "cluster.local",
           value_parser = domain)]
     pub cluster_domain: String,
 
-    /// Whether operators that run at the same time elect one that works; the others stand by.
+    /// Enable leader election; processes that are not the leader stand by.
     #[arg(long, env = variable("LEADER_ELECT"), value_name = "BOOL", default_value_t = false,
           num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pub leader_elect: bool,
 
-    /// The name of the Lease by which they elect.
+    /// Name of the Lease for leader election.
     #[arg(
         long,
         env = variable("LEADER_ELECTION_ID"),
@@ -92,7 +91,7 @@ pub struct Flags {
     )]
     pub leader_election_id: String,
 
-    /// Its namespace [default: $MY_POD_NAMESPACE, or the operator's own].
+    /// Namespace of the Lease [default: $MY_POD_NAMESPACE, or the namespace of the kubeconfig or service account].
     #[arg(
         long,
         env = variable("LEADER_ELECTION_NAMESPACE"),
@@ -100,22 +99,22 @@ pub struct Flags {
     )]
     pub leader_election_namespace: Option<String>,
 
-    /// How long the others wait for a leader that is silent; whole seconds.
+    /// Time after the last renewal at which a standby takes over the Lease; whole seconds.
     #[arg(long, env = variable("LEADER_ELECTION_LEASE_DURATION"), value_name = "TIME", default_value = "15s",
           value_parser = duration)]
     pub leader_election_lease_duration: Duration,
 
-    /// How long a leader tries to renew its lease before it gives up; less than the lease duration.
+    /// Time for which the leader retries a failed renewal before it gives up the Lease; less than the lease duration.
     #[arg(long, env = variable("LEADER_ELECTION_RENEW_DEADLINE"), value_name = "TIME", default_value = "10s",
           value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
 
-    /// How often the lease is renewed, or looked at; less than the renew deadline.
+    /// Interval at which the leader renews the Lease and standbys read it; less than the renew deadline.
     #[arg(long, env = variable("LEADER_ELECTION_RETRY_PERIOD"), value_name = "TIME", default_value = "2s",
           value_parser = duration)]
     pub leader_election_retry_period: Duration,
 
-    /// Where /metrics is served; 0 for nowhere.
+    /// Address of the endpoint /metrics; 0 disables it.
     #[arg(
         long,
         env = variable("METRICS_BIND_ADDRESS"),
@@ -124,7 +123,7 @@ pub struct Flags {
     )]
     pub metrics_bind_address: String,
 
-    /// Where /healthz and /readyz are served; 0 for nowhere.
+    /// Address of the endpoints /healthz and /readyz; 0 disables them.
     #[arg(
         long,
         env = variable("HEALTH_PROBE_BIND_ADDRESS"),
@@ -133,8 +132,8 @@ pub struct Flags {
     )]
     pub health_probe_bind_address: String,
 
-    /// The scheduler that binds each job's pods together or not at all, told by a PodGroup: volcano, or the name of one with
-    /// the coscheduling plugin [default: none].
+    /// Scheduler for gang scheduling: volcano, or the name of a scheduler with the coscheduling plugin. Each job gets a
+    /// PodGroup, and its pods are bound all together or not at all [default: none].
     #[arg(
         long,
         env = variable("GANG_SCHEDULER_NAME"),
@@ -143,15 +142,15 @@ pub struct Flags {
     )]
     pub gang_scheduler_name: String,
 
-    /// What containers get that ask for a device. No flag: a program that has it from somewhere sets it.
+    /// Additions to containers that request a device. Set by the program; there is no flag.
     #[arg(skip)]
     pub accelerators: Accelerators,
 
-    /// The kinds' own settings.
+    /// The settings of the kinds.
     #[command(flatten)]
     pub settings: SettingFlags,
 
-    /// How logs and their amount are chosen.
+    /// The format and level of the logs.
     #[command(flatten)]
     pub logs: LogFlags,
 }
@@ -160,43 +159,43 @@ pub struct Flags {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogFlags {
-    /// true: text, all decisions and details; false: JSON, all decisions [default: text, all decisions].
+    /// Presets: true for text at level debug, false for JSON at level info [default: text at level info].
     #[arg(long, env = variable("ZAP_DEVEL"), value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set)]
     pub zap_devel: Option<bool>,
 
-    /// The form of the logs: console is text.
+    /// Format of the logs; console is text.
     #[arg(long, env = variable("ZAP_ENCODER"), value_name = "FORM")]
     pub zap_encoder: Option<Encoder>,
 
-    /// How much is logged: debug, info, error, panic, or a number above 0 for ever more detail. RUST_LOG, if
-    /// set, goes before it.
+    /// Log level: debug, info, error, panic, or a number above 0, where a higher number logs more. RUST_LOG takes
+    /// precedence.
     #[arg(long, env = variable("ZAP_LOG_LEVEL"), value_name = "LEVEL", value_parser = log_level)]
     pub zap_log_level: Option<tracing::level_filters::LevelFilter>,
 
-    /// Accepted; there are no stack traces.
+    /// Accepted without effect, because logs have no stack traces.
     #[arg(long, env = variable("ZAP_STACKTRACE_LEVEL"), value_name = "LEVEL")]
     pub zap_stacktrace_level: Option<String>,
 
-    /// Accepted; times are RFC 3339.
+    /// Accepted without effect, because times are always RFC 3339.
     #[arg(long, env = variable("ZAP_TIME_ENCODING"), value_name = "FORM")]
     pub zap_time_encoding: Option<String>,
 }
 
-/// A form of logs.
+/// A format of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Encoder {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// Text.
     Console,
 }
 
-/// What restarts together with a failed replica.
+/// The replicas that restart together with a failed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Scope {
-    /// The replica alone.
+    /// Only the failed replica.
     Replica,
     /// All replicas of its role.
     Role,
@@ -214,15 +213,15 @@ impl From<Scope> for RestartScope {
     }
 }
 
-/// Which pods go at the end of a job.
+/// The pods that are deleted at the end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum CleanUp {
-    /// Those that still run.
+    /// Pods that still run.
     Running,
-    /// All, and their logs.
+    /// All pods, and with them their logs.
     All,
-    /// None.
+    /// No pods.
     None,
 }
 
@@ -236,23 +235,23 @@ impl From<CleanUp> for CleanPodPolicy {
     }
 }
 
-/// A time as Go writes it, such as `15s` or `1m30s`.
+/// Parses a duration in Go's notation, such as `15s` or `1m30s`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time; write one such as 15s or 1m30s");
+    let wrong = || "must be a duration such as 15s or 1m30s".to_owned();
     let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(span).map_err(|_| wrong())
 }
 
-/// A domain as names of pods can end with it, without the dot of the root.
+/// Parses a DNS domain, and removes the final dot.
 fn domain(text: &str) -> Result<String, String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     match kube_syntax::names::subdomain(text) {
         None => Ok(text.to_owned()),
-        Some(_) => Err(format!("{text:?} is no domain; write one such as cluster.local")),
+        Some(_) => Err("must be a DNS domain such as cluster.local".to_owned()),
     }
 }
 
-/// A level as zap has them: names, or the verbosity of logr from 1 on.
+/// Parses a level of zap: a name, or logr's verbosity from 1.
 fn log_level(text: &str) -> Result<tracing::level_filters::LevelFilter, String> {
     use tracing::level_filters::LevelFilter as Level;
     match text.to_lowercase().as_str() {
@@ -261,9 +260,7 @@ fn log_level(text: &str) -> Result<tracing::level_filters::LevelFilter, String> 
         "warn" => Ok(Level::WARN),
         "error" | "dpanic" | "panic" | "fatal" => Ok(Level::ERROR),
         number if number.parse::<u8>().is_ok_and(|n| n > 1) => Ok(Level::TRACE),
-        _ => Err(format!(
-            "{text:?} is no level; write debug, info, error, panic or a number above 0"
-        )),
+        _ => Err("must be debug, info, error, panic or a number above 0".to_owned()),
     }
 }
 

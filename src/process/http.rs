@@ -96,8 +96,8 @@ where
         .serve_connection(TokioIo::new(stream), service);
     match timeout(MAX_REQUEST_TIME, connection).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a request for a page failed"),
-        Err(_) => tracing::debug!("a request for a page took too long"),
+        Ok(Err(error)) => tracing::debug!(%error, "failed to serve a request"),
+        Err(_) => tracing::debug!("closed a connection that took too long"),
     }
 }
 

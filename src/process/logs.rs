@@ -27,6 +27,6 @@ pub fn start(flags: &LogFlags) {
         Encoder::Console => logs.try_init(),
     };
     if started.is_err() {
-        tracing::debug!("logging was started before");
+        tracing::debug!("logging has already been started");
     }
 }

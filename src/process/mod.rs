@@ -180,10 +180,10 @@ pub enum ProcessError {
         error: io::Error,
     },
     /// The cluster's address or credentials cannot be read.
-    #[error("failed to find a cluster: {0}; give --kubeconfig, or set KUBECONFIG")]
+    #[error("failed to find a cluster: {0}; set --kubeconfig or KUBECONFIG")]
     Config(String),
     /// No client for the cluster can be made.
-    #[error("failed to make a client for the cluster: {0}")]
+    #[error("failed to create a client for the cluster: {0}")]
     Client(#[source] kube::Error),
     /// Something of the process itself.
     #[error(transparent)]

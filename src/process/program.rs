@@ -87,7 +87,7 @@ pub(super) fn enable_scheme_help() -> String {
     let example = example
         .map(|kind| format!(", such as {kind}"))
         .unwrap_or_default();
-    format!("A kind of job to run{example}; can be repeated [default: all kinds]")
+    format!("Kind of job to run{example}; can be repeated [default: all kinds]")
 }
 
 #[cfg(test)]

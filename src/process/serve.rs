@@ -33,7 +33,7 @@ pub(super) async fn run(flags: &Flags, kinds: &Kinds) -> Result<(), ProcessError
     metrics.register(&mut registry);
     registry.register(
         "training_operator_leader",
-        "1 while this process works, 0 while it stands by",
+        "1 while this process reconciles jobs, 0 while it is a standby",
         state.leading.clone(),
     );
     let metrics_listener = http::listen("--metrics-bind-address", &flags.metrics_bind_address).await?;
@@ -123,7 +123,7 @@ impl Work<'_> {
             if ended.is_some() {
                 return Ok(());
             }
-            tracing::warn!(identity, "another process may lead now; this one is a standby");
+            tracing::warn!(identity, "lost the lease; this process is a standby");
         }
     }
 
@@ -193,7 +193,7 @@ impl State {
         match &*self.lock() {
             Leadership::Starting => Some("starting"),
             Leadership::Standby(fence) if fence.is_standing_by() => None,
-            Leadership::Standby(_) => Some("the lease could not be asked for yet"),
+            Leadership::Standby(_) => Some("the lease has not been read yet"),
             Leadership::Leading(ready) if *ready.borrow() => None,
             Leadership::Leading(_) => Some("the first lists are not complete"),
         }

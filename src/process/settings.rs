@@ -37,7 +37,7 @@ impl Args for SettingFlags {
                     .help(setting.help)
                     .value_name("VALUE")
                     .default_value(setting.default)
-                    .help_heading("Settings of single kinds"),
+                    .help_heading("Settings of individual kinds"),
             )
         })
     }

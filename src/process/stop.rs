@@ -24,7 +24,10 @@ impl Stop {
                 if sender.send_replace(true) {
                     std::process::exit(code);
                 }
-                tracing::info!("{name}: finishing what is under way; once more to end at once");
+                tracing::info!(
+                    signal = name,
+                    "finishing the reconciles in progress; a second signal ends the process immediately"
+                );
             }
         });
         Ok(Self(receiver))

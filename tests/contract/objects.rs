@@ -212,7 +212,7 @@ fn what_a_server_does_not_keep_is_tried_with_a_backoff_and_told_once() {
     });
     story.all_run();
     let told = "FailedPatchConfigMap: Error patching: ConfigMap job-hosts: \
-                the API server took the change and keeps something else";
+                the API server accepted the change but stored something else";
     assert_eq!(events(&story, "FailedPatch"), [told]);
     assert_eq!(
         running(&story),

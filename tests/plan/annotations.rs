@@ -276,9 +276,9 @@ fn a_layout_is_not_changed_while_pods_run() {
         let plan = w.plan();
         assert!(plan.refused, "{plan:?}");
         let message = format!(
-            "ToyJob job failed validation: metadata.annotations[training.kubeflow.org/layout]: it cannot be changed while pods \
-             run, because they were made for the layout {before} and find each other by its names; use {before}, or suspend the \
-             job first"
+            "ToyJob job failed validation: metadata.annotations[training.kubeflow.org/layout]: must not change while pods \
+             run, because they were created for the layout {before} and find each other by its names; set {before}, or suspend \
+             the job first"
         );
         assert_eq!(
             plan.events.iter().map(|e| &e.message).collect::<Vec<_>>(),

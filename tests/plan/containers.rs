@@ -71,9 +71,9 @@ fn once_the_frameworks_container_has_ended_a_sidecar_keeps_no_replica_running() 
         assert_eq!(
             notice.message,
             format!(
-                "container toy of pod job-worker-0 has ended with exit code {code}, which decides about the replica; the \
-                 pod goes on because of logs. Make that a native sidecar: an init container with restartPolicy Always (and \
-                 another pod)"
+                "container toy of pod job-worker-0 ended with exit code {code}, which decides the result of the replica, \
+                 but the pod still runs because of logs; make it a native sidecar, which is an init container with \
+                 restartPolicy Always (and another pod)"
             )
         );
         w.reconcile();

@@ -146,7 +146,7 @@ fn a_pod_that_the_cluster_ends_in_place_is_replaced_whatever_its_code_and_policy
             assert_eq!(failure.reason, "TerminationByKubelet");
             assert_eq!(
                 failure.message,
-                "pod job-worker-0 was taken away: it is taken away"
+                "pod job-worker-0 was disrupted: it is taken away"
             );
             assert_eq!(failure.node.as_deref(), Some("node-1"));
             assert_eq!(
@@ -353,7 +353,7 @@ fn a_pod_that_never_starts_holds_nobody_up_for_ever() {
     );
     assert_eq!(
         w.status().failure.unwrap().message,
-        "the job did not end within activeDeadlineSeconds (60 s); job-worker-0 never started: \
+        "the job did not end within activeDeadlineSeconds (60 s); pod job-worker-0 never started: \
          ImagePullBackOff: Back-off pulling image \"example.com/toy:1\""
     );
 }

@@ -189,7 +189,8 @@ fn a_group_that_waits_again_asks_for_what_it_does_not_have() {
         assert_eq!(spec(&mut w)["minResources"], json!({"cpu": "1"}));
         assert_eq!(spec(&mut w)["minMember"], 4);
         w.group().unwrap()["status"]["conditions"] = unschedulable();
-        let waits = "PodGroupWaits: PodGroup job waits in queue default for pods 4, cpu 1; Volcano says: m";
+        let waits =
+            "PodGroupWaits: PodGroup job waits in queue default for pods 4, cpu 1; Volcano reports: m";
         assert_eq!(notices(&w), [waits]);
         w.pod("worker-2").is_scheduled();
         assert!(notices(&w).is_empty(), "all have their places");
@@ -360,12 +361,12 @@ fn a_job_says_why_it_waits() {
     assert!(notices(&w).is_empty(), "a scheduler may take its time");
     assert!(w.plan().requeue.is_some());
     w.after(11);
-    let not_seen = "PodGroupWaits: no scheduler has looked at PodGroup job: is there a queue blue, and does Volcano run?";
+    let not_seen = "PodGroupWaits: no scheduler has processed PodGroup job; check that the queue blue exists and that Volcano runs";
     assert_eq!(notices(&w), [not_seen]);
     w.phase("Pending");
     assert!(notices(&w).is_empty(), "it is in the queue");
     w.group().unwrap()["status"]["conditions"] = unschedulable();
-    let waits = "PodGroupWaits: PodGroup job waits in queue blue for pods 2, cpu 2; Volcano says: m";
+    let waits = "PodGroupWaits: PodGroup job waits in queue blue for pods 2, cpu 2; Volcano reports: m";
     assert_eq!(notices(&w), [waits]);
     w.group().unwrap()["status"]["phase"] = json!("Inqueue");
     w.reconcile();
@@ -386,7 +387,7 @@ fn a_gang_that_has_no_nodes_says_how_much_is_missing() {
     assert!(w.plan().requeue.is_some());
     w.after(10);
     let waits = "PodGroupWaits: PodGroup job waits for pods 3, cpu 3; 3 of 3 pods have no node; ";
-    let says = "my-scheduler says: 0/3 nodes are available: cannot find enough sibling pods, current pods number: 1, minMember of \
+    let says = "my-scheduler reports: 0/3 nodes are available: cannot find enough sibling pods, current pods number: 1, minMember of \
                 group: 3";
     assert_eq!(notices(&w), [format!("{waits}{says}")]);
     let gap =
@@ -500,8 +501,8 @@ fn a_job_without_a_gang_scheduler_says_that_a_part_of_it_has_waited_for_long() {
     assert_eq!(partly(&w), None, "nothing is held");
     w.pod("scheduler-0").running();
     w.reconcile();
-    let text = "PartlyScheduled: 2 of 3 pods have had no node for 5 minutes, while the others hold theirs; a gang scheduler or a \
-                queue starts all of a job's pods or none";
+    let text = "PartlyScheduled: 2 of 3 pods have had no node for 5 minutes while the other pods occupy theirs; a gang \
+                scheduler or a queue starts all pods of a job or none";
     assert_eq!(partly(&w).as_deref(), Some(text));
 
     let mut w = World::train("Scheduler=1 Worker=1", "");

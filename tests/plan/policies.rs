@@ -227,7 +227,7 @@ fn restarts_are_limited_in_all_or_within_some_time() {
     let window = "maxRestarts: 2, windowSeconds: 100";
     assert_eq!(
         run(window, 10),
-        (2, format!("maxRestarts 2 of 100 s is used up{end}"))
+        (2, format!("maxRestarts 2 within 100 s is used up{end}"))
     );
     // The second restart comes after a pause of ten seconds.
     assert_eq!(run(window, 44).0, 2, "three within 100 s");

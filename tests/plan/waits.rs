@@ -74,8 +74,8 @@ fn a_pod_that_no_scheduler_looks_at_is_reported() {
     assert_eq!(
         notices(&w),
         [
-            "PodNotScheduled: no scheduler has looked at pod job-worker-0 for more than a minute: does the scheduler mine run? \
-          (and another pod)"
+            "PodNotScheduled: no scheduler has processed pod job-worker-0 for more than one minute; check that the scheduler mine \
+             runs (and another pod)"
         ]
     );
     for worker in ["worker-0", "worker-1"] {
@@ -173,8 +173,8 @@ fn an_object_that_does_not_go_is_reported() {
     assert_eq!(
         notices(&w),
         [format!(
-            "ObjectsStuckTerminating: a finalizer keeps service job-worker-0 (since {since}) and 1 more: nothing can be made \
-             under the name of an object that is being deleted"
+            "ObjectsStuckTerminating: a finalizer blocks the deletion of service job-worker-0 (since {since}) and 1 more; no \
+             object can be created under that name until the deletion completes"
         )]
     );
 }
@@ -189,7 +189,7 @@ fn a_group_of_which_nothing_is_said_is_reported_after_a_while() {
     assert_eq!(
         notices(&w),
         [
-            "PodGroupWaits: PodGroup job waits in queue default for pods 2; Volcano does not say why: is the queue open?"
+            "PodGroupWaits: PodGroup job waits in queue default for pods 2; Volcano reports no reason; check that the queue is open"
         ]
     );
 }

@@ -87,7 +87,7 @@ async fn what_cannot_be_run_is_told_and_has_a_code() {
         assert_eq!(code, 1, "{text}");
         let message = "failed to find a cluster";
         assert!(
-            text.contains(message) && text.contains("give --kubeconfig, or set KUBECONFIG"),
+            text.contains(message) && text.contains("set --kubeconfig or KUBECONFIG"),
             "{text}"
         );
     }

@@ -84,7 +84,7 @@ async fn a_stopped_leader_that_goes_on_later_writes_nothing_and_stands_by() {
     stage.until_all_run("b", 4).await;
     stage.until("a", ConditionType::Succeeded).await;
     leader.operator.0.signal(Signal::CONT);
-    leader.operator.0.wait_for_line("this one is a standby").await;
+    leader.operator.0.wait_for_line("this process is a standby").await;
     leader.operator.ready().await;
     assert_eq!(leader.leads().await, 0.0);
     stage.create(job("c", 2)).await;
@@ -115,7 +115,7 @@ async fn a_leader_that_is_cut_off_gives_up_and_comes_back_to_stand_by() {
     let frozen = leader.proxy.freeze_watches("");
     assert_eq!(frozen.count(), 5, "two kinds, pods, services and ConfigMaps");
     stage.create(job("b", 4)).await;
-    leader.operator.0.wait_for_line("this one is a standby").await;
+    leader.operator.0.wait_for_line("this process is a standby").await;
     other.takes_over(&stage).await;
     stage.until_all_run("b", 4).await;
     assert!(hole.count() > 0, "{hole:?}");

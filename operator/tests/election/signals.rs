@@ -16,7 +16,10 @@ async fn a_signal_lets_it_finish_what_is_under_way() {
         stage.create(job("a", 2)).await;
         held.happened(2).await;
         operator.0.signal(signal);
-        operator.0.wait_for_line("finishing what is under way").await;
+        operator
+            .0
+            .wait_for_line("finishing the reconciles in progress")
+            .await;
         assert_eq!(operator.0.ended(), None);
         stage.create(job("b", 1)).await;
         held.lift();
@@ -46,7 +49,10 @@ async fn a_second_signal_ends_it_at_once() {
         stage.create(job("a", 1)).await;
         hole.happened(1).await;
         operator.0.signal(signal);
-        operator.0.wait_for_line("once more to end at once").await;
+        operator
+            .0
+            .wait_for_line("a second signal ends the process immediately")
+            .await;
         operator.0.signal(signal);
         assert_eq!(operator.0.exit_code().await, code);
     }

@@ -51,7 +51,7 @@ pub(super) fn decode<'de, D: Deserializer<'de>, P: Deserialize<'de>, S: Deserial
     let fields = Fields::deserialize(object)?;
     match fields.kind {
         Some(other) if other != kind && other != "PartialObjectMetadata" => {
-            Err(D::Error::custom(format!("it is a {other}, not a {kind}")))
+            Err(D::Error::custom(format!("must be a {kind} (is a {other})")))
         }
         _ => Ok((fields.metadata, fields.spec, fields.status)),
     }
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for OnlyKey {
     type Value = Option<BTreeMap<String, String>>;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("a map of texts")
+        f.write_str("a map of strings")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {

@@ -58,7 +58,7 @@ impl<'de, J: TrainingJob> Deserialize<'de> for StoredJob<J> {
         let mut value = Value::deserialize(deserializer)?;
         // Derived code would also decode an array as the fields in order.
         let Some(object) = value.as_object_mut() else {
-            return Err(D::Error::custom("it is no object"));
+            return Err(D::Error::custom("must be an object"));
         };
         if object.get("spec").is_none_or(Value::is_null) {
             // The missing fields are then reported as errors of the spec.
@@ -119,12 +119,14 @@ fn decode_value<J: TrainingJob>(value: &mut Value) -> serde_json::Result<(J, Vec
 fn decode_strictly<J: TrainingJob>(value: &Value) -> serde_json::Result<J> {
     let status = &value["status"];
     if !status.is_null() && !status.is_object() {
-        return Err(serde_json::Error::custom("the status is not an object"));
+        return Err(serde_json::Error::custom("status: must be an object"));
     }
     let job = J::deserialize(value)?;
     match job.status().is_none_or(JobStatus::is_sound) {
         true => Ok(job),
-        false => Err(serde_json::Error::custom("the status holds what it cannot")),
+        false => Err(serde_json::Error::custom(
+            "status: must not contain invalid values",
+        )),
     }
 }
 

@@ -133,7 +133,7 @@ pub(super) fn tell_of_room<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Opti
         None => told.checked_add(pause),
     };
     match due {
-        Ok(due) if due > draft.exact_now => draft.plan.requeue_at(due, "pods of a gang wait for room"),
+        Ok(due) if due > draft.exact_now => draft.plan.requeue_at(due, "pods of a gang wait for capacity"),
         _ => {
             let note = (labels::CAPACITY_FREED_AT.to_owned(), draft.exact_now.to_string());
             group.metadata.annotations.get_or_insert_default().extend([note]);

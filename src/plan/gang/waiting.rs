@@ -87,12 +87,12 @@ fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord)
     let queue = group.content["spec"]["queue"].as_str().unwrap_or_default();
     match phase(group) {
         None => {
-            let why = "no scheduler has looked at the PodGroup";
+            let why = "a PodGroup that no scheduler has processed";
             let is_old = group
                 .created
                 .is_none_or(|since| has_lasted(draft, since, LOOKED_AT, why));
             is_old.then(|| format!(
-                "no scheduler has looked at PodGroup {name}: is there a queue {queue}, and does Volcano run?"
+                "no scheduler has processed PodGroup {name}; check that the queue {queue} exists and that Volcano runs"
             ))
         }
         Some("Pending") => {
@@ -103,9 +103,9 @@ fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord)
                 .rfind(is_so)
                 .and_then(|c| c["message"].as_str());
             let says = match (why, group.created) {
-                (Some(why), _) => format!("Volcano says: {why}"),
-                (None, Some(since)) if has_lasted(draft, since, PARTLY, "a PodGroup waits") => {
-                    "Volcano does not say why: is the queue open?".to_owned()
+                (Some(why), _) => format!("Volcano reports: {why}"),
+                (None, Some(since)) if has_lasted(draft, since, PARTLY, "a PodGroup that waits") => {
+                    "Volcano reports no reason; check that the queue is open".to_owned()
                 }
                 (None, _) => return None,
             };
@@ -135,14 +135,14 @@ fn has_no_nodes<J: TrainingJob>(
         .collect();
     let without = || pods.iter().filter(|pod| pod.has_no_node_since().is_some());
     let since = without().filter_map(|pod| pod.has_no_node_since()).min()?;
-    if !has_lasted(draft, since, LOOKED_AT, "pods of a PodGroup have no nodes") {
+    if !has_lasted(draft, since, LOOKED_AT, "pods of a PodGroup without nodes") {
         return None;
     }
     let mut words = without().filter_map(|pod| Some(pod.unscheduled.as_ref()?.1.as_str()));
     let why = match words.clone().find_map(missing) {
         Some(missing) => format!("missing: {missing}"),
         None => format!(
-            "{} says: {}",
+            "{} reports: {}",
             scheduler.name(),
             words.next().map_or("", of_itself)
         ),
@@ -206,13 +206,13 @@ fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let Some(since) = without.iter().min().filter(|_| holding > 0) else {
         return;
     };
-    if !has_lasted(draft, *since, PARTLY, "a part of the pods has no node") {
+    if !has_lasted(draft, *since, PARTLY, "some pods without nodes") {
         return;
     }
     let (all, minutes) = (without.len() + holding, PARTLY.as_mins());
     let message = format!(
-        "{} of {all} pods have had no node for {minutes} minutes, while the others hold theirs; a gang scheduler or a queue \
-         starts all of a job's pods or none",
+        "{} of {all} pods have had no node for {minutes} minutes while the other pods occupy theirs; a gang scheduler or a \
+         queue starts all pods of a job or none",
         without.len()
     );
     warn(draft, "PartlyScheduled", message);
