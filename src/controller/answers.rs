@@ -2,13 +2,13 @@
 //!
 //! | response | create a child | patch an object | delete a child | write the status, delete the job |
 //! |---|---|---|---|---|
-//! | 404 [`NotFound`](Answer::NotFound) | failed for all children: the namespace or the kind is gone | the watch brings its end | if it names the child: done before | uncertain: read the job again |
-//! | 409 [`AlreadyExists`](Answer::AlreadyExists) | read its owner: ours is a success if the cache takes it, a predecessor's goes by itself, any other keeps the name | – | – | uncertain |
-//! | 409 [`Conflict`](Answer::Conflict) | this child is refused | another object has the name now: the watch brings it | read who has the name now | uncertain: the cache is stale, or another writer came first |
-//! | 422 [`Invalid`](Answer::Invalid) | this child is refused | this object is refused | failed | nothing was written; of an invalid job, not tried again until an edit |
+//! | 404 [`NotFound`](Answer::NotFound) | failed for all children: the namespace or the kind is gone | the watch reports its deletion | if it names the child: already deleted | uncertain: read the job again |
+//! | 409 [`AlreadyExists`](Answer::AlreadyExists) | read its owner: ours is a success if the cache takes it, a predecessor's will be deleted, any other keeps the name | – | – | uncertain |
+//! | 409 [`Conflict`](Answer::Conflict) | this child is refused | another object has the name now; the watch delivers it | read who has the name now | uncertain: the cache is stale, or another writer came first |
+//! | 422 [`Invalid`](Answer::Invalid) | this child is refused | this object is refused | failed | nothing was written; for an invalid job, no retry until an edit |
 //! | 400, 413 [`Rejected`](Answer::Rejected) | this child is refused | this object is refused | failed | nothing was written |
 //! | 401, 403, 429, other 4xx [`Denied`](Answer::Denied) | failed for all children | failed for all objects of the kind | failed for all children | nothing was written |
-//! | 5xx, a time-out, no connection [`Unknown`](Answer::Unknown) | failed for all children; the next reconcile finds out what became of it | the same | the same | uncertain |
+//! | 5xx, a timeout, no connection [`Unknown`](Answer::Unknown) | failed for all children; the next reconcile observes the outcome | the same | the same | uncertain |
 //!
 //! A child that is refused waits for its backoff or an edit of the spec (`pace.rs`). A failure for all stops further
 //! calls of the same reconcile (`apply.rs`). After a `Retry-After` (429, 503), no call is made for the job until then

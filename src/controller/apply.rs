@@ -29,27 +29,25 @@ use super::calls::Urgency;
 use super::context::Context;
 use super::steps::{Action, Applied, ApplyError, ApplyFailure, CallResult, Made};
 
-/// Calls of one job that are under way or wait for their turn at once. Those behind are not made if one of these fails in
-/// a way that concerns all.
+/// Maximum number of concurrent calls of one job, waiting ones included. If one fails in a way that concerns all children,
+/// the remaining calls are not made.
 const PER_JOB: usize = 32;
 
-/// An object's metadata, or all of it from a server that cannot send less.
+/// The media types for the metadata of an object, or the whole object from a server that does not support the first.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// Carries out the creates, patches and deletes of one job.
 pub(super) struct Applier<'a> {
     context: &'a Context,
     namespace: String,
-    /// The job's UID, its kind and name.
     owner: String,
     kind: String,
     name: String,
-    /// The value of the label by which its children are watched.
+    /// The value of the label that selects the children in watches.
     controller: &'static str,
 }
 
 impl<'a> Applier<'a> {
-    /// For the children of `job`.
     pub(super) fn new<J: TrainingJob>(context: &'a Context, job: &StoredJob<J>) -> Self {
         let meta = job.meta();
         Self {
@@ -62,9 +60,12 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Creates and patches objects (pods find what the objects are to say, and rights to a pod go before the pod), creates
-    /// services, then pods (a replica's host name is there before the replica), and deletes in the opposite order. One object's failure does not stop the others of its kind; an object that
-    /// could not be created keeps services and pods from being made, since they may need it.
+    /// Carries out the plan.
+    ///
+    /// Objects are created and patched first, because pods read them and need the permissions in them. Services follow, so
+    /// that a replica's host name exists before its pod, and then pods. Deletes are made in the opposite order. The failure
+    /// of one object does not stop the others of its kind. If a required object cannot be created, no services and pods are
+    /// created, because they may need it.
     pub(super) async fn apply<J: TrainingJob>(&self, plan: &Plan, job: &Validated<'_, J>) -> Applied {
         let mut applied = Applied::default();
         for objects in plan.create_objects.chunk_by(|a, b| a.kind == b.kind) {
@@ -123,7 +124,7 @@ impl<'a> Applier<'a> {
         Api::namespaced_with(self.context.client.clone(), &self.namespace, &kind.object_kind())
     }
 
-    /// Makes a call when it is the job's turn.
+    /// Makes a call once the limiter permits it.
     async fn call<T>(
         &self,
         bytes: usize,
@@ -135,7 +136,7 @@ impl<'a> Applier<'a> {
             .await
     }
 
-    /// The same, and the list epoch in which the call was sent.
+    /// Makes a call once the limiter permits it, and returns the list epoch in which it was sent.
     async fn call_in_epoch<T>(
         &self,
         kind: ChildKind,
@@ -149,7 +150,7 @@ impl<'a> Applier<'a> {
         self.call(bytes, call).await
     }
 
-    /// Creates objects, each of which has a name and is made when it is to be sent, or adopts those that are there.
+    /// Creates or adopts objects. Each has a name, and is rendered when it is sent.
     async fn create<'o, C: Child, O: Serialize + Send>(
         &self,
         kind: ChildKind,
@@ -173,10 +174,11 @@ impl<'a> Applier<'a> {
     ) -> Result<Made, ApplyError> {
         let holder = self.children().owner(kind, &self.namespace, name);
         if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
-            // The watch brings its end.
+            // The watch reports its end.
             return Err(ApplyError::StillThere);
         }
-        // Most pods fit in. What is none of the job's, as no plan says, would be null, which the server refuses.
+        // Most pods fit. `make` returns None only for a pod outside the topology, which no plan contains; the server would
+        // reject the null.
         let mut body = Vec::with_capacity(2_048);
         serde_json::to_writer(&mut body, &make())
             .map_err(|error| CallError::from(kube::Error::SerdeError(error)))?;
@@ -187,7 +189,7 @@ impl<'a> Applier<'a> {
                 self.log("created", kind, name);
                 Ok(Made::Created)
             }
-            // A response about something else proves nothing.
+            // A response about another object proves nothing.
             Ok(_) => Err(ApplyError::NotCached),
             Err(error) if Answer::from(&error) == Answer::AlreadyExists => {
                 self.adopt::<C, O>(api, kind, make, name).await
@@ -196,8 +198,8 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Like [`Api::create`], but of what comes back no more is read than of what a watch tells, and no more is sent than
-    /// the metadata if that says it all.
+    /// Creates an object like [`Api::create`], but decodes only the part of the response that the cache keeps, and requests
+    /// only the metadata if a new object has no more information.
     async fn post<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
@@ -214,8 +216,8 @@ impl<'a> Applier<'a> {
         self.context.client.request(request).await
     }
 
-    /// Finds out whose the object is that has the name already: ours, by an earlier call whose answer
-    /// was lost, or without our label; a predecessor's; or somebody else's.
+    /// Finds the owner of the object that already has the name. Our own object is adopted: an earlier call created it and
+    /// the response was lost, or it lacks our label. An object of a predecessor or of another owner is an error.
     async fn adopt<C: Child, O: Serialize>(
         &self,
         api: &Api<PartialChild<C>>,
@@ -225,7 +227,7 @@ impl<'a> Applier<'a> {
     ) -> Result<Made, ApplyError> {
         let (epoch, there) = match self.call_in_epoch(kind, 0, api.get(name)).await {
             Ok(answer) => answer,
-            // It has gone since.
+            // The object has been deleted meanwhile.
             Err(error) if Answer::from(&error) == Answer::NotFound => return Err(ApplyError::StillThere),
             Err(error) => return Err(error.into()),
         };
@@ -247,7 +249,7 @@ impl<'a> Applier<'a> {
         } else if deleting {
             Made::Adopted
         } else {
-            // No watch selects it: the operator that made it has other labels, or somebody edited them.
+            // No watch selects the object, because another operator created it or a user edited its labels.
             let wanted = serde_json::to_value(make())
                 .map_err(|error| CallError::from(kube::Error::SerdeError(error)))?;
             self.patch_labels(api, kind, &there, &wanted).await?;
@@ -259,13 +261,13 @@ impl<'a> Applier<'a> {
         } else if cached.is_some_and(|owner| owner.uid == self.owner) {
             Ok(made)
         } else {
-            // A list or the watch will bring it.
+            // A list or the watch will deliver the object.
             Err(ApplyError::NotCached)
         }
     }
 
-    /// Gives an object the labels that the one has which was to be made, and a service its selector too: pods to come carry
-    /// no other labels.
+    /// Copies the labels of `wanted` to the existing object, and for a service also the selector, because future pods only
+    /// have those labels.
     async fn patch_labels<C: Child>(
         &self,
         api: &Api<PartialChild<C>>,
@@ -275,7 +277,7 @@ impl<'a> Applier<'a> {
     ) -> Result<(), ApplyError> {
         let meta = there.meta();
         let name = meta.name.as_deref().unwrap_or_default();
-        // The server refuses the patch if the object has changed since: its labels may be right again.
+        // The server rejects the patch if the object has changed meanwhile, because its labels may be right then.
         let meta = json!({
             "uid": meta.uid, "resourceVersion": meta.resource_version, "labels": wanted["metadata"]["labels"],
         });
@@ -297,7 +299,7 @@ impl<'a> Applier<'a> {
                 self.log("adopted", kind, name);
                 Ok(())
             }
-            // It has gone or changed since, and is looked at again.
+            // The object was deleted or has changed meanwhile. The next reconcile reads it again.
             Err(error) if matches!(Answer::from(&error), Answer::NotFound | Answer::Conflict) => {
                 Err(ApplyError::NotCached)
             }
@@ -305,8 +307,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Whether an object's owner is an earlier job of the same name: the garbage collector takes what
-    /// it left.
+    /// Returns true if the owner is an earlier job of the same name. The garbage collector deletes its objects.
     fn is_predecessor(&self, owner: &OwnerRef) -> bool {
         owner.uid != self.owner && owner.kind == self.kind && owner.name == self.name
     }
@@ -329,8 +330,8 @@ impl<'a> Applier<'a> {
     ) -> Result<(), ApplyError> {
         let name = patch.object.name();
         let meta = &patch.object.metadata;
-        // The UID cannot change: the server refuses the patch if another object has the name now. A null would take away what
-        // others have noted.
+        // The server rejects the patch if another object has the name now, because the UID cannot change. Labels and
+        // annotations must not be null, because that would remove those of other clients.
         let [labels, annotations] =
             [&meta.labels, &meta.annotations].map(|all| all.clone().unwrap_or_default());
         let meta = json!({"uid": patch.uid, "labels": labels, "annotations": annotations});
@@ -345,7 +346,7 @@ impl<'a> Applier<'a> {
                 self.log("patched", kind, name);
                 if kept { Ok(()) } else { Err(ApplyError::NotKept) }
             }
-            // The watch will say what has become of it.
+            // The watch reports the new state.
             Err(error) if matches!(Answer::from(&error), Answer::NotFound | Answer::Conflict) => {
                 Err(ApplyError::NotCached)
             }
@@ -376,7 +377,7 @@ impl<'a> Applier<'a> {
         } = deletion;
         let kind = *kind;
         let epoch = self.children().epoch(kind);
-        // The watch may bring the deletion before the server answers.
+        // The watch may report the deletion before the response arrives.
         self.children()
             .mark_deleting::<C>(kind, &self.namespace, &self.owner, name, uid);
         let deleted = self.call_delete::<C>(api, name, uid, *force).await;
@@ -406,7 +407,7 @@ impl<'a> Applier<'a> {
         };
         let error = match self.call(0, api.delete(name, &params)).await {
             Ok(answer) => match answer.right() {
-                // A refusal is one whatever code it comes with.
+                // A Status can report a failure with any HTTP code.
                 Some(status) if status.is_failure() => {
                     return Err(kube::Error::Api(Box::new(status)).into());
                 }
@@ -416,8 +417,8 @@ impl<'a> Applier<'a> {
             Err(error) if matches!(Answer::from(&error), Answer::Conflict | Answer::AlreadyExists) => error,
             Err(error) => return Err(error),
         };
-        // Another object may have the name now. But servers have other conflicts, and one that is taken
-        // for this would leave the object there for ever.
+        // Another object may have the name now. But a conflict can have other causes, and then the object still exists and
+        // must be deleted later.
         match self.call(0, api.get(name)).await {
             Ok(there) if there.meta().uid.as_deref() == Some(uid) => Err(error),
             Ok(_) => Ok(DeleteAnswer::AlreadyGone),
@@ -426,7 +427,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// One line for each decision that was carried out.
+    /// Logs a completed action on a child.
     fn log(&self, done: &str, kind: ChildKind, name: &str) {
         let replica = name
             .strip_prefix(&*self.name)
@@ -448,7 +449,7 @@ impl<'a> Applier<'a> {
     }
 }
 
-/// Deletes only the object with this UID; what it owns goes later.
+/// Returns the parameters that delete only the object with this UID. Its dependents are deleted in the background.
 pub(super) fn only(uid: &str) -> DeleteParams {
     let preconditions = Preconditions {
         uid: Some(uid.to_owned()),
@@ -460,16 +461,16 @@ pub(super) fn only(uid: &str) -> DeleteParams {
     }
 }
 
-/// What became of an object that was to be deleted.
+/// The outcome of a delete call.
 enum DeleteAnswer {
-    /// It is gone, or going.
+    /// The object is gone, or is being deleted.
     Deleted,
-    /// It was gone already.
+    /// The object did not exist any more.
     AlreadyGone,
 }
 
-/// Makes calls for children of one kind, several at once, until one fails in a way that concerns all. A call under way is
-/// large, tens of kilobytes: it is there from when its turn comes.
+/// Makes calls for children of one kind concurrently, until one fails in a way that concerns all children. The future of a
+/// call takes tens of kilobytes, so it is created when the call begins.
 async fn call_each<'a, T>(
     calls: impl Iterator<
         Item = (

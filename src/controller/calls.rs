@@ -50,14 +50,12 @@ pub(super) enum Urgency {
     Status,
     /// A write of a job's children.
     Children,
-    /// A write of an event.
     Event,
 }
 
 /// The limiter: calls in flight, and calls that wait for a permit.
 #[derive(Clone)]
 pub(super) struct Calls {
-    /// The timeout of one call.
     timeout: CallTimeout,
     state: Arc<Mutex<State>>,
 }

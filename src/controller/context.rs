@@ -1,4 +1,4 @@
-//! What all reconcilers share: client, time-outs, caches, queue, clock.
+//! The state that all reconcilers share: client, timeouts, caches, queue, clock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,6 @@ use super::metrics::Metrics;
 use super::queue::Queue;
 use super::room::Room;
 
-/// What all kinds share.
 pub(super) struct Context {
     pub(super) client: Client,
     pub(super) timeout: CallTimeout,
@@ -35,7 +34,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Lists and watches the objects of a kind for ever, and counts what becomes of the watch.
+    /// Lists and watches the objects of a kind forever, and updates the metrics of the watch.
     pub(super) async fn watch<K>(
         &self,
         api: Api<K>,
@@ -74,7 +73,7 @@ impl Context {
             .await;
     }
 
-    /// The children of a job, from the cache.
+    /// Returns the cached children of a job.
     pub(super) fn observe(&self, job: &impl Resource) -> Arc<Observed> {
         let (namespace, uid) = (&job.meta().namespace, &job.meta().uid);
         let mut observed = self.children().observe(

@@ -38,7 +38,6 @@ const COMBINED: &str = "(combined from similar events): ";
 /// The UID of a job, and the hash of one of its events.
 pub(super) type EventKey = (String, u64);
 
-/// The decision about an event.
 #[derive(Debug, PartialEq)]
 pub(super) enum Decision {
     /// Create it with this key and message.
@@ -56,7 +55,6 @@ pub(super) enum Decision {
 pub(super) struct Repetition {
     /// The name of the stored event.
     pub(super) name: String,
-    /// The number of occurrences.
     pub(super) count: i32,
     /// The time of the last occurrence.
     pub(super) last: Timestamp,

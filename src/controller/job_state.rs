@@ -1,4 +1,5 @@
-//! What is remembered of a job between reconciles. Losing it costs a call, an event, or work done twice.
+//! The state of a job that is kept between reconciles. It is only in memory: its loss costs a call, a duplicate event, or
+//! repeated work.
 
 use std::time::Duration;
 
@@ -16,17 +17,18 @@ use super::events;
 use super::pace::{CreateRate, PatchRate, RefusedChildren, WriteRate};
 use super::steps::{Action, Applied, ApplyError, ApplyFailure, Written};
 
-/// Why the cached job may differ from the server's. Nothing is done for it until it was read again: it may have ended.
+/// The reason why the cached job may differ from the one on the server. The job is read again before it is planned, because
+/// it may have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Uncertain {
-    /// The server says that the job is not at this version. The watch may be dead, and the answer to an own write lost.
+    /// The server has another version of the job than this one. The watch may be dead, or a response was lost.
     NotAt(Option<String>),
-    /// An own write was not answered, or a list began before the answer came.
+    /// A write got no response, or a list began before the response arrived.
     Unanswered,
 }
 
 impl Uncertain {
-    /// What is uncertain about a job after a write of it failed.
+    /// Returns the uncertainty about a job after a failed write, if any.
     pub(super) fn after_error<J: TrainingJob>(error: &CallError, job: &StoredJob<J>) -> Option<Self> {
         match Answer::from(error) {
             Answer::NotFound | Answer::AlreadyExists | Answer::Conflict => {
@@ -37,7 +39,7 @@ impl Uncertain {
         }
     }
 
-    /// Whether this job, taken from the cache, is still uncertain.
+    /// Returns true if the cached job is still uncertain.
     pub(super) fn concerns<J: TrainingJob>(&self, cached: &StoredJob<J>) -> bool {
         match self {
             Self::NotAt(version) => *version == cached.meta().resource_version,
@@ -46,48 +48,42 @@ impl Uncertain {
     }
 }
 
-/// What is remembered of a job.
+/// The state of a job between reconciles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JobState {
-    /// Reconciles in a row that failed.
+    /// Number of consecutive failed reconciles.
     pub(super) failures: u32,
-    /// Since when it waits for objects of a predecessor to go.
+    /// Time since when the job waits for the deletion of objects of a predecessor.
     waits_since: Option<Instant>,
-    /// Until when no call is made for the job: the server asked for that.
+    /// Time until which no call is made for the job, because the server requested a delay.
     pub(super) blocked_until: Option<Instant>,
-    /// When children were created.
     creates: CreateRate,
-    /// The children that were refused.
     pub(super) refused: RefusedChildren,
-    /// When the status was written.
     pub(super) status_writes: WriteRate,
-    /// When its objects were patched.
     patches: PatchRate,
-    /// Since when there has been a change of counts that is not written yet.
+    /// Time of the first change of counts that is not written yet.
     pub(super) counts_changed_at: Option<Instant>,
-    /// Why the cached job may differ from the server's.
     pub(super) uncertain: Option<Uncertain>,
-    /// The events about failures that have been sent.
+    /// The failure events that have been sent.
     failure_events: Vec<PlannedEvent>,
     /// The reasons of the notices that have been sent.
     notice_reasons: Vec<String>,
-    /// The planned events that have been sent without a status that remembers them.
+    /// The planned events that were sent without a status write. The status does not show that they were sent.
     unstored_events: Vec<PlannedEvent>,
 }
 
-/// For how long a job waits for objects of a predecessor without a word: longer than pods usually take to end.
+/// Time after which a job that waits for objects of a predecessor reports it. It is longer than pods usually take to end.
 const LONG_WAIT: Duration = Duration::from_secs(120);
 
 impl JobState {
-    /// A reconcile has not failed. What it deferred since earlier ones failed may fail yet.
+    /// Records a reconcile without failures. The number of failures is kept while refused children wait for their retry.
     pub(super) fn succeeded(&mut self) {
         if !self.refused.is_waiting() {
             self.failures = 0;
         }
     }
 
-    /// Takes the creates and patches out of `plan` for which it is too early, and says when the first of them may be
-    /// tried.
+    /// Removes the creates and patches from `plan` for which it is too early. Returns when the first of them is due.
     pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
         let refused = self.refused.defer_creates(generation, plan);
         let limited = self.creates.defer_creates(plan);
@@ -95,7 +91,7 @@ impl JobState {
         [refused, limited, patches].into_iter().flatten().min()
     }
 
-    /// Remembers what was created, and what was refused.
+    /// Records the created, patched and refused children.
     pub(super) fn record(&mut self, applied: &Applied) {
         if applied.has(Action::Create) || applied.has(Action::Adopt) {
             self.creates.record();
@@ -104,8 +100,8 @@ impl JobState {
         self.refused.add(&applied.failures);
     }
 
-    /// The events of a reconcile that have not been sent yet: failures and notices first, then the plan's own.
-    /// `written` is what became of the plan's status; None if it could not be written.
+    /// Returns the events of a reconcile that have not been sent yet: failures and notices first, then the events of the
+    /// plan. `written` is the result of the status write; None if the write failed.
     pub(super) fn new_events(
         &mut self,
         applied: &Applied,
@@ -138,7 +134,7 @@ impl JobState {
             }
         }
         match written {
-            // A plan that is not stored is made again.
+            // The status was not stored, so the next plan has the same events.
             None | Some(Written::Later(_) | Written::Unchanged) => {}
             Some(Written::Now) => news.extend(plan.events.iter().cloned()),
             Some(Written::Nothing | Written::Refused) => {

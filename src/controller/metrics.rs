@@ -1,4 +1,4 @@
-//! What Prometheus reads.
+//! The metrics of the operator, for Prometheus.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -14,13 +14,13 @@ use prometheus_client::registry::Registry;
 
 use crate::api::{ConditionType, JobStatus};
 
-/// Seconds, for what takes moments.
+/// Buckets for reconciles and queue times, in seconds.
 const MOMENTS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
-/// Seconds, for a job's start: images are pulled and nodes are waited for.
+/// Buckets for the start of a job, in seconds. A start includes pulled images and new nodes.
 const STARTS: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0];
 
-/// Seconds, for a job's whole life: from half a minute to two weeks.
+/// Buckets for the duration of a job, in seconds: from half a minute to two weeks.
 const LIVES: [f64; 10] = [
     30.0,
     120.0,
@@ -34,10 +34,10 @@ const LIVES: [f64; 10] = [
     1_209_600.0,
 ];
 
-/// Counters and histograms of an operator. Clones count together.
+/// The metrics of an operator. Clones share their values.
 ///
-/// The counters of jobs have the names and labels of the Go operator v1.8.1 (`pkg/common/metrics.go`);
-/// they count what has been stored in a status, each job's change once.
+/// The counters of jobs have the names and labels of the Go operator v1.8.1 (`pkg/common/metrics.go`). They count stored
+/// changes of statuses, each change once.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Families>);
 
@@ -101,7 +101,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Enters all of them into a registry, under their full names.
+    /// Registers all metrics under their full names.
     pub fn register(&self, registry: &mut Registry) {
         let all = &self.0;
         // The help texts of these five are those of the Go operator. The registry appends `_total` to their names.
@@ -172,7 +172,7 @@ impl Metrics {
         );
     }
 
-    /// A status has been stored over another.
+    /// Counts the changes from one stored status to the next.
     pub(super) fn status_stored(
         &self,
         framework: &'static str,
@@ -219,7 +219,7 @@ impl Metrics {
         }
     }
 
-    /// A job has been deleted, its time to live being over.
+    /// Counts a job that was deleted at the end of its time to live.
     pub(super) fn deleted(&self, framework: &'static str, namespace: &str) {
         let labels = JobLabels {
             job_namespace: namespace.to_owned(),
@@ -228,7 +228,6 @@ impl Metrics {
         self.0.deleted.get_or_create(&labels).inc();
     }
 
-    /// A job was reconciled.
     pub(super) fn reconciled(&self, framework: &'static str, waited: Duration, took: Duration, failed: bool) {
         let label = FrameworkLabel { framework };
         self.0.queued.get_or_create(&label).observe(waited.as_secs_f64());
@@ -240,7 +239,7 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// A list of `resource` is complete.
+    /// Counts a complete list of `resource`.
     pub(super) fn listed(&self, resource: &str) {
         let label = ResourceLabel {
             resource: resource.to_owned(),
@@ -249,7 +248,7 @@ impl Metrics {
         self.absent(resource, false);
     }
 
-    /// The server was heard on the watch of `resource`.
+    /// Records the time of the last event of the watch of `resource`.
     pub(super) fn event_received(&self, resource: &str, now: Timestamp) {
         let label = ResourceLabel {
             resource: resource.to_owned(),
@@ -260,7 +259,7 @@ impl Metrics {
             .set(now.as_duration().as_secs_f64());
     }
 
-    /// Whether the server does not have `resource`.
+    /// Records whether the server lacks `resource`.
     pub(super) fn absent(&self, resource: &str, is_absent: bool) {
         let label = ResourceLabel {
             resource: resource.to_owned(),
@@ -268,7 +267,7 @@ impl Metrics {
         self.0.absent.get_or_create(&label).set(is_absent.into());
     }
 
-    /// A list or a watch of `resource` failed.
+    /// Counts a failed list or watch of `resource`.
     pub(super) fn watch_failed(&self, resource: &str) {
         let label = ResourceLabel {
             resource: resource.to_owned(),
@@ -286,7 +285,7 @@ fn running_since(status: &JobStatus) -> Option<Timestamp> {
     running.last_transition_time.as_ref().map(|t| t.0)
 }
 
-/// The time between, if both ends are known; a clock that was set back makes it 0.
+/// Returns the seconds between two times, if both are known, and 0 if the clock was set back.
 fn seconds(from: Option<Timestamp>, to: Option<Timestamp>) -> Option<f64> {
     Some(to?.duration_since(from?).as_secs_f64().max(0.0))
 }

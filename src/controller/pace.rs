@@ -57,7 +57,6 @@ impl CreateRate {
         Some(due)
     }
 
-    /// Records that children were created.
     pub(super) fn record(&mut self) {
         let continues = self.last.is_some_and(|last| last.elapsed() < ROW);
         self.in_row = if continues {
@@ -160,7 +159,6 @@ impl WriteRate {
         (self.count >= WRITES && Instant::now() < end).then_some(end)
     }
 
-    /// Records a write.
     pub(super) fn record(&mut self) {
         if self.since.is_none_or(|since| since.elapsed() >= WINDOW) {
             *self = Self {

@@ -126,7 +126,6 @@ impl Queue {
         Some(key)
     }
 
-    /// Marks a job as reconciled.
     pub(super) fn done(&self, key: &Key) {
         let mut state = self.lock();
         if state.working.remove(key) == Some(true) {

@@ -33,7 +33,6 @@ pub(super) struct Done {
     pub(super) names: Vec<String>,
 }
 
-/// An action on a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Create,
@@ -93,7 +92,6 @@ pub(super) type CallResult<T> = Result<(T, String), (String, ApplyError)>;
 /// The way in which a child came to exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
-    /// This operator created the child.
     Created,
     /// Another client created the child for this job; it has this operator's labels now.
     Adopted,
@@ -116,7 +114,6 @@ pub(super) enum ApplyError {
     /// until the next list.
     #[error("the cached object is out of date")]
     NotCached,
-    /// The call failed.
     #[error("{}", .0.message())]
     Call(#[from] CallError),
     /// Not tried, because an earlier call of the same kind failed.

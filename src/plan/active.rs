@@ -1,4 +1,4 @@
-//! A job that is neither finished nor suspended: survey it, judge it, carry out the verdict.
+//! Plans an active job, which is neither finished nor suspended: survey, verdict, consequences.
 
 use crate::api::{ConditionStatus, ConditionType, RestartScope};
 use crate::job::{Milestone, Replica, ReplicaState, Replicas, RoleReplicas, TrainingJob};
@@ -8,7 +8,6 @@ use super::survey::{self, survey};
 use super::verdict::{self, FailedReplica, JobVerdict, Restarts};
 use super::{children, end, gang, notices, objects, progress, recovery};
 
-/// Plans for an active job.
 pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let job = draft.job;
     draft.waits = gang::waits(draft);
@@ -64,8 +63,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
-/// Says of a job that ran that it does not run any more, if no replica does: all have lost their pods or their nodes, and no
-/// restart is due.
+/// Sets Running to False if no replica runs any more: all have lost their pods or nodes, and no restart is due.
 fn stop_running<J: TrainingJob>(draft: &mut Draft<'_, J>, states: &Replicas<'_>) {
     let runs = |role: &RoleReplicas<'_>| role.count(ReplicaState::Running) > 0;
     if draft.status.is(ConditionType::Running) && !states.roles().iter().any(runs) {
@@ -80,7 +78,7 @@ fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
-/// Enters the restarts in the status. The next plan, made from the status that was stored, deletes the outdated pods.
+/// Records the restarts in the status. The next plan, made from the stored status, deletes the outdated pods.
 fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>) {
     let counted = restarts.scopes.iter().filter(|failed| failed.counts).count();
     let count = i32::try_from(counted).unwrap_or(i32::MAX);
@@ -108,14 +106,14 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
         let message = draft.job.job.message(&milestone);
         draft.event(true, "Restarting", message);
     }
-    // The failed pods are outdated now, and count no more.
+    // The failed pods are outdated now and are not counted.
     let after = survey(draft.job, &draft.status, draft.observed);
     draft.count(&survey::states(&draft.job.topology, &after));
     draft.claim_room();
 }
 
-/// By how much the attempt of what restarts must rise for all its pods to be of an earlier one: by
-/// 1, or more if the status was lost and its pods are ahead of it.
+/// Returns the number by which the attempt of the restarted scope must rise so that all its pods are outdated: 1, or more
+/// if the status was lost and the pods have later attempts than the status.
 fn attempts_to_skip<J: TrainingJob>(draft: &Draft<'_, J>, failed: &FailedReplica<'_, '_>) -> i32 {
     let restarts = |replica: &Replica<'_>| match failed.scope {
         RestartScope::Job => true,

@@ -1,22 +1,22 @@
-//! How conditions change, by the Go operator's rules (`status.go` of v1.8.1) but for two defects:
-//! Restarting does not outlive the end or the suspension of a job.
+//! Changes conditions by the rules of the Go operator (`status.go` of v1.8.1), except for two of its defects: here the
+//! end or the suspension of a job removes Restarting.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus};
 
-/// How far ahead of the clock a time in a status may be and still be taken for one. Clocks differ, and anybody may edit
-/// a status.
+/// Maximum time by which a condition may be ahead of the clock. Later times are ignored, because users can edit a status
+/// and because clocks differ only a little.
 const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(1);
 
-/// Sets a condition, and returns whether that changed the status.
+/// Sets a condition. Returns true if the status has changed.
 ///
-/// A condition with the same status and reason stays as it is. Any other is taken out and put at the
-/// end, so that the last condition is the latest. Nothing changes after Failed.
+/// A condition with the same status and reason is not changed. A changed condition moves to the end of the list, so that
+/// the last condition is the latest. Nothing changes after Failed.
 ///
-/// A condition that becomes True does so at least a second after all others that are True, except Created: clients sort
-/// conditions by their times, which are in seconds, to find the latest.
+/// Clients sort conditions by their times, which are in seconds, to find the latest. Therefore a condition other than
+/// Created becomes True at least one second after all other True conditions.
 pub(super) fn set(
     status: &mut JobStatus,
     type_: ConditionType,
@@ -59,7 +59,7 @@ pub(super) fn set(
     true
 }
 
-/// The time now, or later if a condition of another type has become True within this second or is ahead of the clock.
+/// Returns `now`, or one second after the latest True condition of another type if that is later.
 fn after_others(status: &JobStatus, type_: ConditionType, now: Timestamp) -> Timestamp {
     let others = status.conditions.iter();
     let others = others.filter(|c| c.status == ConditionStatus::True && c.type_ != type_.as_str());
@@ -69,12 +69,11 @@ fn after_others(status: &JobStatus, type_: ConditionType, now: Timestamp) -> Tim
     next.max().unwrap_or(now).max(now)
 }
 
-/// Takes a condition out.
 pub(super) fn remove(status: &mut JobStatus, type_: ConditionType) {
     status.conditions.retain(|c| c.type_ != type_.as_str());
 }
 
-/// Makes a condition false where it stands; its reason and message stay.
+/// Sets a condition to False, and keeps its position, reason and message.
 fn turn_off(status: &mut JobStatus, type_: ConditionType, now: Timestamp) {
     let held = |c: &&mut JobCondition| c.type_ == type_.as_str() && c.status == ConditionStatus::True;
     if let Some(condition) = status.conditions.iter_mut().find(held) {

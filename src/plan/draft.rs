@@ -1,4 +1,4 @@
-//! A plan in the making.
+//! The plan under construction, with the next status.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -14,20 +14,20 @@ use super::observed::Observed;
 use super::recovery;
 use super::types::{Plan, PlannedEvent, StatusChange};
 
-/// A plan in the making.
+/// A plan under construction, with the next status of the job.
 pub(super) struct Draft<'a, J> {
     pub(super) job: &'a ValidJob<'a, J>,
     pub(super) observed: &'a Observed,
-    /// The time in whole seconds: the wire has no others, and a status compared with the stored one
-    /// must have the same.
+    /// The current time in whole seconds, as in a stored status. With fractions, each comparison with the stored status
+    /// would find a difference.
     pub(super) now: Timestamp,
-    /// The time as it is.
+    /// The current time with fractions of a second.
     pub(super) exact_now: Timestamp,
     pub(super) old: JobStatus,
     pub(super) status: JobStatus,
-    /// Whether the job waits for its turn in a gang scheduler's queue.
+    /// True if the job waits in the queue of a gang scheduler.
     pub(super) waits: bool,
-    /// Whether the status is to be stored before anything is made.
+    /// True if the status must be stored before any other action.
     stored_first: bool,
     pub(super) plan: Plan,
 }
@@ -62,7 +62,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         self.set_at(self.now, type_, value, reason, milestone)
     }
 
-    /// Sets a condition that became so at this time.
+    /// Sets a condition with the transition time `at`.
     fn set_at(
         &mut self,
         at: Timestamp,
@@ -85,7 +85,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         });
     }
 
-    /// Marks the job as created, since it was.
+    /// Sets Created, with the creation time of the job.
     pub(super) fn mark_created(&mut self) {
         if self.status.condition(ConditionType::Created).is_none() {
             let created = self.job.job.meta().creation_timestamp.as_ref();
@@ -95,14 +95,13 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         }
     }
 
-    /// Marks the job as running.
     pub(super) fn mark_running(&mut self) {
         let (type_, holds) = (ConditionType::Running, ConditionStatus::True);
         self.set(type_, holds, "Running", &Milestone::Running);
     }
 
-    /// Shows that the job runs if its stored status does not, and returns true if that has to be stored before it may
-    /// succeed: clients wait for that condition.
+    /// Sets Running unless the stored status has it. Returns true if it was set: clients wait for Running, so it must be
+    /// stored before the job may succeed.
     pub(super) fn must_show_running(&mut self) -> bool {
         let must = !self.old.is(ConditionType::Running);
         if must {
@@ -127,9 +126,9 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         self.status.replica_statuses = counts.collect();
     }
 
-    /// Counts the replicas of a job in a queue as active from before their pods are made until they have ended. The queue
-    /// takes a job's room away by suspending it, and gives it to another at once if no replica is active; this operator may
-    /// learn of it later.
+    /// For a job in a queue, counts all replicas that have not ended as active, also before their pods are created. The
+    /// queue reclaims capacity by suspending a job. If no replica is active, it gives the capacity to another job
+    /// immediately, before this operator has observed the suspension.
     pub(super) fn claim_room(&mut self) {
         if labels::queue(self.job.job.meta()).is_none() {
             return;
@@ -150,7 +149,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         self.stored_first |= is_active(&self.status) && !is_active(&self.old);
     }
 
-    /// Whether the status must be stored before anything else happens.
+    /// Returns true if the status must be stored before any other action.
     pub(super) fn is_stored_first(&self) -> bool {
         self.stored_first
     }
@@ -168,8 +167,8 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         self.plan
     }
 
-    /// Whether all that `next`, the next status without new counts, says is that the job was created or begins to run,
-    /// and part of it does not run yet. Most jobs run as a whole a moment later, so one write can say all of it.
+    /// Returns true if `next`, the next status without new counts, only adds that the job was created or begins to run, and
+    /// some replicas have not started. Most jobs run completely a moment later, so that one write is enough for both.
     fn is_partial_start(&self, next: &JobStatus) -> bool {
         let begun = |role: &ReplicaStatus| i64::from(role.active) + i64::from(role.succeeded);
         let begun: i64 = self.status.replica_statuses.values().map(begun).sum();
@@ -188,22 +187,22 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         } == self.old
     }
 
-    /// True if the job waits for its turn in a gang scheduler's queue, and never had one before.
+    /// Returns true if the job waits in the queue of a gang scheduler and has never been admitted.
     pub(super) fn waits_for_first_turn(&self) -> bool {
         let has_begun = self.status.start_time.is_some() && !self.may_wait_for_first_turn();
         self.waits && !has_begun && self.observed.pods.is_empty()
     }
 
-    /// True if the status is one that a job has which waits for its first turn: no replicas are counted, and it was not
-    /// resumed.
+    /// Returns true if the status is that of a job which may never have been admitted: no replicas are counted, and it was
+    /// not resumed.
     fn may_wait_for_first_turn(&self) -> bool {
         let is_queued = self.job.topology.settings.gang_scheduler == Some(GangScheduler::Volcano);
         let was_suspended = self.status.condition(ConditionType::Suspended).is_some();
         is_queued && !was_suspended && self.status.replica_statuses.is_empty()
     }
 
-    /// Marks a job that waits for its first turn as created. It has a start time, because programs that read the status
-    /// take a job without one for lost after a minute.
+    /// Sets Created for a job that has never been admitted. The job also gets a start time, because programs that read the
+    /// status regard a job without one as lost after a minute.
     pub(super) fn begin_to_wait(&mut self) {
         self.mark_created();
         if self.status.start_time.is_none() {
@@ -211,8 +210,8 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
         }
     }
 
-    /// Marks an active job as created and started. The clock of a job that has waited for its first turn starts anew, so
-    /// that its deadline does not run while it waits.
+    /// Sets Created and the start time of an active job. The start time of a job that was in a queue until now is reset, so
+    /// that the wait does not count against its deadline.
     pub(super) fn begin(&mut self) {
         self.mark_created();
         if self.status.start_time.is_none() || self.may_wait_for_first_turn() {

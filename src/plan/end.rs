@@ -1,4 +1,4 @@
-//! The end of a job: its last status, clean-up, time to live.
+//! Ends a job: final status, clean-up, time to live.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::objects;
 use super::pod_end::{end_of, main_name};
 use super::types::{ChildKind, Plan};
 
-/// The reason in the failure record of a job that was out of time.
+/// The reason in the failure record of a job that exceeded its deadline.
 pub(super) const DEADLINE: &str = "DeadlineExceeded";
 
-/// The reason in the failure record of a job that was out of restarts.
+/// The reason in the failure record of a job that exceeded a limit of restarts.
 const BACKOFF_LIMIT: &str = "BackoffLimitExceeded";
 
 pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
@@ -47,7 +47,8 @@ pub(super) fn fail<J: TrainingJob>(
     close(draft);
 }
 
-/// The failure of a job that may restart no more: `limit` says why, `last` is the failure that was one too many.
+/// Returns the failure record of a job that may not restart again. `limit` describes the exceeded limit, and `last` is the
+/// failure that exceeded it.
 pub(super) fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord {
     let because = match last.message.is_empty() {
         true => last.reason,
@@ -66,9 +67,9 @@ fn close<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     settle_counts(draft);
 }
 
-/// Counts no replica as active that is about to be deleted. Of a job that has succeeded, those that still ran have
-/// succeeded as well, under any clean-up policy: so the Go operator counts
-/// (`pkg/controller.v1/common/job.go` of v1.8.1), and clients wait for as many successes as a role has replicas.
+/// Sets the final counts. Replicas whose pods are about to be deleted are not active. In a job that has succeeded, replicas
+/// that still run count as succeeded under any clean-up policy. The Go operator counts in the same way
+/// (`pkg/controller.v1/common/job.go` of v1.8.1), and clients wait until all replicas of a role have succeeded.
 fn settle_counts<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let succeeded = draft.status.is(ConditionType::Succeeded);
     let stop_running = must_stop_running(draft.job.policy.clean_pods.clone(), &draft.status);
@@ -85,7 +86,7 @@ fn settle_counts<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             count.active = 0;
             continue;
         }
-        // What may run on is counted as long as it does. A pod of which only other containers run does not.
+        // A replica is active while its pod may run and its framework container has not ended.
         let runs = |pod: &&Arc<PodRecord>| {
             let is_of_role = |role: &&Role<'_>| role.may_have(&pod.name);
             let goes_on = |role: &Role<'_>| end_of(pod, main_name(role), role, by_rules).is_none();
@@ -100,8 +101,8 @@ fn settle_counts<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
-/// Counts no more replicas of a finished job as active than have pods that run. Of a job whose spec is not valid no more is
-/// known.
+/// Limits the active counts of a finished job to the number of its running pods. It is for a job with an invalid spec, whose
+/// roles are unknown.
 pub(super) fn bound_active(status: &mut JobStatus, observed: &Observed) {
     let pods = observed.pods.values();
     let running = pods
@@ -116,7 +117,7 @@ pub(super) fn bound_active(status: &mut JobStatus, observed: &Observed) {
     }
 }
 
-/// Plans for a finished job: it never creates anything, and its verdict never changes.
+/// Plans a finished job: clean-up and time to live. Nothing is created, and the result never changes.
 pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     complete(&mut draft.status, draft.now);
     settle_counts(draft);
@@ -126,8 +127,7 @@ pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     expire(&mut draft.plan, &draft.status, ttl, draft.now);
 }
 
-/// Enters in the status of a finished job when it ended, unless that is there. The Go operator leaves it out after a
-/// permanent exit code.
+/// Sets the completion time of a finished job if it is missing. The Go operator leaves it out after a permanent exit code.
 pub(super) fn complete(status: &mut JobStatus, now: Timestamp) {
     if status.completion_time.is_none() {
         let terminal = [ConditionType::Succeeded, ConditionType::Failed];
@@ -139,16 +139,16 @@ pub(super) fn complete(status: &mut JobStatus, now: Timestamp) {
     }
 }
 
-/// Deletes the job at the end of its time to live.
+/// Plans the deletion of the job at the end of its time to live.
 pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now: Timestamp) {
-    // A negative one is a mistake, of which the job's owner is still to learn.
+    // A negative value is invalid, and the author must be able to read the error.
     let (Some(ttl @ 0..), Some(completed)) = (ttl, &status.completion_time) else {
         return;
     };
     match completed.0.checked_add(SignedDuration::from_secs(ttl)) {
         Ok(at) if at <= now => plan.delete_job = true,
         Ok(at) => plan.requeue_at(at, "ttlSecondsAfterFinished"),
-        // A time beyond the end of time never comes.
+        // The time is not representable, so it never comes.
         Err(_) => {}
     }
 }
@@ -185,10 +185,10 @@ fn clean_up<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
-/// After a limit, what still runs is stopped under any clean-up policy: the limit was set to stop it.
+/// Returns true if running pods must be deleted: by the clean-up policy, or because the job exceeded a limit.
 fn must_stop_running(policy: CleanPodPolicy, status: &JobStatus) -> bool {
     let limit = status.failure.as_ref().is_some_and(|f| match f.reason.as_str() {
-        // A pod may have a deadline of its own, under the same name; the job's concerns no pod.
+        // A pod can fail for its own deadline with the same reason. The record of the job's deadline names no pod.
         DEADLINE => f.pod.is_none(),
         reason => reason == BACKOFF_LIMIT,
     });

@@ -1,4 +1,4 @@
-//! Failures of replicas: their root cause, and whether they are final.
+//! Failures of replicas: the cause of each, and its consequence.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -8,47 +8,42 @@ use crate::api::{FailureRecord, RestartPolicy, is_writable};
 use crate::job::TrainingJob;
 use crate::job::{Replica, Role};
 
-/// A replica's failure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
     pub(super) cause: FailureCause,
     pub(super) record: FailureRecord,
-    /// How long the container ran that failed, where known.
+    /// Run time of the failed container, if known.
     ran_for: Option<SignedDuration>,
 }
 
-/// An attempt that ran for so long had begun its work: what ended it is not likely to end the next one at once. Kubelets
-/// forget the failures of a container after this time.
+/// Run time below which an attempt counts as failed soon after its start. A longer attempt had begun its work, so the next
+/// one probably will, too. Kubelets reset the backoff of a container after the same time.
 const SOON: SignedDuration = SignedDuration::from_mins(10);
 
-/// What kind of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureCause {
-    /// A container ended with this code, which is not 0.
+    /// A container ended with this exit code, which is not 0.
     Exit(i32),
-    /// The kubelet restarted a container that ended badly.
+    /// The kubelet restarted a container that had failed.
     RestartedInPlace,
-    /// The cluster took the pod away, or it failed without a container's word.
+    /// The cluster disrupted the pod, or the pod failed without a failed container.
     Disrupted,
-    /// The pod was taken away: it is gone, or somebody had it deleted or drained before its container ended.
+    /// The pod is gone, or its deletion or disruption began before its container ended.
     Lost,
 }
 
-/// What a failure means under a restart policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consequence {
-    /// The replica is restarted.
     Restart,
-    /// The job fails.
     Final,
-    /// The job fails, because the exit code says so.
+    /// The job fails because the exit code is not retryable.
     FinalByExitCode,
-    /// The job fails, because a rule of its failure policy says so.
+    /// The job fails because of a rule in its failure policy.
     FinalByRule,
 }
 
 impl Failure {
-    /// A replica whose pod was there and is gone.
+    /// Returns the failure of a replica whose pod has disappeared.
     pub(super) fn lost(replica: &Replica<'_>, pod: &str) -> Self {
         let record = FailureRecord {
             reason: "PodDeleted".to_owned(),
@@ -62,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// A replica whose pod is taken away: who did it, where and when, as far as the pod says.
+    /// Returns the failure of a replica whose pod is being deleted or disrupted, with the cause, node and time from the pod.
     pub(super) fn taken_away(replica: &Replica<'_>, pod: &PodRecord) -> Self {
         let mut failure = Self::lost(replica, &pod.name);
         let record = &mut failure.record;
@@ -82,7 +77,7 @@ impl Failure {
         failure
     }
 
-    /// A pod whose container `main` failed, or that failed itself.
+    /// Returns the failure of a pod whose container `main` failed, or that failed as a whole.
     pub(super) fn of_pod(replica: &Replica<'_>, pod: &PodRecord, main: Option<&str>) -> Self {
         let ended = |c: &ContainerRecord| Some((c.name.clone(), c.ended.clone()?));
         let main = main.and_then(|name| pod.container(name)).and_then(ended);
@@ -119,8 +114,8 @@ impl Failure {
         }
     }
 
-    /// A pod in which the kubelet has restarted one of `containers` after a bad end, if there is one.
-    /// A container that policy Always starts again after a good end is no failure.
+    /// Returns the failure of a pod in which the kubelet has restarted one of `containers` after it failed, if any. A restart
+    /// after exit code 0 under the policy Always is not a failure.
     pub(super) fn of_restart<'p>(
         replica: &Replica<'_>,
         pod: &PodRecord,
@@ -146,10 +141,10 @@ impl Failure {
         })
     }
 
-    /// What the failure means under the restart policy of its role.
+    /// Returns the consequence of the failure under the restart policy of its role.
     pub(super) fn consequence<J: TrainingJob>(&self, job: &J, role: &Role<'_>) -> Consequence {
         match (self.cause, &role.restart_policy) {
-            // Nothing in the replica failed: somebody deleted its pod, or its kubelet restarted it.
+            // No process is to blame for a lost pod, and the kubelet has already decided on a restart in place.
             (FailureCause::Lost | FailureCause::RestartedInPlace, _) => Consequence::Restart,
             (_, RestartPolicy::Never | RestartPolicy::Other(_)) => Consequence::Final,
             (_, RestartPolicy::Always | RestartPolicy::OnFailure) => Consequence::Restart,
@@ -162,8 +157,8 @@ impl Failure {
         }
     }
 
-    /// Whether the process failed soon after its start; unset if it was not the process that failed. A process whose times are
-    /// not known failed soon.
+    /// Returns true if a process failed soon after its start, or if its run time is unknown. Returns None if the failure was
+    /// not that of a process.
     pub(super) fn came_soon(&self) -> Option<bool> {
         match self.cause {
             FailureCause::Exit(_) | FailureCause::RestartedInPlace => {
@@ -173,7 +168,7 @@ impl Failure {
         }
     }
 
-    /// When it happened; unknown times come last.
+    /// Returns the time of the failure. An unknown time is later than any other.
     pub(super) fn time(&self) -> Timestamp {
         self.record.time.as_ref().map_or(Timestamp::MAX, |t| t.0)
     }
@@ -188,7 +183,7 @@ impl Failure {
     }
 }
 
-/// The container that ended badly first.
+/// Returns the container that failed first.
 fn first_failed(ended: impl Iterator<Item = (String, Termination)>) -> Option<(String, Termination)> {
     ended
         .filter(|(_, end)| end.exit_code != 0)
@@ -199,8 +194,8 @@ fn ran_for(end: &Termination) -> Option<SignedDuration> {
     Some(end.finished_at?.duration_since(end.started_at?))
 }
 
-/// True if no process of the container ever ran: its command is not there, or may not be run. Trying again changes
-/// nothing. The kubelet gives such an end the exit code 127 or 128, which a signal could have as well.
+/// Returns true if no process of the container ever ran, because its command is missing or not executable. A retry would
+/// fail, too. The exit code is 127 or 128 then, which does not distinguish this case from others.
 fn never_ran(reason: &str) -> bool {
     matches!(reason, "StartError" | "ContainerCannotRun")
 }

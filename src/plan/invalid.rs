@@ -1,4 +1,4 @@
-//! Jobs that cannot be run as they are.
+//! Plans jobs that are invalid or cannot be decoded.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -11,17 +11,17 @@ use super::observed::Observed;
 use super::types::{Plan, PlannedEvent, StatusChange};
 use super::{conditions, end};
 
-/// The ending of the condition's and event's reason, behind the kind.
+/// The reason of the condition and the event, without the kind in front.
 const REASON: &str = "FailedValidation";
 
-/// The most bytes of field errors in a condition or an event; an event may have 1,024.
+/// Maximum size of the field errors in a message, in bytes. The message of an event must be at most 1,024 bytes.
 const MAX_MESSAGE: usize = 900;
 
-/// Plans for a job whose spec is invalid or cannot be read.
+/// Returns the plan for a job whose spec is invalid or cannot be decoded.
 ///
-/// One that has not started gets one Failed condition and one event, and nothing more until it
-/// changes. One that runs is left as it is, since a mistake in an edit should not cost the training:
-/// it gets the event, which the controller sends once for each edit.
+/// A job that has not started gets a Failed condition and an event, and nothing more until it changes. A job that runs
+/// continues, because a mistake in an edit should not end the training. It gets only the event, which the controller sends
+/// once for each edit.
 pub fn invalid(
     kind: &str,
     name: &str,
@@ -54,7 +54,7 @@ pub fn invalid(
     }
     if status.start_time.is_none() {
         let mut next = status.clone();
-        // An edit may have exchanged one mistake for another.
+        // The stored condition may report an error that an edit has replaced by another.
         conditions::remove(&mut next, ConditionType::Failed);
         conditions::set(
             &mut next,
@@ -84,7 +84,7 @@ pub fn invalid(
     plan
 }
 
-/// A job that failed for its spec alone, and whose spec is good now, begins anew.
+/// Removes the end of a job that failed only because its spec was invalid, if the spec is valid now.
 pub(super) fn recover<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let reason = format!("{}{REASON}", J::kind(&()));
     let failed = draft.status.condition(ConditionType::Failed);

@@ -6,7 +6,7 @@ use crate::validate::{ValidJob, annotations, common_service_name};
 
 use super::observed::Observed;
 
-/// Returns the error of a job whose pods were made for the other layout. They find each other by names that the new
+/// Returns the error of a job whose pods were created for the other layout. They find each other by names that the new
 /// layout does not have. The API server rejects an edit of the field, but the annotation that stands for it can be
 /// edited.
 pub(super) fn change<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed) -> Option<String> {

@@ -1,4 +1,4 @@
-//! What the status remembers of restarts, starts and successes.
+//! Restarts, starts and successes as recorded in the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use crate::api::{FailurePolicy, JobStatus, MAX_COUNT, Recovery, RestartScope};
 use crate::job::{Replica, Role};
 
-/// The attempt that a replica's pod must have been made for.
+/// Returns the current attempt of a replica. Pods of earlier attempts are outdated.
 pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {
-    // Anybody may have edited the status: less than no restarts are none.
+    // Negative numbers are possible because users can edit the status; they count as 0.
     let count = |map: &BTreeMap<String, i32>, key: &str| map.get(key).copied().unwrap_or(0).max(0);
     let of_replica = if recovery.replicas.is_empty() {
         0
@@ -25,21 +25,20 @@ pub(super) fn attempt(recovery: &Recovery, role: &Role<'_>, index: u32) -> u32 {
     u32::try_from(sum).unwrap_or(0)
 }
 
-/// Whether a pod made for `made_for` has no part in `attempt`: it is of an earlier one, or of one so
-/// far ahead that somebody must have made the number up. A little ahead is a status that was lost.
+/// Returns true if a pod created for the attempt `made_for` is outdated. A pod slightly ahead of `attempt` is not, because
+/// the status may have been lost. A pod far ahead is, because its number must be invalid.
 pub(super) fn is_outdated(made_for: u32, attempt: u32) -> bool {
     made_for < attempt || made_for - attempt > 1_000_000
 }
 
-/// The attempt that is later by `step`. After the last that a status can hold the first follows: pods of the last are so far
-/// ahead of it that they are outdated.
+/// Returns the attempt that is later by `step`. The numbers wrap to 0 after the maximum of a status. Pods from before the
+/// wrap are so far ahead that they are outdated.
 pub(super) fn later(attempt: i32, step: i32) -> i32 {
     let next = attempt.max(0).saturating_add(step);
     if next > MAX_COUNT { 0 } else { next }
 }
 
-/// Enters a restart: its scope gets an attempt that is later by `step`, and forgets what it had
-/// started and completed.
+/// Records a restart: raises the attempt of the scope by `step`, and clears the started and completed replicas in it.
 pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &Replica<'_>, step: i32) {
     let bump = |n: &mut i32| *n = later(*n, step);
     let role = replica.role;
@@ -60,20 +59,20 @@ pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &R
             bump(recovery.replicas.entry(replica.key()).or_default());
             recovery.in_place.remove(&replica.key());
             if let Some(started) = recovery.started.get_mut(role.name()) {
-                // In its new attempt it has not started.
+                // The replica has not started in its new attempt.
                 *started = (*started).min(i32::try_from(replica.index).unwrap_or(i32::MAX));
             }
         }
     }
 }
 
-/// The pause before the restart that follows the second attempt in a row that failed soon; the first follows at once.
+/// Seconds before the restart after the second consecutive attempt that failed soon. The first restart is immediate.
 const FIRST_PAUSE: i32 = 10;
 
-/// The longest pause before a restart, as that of a kubelet.
+/// Maximum pause before a restart, in seconds; the same as a kubelet's.
 const MAX_PAUSE: i32 = 300;
 
-/// The key of a restart scope among the pauses.
+/// Returns the key of a restart scope in `recovery.backoff`.
 fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
     match scope {
         RestartScope::Job => JOB.to_owned(),
@@ -82,18 +81,19 @@ fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
     }
 }
 
-/// The key of the job among the pauses. Names of roles begin with a capital, keys of replicas end with an index.
+/// The key of the job in `recovery.backoff`. It is distinct, because names of roles begin with a capital letter and keys of
+/// replicas end with an index.
 const JOB: &str = "job";
 
-/// The seconds that a restart waits after so many attempts in a row that failed soon, if it does.
+/// Returns the pause in seconds before a restart after this number of consecutive attempts that failed soon, if any.
 pub(super) fn pause_after(failures: i32) -> Option<i32> {
     let times = u32::try_from(failures.saturating_sub(2)).ok()?;
     let pause = FIRST_PAUSE.saturating_mul(2_i32.saturating_pow(times));
     Some(pause.min(MAX_PAUSE))
 }
 
-/// Enters the pause before a restart: after each attempt in a row that failed soon it is twice as long, and an attempt
-/// that failed late ends the row.
+/// Records the pause before a restart. It doubles with each consecutive attempt that failed soon. An attempt that failed
+/// later resets it.
 pub(super) fn back_off(
     recovery: &mut Recovery,
     scope: &RestartScope,
@@ -113,8 +113,9 @@ pub(super) fn back_off(
     backoff.until = until.and_then(Result::ok).map(Time);
 }
 
-/// When a replica's pod may be created, and after how many attempts that failed soon, if that is later than now. A time
-/// that no pause can have is not heeded: clocks are set, and anybody may edit a status.
+/// Returns the end of the pause before a replica's pod may be created, and the number of attempts that failed soon. Returns
+/// None if no pause is in effect. A time beyond the maximum pause is ignored, because clocks change and users can edit a
+/// status.
 pub(super) fn paused_until(
     recovery: &Recovery,
     replica: &Replica<'_>,
@@ -133,15 +134,15 @@ pub(super) fn paused_until(
     due.max()
 }
 
-/// Forgets what has been started and completed; attempts stay, since they must never fall.
+/// Clears the started and completed replicas. Attempts are kept, because they must never decrease.
 pub(super) fn forget_progress(recovery: &mut Recovery) {
     recovery.started.clear();
     recovery.completed.clear();
     recovery.in_place.clear();
 }
 
-/// Counts restarts against the limits. Where they are limited within some time, it is remembered when they were, as far as
-/// it matters.
+/// Counts restarts against the limits. If the failure policy has a time window, the times of the latest restarts are
+/// recorded as well.
 pub(super) fn charge(status: &mut JobStatus, restarts: i32, policy: &FailurePolicy, now: Timestamp) {
     let most = status.restart_count.max(MAX_COUNT);
     status.restart_count = status.restart_count.max(0).saturating_add(restarts).min(most);
@@ -156,7 +157,7 @@ pub(super) fn charge(status: &mut JobStatus, restarts: i32, policy: &FailurePoli
     times.drain(..times.len().saturating_sub(most));
 }
 
-/// How many restarts there were in these last seconds, as far as it is remembered.
+/// Returns the number of recorded restarts in the last `seconds`.
 pub(super) fn restarts_within(recovery: &Recovery, seconds: i32, now: Timestamp) -> i32 {
     let window = SignedDuration::from_secs(seconds.into());
     let times = recovery.restarted.iter();
@@ -164,13 +165,13 @@ pub(super) fn restarts_within(recovery: &Recovery, seconds: i32, now: Timestamp)
     i32::try_from(recent).unwrap_or(i32::MAX)
 }
 
-/// How many of a role's replicas, from index 0 on, are on record as started.
+/// Returns the number of replicas of a role that are recorded as started, counted from index 0.
 pub(super) fn started(recovery: &Recovery, role: &Role<'_>) -> u32 {
     let count = recovery.started.get(role.name()).copied().unwrap_or(0);
     u32::try_from(count).unwrap_or(0).min(role.replicas)
 }
 
-/// The replicas of a role that are on record as completed.
+/// Returns the indexes of the replicas of a role that are recorded as completed.
 pub(super) fn completed(recovery: &Recovery, role: &Role<'_>) -> BTreeSet<u32> {
     recovery
         .completed
@@ -197,9 +198,8 @@ pub(super) fn believe_times(status: &mut JobStatus, meta: &ObjectMeta, now: Time
     status.recovery.restarted.retain(is_past);
 }
 
-/// Indexes below `bound` in a text such as `0-2,5`. What is not a number or a range is passed over:
-/// the text comes from a status that anybody may have edited. Ranges are cut to the bound and joined before they are
-/// expanded.
+/// Parses the indexes below `bound` in a text such as `0-2,5`. Invalid parts are skipped, because users can edit the status.
+/// Ranges are limited to the bound and merged before they are expanded, so that the work is bounded.
 pub(super) fn parse_indexes(text: &str, bound: u32) -> BTreeSet<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -220,7 +220,7 @@ pub(super) fn parse_indexes(text: &str, bound: u32) -> BTreeSet<u32> {
     indexes
 }
 
-/// The shortest text for a set of indexes.
+/// Returns the shortest text for a set of indexes, such as `0-2,5`.
 pub(super) fn format_indexes(indexes: &BTreeSet<u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &index in indexes {

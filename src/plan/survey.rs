@@ -1,4 +1,4 @@
-//! The survey: where each replica of a job stands, from its pod and what the status remembers. Nothing is decided here.
+//! Surveys a job: determines the state of each replica from its pod and the status. No decision is made here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,26 +14,22 @@ use super::failure::{Failure, FailureCause};
 use super::pod_end::{PodEnd, counted_containers, end_of, main_name};
 use super::recovery;
 
-/// Where one replica stands.
+/// The observed state of a replica.
 #[derive(Clone, Debug)]
 pub(super) enum Standing {
-    /// It has no pod and needs one.
+    /// The replica needs a pod and has none.
     Missing,
-    /// Its pod is of an earlier attempt, and must go before there is a new one.
+    /// The pod belongs to an earlier attempt and must be gone before a new pod is created.
     Outdated(Arc<PodRecord>),
-    /// Its pod is being deleted, and nothing else has to go with it: the failure is that it will be gone.
+    /// The pod is being deleted, and no other replica restarts with it. The failure is the one that follows.
     Stopping(Failure),
-    /// Its pod has not started.
     Pending,
-    /// Its pod runs.
     Running,
-    /// It has ended well; it may have no pod any more.
+    /// The replica has succeeded. Its pod may be gone.
     Succeeded,
-    /// It has failed.
     Failed(Failure),
 }
 
-/// Where the replicas of a role stand.
 #[derive(Debug)]
 pub(super) struct RoleStanding<'a> {
     pub(super) role: &'a Role<'a>,
@@ -41,27 +37,25 @@ pub(super) struct RoleStanding<'a> {
     pub(super) replicas: Vec<Standing>,
 }
 
-/// What is known of an active job before anything is decided.
+/// The observed state of an active job, before any decision.
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
-    /// Where the replicas stand, role by role.
     pub(super) roles: Vec<RoleStanding<'a>>,
-    /// What the kubelets restarted.
     pub(super) in_place: RestartsInPlace,
 }
 
-/// Restarts of containers by the kubelet that count against the job's limits: those of init containers, and of the
-/// framework's container where replicas restart one by one. Where they restart together, a restart of the framework's
-/// container is a failure like any other. Restarts of other containers count nowhere.
+/// Restarts of containers by the kubelet that count against the limits of the job: those of init containers, and of the
+/// framework's container if replicas restart individually. If replicas restart together, a restart of the framework's
+/// container is a failure of the replica. Restarts of other containers do not count.
 #[derive(Debug, Default)]
 pub(super) struct RestartsInPlace {
-    /// All that are counted now, by replica.
+    /// Counted restarts by replica.
     pub(super) counted: BTreeMap<String, i32>,
-    /// Those among them that the status does not have yet.
+    /// Number of restarts that the status does not include yet.
     pub(super) fresh: i32,
 }
 
-/// Looks where all replicas of a job stand.
+/// Determines the states of all replicas of a job.
 pub(super) fn survey<'a, J: TrainingJob>(
     job: &'a ValidJob<'a, J>,
     status: &JobStatus,
@@ -106,7 +100,7 @@ fn restarts_in_place<J: TrainingJob>(
 ) -> RestartsInPlace {
     let mut found = RestartsInPlace::default();
     for replica in job.topology.all() {
-        // Failures that never matter are not counted.
+        // Failures of the role are always tolerated, so its restarts are not counted.
         if job.job.tolerance(replica.role) == FailureTolerance::Always {
             continue;
         }
@@ -171,11 +165,11 @@ fn standing(
             PodEnd::Good(_) => Standing::Succeeded,
             PodEnd::Bad(_) => Standing::Failed(Failure::of_pod(replica, pod, main)),
         },
-        // A deletion is never taken back: what restarts together need not wait until its grace period is over.
+        // A deletion cannot be undone, so replicas that restart together need not wait for the end of its grace period.
         _ if pod.deleting && lost => Standing::Failed(gone()),
         _ if pod.deleting => Standing::Stopping(gone()),
         _ => match restarted_in_place(replica, pod, main) {
-            // Alone it is of no use to the others.
+            // The other processes cannot continue with a process that was restarted.
             Some(failure) if !restarts_alone(replica.role, scope) => Standing::Failed(failure),
             _ if pod.phase == Phase::Running => Standing::Running,
             _ => Standing::Pending,
@@ -183,20 +177,20 @@ fn standing(
     }
 }
 
-/// Whether a container of the role that its kubelet restarts is back in the job.
+/// Returns true if a container of the role can rejoin the job after its kubelet has restarted it.
 fn restarts_alone(role: &Role<'_>, scope: &RestartScope) -> bool {
     role.definition.survives_container_restart || *scope == RestartScope::Replica
 }
 
-/// The failure of a pod in which the kubelet restarted the framework's container, or any regular one if the pod does
-/// not have that. A restart of another container is none: the training goes on. Nor is that of an init container: the
-/// replica has not joined the others yet.
+/// Returns the failure of a pod in which the kubelet restarted the framework's container, or any regular container if the
+/// pod lacks that one. The restart of another container does not interrupt the training. The restart of an init container
+/// happens before the replica joins the others.
 fn restarted_in_place(replica: &Replica<'_>, pod: &PodRecord, main: Option<&str>) -> Option<Failure> {
     let containers = counted_containers(pod, main).filter(|c| c.kind == ContainerKind::Regular);
     Failure::of_restart(replica, pod, containers)
 }
 
-/// The replicas' states as success rules see them.
+/// Returns the states of the replicas in the form that success rules use.
 pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &Survey<'_>) -> Replicas<'a> {
     Replicas::new(topology, |role, index| {
         let of_role = survey.roles.iter().find(|r| r.role.name() == role.name());

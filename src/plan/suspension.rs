@@ -1,4 +1,4 @@
-//! Suspension: no pods, and the clock stands.
+//! Suspends and resumes a job. A suspended job has no pods, and its deadline does not run.
 
 use crate::api::{ConditionStatus, ConditionType, ReplicaStatus};
 use crate::job::{Milestone, TrainingJob};
@@ -9,7 +9,7 @@ use super::objects;
 use super::recovery;
 use super::types::ChildKind;
 
-/// Plans for a job that is to have no pods.
+/// Plans a suspended job: sets the condition first, then deletes the pods and services.
 pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.mark_created();
     recovery::forget_progress(&mut draft.status.recovery);
@@ -31,7 +31,7 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     ) {
         let message = draft.job.job.message(&Milestone::Suspended);
         draft.event(false, "Suspended", message);
-        // Stored first: should the job be resumed before its pods are gone, their end is nobody's fault.
+        // The condition is stored first. If the job is resumed before its pods are gone, their end is then no failure.
         return;
     }
     let pods = draft.observed.pods.values().filter(|p| !p.deleting);
@@ -47,8 +47,7 @@ pub(super) fn suspend<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     objects::end(draft);
 }
 
-/// Counts the pods that have not ended as active until they are gone: a queue gives their room to another job when none is
-/// left.
+/// Counts the pods that have not ended as active. A queue gives their capacity to another job once no replica is active.
 fn count_what_is_left<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let counts = &mut draft.status.replica_statuses;
     for count in counts.values_mut() {
@@ -59,7 +58,7 @@ fn count_what_is_left<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
     let roles = &draft.job.topology.roles;
     for pod in draft.observed.pods.values().filter(|pod| !pod.is_terminal()) {
-        // One of a role that the spec has lost counts all the same.
+        // Pods of a role that was removed from the spec count, too.
         let role = roles
             .iter()
             .find(|role| role.may_have(&pod.name))
@@ -70,8 +69,8 @@ fn count_what_is_left<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     }
 }
 
-/// Ends a suspension, and returns whether there was one to end: the job starts anew, with a new start
-/// time. Stored before anything is created, so that the next plan tells new pods from old ones.
+/// Resumes a suspended job with a new start time. Returns false if the job is not suspended. The status is stored before
+/// anything is created, so that the next plan distinguishes new pods from old ones.
 pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     if !draft.status.is(ConditionType::Suspended) {
         return false;
@@ -82,7 +81,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         "Resumed",
         &Milestone::Resumed,
     );
-    // Clients show the last condition as the job's state, and it is not suspended any more.
+    // Clients show the last condition as the state of the job, so Suspended must not be the last one.
     let status = &mut draft.status;
     status
         .conditions
@@ -91,7 +90,7 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
     let message = draft.job.job.message(&Milestone::Resumed);
     draft.event(false, "Resumed", message);
     if !draft.observed.pods.is_empty() || !draft.observed.completed.is_empty() {
-        // What is left of the time before is of an earlier attempt: new pods wait until it is gone.
+        // The existing pods belong to an earlier attempt, and new pods wait until they are gone.
         draft.status.recovery.job = recovery::later(draft.status.recovery.job, 1);
     }
     draft.claim_room();

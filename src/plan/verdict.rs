@@ -1,4 +1,4 @@
-//! The verdict on an active job: what a survey means for it. A value; nothing is changed here.
+//! Decides the outcome of a survey for an active job. The verdict is a value; nothing is changed here.
 
 use std::collections::BTreeSet;
 
@@ -17,59 +17,55 @@ use super::policy;
 use super::recovery;
 use super::survey::{RoleStanding, Standing, Survey};
 
-/// What becomes of an active job.
+/// The decision about an active job.
 #[derive(Debug)]
 pub(super) enum JobVerdict<'s, 'a> {
-    /// It has failed.
     Failed {
         milestone: Milestone<'s>,
-        /// Whether the event is a warning.
+        /// True if the event is a warning.
         warning: bool,
         record: FailureRecord,
     },
-    /// It has succeeded.
     Succeeded,
-    /// It has succeeded unless one of the replicas that still run fails by then.
+    /// The job succeeds at this time, unless a replica that still runs fails before.
     SucceedsAt(Timestamp),
-    /// It has failed unless it turns out by then that another replica failed first.
+    /// The job fails at this time, unless an earlier failure of another replica is observed before.
     FailsAt(Timestamp),
-    /// It goes on once these have restarted.
+    /// The job continues after these restarts.
     Restarts(Restarts<'s, 'a>),
-    /// It goes on.
     GoesOn {
-        /// Whether the replicas that decide run.
+        /// True if the replicas that decide the job's state run.
         running: bool,
     },
 }
 
-/// Failures that restart a job, or parts of it.
+/// Restarts of the job or of parts of it.
 #[derive(Debug)]
 pub(super) struct Restarts<'s, 'a> {
-    /// The failure that came first, of those that count.
+    /// The first reported failure.
     pub(super) root_cause: Option<FailedReplica<'s, 'a>>,
-    /// One failure for each scope that restarts: the job, or some roles and replicas.
+    /// One failure for each restarted scope: the job, or some roles and replicas.
     pub(super) scopes: Vec<FailedReplica<'s, 'a>>,
 }
 
-/// A replica that has failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailedReplica<'s, 'a> {
     pub(super) replica: Replica<'a>,
     pub(super) scope: &'s RestartScope,
     pub(super) failure: &'s Failure,
-    /// Whether it is told of. It is not if failures of the role never matter.
+    /// True if the failure is reported; false if failures of the role are always tolerated.
     matters: bool,
-    /// Whether it counts against the limits of restarts. It does not if a rule of the job's failure policy says so.
+    /// True if the failure counts against the limits of restarts; a rule of the failure policy can exclude it.
     pub(super) counts: bool,
     consequence: Consequence,
-    /// Whether it follows from another failure, and says nothing by itself.
+    /// True if the failure is a consequence of another one.
     follows: bool,
 }
 
-/// Judges a job that is neither finished nor suspended. A final failure outweighs success, success outweighs the
-/// deadline, and that the backoff limit.
+/// Returns the verdict for a job that is neither finished nor suspended. A final failure takes precedence over success,
+/// success over the deadline, and the deadline over the backoff limit.
 ///
-/// `states` are the survey's, as success rules see them; replicas that are to be restarted become absent in them.
+/// `states` are the states of the survey for the success rules; replicas that will be restarted become absent in them.
 pub(super) fn judge<'s, 'a, J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &'s Survey<'a>,
@@ -119,16 +115,16 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
     })
 }
 
-/// When the job is out of time, if it has a deadline. The time in which it waits for its first turn does not count.
+/// Returns the deadline of the job, if it has one. The time before its first admission does not count.
 pub(super) fn deadline<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<Timestamp> {
     let seconds = draft.job.policy.active_deadline_seconds;
     let seconds = seconds.filter(|_| !draft.waits_for_first_turn())?;
     let start = draft.status.start_time.as_ref()?.0;
-    // A deadline beyond the end of time never comes.
+    // A deadline that is not representable never comes.
     start.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
-/// The failures that the job does not go on without.
+/// Returns the failures that are not tolerated.
 fn failures<'s, 'a, J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &'s Survey<'a>,
@@ -175,7 +171,7 @@ fn failures<'s, 'a, J: TrainingJob>(
     failed
 }
 
-/// The replicas whose pods are being deleted, as the failures that they will be.
+/// Returns the replicas whose pods are being deleted, with the failures that follow.
 fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
     let of_role = |role: &'s RoleStanding<'a>| {
         let replicas = (0..).zip(&role.replicas);
@@ -198,14 +194,14 @@ fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
     survey.roles.iter().flat_map(of_role).collect()
 }
 
-/// The limit of a job that may not restart.
+/// The limit in the failure record of a job that may not restart.
 const NO_RESTARTS: &str = "backoffLimit 0 is used up";
 
-/// How long after another failure one is taken to follow from it.
+/// Maximum time after a failure in which another failure counts as its consequence.
 const FOLLOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// Processes that train together end when one of them is gone, with whatever exit code: where that one is restarted, theirs
-/// are no verdict.
+/// Marks the failures that are consequences of another failure. Processes that train together end when one of them is gone,
+/// with any exit code. If that one is restarted, the exit codes of the others do not fail the job.
 fn excuse_followers(failed: &mut [FailedReplica<'_, '_>], stopping: &[FailedReplica<'_, '_>]) {
     let restarting = failed.iter().filter(|f| f.consequence == Consequence::Restart);
     let causes: Vec<_> = restarting.chain(stopping).copied().collect();
@@ -218,8 +214,9 @@ fn excuse_followers(failed: &mut [FailedReplica<'_, '_>], stopping: &[FailedRepl
     }
 }
 
-/// Whether one failure follows from another: they restart together, and it came no earlier. Survivors of a pod that is taken
-/// away may run on for as long as its grace period, and when a pod was lost may not be known.
+/// Returns true if `follower` is a consequence of `cause`: they restart together, and `follower` is not the earlier one.
+/// After the loss of a pod there is no limit between the two, because the other processes may run for as long as the grace
+/// period of that pod, and because the time of the loss may be unknown.
 fn explains(cause: &FailedReplica<'_, '_>, follower: &FailedReplica<'_, '_>) -> bool {
     if !restart_together(cause.scope, cause.replica.role, follower.replica.role) {
         return false;
@@ -240,7 +237,7 @@ fn restart_together(scope: &RestartScope, role: &Role<'_>, other: &Role<'_>) -> 
     }
 }
 
-/// The failure that came first, of those that count and do not follow from another.
+/// Returns the first reported failure that is not a consequence of another one.
 fn root_cause<'s, 'a>(
     failed: &[FailedReplica<'s, 'a>],
     stopping: &[FailedReplica<'s, 'a>],
@@ -251,14 +248,14 @@ fn root_cause<'s, 'a>(
     cause.or_else(of_followers).copied()
 }
 
-/// Whether a replica whose failures never matter has been restarted as often as the job may be.
+/// Returns true if a replica whose failures are always tolerated has been restarted `backoffLimit` times.
 fn has_used_up_its_own<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> bool {
     let restarts = draft.status.recovery.replicas.get(&replica.key());
     let limit = draft.job.policy.backoff_limit;
     limit.is_some_and(|limit| restarts.copied().unwrap_or(0) >= limit)
 }
 
-/// What the replicas' states mean. One that is to be restarted counts as absent.
+/// Returns the outcome of the replicas' states. Failed replicas count as absent.
 fn outcome<J: TrainingJob>(
     draft: &Draft<'_, J>,
     states: &mut Replicas<'_>,
@@ -280,7 +277,7 @@ fn final_failure<'s, 'a, J: TrainingJob>(
     let (warning, milestone) = match first.consequence {
         Consequence::FinalByExitCode => (true, Milestone::FailedPermanently { role }),
         Consequence::FinalByRule => (true, Milestone::FailedByRule { role }),
-        // Where no restart is allowed, no failure is: that is what the Go operator tells of each.
+        // Without any restarts, the Go operator reports each failure as an exceeded limit.
         _ if draft.job.policy.backoff_limit == Some(0) => {
             record = end::out_of_restarts(NO_RESTARTS, record);
             (true, Milestone::BackoffLimit)
@@ -300,14 +297,14 @@ fn final_failure<'s, 'a, J: TrainingJob>(
     }
 }
 
-/// The failure that came first; of several at the same time, that of the first replica.
+/// Returns the first failure; of several at the same time, that of the first replica.
 fn first<'f, 's: 'f, 'a: 'f>(
     failed: impl Iterator<Item = &'f FailedReplica<'s, 'a>>,
 ) -> Option<&'f FailedReplica<'s, 'a>> {
     failed.min_by_key(|f| f.failure.time())
 }
 
-/// One failure for each scope that restarts: the job, or some roles and replicas.
+/// Returns one failure for each restarted scope: the job, or some roles and replicas.
 fn restart_scopes<'f, 's: 'f, 'a: 'f>(
     failed: impl Iterator<Item = &'f FailedReplica<'s, 'a>> + Clone,
 ) -> Vec<FailedReplica<'s, 'a>> {
@@ -321,17 +318,17 @@ fn restart_scopes<'f, 's: 'f, 'a: 'f>(
         .collect()
 }
 
-/// The restarts that count against the backoff limit so far.
+/// Returns the number of restarts that count against the backoff limit so far.
 fn restarts_used<J>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> i32 {
     let stored = draft.status.restart_count.max(0);
     stored.saturating_add(survey.in_place.fresh)
 }
 
-/// The limit that these failures, or the restarts in place, are one too many for, in words.
+/// Returns the restart limit that the failures or the restarts in place exceed, as a text, if any.
 ///
-/// A limit of n allows n restarts by the operator, and fails the job at the next failure. Restarts by
-/// the kubelet have happened when they are seen: they fail the job when the n-th is seen (the first,
-/// if n is 0), as under the Go operator.
+/// A limit of n allows n restarts by the operator, and the next failure fails the job. Restarts by the kubelet have already
+/// happened when they are observed. They fail the job when the n-th is observed (the first, if n is 0), as under the Go
+/// operator.
 fn exceeded_limit<J: TrainingJob>(
     draft: &Draft<'_, J>,
     survey: &Survey<'_>,
@@ -343,7 +340,7 @@ fn exceeded_limit<J: TrainingJob>(
     let is_new = needed > 0 || survey.in_place.fresh > 0;
     let policy = &draft.job.policy;
     let all = restarts_used(draft, survey);
-    // The Go operator does not wait for a failure after the last restart if it was the kubelet's.
+    // If the kubelet made the last restart, the Go operator fails the job without waiting for another failure.
     let is_last = |limit: i32| survey.in_place.fresh > 0 && all >= limit.max(1);
     let is_over = |limit: &i32| is_last(*limit) || needed > 0 && exceeds(*limit, all);
     if let Some(limit) = policy.backoff_limit.filter(is_over) {
@@ -363,10 +360,10 @@ fn exceeded_limit<J: TrainingJob>(
     (is_new && exceeds(limit, used)).then(|| format!("maxRestarts {limit}{within} is used up"))
 }
 
-/// Until when a success is held, if there is reason to: the replicas that decided have just ended, and
-/// others still run. The processes of a cluster that has done its work end within a moment of each
-/// other. They should not be killed in it, and one that fails in it tells that the work was not done:
-/// when all workers of a training raise an error, its scheduler ends well all the same.
+/// Returns the end of the grace period before a success, if one is in effect: the deciding replicas have just ended, and
+/// others still run. The processes of a completed training end within a moment of each other and should not be killed in
+/// it. A failure in it means that the training was not completed: if all workers raise an error, a scheduler still ends with
+/// exit code 0.
 fn held_until<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp> {
     let runs = |s: &Standing| matches!(s, Standing::Running | Standing::Pending);
     let any_runs = |role: &RoleStanding<'_>| role.replicas.iter().any(runs);
@@ -380,12 +377,12 @@ fn held_until<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Opti
     let pods = ended.filter_map(|(replica, _)| draft.observed.pods.get(&replica.host()));
     let last = pods.filter_map(|pod| pod.seen_to_end).max()?;
     let until = last.checked_add(draft.job.policy.success_grace_period).ok()?;
-    // A clock that was set back makes nobody wait for longer.
+    // If the clock was set back, there is no grace period.
     (last <= draft.exact_now && draft.exact_now < until).then_some(until)
 }
 
-/// Until when a final failure by exit code is held, if there is reason to: others that restart together with the replica
-/// run as far as is known, and one of them may have failed first.
+/// Returns the end of the grace period before a final failure by exit code, if one is in effect: replicas that restart
+/// together with the failed one seem to run, and one of them may have failed first.
 fn failure_held_until<J>(
     draft: &Draft<'_, J>,
     survey: &Survey<'_>,
@@ -400,12 +397,12 @@ fn failure_held_until<J>(
     survey.roles.iter().find(runs).filter(|_| by_code)?;
     let seen = draft.observed.pods.get(&failed.replica.host())?.seen_to_end?;
     let until = seen.checked_add(draft.job.policy.failure_grace_period).ok()?;
-    // A clock that was set back makes nobody wait for longer.
+    // If the clock was set back, there is no grace period.
     (seen <= draft.exact_now && draft.exact_now < until).then_some(until)
 }
 
-/// The failure of a job whose deadline has passed. It names the first pod that never started, if
-/// there is one: that is what most such jobs wait for.
+/// Returns the failure record of a job that exceeded its deadline. It names the first pod that never started, if any,
+/// because that is the most frequent cause.
 fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
     let job = draft.job;
     let mut pods = job
@@ -436,7 +433,7 @@ fn out_of_time<J: TrainingJob>(draft: &Draft<'_, J>) -> FailureRecord {
     }
 }
 
-/// The latest end of a container that the kubelet restarted in place.
+/// Returns the failure record of the latest restart in place.
 fn latest_restart_in_place<J: TrainingJob>(draft: &Draft<'_, J>) -> Option<FailureRecord> {
     let failures = draft.job.topology.all().filter_map(|replica| {
         let pod = draft.observed.pods.get(&replica.host())?;

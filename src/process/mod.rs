@@ -18,23 +18,24 @@
 //! }
 //! ```
 //!
-//! # Behaviour
+//! # Behavior
 //!
 //! * Serves `/healthz` and `/readyz` on `--health-probe-bind-address`, `/metrics` on
 //!   `--metrics-bind-address`. A process is ready when the first lists of all kinds are complete, or when it is a standby
 //!   that could read the lease.
-//! * With `--leader-elect`, works only while it holds the lease, and lets no write through that the
-//!   lease does not cover. A process that loses the lease drops its caches and becomes a standby.
-//! * Retries by itself, per job with a backoff, and waits for longer where a refusal's
-//!   `Retry-After` asks for it.
-//! * On SIGTERM or SIGINT starts nothing more, finishes what is under way (10 s at most), gives the
-//!   lease back, and ends with code 0. A second signal ends it at once.
+//! * With `--leader-elect`, reconciles jobs only while it holds the lease, and blocks every write outside the time of the
+//!   lease. A process that loses the lease drops its caches and becomes a standby.
+//! * Retries failed calls per job with a backoff, and waits longer if the server requests it in `Retry-After`.
+//! * On SIGTERM or SIGINT, starts no further reconcile, finishes those in progress (at most 10 s), releases the lease, and
+//!   ends with exit code 0. A second signal ends the process immediately.
 //!
 //! # Permissions
 //!
-//! For each kind: list, watch and delete on the jobs, patch on their status, update on their
-//! finalizers; get, list, watch, create, patch and delete on pods, services and ConfigMaps, and on what else its jobs have
-//! ([`Framework::objects`](crate::Framework::objects)); create on events. For the election: get, create and update on leases in the lease's namespace.
+//! * For each kind: list, watch and delete on the jobs, patch on their status, update on their finalizers.
+//! * On pods, services, ConfigMaps and the other objects of its jobs ([`Framework::objects`](crate::Framework::objects)):
+//!   get, list, watch, create, patch and delete.
+//! * On events: create.
+//! * For leader election: get, create and update on leases in the namespace of the lease.
 
 mod client;
 mod cluster;
@@ -75,9 +76,9 @@ struct Kind {
 }
 
 impl Kind {
-    /// Finds mistakes of the kind's author.
+    /// Checks the declarations of the kind's author.
     fn check(&self) -> Result<(), ProcessError> {
-        // Not the whole definition, which takes a while and 12 MB to make: it is looked at when it is printed.
+        // The whole definition takes time and 12 MB, so it is checked only when it is printed.
         (self.framework)()?;
         let has_flag = |setting: &&SettingDefinition| program().settings.contains(setting);
         match self.settings.iter().find(|setting| !has_flag(setting)) {
@@ -103,7 +104,7 @@ impl Kinds {
         self
     }
 
-    /// Those that `--enable-scheme` names; all if it names none.
+    /// Returns the kinds with these names, or all kinds if there are no names.
     fn enabled(&self, names: &[String]) -> Result<Vec<Kind>, ProcessError> {
         let named = names.iter().map(|name| self.named(name));
         let named = named.collect::<Result<Vec<_>, _>>()?;
@@ -111,8 +112,8 @@ impl Kinds {
         Ok(self.0.iter().filter(wanted).cloned().collect())
     }
 
-    /// The kind that a name means, whatever its case. Two kinds may be spelt alike but for case: of these the first is meant by
-    /// another spelling.
+    /// Returns the kind of this name. An exact match takes precedence; otherwise the first kind that matches in any case is
+    /// used.
     fn named(&self, name: &str) -> Result<&str, ProcessError> {
         let known = || self.0.iter().map(|kind| kind.name.as_str());
         let spelt_so = known().find(|known| *known == name);
@@ -124,9 +125,9 @@ impl Kinds {
     }
 }
 
-/// Prints the definition of the kind `J`, to be installed in a cluster: the rest of a program's `crd` command.
+/// Prints the CRD of the kind `J` for a program's `crd` command.
 ///
-/// Exit codes: 0, or 1 if what the kind declares does not fit together; the reason is printed to standard error.
+/// Exit codes: 0, or 1 if the declarations of the kind are inconsistent. The reason is printed to standard error.
 pub fn print_definition<J: TrainingJob>() -> ExitCode {
     let definition = admission::definition::<J>().map_err(|error| error.to_string());
     match definition.and_then(|definition| admission::manifest(&definition)) {
@@ -141,65 +142,65 @@ pub fn print_definition<J: TrainingJob>() -> ExitCode {
     }
 }
 
-/// Why an operator cannot run.
+/// An error that prevents an operator from running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
-    /// A kind that is not here.
+    /// A name in `--enable-scheme` that is not a kind of this program.
     #[error("--enable-scheme: {name:?} is not supported; known are {known}")]
     Kind {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// The kinds that are here.
+        /// The kinds of this program.
         known: String,
     },
-    /// What a kind declares does not fit together.
+    /// The declarations of a kind are inconsistent.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// A setting of a kind that has no flag.
+    /// A setting of a kind without a flag.
     #[error(
         "{kind} reads the setting {setting}, which has no flag: call Program::kind::<{kind}>() and set() before the command line is read"
     )]
     Setting {
-        /// The kind.
+        /// The kind of job.
         kind: String,
-        /// The setting.
+        /// The name of the setting.
         setting: &'static str,
     },
-    /// Times that do not fit together.
+    /// The flags of the leader election are inconsistent.
     #[error("{0}")]
     Election(&'static str),
-    /// An address that cannot be had.
+    /// An address that cannot be bound.
     #[error("{flag} {address}: {error}")]
     Listen {
-        /// The flag that names it.
+        /// The flag with the address.
         flag: &'static str,
-        /// The address.
+        /// The value of the flag.
         address: String,
-        /// Why not.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// The cluster's address or credentials cannot be read.
+    /// The address or the credentials of the cluster cannot be read.
     #[error("failed to find a cluster: {0}; set --kubeconfig or KUBECONFIG")]
     Config(String),
-    /// No client for the cluster can be made.
+    /// The client for the cluster cannot be created.
     #[error("failed to create a client for the cluster: {0}")]
     Client(#[source] kube::Error),
-    /// Something of the process itself.
+    /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Runs an operator for `kinds` until a signal ends it: the rest of a program's `main`.
+/// Runs an operator for `kinds` until a signal ends it. A program calls it at the end of its `main`.
 ///
-/// Exit codes: 0 after a signal, 1 if it cannot run, 2 for flags that do not fit together.
+/// Exit codes: 0 after a signal, 1 if it cannot run, 2 for inconsistent flags.
 pub fn main(flags: &Flags, kinds: Kinds) -> ExitCode {
     logs::start(&flags.logs);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
         Ok(runtime) => {
             let ended = runtime.block_on(serve::run(flags, &kinds));
-            // What is still under way in the background does not hold the process.
+            // Background tasks must not delay the end of the process.
             runtime.shutdown_background();
             ended
         }

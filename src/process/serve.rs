@@ -163,7 +163,6 @@ impl Work<'_> {
     }
 }
 
-/// The state behind the endpoints.
 #[derive(Clone, Default)]
 struct State {
     standing: Arc<Mutex<Leadership>>,

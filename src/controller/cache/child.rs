@@ -17,13 +17,11 @@ use crate::plan::observed::{ALWAYS, ObjectRecord, Observed, Phase, PodRecord, Se
 use super::super::clock::Clock;
 use super::partial_child;
 
-/// A type of child.
 pub(crate) trait Child: Clone + Debug + Send + Sync + 'static {
     /// The decoded part of an object other than its metadata.
     type Body: Clone + Debug + Send + Sync;
     /// True if a newly created object has no information beyond its metadata.
     const STARTS_WITHOUT_BODY: bool;
-    /// Decodes an object.
     fn decode<'de, D: Deserializer<'de>>(object: D) -> Result<(ObjectMeta, Self::Body), D::Error>;
     /// Returns the record of a child with this metadata and body.
     fn record(meta: &ObjectMeta, body: &Self::Body) -> Self;

@@ -32,24 +32,24 @@ impl OwnerRef {
     }
 }
 
-/// All that jobs control.
+/// The cached children of all jobs.
 pub(crate) struct Children {
     clock: Arc<dyn Clock>,
-    /// By the job's namespace and UID: an owner in another namespace is none. Hashed, as all that has an entry for each
-    /// object of the cluster: the comparisons of a tree reach for one text after another, which are not in the
+    /// The children by namespace and UID of the job, because an owner in another namespace is invalid. Like all maps with
+    /// an entry per object of the cluster, it is hashed: the comparisons in a tree read many texts that are not in the
     /// processor's caches.
     observed: HashMap<JobKey, OfJob>,
-    /// Jobs that are gone and still have children: how these end does not matter any more.
+    /// Jobs that are gone but still have children. The results of these children are not recorded.
     forgotten: BTreeSet<JobKey>,
     trackers: BTreeMap<ChildKind, Tracker>,
 }
 
-/// What is known of the children of one kind.
+/// The state of the children of one kind.
 #[derive(Default)]
 struct Tracker {
     entries: HashMap<ObjectName, Entry>,
     lists: ListTracker,
-    /// The UIDs of objects that this controller has deleted, until they are gone.
+    /// UIDs of the objects that this controller has deleted and that are not gone yet.
     deleted_here: BTreeSet<String>,
 }
 
@@ -58,15 +58,13 @@ struct Entry {
     version: Version,
 }
 
-/// What is known of the children of one job.
 struct OfJob {
-    /// The job, shared by the entries of its children.
+    /// The job; the entries of its children share the allocation.
     owner: Arc<OwnerRef>,
     observed: Arc<Observed>,
 }
 
 impl Children {
-    /// A cache of nothing.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -80,7 +78,7 @@ impl Children {
         self.trackers.entry(kind).or_default()
     }
 
-    /// The children of the job in this namespace with this UID.
+    /// Returns the children of a job.
     pub(crate) fn observe(&self, namespace: &str, uid: &str) -> Arc<Observed> {
         let job = (namespace.to_owned(), uid.to_owned());
         self.observed
@@ -89,7 +87,7 @@ impl Children {
             .unwrap_or_default()
     }
 
-    /// The children of each job.
+    /// Returns the children of each job.
     #[cfg(feature = "__fuzzing")]
     pub(crate) fn all(&self) -> BTreeMap<JobKey, Arc<Observed>> {
         let all = self.observed.iter();
@@ -97,7 +95,7 @@ impl Children {
             .collect()
     }
 
-    /// Forgets what was kept for a job that is gone. Its children leave the cache with their own watch events.
+    /// Removes the results of a job that is gone. Its children leave the cache with their own watch events.
     pub(crate) fn forget(&mut self, namespace: &str, uid: &str) {
         let job = (namespace.to_owned(), uid.to_owned());
         if let Some(of_job) = self.observed.get_mut(&job) {
@@ -107,24 +105,23 @@ impl Children {
         }
     }
 
-    /// The job that controls the object of this name, if that is cached.
+    /// Returns the owner of the object of this name, if the object is cached.
     pub(crate) fn owner(&mut self, kind: ChildKind, namespace: &str, name: &str) -> Option<OwnerRef> {
         let key = (namespace.to_owned(), name.to_owned());
         self.tracker(kind).entries.get(&key).map(|e| (*e.owner).clone())
     }
 
-    /// A list begins.
     pub(crate) fn list_started(&mut self, kind: ChildKind) {
         let tracker = self.tracker(kind);
         tracker.lists.list_started(tracker.entries.keys().cloned());
     }
 
-    /// A page of the list has come, of this version.
+    /// Records the version of the next page of the list.
     pub(crate) fn list_page(&mut self, kind: ChildKind, version: Version) {
         self.tracker(kind).lists.list_page(version);
     }
 
-    /// The list names an object. Returns the jobs concerned.
+    /// Caches an object of the list. Returns the affected jobs.
     pub(crate) fn listed<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>) -> Vec<OwnerRef> {
         let meta = object.meta();
         let key = key(meta);
@@ -136,7 +133,7 @@ impl Children {
         if meta.deletion_timestamp.is_none()
             && let Some(uid) = &meta.uid
         {
-            // A server that was restored from a backup has forgotten the deletion: it is made again.
+            // A server that was restored from a backup has lost the deletion, so the object must be deleted again.
             tracker.deleted_here.remove(uid);
         }
         if known_better {
@@ -145,7 +142,7 @@ impl Children {
         self.insert::<C>(kind, object, true)
     }
 
-    /// The list is complete. Returns the jobs of what is gone.
+    /// Ends a list. Returns the owners of the objects that are gone.
     pub(crate) fn list_done<C: Child>(&mut self, kind: ChildKind) -> Vec<OwnerRef> {
         let tracker = self.tracker(kind);
         let held = |key: &ObjectName| tracker.entries.get(key).map(|entry| entry.version);
@@ -155,18 +152,18 @@ impl Children {
             .collect()
     }
 
-    /// The watch has told everything up to this version.
+    /// Records that the watch has sent everything up to this version.
     pub(crate) fn bookmark(&mut self, kind: ChildKind, version: Version) {
         self.tracker(kind).lists.bookmark(version);
     }
 
-    /// The watch says that an object is new or has changed. Returns the jobs concerned.
+    /// Caches a new or changed object from the watch. Returns the affected jobs.
     pub(crate) fn applied<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>) -> Vec<OwnerRef> {
         self.bookmark(kind, Version::from_meta(object.meta()));
         self.insert::<C>(kind, object, false)
     }
 
-    /// The watch says that an object is gone. Returns the job concerned.
+    /// Removes an object that was deleted according to the watch. Returns the affected job.
     pub(crate) fn deleted<C: Child>(
         &mut self,
         kind: ChildKind,
@@ -183,7 +180,7 @@ impl Children {
         if held.is_some_and(|held| held.uid() != last.uid()) {
             let tracker = self.tracker(kind);
             if tracker.entries.get(&key).is_some_and(|e| e.version > version) {
-                // An answer brought its successor, maybe another job's, before the watch.
+                // A response has already delivered its successor, which may belong to another job.
                 tracker.deleted_here.remove(last.uid());
                 return controller(meta);
             }
@@ -191,12 +188,12 @@ impl Children {
         self.remove::<C>(kind, &key, Some(&last))
     }
 
-    /// The list epoch of a call that is sent now, to be handed in with its answer.
+    /// Returns the current list epoch, to be passed with the response to a request sent now.
     pub(crate) fn epoch(&mut self, kind: ChildKind) -> ListEpoch {
         self.tracker(kind).lists.epoch()
     }
 
-    /// The server has answered an own write or read with this object.
+    /// Caches an object from the response to our own write or read, unless the cache has a newer state.
     pub(crate) fn answered<C: Child>(&mut self, kind: ChildKind, object: &PartialChild<C>, epoch: ListEpoch) {
         let meta = object.meta();
         let key = key(meta);
@@ -209,7 +206,7 @@ impl Children {
         }
     }
 
-    /// This controller is deleting an object; it may take its time to go.
+    /// Marks an object that this controller is deleting. It may remain for its grace period.
     pub(crate) fn mark_deleting<C: Child>(
         &mut self,
         kind: ChildKind,
@@ -223,7 +220,7 @@ impl Children {
         }
     }
 
-    /// The server did not delete an object, or did not say so.
+    /// Reverts [`mark_deleting`](Self::mark_deleting) after the delete call failed.
     pub(crate) fn unmark_deleting<C: Child>(
         &mut self,
         kind: ChildKind,
@@ -257,7 +254,7 @@ impl Children {
             .is_some()
     }
 
-    /// The server has answered that there is no object of this name and UID any more.
+    /// Removes an object that is gone according to a response, unless a list has begun since the request.
     pub(crate) fn confirm_gone<C: Child>(
         &mut self,
         kind: ChildKind,
@@ -294,7 +291,7 @@ impl Children {
         let meta = object.meta();
         let (key, version) = (key(meta), Version::from_meta(meta));
         let Some(owner) = controller(meta) else {
-            // Somebody removed its owner reference: no job controls it now.
+            // A client removed the owner reference, so no job controls the object now.
             return self.remove::<C>(kind, &key, None).into_iter().collect();
         };
         let mut concerned = vec![owner.clone()];
@@ -313,7 +310,7 @@ impl Children {
         }
         let mut held = self.held::<C>(kind, &key);
         if held.as_ref().is_some_and(|held| held.uid() != record.uid()) {
-            // The watch has not said that its predecessor is gone.
+            // The watch has not reported the deletion of the predecessor.
             self.remove::<C>(kind, &key, None);
             held = None;
         }
@@ -325,7 +322,7 @@ impl Children {
         let owner = if *of_job.owner == owner {
             of_job.owner.clone()
         } else {
-            // Somebody wrote another name into its reference.
+            // A client changed the name in the owner reference.
             Arc::new(owner)
         };
         let map = C::map(Arc::make_mut(&mut of_job.observed), kind);
@@ -383,7 +380,7 @@ fn key(meta: &ObjectMeta) -> ObjectName {
     )
 }
 
-/// The controlling owner. As for the garbage collector, it is in the object's own namespace.
+/// Returns the controlling owner. It is in the object's own namespace, as for the garbage collector.
 pub(crate) fn controller(meta: &ObjectMeta) -> Option<OwnerRef> {
     let owner = meta
         .owner_references

@@ -11,7 +11,6 @@ use kube_follow::Version;
 use super::list_epoch::{ListEpoch, ListTracker, ObjectName};
 use super::stored_job::StoredJob;
 
-/// All jobs of a kind.
 pub(crate) struct Jobs<J> {
     jobs: HashMap<ObjectName, Cached<J>>,
     lists: ListTracker,
@@ -99,7 +98,6 @@ impl<J: TrainingJob> Jobs<J> {
         self.jobs.get(name)?.get()
     }
 
-    /// Returns all jobs.
     #[cfg(any(test, feature = "__fuzzing"))]
     pub(crate) fn all(&self) -> impl Iterator<Item = (ObjectName, Arc<StoredJob<J>>)> {
         self.jobs
@@ -107,7 +105,6 @@ impl<J: TrainingJob> Jobs<J> {
             .filter_map(|(name, job)| Some((name.clone(), job.get()?)))
     }
 
-    /// Starts a list.
     pub(crate) fn list_started(&mut self) {
         self.tombstones.clear();
         self.lists.list_started(self.jobs.keys().cloned());
@@ -162,7 +159,7 @@ impl<J: TrainingJob> Jobs<J> {
         let name = name(job);
         self.bookmark(Version::from_meta(job.meta()));
         let same = self.jobs.get(&name).is_some_and(|held| held.uid == uid(job));
-        // Otherwise a response has already brought another job of that name.
+        // Otherwise a response has already delivered another job of that name.
         if same || self.known_version(&name) <= Some(Version::from_meta(job.meta())) {
             self.jobs.remove(&name);
         }
@@ -208,7 +205,7 @@ impl<J: TrainingJob> Jobs<J> {
             gone = match job {
                 Some(job) => self.put(job),
                 None => {
-                    // The watch may bring older versions until it reports the deletion.
+                    // The watch may deliver older versions until it reports the deletion.
                     self.tombstones.insert(name.clone(), at);
                     self.jobs.remove(&name).map(|job| job.uid)
                 }

@@ -23,7 +23,6 @@ pub(crate) struct ListTracker {
     open: Option<List>,
 }
 
-/// A list in progress.
 struct List {
     /// Cached objects that the list has not named yet.
     unlisted: BTreeSet<ObjectName>,

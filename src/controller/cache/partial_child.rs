@@ -154,7 +154,6 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
 }
 
 impl<C: Child> PartialChild<C> {
-    /// Returns the metadata.
     pub(crate) fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }

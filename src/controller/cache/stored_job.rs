@@ -27,9 +27,7 @@ use crate::validate::{ValidJob, annotations, other_manager, schema, validate, va
 /// A job, or an object of its kind that cannot be decoded: one such object must not hide the others in a list.
 #[derive(Clone, Debug)]
 pub(crate) enum StoredJob<J> {
-    /// A job.
     Job {
-        /// The decoded job.
         job: Box<J>,
         /// The JSON of the job. The cache keeps this form, because the decoded job takes ten times as much memory.
         text: Arc<str>,
@@ -40,11 +38,9 @@ pub(crate) enum StoredJob<J> {
     },
     /// An object that cannot be decoded as a job of this kind.
     Unreadable {
-        /// Its metadata.
         meta: Box<ObjectMeta>,
         /// Its status, as far as it can be decoded.
         status: Box<JobStatus>,
-        /// The raw stored status.
         stored: Box<Value>,
         /// The status fields with invalid values.
         unsound: Vec<&'static str>,
@@ -192,7 +188,6 @@ impl<J: TrainingJob> StoredJob<J> {
         }
     }
 
-    /// Returns its status.
     pub(crate) fn status(&self) -> JobStatus {
         match self {
             Self::Job { job, .. } => job.status().cloned().unwrap_or_default(),
@@ -294,7 +289,6 @@ impl<J: TrainingJob> StoredJob<J> {
         Ok(difference(&before, next))
     }
 
-    /// Returns its status as stored.
     fn stored_status(&self) -> serde_json::Result<Value> {
         match self {
             Self::Job { text, .. } => Ok(serde_json::from_str::<StoredStatus>(text)?.status),
@@ -404,7 +398,6 @@ pub(crate) enum Validated<'a, J> {
     /// The job belongs to another controller, or it is being deleted and the garbage collector deletes its children.
     /// `news` is true if its kind has a different status for it then.
     LeftAlone { news: bool },
-    /// The job can run.
     Valid(Box<ValidJob<'a, J>>),
     /// The job cannot run in its current form.
     Invalid {

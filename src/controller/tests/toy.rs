@@ -63,13 +63,13 @@ impl TrainingJob for ToyJob {
 }
 
 thread_local! {
-    /// How often this thread has asked whether a job as a whole is valid.
+    /// Number of validations of whole jobs in this thread.
     pub(in crate::controller) static ASKED: Cell<u32> = const { Cell::new(0) };
-    /// How many pods this thread has made.
+    /// Number of pods that this thread has rendered.
     pub(in crate::controller) static MADE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The job `ns/job`, of this UID and version.
+/// Returns the job `ns/job` with this UID and version.
 pub(in crate::controller) fn job(uid: &str, version: u64) -> StoredJob<ToyJob> {
     serde_json::from_value(json!({
         "apiVersion": "example.com/v1", "kind": "ToyJob", "spec": {},

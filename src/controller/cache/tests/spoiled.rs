@@ -1,4 +1,4 @@
-//! A status that another writer has spoiled: it is replaced once, by what is true, and the job goes on to its end.
+//! A status with invalid values from another writer is replaced once by the observed state, and the job continues.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::job::Settings;
 use crate::plan::Plan;
 use crate::plan::observed::{Observed, Phase};
 
-/// A job on a server that prunes what its definition does not know.
+/// A job on a server that prunes unknown fields.
 struct World {
     schema: Schema,
     job: Value,
@@ -49,7 +49,7 @@ impl World {
         world
     }
 
-    /// Stores a status as the server does. The definition of jobs that are released has none of its own for it.
+    /// Stores a status as the server does.
     fn store(&mut self, status: Value) {
         self.job["status"] = Value::Null;
         self.schema.prune(&mut self.job);
@@ -61,7 +61,7 @@ impl World {
         validated.plan(&job.status(), job.unsound(), &self.observed, self.now)
     }
 
-    /// Reconciles until nothing is left to do, and returns the status.
+    /// Reconciles until the plan is empty, and returns the status.
     fn settle(&mut self) -> JobStatus {
         for _ in 0..12 {
             self.now = self.now.checked_add(SignedDuration::from_secs(10)).unwrap();
@@ -112,7 +112,7 @@ impl World {
     }
 }
 
-/// Whatever may stand where another value belongs.
+/// JSON values of all types, to be stored in place of valid ones.
 fn junk() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -188,7 +188,7 @@ fn status() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A job comes to rest with this status, and ends when its pods do.
+/// Checks that a job with this status reaches a stable state, and ends when its pods end.
 fn lives(status: Value) {
     let rests = |world: &mut World| {
         world.settle();
