@@ -47,7 +47,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 		mutants plan 'src/plan/**' "$kinds" --iterate --lib --test=plan --test=life --test=controller
 		;;
 	gangs)
-		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,src/controller/room.rs}'
+		gangs='{src/plan/gang/**,src/render/gang.rs,src/job/gang_scheduler.rs,src/controller/freed_capacity.rs}'
 		mutants gangs "$gangs" '-p training-job' '' --lib --test=plan
 		# Its launcher comes later.
 		mutants gangs "$gangs" '-p training-job-mpi' --iterate --test=life
@@ -69,7 +69,7 @@ for area in ${*:-plan gangs mxnet apply cache watch validate}; do
 		mutants cache "$cache" '-p training-job-fuzz-targets' --iterate --test=corpus
 		;;
 	watch)
-		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,src/controller/{context,events,merge_patch,operator,pace,report,watch}}.rs'
+		watch='{crates/kube-follow/src/{watch,watch/error,watch/failures,watch/stream,backoff,call,version},src/plan/observed,src/controller/{context,events,merge_patch,operator,rate_limit,report,watch}}.rs'
 		mutants watch "$watch" '-p training-job -p kube-follow' '' --lib --test=server
 		mutants watch "$watch" '-p training-job' --iterate --test=plan --test=controller
 		mutants watch "$watch" "$lives" --iterate --test=matrix --test=slice

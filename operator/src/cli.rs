@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use training_job::TrainingJob;
 use training_job::process::Program;
 
-use crate::kinds::{ForKind, kinds};
+use crate::kinds::{KindVisitor, kinds};
 use crate::{
     convert, crds, diff, doctor, exit, explain, local, manual, remote_shell, render, run, snapshot, validate,
 };
@@ -71,10 +71,10 @@ pub(crate) enum Command {
 /// Names a kind that the program runs.
 struct Name(Program);
 
-impl ForKind for Name {
+impl KindVisitor for Name {
     type Output = Program;
 
-    fn call<J: TrainingJob>(self) -> Program {
+    fn visit<J: TrainingJob>(self) -> Program {
         self.0.kind::<J>()
     }
 }
@@ -84,14 +84,14 @@ pub(crate) fn main() -> ExitCode {
     let program = kinds()
         .iter()
         .fold(Program::new("training-operator"), |program, kind| {
-            kind.call(Name(program))
+            kind.visit(Name(program))
         });
     let program = Program {
         // The Go operator's, so that the two never work at once.
         lease: "1ca428e5.training-operator.kubeflow.org".to_owned(),
         ..program
     };
-    program.set();
+    program.install();
     let done = match Cli::parse().command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Render(arguments) => render::run(&arguments),

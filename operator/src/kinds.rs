@@ -20,13 +20,13 @@ use training_job_tensorflow::TFJob;
 use training_job_xgboost::XGBoostJob;
 
 /// Something that is done with the type of a kind's jobs. A command that needs the type implements this, and is called
-/// with it by [`Kind::call`].
-pub(crate) trait ForKind {
+/// with it by [`Kind::visit`].
+pub(crate) trait KindVisitor {
     /// What comes out.
     type Output;
 
     /// Does it with jobs of type `J`.
-    fn call<J: TrainingJob>(self) -> Self::Output;
+    fn visit<J: TrainingJob>(self) -> Self::Output;
 }
 
 /// A kind of job.
@@ -92,17 +92,17 @@ impl Kind {
     }
 
     /// Does something with the type of its jobs.
-    pub(crate) fn call<F: ForKind>(&self, f: F) -> F::Output {
+    pub(crate) fn visit<F: KindVisitor>(&self, visitor: F) -> F::Output {
         match self.job_type {
-            JobType::MXNet => f.call::<MXJob>(),
-            JobType::TensorFlow => f.call::<TFJob>(),
-            JobType::XGBoost => f.call::<XGBoostJob>(),
-            JobType::PyTorch => f.call::<PyTorchJob>(),
-            JobType::Jax => f.call::<JAXJob>(),
-            JobType::Paddle => f.call::<PaddleJob>(),
-            JobType::Mpi => f.call::<MPIJob>(),
-            JobType::MlkubeMxnet => f.call::<MxJob>(),
-            JobType::MlkubeTensorFlow => f.call::<TfJob>(),
+            JobType::MXNet => visitor.visit::<MXJob>(),
+            JobType::TensorFlow => visitor.visit::<TFJob>(),
+            JobType::XGBoost => visitor.visit::<XGBoostJob>(),
+            JobType::PyTorch => visitor.visit::<PyTorchJob>(),
+            JobType::Jax => visitor.visit::<JAXJob>(),
+            JobType::Paddle => visitor.visit::<PaddleJob>(),
+            JobType::Mpi => visitor.visit::<MPIJob>(),
+            JobType::MlkubeMxnet => visitor.visit::<MxJob>(),
+            JobType::MlkubeTensorFlow => visitor.visit::<TfJob>(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Kind {
     /// # Errors
     /// All field errors, ordered by path.
     pub(crate) fn check(&self, object: &Value) -> Result<ValidObject, FieldErrors> {
-        self.call(Check {
+        self.visit(Check {
             schemas: &self.schemas,
             object,
         })
@@ -127,7 +127,7 @@ impl Kind {
     /// # Errors
     /// The object is no valid job.
     pub(crate) fn render(&self, object: &Value, settings: &Settings) -> Result<Vec<Value>, FieldErrors> {
-        self.call(Render { object, settings })
+        self.visit(Render { object, settings })
     }
 }
 
@@ -144,10 +144,10 @@ struct Check<'a> {
     object: &'a Value,
 }
 
-impl ForKind for Check<'_> {
+impl KindVisitor for Check<'_> {
     type Output = Result<ValidObject, FieldErrors>;
 
-    fn call<J: TrainingJob>(self) -> Self::Output {
+    fn visit<J: TrainingJob>(self) -> Self::Output {
         let checked = manifest::check::<J>(self.schemas, self.object)?;
         let mut warnings = warnings(&validate(&checked.job, &Settings::default())?);
         for dropped in checked.warnings {
@@ -165,10 +165,10 @@ struct Render<'a> {
     settings: &'a Settings,
 }
 
-impl ForKind for Render<'_> {
+impl KindVisitor for Render<'_> {
     type Output = Result<Vec<Value>, FieldErrors>;
 
-    fn call<J: TrainingJob>(self) -> Self::Output {
+    fn visit<J: TrainingJob>(self) -> Self::Output {
         let job: J = decode(self.object)?;
         let valid = validate(&job, self.settings)?;
         render::all(&valid).values().map_err(unreadable)

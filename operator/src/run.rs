@@ -7,7 +7,7 @@ use training_job::process::{self, Kinds};
 
 use crate::controller_config::ControllerConfigArgs;
 use crate::exit;
-use crate::kinds::{ForKind, kinds};
+use crate::kinds::{KindVisitor, kinds};
 
 const HELP: &str = "\
 The cluster is that of --kubeconfig, else of $USE_KUBE_CONFIG, $KUBECONFIG or ~/.kube/config, else
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Args) -> ExitCode {
     }
     let all = kinds()
         .iter()
-        .fold(Kinds::default(), |all, kind| kind.call(AddTo(all)));
+        .fold(Kinds::default(), |all, kind| kind.visit(AddTo(all)));
     let mut flags = arguments.flags.clone();
     match arguments.controller_config.read() {
         Ok(config) => {
@@ -70,10 +70,10 @@ pub(crate) fn run(arguments: &Args) -> ExitCode {
 /// Adds a kind to those that the operator manages.
 struct AddTo(Kinds);
 
-impl ForKind for AddTo {
+impl KindVisitor for AddTo {
     type Output = Kinds;
 
-    fn call<J: TrainingJob>(self) -> Kinds {
+    fn visit<J: TrainingJob>(self) -> Kinds {
         self.0.with::<J>()
     }
 }

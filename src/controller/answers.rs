@@ -10,7 +10,7 @@
 //! | 401, 403, 429, other 4xx [`Denied`](Answer::Denied) | failed for all children | failed for all objects of the kind | failed for all children | nothing was written |
 //! | 5xx, a timeout, no connection [`Unknown`](Answer::Unknown) | failed for all children; the next reconcile observes the outcome | the same | the same | uncertain |
 //!
-//! A child that is refused waits for its backoff or an edit of the spec (`pace.rs`). A failure for all stops further
+//! A child that is refused waits for its backoff or an edit of the spec (`rate_limit.rs`). A failure for all stops further
 //! calls of the same reconcile (`apply.rs`). After a `Retry-After` (429, 503), no call is made for the job until then
 //! (`requeue.rs`). Only lists and watches get 410; `kube-follow` then lists again.
 

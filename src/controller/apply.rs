@@ -27,14 +27,14 @@ use super::cache::partial_child::PartialChild;
 use super::cache::stored_job::{StoredJob, Validated};
 use super::calls::Urgency;
 use super::context::Context;
-use super::steps::{Action, Applied, ApplyError, ApplyFailure, CallResult, Made};
+use super::steps::{Action, Applied, ApplyError, ApplyFailure, CallResult, CreateOutcome};
 
 /// Maximum number of concurrent calls of one job, waiting ones included. If one fails in a way that concerns all children,
 /// the remaining calls are not made.
-const PER_JOB: usize = 32;
+const MAX_CALLS_PER_JOB: usize = 32;
 
 /// The media types for the metadata of an object, or the whole object from a server that does not support the first.
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const ACCEPT_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// Carries out the creates, patches and deletes of one job.
 pub(super) struct Applier<'a> {
@@ -76,7 +76,7 @@ impl<'a> Applier<'a> {
                 ChildKind::Service => self.create::<ServiceRecord, _>(kind, objects).await,
                 ChildKind::Object(_) => self.create::<ObjectRecord, _>(kind, objects).await,
             };
-            applied.add_made(kind, made);
+            applied.add_created(kind, made);
         }
         let is_optional = |failed: &ApplyFailure| {
             let mut objects = J::FRAMEWORK.objects.iter();
@@ -98,8 +98,8 @@ impl<'a> Applier<'a> {
                 self.create::<ServiceRecord, _>(ChildKind::Service, services),
                 self.create::<PodRecord, _>(ChildKind::Pod, pods),
             );
-            applied.add_made(ChildKind::Service, services.await);
-            applied.add_made(ChildKind::Pod, pods.await);
+            applied.add_created(ChildKind::Service, services.await);
+            applied.add_created(ChildKind::Pod, pods.await);
         }
         let is_taken = |(kind, name): &(ChildKind, String)| {
             let mut failures = applied.failures.iter();
@@ -155,7 +155,7 @@ impl<'a> Applier<'a> {
         &self,
         kind: ChildKind,
         objects: impl Iterator<Item = (&'o str, impl Fn() -> Option<O> + Send + Sync)>,
-    ) -> Vec<CallResult<Made>> {
+    ) -> Vec<CallResult<CreateOutcome>> {
         let api = self.api::<C>(kind);
         let create = |(name, make)| {
             let api = &api;
@@ -171,7 +171,7 @@ impl<'a> Applier<'a> {
         kind: ChildKind,
         make: impl Fn() -> Option<O>,
         name: &str,
-    ) -> Result<Made, ApplyError> {
+    ) -> Result<CreateOutcome, ApplyError> {
         let holder = self.children().owner(kind, &self.namespace, name);
         if holder.is_some_and(|holder| self.is_predecessor(&holder)) {
             // The watch reports its end.
@@ -187,7 +187,7 @@ impl<'a> Applier<'a> {
             Ok((epoch, created)) if created.meta().name.as_deref() == Some(name) => {
                 self.children().answered::<C>(kind, &created, epoch);
                 self.log("created", kind, name);
-                Ok(Made::Created)
+                Ok(CreateOutcome::Created)
             }
             // A response about another object proves nothing.
             Ok(_) => Err(ApplyError::NotCached),
@@ -209,7 +209,7 @@ impl<'a> Applier<'a> {
             .create(&PostParams::default(), body)
             .map_err(kube::Error::BuildRequest)?;
         if C::STARTS_WITHOUT_BODY
-            && let Ok(metadata) = METADATA.parse()
+            && let Ok(metadata) = ACCEPT_METADATA.parse()
         {
             request.headers_mut().insert("accept", metadata);
         }
@@ -224,7 +224,7 @@ impl<'a> Applier<'a> {
         kind: ChildKind,
         make: impl Fn() -> Option<O>,
         name: &str,
-    ) -> Result<Made, ApplyError> {
+    ) -> Result<CreateOutcome, ApplyError> {
         let (epoch, there) = match self.call_in_epoch(kind, 0, api.get(name)).await {
             Ok(answer) => answer,
             // The object has been deleted meanwhile.
@@ -245,15 +245,15 @@ impl<'a> Applier<'a> {
         let label = meta.labels.as_ref().and_then(|l| l.get(labels::OPERATOR_NAME));
         let made = if label.map(String::as_str) == Some(self.controller) {
             self.children().answered::<C>(kind, &there, epoch);
-            Made::Created
+            CreateOutcome::Created
         } else if deleting {
-            Made::Adopted
+            CreateOutcome::Adopted
         } else {
             // No watch selects the object, because another operator created it or a user edited its labels.
             let wanted = serde_json::to_value(make())
                 .map_err(|error| CallError::from(kube::Error::SerdeError(error)))?;
             self.patch_labels(api, kind, &there, &wanted).await?;
-            Made::Adopted
+            CreateOutcome::Adopted
         };
         let cached = self.children().owner(kind, &self.namespace, name);
         if deleting {
@@ -403,7 +403,7 @@ impl<'a> Applier<'a> {
     ) -> Result<DeleteAnswer, CallError> {
         let params = DeleteParams {
             grace_period_seconds: force.then_some(0),
-            ..only(uid)
+            ..delete_params_with_uid(uid)
         };
         let error = match self.call(0, api.delete(name, &params)).await {
             Ok(answer) => match answer.right() {
@@ -450,7 +450,7 @@ impl<'a> Applier<'a> {
 }
 
 /// Returns the parameters that delete only the object with this UID. Its dependents are deleted in the background.
-pub(super) fn only(uid: &str) -> DeleteParams {
+pub(super) fn delete_params_with_uid(uid: &str) -> DeleteParams {
     let preconditions = Preconditions {
         uid: Some(uid.to_owned()),
         resource_version: None,
@@ -497,5 +497,5 @@ async fn call_each<'a, T>(
             }
         })
         .collect();
-    stream::iter(calls).buffered(PER_JOB).collect().await
+    stream::iter(calls).buffered(MAX_CALLS_PER_JOB).collect().await
 }

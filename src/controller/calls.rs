@@ -21,14 +21,14 @@ use tokio::time::{Instant, timeout};
 use super::answers::Answer;
 
 /// The minimum of the limit, and its initial value.
-const LEAST: f64 = 4.0;
+const MIN_LIMIT: f64 = 4.0;
 
 /// Target number of calls that queue in the server, as a multiple of the square root of the limit: about 12 at a
 /// limit of 16.
-const QUEUED: f64 = 3.0;
+const TARGET_QUEUE: f64 = 3.0;
 
 /// Minimum time for which the latency of the fastest call is remembered; the maximum is twice as long.
-const MEMORY: Duration = Duration::from_secs(60);
+const LATENCY_MEMORY: Duration = Duration::from_secs(60);
 
 /// Weight of the earlier calls in a mean when a call is added.
 const DECAY: f64 = 0.9;
@@ -37,11 +37,14 @@ const DECAY: f64 = 0.9;
 const LAST_SHARE: u32 = 16;
 
 /// Bytes of a request body for which the weight of a call grows by one.
-const BYTES: usize = 8 << 10;
+const BYTES_PER_PERMIT: usize = 8 << 10;
 
-/// A call that takes this many times the mean latency, and at least this duration, is more likely lost than late. It
-/// releases its permit to another call, and still runs until its timeout. The total never exceeds the maximum.
-const PATIENCE: (u32, Duration) = (10, Duration::from_secs(1));
+/// A call that takes this many times the mean latency, and at least [`MIN_LOST_CALL_TIMEOUT`], is more likely lost than
+/// late. It releases its permit to another call, and still runs until its timeout. The total never exceeds the maximum.
+const LOST_CALL_LATENCIES: u32 = 10;
+
+/// The minimum time after which a call counts as lost.
+const MIN_LOST_CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The purpose of a call; the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,58 +58,57 @@ pub(super) enum Urgency {
 
 /// The limiter: calls in flight, and calls that wait for a permit.
 #[derive(Clone)]
-pub(super) struct Calls {
+pub(super) struct CallLimiter {
     timeout: CallTimeout,
     state: Arc<Mutex<State>>,
 }
 
 struct State {
     limit: f64,
-    /// The maximum of the limit.
-    most: f64,
-    under_way: u32,
+    max_limit: f64,
+    in_flight: u32,
     /// Total weight of calls that released their permit and still run.
-    given_up: u32,
+    abandoned: u32,
     /// Waiting calls by urgency, with a fair queue for each.
-    waiting: BTreeMap<Urgency, Turns>,
-    turns: u32,
+    waiting: BTreeMap<Urgency, FairQueue>,
+    permits_given: u32,
     /// Latencies by urgency, because calls of one urgency are similar.
     times: BTreeMap<Urgency, Times>,
 }
 
 /// A fair queue of jobs, each with its calls in order.
 #[derive(Default)]
-struct Turns {
+struct FairQueue {
     order: VecDeque<String>,
     calls: BTreeMap<String, VecDeque<Waiting>>,
 }
 
 struct Waiting {
     weight: u32,
-    turn: oneshot::Sender<Turn>,
+    permit: oneshot::Sender<Permit>,
 }
 
 /// A permit to make a call, released when it is dropped.
 #[derive(Default)]
-struct Turn {
+struct Permit {
     /// The limiter that issued the permit; `None` if there is nothing to release.
-    calls: Option<Calls>,
+    limiter: Option<CallLimiter>,
     weight: u32,
-    given_up: bool,
+    abandoned: bool,
 }
 
-impl Calls {
-    /// Creates a limiter for at most `most` calls in flight, each with this timeout.
-    pub(super) fn new(most: usize, timeout: CallTimeout) -> Self {
+impl CallLimiter {
+    /// Creates a limiter for at most `max_limit` calls in flight, each with this timeout.
+    pub(super) fn new(max_limit: usize, timeout: CallTimeout) -> Self {
         // Values above `u32::MAX` do not occur in practice; a few thousand are the most.
-        let most = f64::from(u32::try_from(most.max(1)).unwrap_or(u32::MAX));
+        let max_limit = f64::from(u32::try_from(max_limit.max(1)).unwrap_or(u32::MAX));
         let state = State {
-            limit: LEAST.min(most),
-            most,
-            under_way: 0,
-            given_up: 0,
+            limit: MIN_LIMIT.min(max_limit),
+            max_limit,
+            in_flight: 0,
+            abandoned: 0,
             waiting: BTreeMap::new(),
-            turns: 0,
+            permits_given: 0,
             times: BTreeMap::new(),
         };
         Self {
@@ -127,21 +129,20 @@ impl Calls {
         bytes: usize,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, CallError> {
-        let weight = u32::try_from(1 + bytes / BYTES).unwrap_or(u32::MAX);
-        let mut turn = self.turn(urgency, job, weight).await;
+        let weight = u32::try_from(1 + bytes / BYTES_PER_PERMIT).unwrap_or(u32::MAX);
+        let mut permit = self.permit(urgency, job, weight).await;
         let begun = Instant::now();
         let mut request = pin!(self.timeout.call(request));
-        let (times, least) = PATIENCE;
-        let patience = least.max(self.latency() * times);
-        let answer = match timeout(patience, &mut request).await {
+        let lost_after = MIN_LOST_CALL_TIMEOUT.max(self.latency() * LOST_CALL_LATENCIES);
+        let answer = match timeout(lost_after, &mut request).await {
             Ok(answer) => answer,
             Err(_) => {
-                turn.give_up();
+                permit.abandon();
                 request.await
             }
         };
         match &answer {
-            Ok(_) => self.lock().took(urgency, begun.elapsed()),
+            Ok(_) => self.lock().record_latency(urgency, begun.elapsed()),
             Err(error) if error.code() == Some(429) || Answer::from(error) == Answer::Unknown => {
                 self.lock().overloaded();
             }
@@ -158,31 +159,31 @@ impl Calls {
         Duration::from_secs_f64(means.fold(0.0, f64::max))
     }
 
-    async fn turn(&self, urgency: Urgency, job: &str, weight: u32) -> Turn {
-        let turn = {
+    async fn permit(&self, urgency: Urgency, job: &str, weight: u32) -> Permit {
+        let permit = {
             let mut state = self.lock();
-            if state.has_room() && state.waiting.is_empty() {
-                state.under_way += weight;
-                return Turn::new(self.clone(), weight);
+            if state.has_free_permit() && state.waiting.is_empty() {
+                state.in_flight += weight;
+                return Permit::new(self.clone(), weight);
             }
-            let turns = state.waiting.entry(urgency).or_default();
-            turns.add(job, weight)
+            let queue = state.waiting.entry(urgency).or_default();
+            queue.add(job, weight)
         };
         // The sender is dropped only after it has sent a permit.
-        turn.await.unwrap_or_default()
+        permit.await.unwrap_or_default()
     }
 
     /// Issues permits to waiting calls while the limit allows.
     fn next(&self) {
         let mut state = self.lock();
-        while state.has_room()
-            && let Some(Waiting { weight, turn }) = state.pop()
+        while state.has_free_permit()
+            && let Some(Waiting { weight, permit }) = state.pop()
         {
-            state.under_way += weight;
-            if let Err(mut turn) = turn.send(Turn::new(self.clone(), weight)) {
+            state.in_flight += weight;
+            if let Err(mut permit) = permit.send(Permit::new(self.clone(), weight)) {
                 // The waiting call was canceled. The drop must not release the permit, because it would lock again.
-                turn.calls = None;
-                state.under_way -= weight;
+                permit.limiter = None;
+                state.in_flight -= weight;
             }
         }
     }
@@ -193,49 +194,54 @@ impl Calls {
     }
 }
 
-impl Turn {
-    fn new(calls: Calls, weight: u32) -> Self {
+impl Permit {
+    fn new(limiter: CallLimiter, weight: u32) -> Self {
         Self {
-            calls: Some(calls),
+            limiter: Some(limiter),
             weight,
-            given_up: false,
+            abandoned: false,
         }
     }
 
     /// Releases the permit to another call while this call still runs.
-    fn give_up(&mut self) {
-        let Some(calls) = &self.calls else { return };
-        self.given_up = true;
-        let mut state = calls.lock();
-        state.under_way -= self.weight;
-        state.given_up += self.weight;
+    fn abandon(&mut self) {
+        let Some(limiter) = &self.limiter else { return };
+        self.abandoned = true;
+        let mut state = limiter.lock();
+        state.in_flight -= self.weight;
+        state.abandoned += self.weight;
         drop(state);
-        calls.next();
+        limiter.next();
     }
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let Some(calls) = self.calls.take() else { return };
-        let mut state = calls.lock();
-        match self.given_up {
-            true => state.given_up -= self.weight,
-            false => state.under_way -= self.weight,
+        let Some(limiter) = self.limiter.take() else {
+            return;
+        };
+        let mut state = limiter.lock();
+        match self.abandoned {
+            true => state.abandoned -= self.weight,
+            false => state.in_flight -= self.weight,
         }
         drop(state);
-        calls.next();
+        limiter.next();
     }
 }
 
-impl Turns {
-    fn add(&mut self, job: &str, weight: u32) -> oneshot::Receiver<Turn> {
-        let (give, turn) = oneshot::channel();
+impl FairQueue {
+    fn add(&mut self, job: &str, weight: u32) -> oneshot::Receiver<Permit> {
+        let (sender, receiver) = oneshot::channel();
         let calls = self.calls.entry(job.to_owned()).or_default();
         if calls.is_empty() {
             self.order.push_back(job.to_owned());
         }
-        calls.push_back(Waiting { weight, turn: give });
-        turn
+        calls.push_back(Waiting {
+            weight,
+            permit: sender,
+        });
+        receiver
     }
 
     fn pop(&mut self) -> Option<Waiting> {
@@ -253,14 +259,14 @@ impl Turns {
 
 impl State {
     /// Returns true if the limit allows one more call, of any weight.
-    fn has_room(&self) -> bool {
-        let under_way = f64::from(self.under_way) + 1.0;
-        under_way <= self.limit && under_way + f64::from(self.given_up) <= self.most
+    fn has_free_permit(&self) -> bool {
+        let in_flight = f64::from(self.in_flight) + 1.0;
+        in_flight <= self.limit && in_flight + f64::from(self.abandoned) <= self.max_limit
     }
 
     fn pop(&mut self) -> Option<Waiting> {
-        self.turns = self.turns.wrapping_add(1);
-        let mut next = match self.turns % LAST_SHARE {
+        self.permits_given = self.permits_given.wrapping_add(1);
+        let mut next = match self.permits_given % LAST_SHARE {
             0 => self.waiting.last_entry(),
             _ => self.waiting.first_entry(),
         }?;
@@ -272,12 +278,12 @@ impl State {
     }
 
     /// Records the latency of a completed call, and adjusts the limit.
-    fn took(&mut self, urgency: Urgency, time: Duration) {
-        let all_used = !self.has_room();
+    fn record_latency(&mut self, urgency: Urgency, time: Duration) {
+        let all_used = !self.has_free_permit();
         let times = self.times.entry(urgency).or_default();
         times.add(time);
         let queued = self.limit * (1.0 - times.fastest() / times.mean);
-        let more = QUEUED * self.limit.sqrt() - queued;
+        let more = TARGET_QUEUE * self.limit.sqrt() - queued;
         if more < 0.0 || all_used {
             // The whole change is applied after as many responses as there are permits.
             self.limit_to(self.limit + more / self.limit);
@@ -290,7 +296,7 @@ impl State {
     }
 
     fn limit_to(&mut self, limit: f64) {
-        self.limit = limit.clamp(LEAST.min(self.most), self.most);
+        self.limit = limit.clamp(MIN_LIMIT.min(self.max_limit), self.max_limit);
     }
 }
 
@@ -299,7 +305,7 @@ struct Times {
     /// Arithmetic mean of the first calls, then exponential.
     mean: f64,
     calls: u32,
-    /// The minimum in the current span of [`MEMORY`], and in the previous one.
+    /// The minimum in the current span of [`LATENCY_MEMORY`], and in the previous one.
     fastest: [f64; 2],
     since: Instant,
 }
@@ -319,7 +325,7 @@ impl Times {
     fn add(&mut self, time: Duration) {
         // The clock of a simulation may stand still, so the latency is at least 1 µs.
         let time = time.as_secs_f64().max(1e-6);
-        if self.since.elapsed() >= MEMORY {
+        if self.since.elapsed() >= LATENCY_MEMORY {
             self.since = Instant::now();
             self.fastest[1] = mem::replace(&mut self.fastest[0], f64::INFINITY);
         }
@@ -343,12 +349,12 @@ mod tests {
 
     use super::*;
 
-    fn calls(most: usize) -> Calls {
-        Calls::new(most, CallTimeout(Duration::from_secs(60)))
+    fn calls(max_limit: usize) -> CallLimiter {
+        CallLimiter::new(max_limit, CallTimeout(Duration::from_secs(60)))
     }
 
     /// Makes all of these calls at once, and returns the jobs in the order of their permits.
-    async fn order(calls: &Calls, wanted: &[(Urgency, &str, usize)]) -> String {
+    async fn order(calls: &CallLimiter, wanted: &[(Urgency, &str, usize)]) -> String {
         let made = Mutex::new(String::new());
         let call = async |&(urgency, job, bytes): &(Urgency, &str, usize)| {
             let request = async {
@@ -388,12 +394,14 @@ mod tests {
         let calls = calls(4);
         for milliseconds in [1_000, 20, 20, 20, 20, 20, 20, 20, 20] {
             let time = Duration::from_millis(milliseconds);
-            calls.lock().took(Urgency::Children, time);
+            calls.lock().record_latency(Urgency::Children, time);
         }
         assert!(calls.latency() < Duration::from_millis(150));
         // Later calls outweigh the first ones.
         for _ in 0..40 {
-            calls.lock().took(Urgency::Children, Duration::from_secs(1));
+            calls
+                .lock()
+                .record_latency(Urgency::Children, Duration::from_secs(1));
         }
         assert!(calls.latency() > Duration::from_millis(900));
     }
@@ -401,7 +409,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_large_counts_as_several() {
         let calls = calls(4);
-        let under_way = async |bytes| {
+        let in_flight = async |bytes| {
             let call = || {
                 calls.call(Urgency::Children, "a", bytes, async {
                     sleep(Duration::from_secs(1)).await;
@@ -411,28 +419,28 @@ mod tests {
             let many = join_all((0..8).map(|_| call()));
             tokio::pin!(many);
             let _ = timeout(Duration::from_millis(1), &mut many).await;
-            let under_way = calls.lock().under_way;
+            let in_flight = calls.lock().in_flight;
             many.await;
-            under_way
+            in_flight
         };
-        assert_eq!(under_way(0).await, 4, "of one");
-        assert_eq!(under_way(4 * BYTES).await, 5, "of five: one of them");
+        assert_eq!(in_flight(0).await, 4, "of one");
+        assert_eq!(in_flight(4 * BYTES_PER_PERMIT).await, 5, "of five: one of them");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_that_nobody_wants_any_more_is_given_to_the_next() {
+    async fn a_canceled_permit_goes_to_the_next_call() {
         let calls = calls(1);
-        let first = calls.turn(Urgency::Children, "a", 1).await;
-        let second = calls.turn(Urgency::Children, "b", 1);
+        let first = calls.permit(Urgency::Children, "a", 1).await;
+        let second = calls.permit(Urgency::Children, "b", 1);
         assert!(timeout(Duration::from_secs(1), second).await.is_err());
-        let third = calls.turn(Urgency::Children, "c", 1);
+        let third = calls.permit(Urgency::Children, "c", 1);
         tokio::pin!(third);
         assert!(timeout(Duration::from_secs(1), &mut third).await.is_err());
         drop(first);
         let third = third.await;
-        assert_eq!(calls.lock().under_way, 1);
+        assert_eq!(calls.lock().in_flight, 1);
         drop(third);
-        assert_eq!(calls.lock().under_way, 0);
+        assert_eq!(calls.lock().in_flight, 0);
     }
 
     /// Returns the limit after a thousand calls to a server that carries out `at_once` calls concurrently, each in 3
@@ -454,12 +462,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn there_are_as_many_calls_as_the_server_takes() {
         let small = limit_at(2).await;
-        assert!((LEAST..=16.0).contains(&small), "{small}");
+        assert!((MIN_LIMIT..=16.0).contains(&small), "{small}");
         assert!(limit_at(1_000).await > 60.0, "a large server takes all");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_lost_holds_no_place() {
+    async fn a_lost_call_releases_its_permit() {
         let calls = calls(64);
         let lost = |job: &'static str| {
             let calls = calls.clone();
@@ -476,7 +484,7 @@ mod tests {
         assert!(begun.elapsed() < Duration::from_secs(16), "{:?}", begun.elapsed());
         assert!(join_all(all).await.into_iter().all(|lost| lost.unwrap().is_err()));
         let state = calls.lock();
-        assert_eq!((state.under_way, state.given_up), (0, 0));
+        assert_eq!((state.in_flight, state.abandoned), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
@@ -486,7 +494,7 @@ mod tests {
         let late = || std::future::pending::<kube::Result<()>>();
         let all = join_all((0..64).map(|_| calls.call(Urgency::Children, "a", 0, late())));
         assert!(all.await.iter().all(Result::is_err));
-        assert!(calls.lock().limit <= LEAST, "{}", calls.lock().limit);
+        assert!(calls.lock().limit <= MIN_LIMIT, "{}", calls.lock().limit);
         let refused = Err(kube::Error::Api(Box::default()));
         let _ = calls
             .call(Urgency::Status, "a", 0, async { refused as kube::Result<()> })

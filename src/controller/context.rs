@@ -11,12 +11,12 @@ use kube_follow::CallTimeout;
 use kube_follow::{Event, Parse, Watch};
 
 use super::cache::children::Children;
-use super::calls::Calls;
+use super::calls::CallLimiter;
 use super::clock::Clock;
 use super::events::Recorder;
+use super::freed_capacity::FreedCapacity;
 use super::metrics::Metrics;
 use super::queue::Queue;
-use super::room::Room;
 
 pub(super) struct Context {
     pub(super) client: Client,
@@ -27,10 +27,10 @@ pub(super) struct Context {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) queue: Queue,
     pub(super) children: Mutex<Children>,
-    pub(super) calls: Calls,
+    pub(super) calls: CallLimiter,
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
-    pub(super) room: Room,
+    pub(super) freed_capacity: FreedCapacity,
 }
 
 impl Context {
@@ -80,8 +80,8 @@ impl Context {
             namespace.as_deref().unwrap_or_default(),
             uid.as_deref().unwrap_or_default(),
         );
-        if let Some(left_at) = self.room.left_at() {
-            Arc::make_mut(&mut observed).room_left_at = Some(left_at);
+        if let Some(last_freed_at) = self.freed_capacity.last_freed_at() {
+            Arc::make_mut(&mut observed).capacity_freed_at = Some(last_freed_at);
         }
         observed
     }

@@ -2,7 +2,7 @@
 //!
 //! A repeated event raises the count of the stored one, at most once a second. After some similar events, further
 //! events that differ only in their message are combined. Each job has a budget of writes: it starts with a burst,
-//! and gains one write per [`REFILL`]. Without tokens a repetition waits, and a new event is dropped unless it
+//! and gains one write per [`TOKEN_INTERVAL`]. Without tokens a repetition waits, and a new event is dropped unless it
 //! reports the end of the job.
 
 use std::collections::HashMap;
@@ -15,25 +15,25 @@ use tokio::time::Instant;
 use crate::plan::PlannedEvent;
 
 /// Time after an event in which an equal event counts as a repetition.
-const WINDOW: Duration = Duration::from_secs(600);
+const REPETITION_WINDOW: Duration = Duration::from_secs(600);
 
 /// The minimum interval between two writes of one event.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of events with one reason in a [`WINDOW`] from which further events are combined.
+/// Number of events with one reason in a [`REPETITION_WINDOW`] from which further events are combined.
 const MAX_SIMILAR: usize = 10;
 
 /// The initial and maximum number of event writes that a job may make at once.
-const BURST: f64 = 25.0;
+const MAX_TOKENS: f64 = 25.0;
 
 /// The time in which a job gains one write.
-const REFILL: Duration = Duration::from_secs(300);
+const TOKEN_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The interval at which old events are forgotten.
-const FORGET_EVERY: Duration = Duration::from_secs(60);
+const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The prefix of the message of combined events, as in client-go.
-const COMBINED: &str = "(combined from similar events): ";
+const COMBINED_PREFIX: &str = "(combined from similar events): ";
 
 /// The UID of a job, and the hash of one of its events.
 pub(super) type EventKey = (String, u64);
@@ -62,7 +62,7 @@ pub(super) struct Repetition {
     pub(super) message: Option<String>,
 }
 
-/// An event within the [`WINDOW`].
+/// An event within the [`REPETITION_WINDOW`].
 struct Recent {
     key: u64,
     reason: u64,
@@ -112,7 +112,7 @@ impl EventSeries {
         self.forget(now);
         let is_patch_denied = self.is_patch_denied;
         let job = self.jobs.entry(uid.to_owned()).or_insert_with(|| JobEvents {
-            tokens: BURST,
+            tokens: MAX_TOKENS,
             refilled: now,
             recent: Vec::new(),
         });
@@ -127,7 +127,7 @@ impl EventSeries {
         let mut message = event.message.clone();
         if combined {
             key = reason;
-            message.insert_str(0, COMBINED);
+            message.insert_str(0, COMBINED_PREFIX);
         }
         let known = job.recent.iter_mut().find(|recent| recent.key == key);
         if let Some(known) = known.filter(|_| !is_patch_denied) {
@@ -193,15 +193,16 @@ impl EventSeries {
     }
 
     fn forget(&mut self, now: Instant) {
-        if now.duration_since(self.forgotten) < FORGET_EVERY {
+        if now.duration_since(self.forgotten) < FORGET_INTERVAL {
             return;
         }
         self.forgotten = now;
         self.jobs.retain(|_, job| {
             job.refill(now);
-            job.recent
-                .retain(|recent| recent.is_pending || now.duration_since(recent.last_seen) < WINDOW);
-            !job.recent.is_empty() || job.tokens < BURST
+            job.recent.retain(|recent| {
+                recent.is_pending || now.duration_since(recent.last_seen) < REPETITION_WINDOW
+            });
+            !job.recent.is_empty() || job.tokens < MAX_TOKENS
         });
     }
 }
@@ -209,7 +210,7 @@ impl EventSeries {
 impl JobEvents {
     fn refill(&mut self, now: Instant) {
         let passed = now.duration_since(self.refilled).as_secs_f64();
-        self.tokens = BURST.min(self.tokens + passed / REFILL.as_secs_f64());
+        self.tokens = MAX_TOKENS.min(self.tokens + passed / TOKEN_INTERVAL.as_secs_f64());
         self.refilled = now;
     }
 
@@ -217,8 +218,8 @@ impl JobEvents {
     fn next_write(&mut self, now: Instant) -> Instant {
         self.refill(now);
         self.tokens -= 1.0;
-        let owed = REFILL.mul_f64((-self.tokens).max(0.0));
-        now + owed.max(PAUSE)
+        let owed = TOKEN_INTERVAL.mul_f64((-self.tokens).max(0.0));
+        now + owed.max(MIN_WRITE_INTERVAL)
     }
 }
 
@@ -290,7 +291,7 @@ mod tests {
         // The event is not stored yet.
         assert_eq!(record(&mut series, "m"), Decision::Counted);
         let due = series.written(&key).unwrap();
-        assert_eq!(due, Instant::now() + PAUSE);
+        assert_eq!(due, Instant::now() + MIN_WRITE_INTERVAL);
         assert_eq!(record(&mut series, "m"), Decision::Counted);
         assert_eq!(series.repetition(&key).unwrap().count, 3);
         assert_eq!(series.written(&key), None);
@@ -301,7 +302,7 @@ mod tests {
         assert!(matches!(other, Decision::Create(..)));
         assert_eq!(series.repetition(&key).unwrap().count, 4);
         series.written(&key);
-        advance(WINDOW).await;
+        advance(REPETITION_WINDOW).await;
         assert!(matches!(record(&mut series, "m"), Decision::Create(..)));
     }
 
@@ -355,7 +356,7 @@ mod tests {
             }
         }
         assert_eq!(series.jobs.len(), 100);
-        advance(WINDOW + FORGET_EVERY).await;
+        advance(REPETITION_WINDOW + FORGET_INTERVAL).await;
         record(&mut series, "m");
         assert_eq!(series.jobs.len(), 1);
     }

@@ -20,24 +20,24 @@ use crate::job::TrainingJob;
 use crate::plan::{PlannedEvent, printable};
 
 use super::cache::stored_job::StoredJob;
-use super::calls::{Calls, Urgency};
+use super::calls::{CallLimiter, Urgency};
 use super::event_series::{Decision, EventKey, EventSeries, Repetition};
-use super::steps::{Action, Applied, ApplyError, Done};
+use super::steps::{Action, Applied, ApplyError, ChildAction};
 
 /// Maximum number of names in one event.
-const MAX_NAMES: usize = 10;
+const MAX_NAMES_IN_MESSAGE: usize = 10;
 
 /// Maximum length of an event's message in bytes, set by the API.
-const MAX_MESSAGE: usize = 1_024;
+const MAX_MESSAGE_BYTES: usize = 1_024;
 
 /// Maximum length of the job's name within an event's name, in bytes. Object names have at most 253.
-const MAX_NAME: usize = 200;
+const MAX_JOB_NAME_BYTES: usize = 200;
 
 /// Maximum number of events that wait to be sent: a burst of some thousand jobs.
-const MOST_WAITING: usize = 10_000;
+const MAX_QUEUED_EVENTS: usize = 10_000;
 
 /// Maximum number of events in flight.
-const AT_ONCE: usize = 8;
+const MAX_EVENTS_IN_FLIGHT: usize = 8;
 
 /// An event that waits to be sent.
 struct QueuedEvent {
@@ -61,7 +61,7 @@ enum EventWrite {
 /// on events.
 pub(super) struct Recorder {
     client: Client,
-    calls: Calls,
+    calls: CallLimiter,
     waiting: Mutex<Waiting>,
     changed: Notify,
 }
@@ -86,7 +86,7 @@ impl Waiting {
 }
 
 impl Recorder {
-    pub(super) fn new(client: Client, calls: Calls) -> Self {
+    pub(super) fn new(client: Client, calls: CallLimiter) -> Self {
         Self {
             client,
             calls,
@@ -125,7 +125,7 @@ impl Recorder {
                 // Strings, numbers and times always serialize.
                 let body = serde_json::to_vec(&to_event(job, unique, &event, now)).unwrap_or_default();
                 let event = queued(key, EventWrite::Create(body));
-                if waiting.events.len() < MOST_WAITING {
+                if waiting.events.len() < MAX_QUEUED_EVENTS {
                     waiting.events.push_back(event);
                 } else {
                     waiting.series.failed(&event.key, false);
@@ -155,8 +155,10 @@ impl Recorder {
             let (closed, next) = {
                 let mut waiting = self.lock();
                 let next = waiting.queue_due();
-                let room = AT_ONCE.saturating_sub(sending.len()).min(waiting.events.len());
-                sending.extend(waiting.events.drain(..room).map(|event| self.send(event)));
+                let free = MAX_EVENTS_IN_FLIGHT
+                    .saturating_sub(sending.len())
+                    .min(waiting.events.len());
+                sending.extend(waiting.events.drain(..free).map(|event| self.send(event)));
                 (waiting.closed, next)
             };
             if closed.is_some() && sending.is_empty() {
@@ -277,7 +279,7 @@ fn to_event<J: TrainingJob>(
 
 /// Returns a printable message, cut to the API's limit.
 fn stored_message(message: &str) -> String {
-    cut(&printable(message.to_owned()), MAX_MESSAGE).to_owned()
+    cut(&printable(message.to_owned()), MAX_MESSAGE_BYTES).to_owned()
 }
 
 /// Logs an event in one line; for a failure, with the replica that failed first.
@@ -304,7 +306,7 @@ pub(super) fn log(
 fn unique_name(job: &str, uid: Option<&str>, event: &PlannedEvent, now: Timestamp) -> String {
     let mut hasher = DefaultHasher::new();
     (uid, &event.reason, &event.message).hash(&mut hasher);
-    let job = cut(job, MAX_NAME).trim_end_matches(['.', '-']);
+    let job = cut(job, MAX_JOB_NAME_BYTES).trim_end_matches(['.', '-']);
     format!("{job}.{:016x}.{:016x}", now.as_nanosecond(), hasher.finish())
 }
 
@@ -319,16 +321,18 @@ fn cut(text: &str, bytes: usize) -> &str {
 
 /// Returns the events for the completed actions: one for all objects of a kind.
 pub(super) fn for_applied(applied: &Applied) -> Vec<PlannedEvent> {
-    let event = |done: &Done| {
+    let event = |done: &ChildAction| {
         let (verb, participle, _) = verbs(done.action);
         let noun = done.kind.noun();
         let message = match &done.names[..] {
             [name] => format!("{participle} {noun}: {name}"),
-            names if names.len() <= MAX_NAMES => format!("{participle} {noun}s: {}", names.join(", ")),
+            names if names.len() <= MAX_NAMES_IN_MESSAGE => {
+                format!("{participle} {noun}s: {}", names.join(", "))
+            }
             names => format!(
                 "{participle} {noun}s: {} and {} more",
-                names[..MAX_NAMES].join(", "),
-                names.len() - MAX_NAMES
+                names[..MAX_NAMES_IN_MESSAGE].join(", "),
+                names.len() - MAX_NAMES_IN_MESSAGE
             ),
         };
         PlannedEvent {
@@ -413,7 +417,10 @@ mod tests {
         };
         let names: Vec<_> = [0, 1, 255, 256, 1_000_000_000].map(later).into();
         assert!(names.is_sorted(), "{names:?}");
-        let long = name(&format!("{}-{}", "a".repeat(MAX_NAME - 1), "b".repeat(99)), "a");
+        let long = name(
+            &format!("{}-{}", "a".repeat(MAX_JOB_NAME_BYTES - 1), "b".repeat(99)),
+            "a",
+        );
         assert!(long.len() <= 253 && !long.contains("-."), "{long}");
     }
 

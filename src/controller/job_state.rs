@@ -14,15 +14,15 @@ use super::answers::Answer;
 use super::cache::stored_job::StoredJob;
 
 use super::events;
-use super::pace::{CreateRate, PatchRate, RefusedChildren, WriteRate};
-use super::steps::{Action, Applied, ApplyError, ApplyFailure, Written};
+use super::rate_limit::{CreateRate, PatchRate, RefusedChildren, WriteRate};
+use super::steps::{Action, Applied, ApplyError, ApplyFailure, StatusWrite};
 
 /// The reason why the cached job may differ from the one on the server. The job is read again before it is planned, because
 /// it may have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Uncertain {
     /// The server has another version of the job than this one. The watch may be dead, or a response was lost.
-    NotAt(Option<String>),
+    VersionMismatch(Option<String>),
     /// A write got no response, or a list began before the response arrived.
     Unanswered,
 }
@@ -32,7 +32,7 @@ impl Uncertain {
     pub(super) fn after_error<J: TrainingJob>(error: &CallError, job: &StoredJob<J>) -> Option<Self> {
         match Answer::from(error) {
             Answer::NotFound | Answer::AlreadyExists | Answer::Conflict => {
-                Some(Self::NotAt(job.meta().resource_version.clone()))
+                Some(Self::VersionMismatch(job.meta().resource_version.clone()))
             }
             Answer::Invalid | Answer::Rejected | Answer::Denied => None,
             Answer::Unknown => Some(Self::Unanswered),
@@ -40,9 +40,9 @@ impl Uncertain {
     }
 
     /// Returns true if the cached job is still uncertain.
-    pub(super) fn concerns<J: TrainingJob>(&self, cached: &StoredJob<J>) -> bool {
+    pub(super) fn still_applies<J: TrainingJob>(&self, cached: &StoredJob<J>) -> bool {
         match self {
-            Self::NotAt(version) => *version == cached.meta().resource_version,
+            Self::VersionMismatch(version) => *version == cached.meta().resource_version,
             Self::Unanswered => true,
         }
     }
@@ -73,7 +73,7 @@ pub(super) struct JobState {
 }
 
 /// Time after which a job that waits for objects of a predecessor reports it. It is longer than pods usually take to end.
-const LONG_WAIT: Duration = Duration::from_secs(120);
+const MAX_SILENT_WAIT: Duration = Duration::from_secs(120);
 
 impl JobState {
     /// Records a reconcile without failures. The number of failures is kept while refused children wait for their retry.
@@ -106,7 +106,7 @@ impl JobState {
         &mut self,
         applied: &Applied,
         plan: &Plan,
-        written: Option<&Written>,
+        written: Option<&StatusWrite>,
     ) -> Vec<PlannedEvent> {
         let is_wait = |failure: &ApplyFailure| matches!(failure.problem, ApplyError::StillThere);
         if applied.failures.iter().any(is_wait) {
@@ -114,7 +114,9 @@ impl JobState {
         } else if plan.creates() == 0 {
             self.waits_since = None;
         }
-        let has_waited_long = self.waits_since.is_some_and(|since| since.elapsed() >= LONG_WAIT);
+        let has_waited_long = self
+            .waits_since
+            .is_some_and(|since| since.elapsed() >= MAX_SILENT_WAIT);
         let failures = events::for_failures(applied, has_waited_long);
         let mut news: Vec<_> = failures
             .iter()
@@ -135,9 +137,9 @@ impl JobState {
         }
         match written {
             // The status was not stored, so the next plan has the same events.
-            None | Some(Written::Later(_) | Written::Unchanged) => {}
-            Some(Written::Now) => news.extend(plan.events.iter().cloned()),
-            Some(Written::Nothing | Written::Refused) => {
+            None | Some(StatusWrite::Deferred(_) | StatusWrite::Ignored) => {}
+            Some(StatusWrite::Stored) => news.extend(plan.events.iter().cloned()),
+            Some(StatusWrite::NotNeeded | StatusWrite::Refused) => {
                 let sent = std::mem::replace(&mut self.unstored_events, plan.events.clone());
                 let unsent = plan.events.iter().filter(|e| !sent.contains(e));
                 news.extend(unsent.cloned());

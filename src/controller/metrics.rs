@@ -15,13 +15,13 @@ use prometheus_client::registry::Registry;
 use crate::api::{ConditionType, JobStatus};
 
 /// Buckets for reconciles and queue times, in seconds.
-const MOMENTS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+const RECONCILE_BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
 /// Buckets for the start of a job, in seconds. A start includes pulled images and new nodes.
-const STARTS: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0];
+const STARTUP_BUCKETS: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0];
 
 /// Buckets for the duration of a job, in seconds: from half a minute to two weeks.
-const LIVES: [f64; 10] = [
+const DURATION_BUCKETS: [f64; 10] = [
     30.0,
     120.0,
     600.0,
@@ -88,10 +88,10 @@ impl Default for Metrics {
             successful: Family::default(),
             failed: Family::default(),
             restarted: Family::default(),
-            queued: Family::new_with_constructor(|| Histogram::new(MOMENTS)),
-            reconciles: Family::new_with_constructor(|| Histogram::new(MOMENTS)),
-            startup: Family::new_with_constructor(|| Histogram::new(STARTS)),
-            duration: Family::new_with_constructor(|| Histogram::new(LIVES)),
+            queued: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
+            reconciles: Family::new_with_constructor(|| Histogram::new(RECONCILE_BUCKETS)),
+            startup: Family::new_with_constructor(|| Histogram::new(STARTUP_BUCKETS)),
+            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
             lists: Family::default(),
             watch_failures: Family::default(),
             absent: Family::default(),

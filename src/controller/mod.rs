@@ -12,7 +12,7 @@
 //! | report | `report.rs` | the plan, computed again after apply | at most one patch of the status, and events |
 //!
 //! Then `requeue.rs` decides when the job is reconciled again. The table in `answers.rs` defines how each response of
-//! the API server is handled. `pace.rs` limits how often children are created and statuses are written.
+//! the API server is handled. `rate_limit.rs` limits how often children are created and statuses are written.
 //!
 //! [`Operator`] runs any number of job kinds in one process. All kinds share one watch for pods and one for services.
 //! The operator is correct with a stale cache, and it can be killed at any point, because of these invariants:
@@ -35,6 +35,7 @@ mod clock;
 mod context;
 mod event_series;
 mod events;
+mod freed_capacity;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -43,13 +44,12 @@ mod merge_patch;
 mod metrics;
 mod observe;
 mod operator;
-mod pace;
 mod queue;
+mod rate_limit;
 mod reconcile;
 mod reconciler;
 mod report;
 mod requeue;
-mod room;
 mod steps;
 mod watch;
 

@@ -43,7 +43,11 @@ impl<J: TrainingJob> JobReconciler<J> {
         state: &mut JobState,
     ) -> Result<Option<Arc<StoredJob<J>>>, CallError> {
         let name = jobs::name(&cached);
-        while state.uncertain.as_ref().is_some_and(|why| why.concerns(&cached)) {
+        while state
+            .uncertain
+            .as_ref()
+            .is_some_and(|why| why.still_applies(&cached))
+        {
             let epoch = self.jobs().epoch();
             let (job, version) = read_job(context, &name).await?;
             let reread = self.jobs().reread(&cached, epoch, job, version);

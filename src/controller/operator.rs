@@ -19,17 +19,17 @@ use kube_follow::CallTimeout;
 use kube_follow::SILENCE;
 
 use super::cache::children::Children;
-use super::calls::Calls;
+use super::calls::CallLimiter;
 use super::clock::{Clock, SystemClock};
 use super::context::Context;
 use super::events::Recorder;
+use super::freed_capacity::FreedCapacity;
 use super::metrics::Metrics;
 use super::queue::Queue;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
-use super::room::Room;
 
 /// The time that calls in flight have to finish when the operator stops.
-const SHUTDOWN: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of an operator.
 #[derive(Clone)]
@@ -85,7 +85,7 @@ impl Operator {
     /// Creates an operator without kinds.
     pub fn new(client: Client, options: Options) -> Self {
         let timeout = CallTimeout(options.call_timeout);
-        let calls = Calls::new(options.calls, timeout);
+        let calls = CallLimiter::new(options.calls, timeout);
         let context = Context {
             recorder: Recorder::new(client.clone(), calls.clone()),
             client,
@@ -98,7 +98,7 @@ impl Operator {
             queue: Queue::new(options.concurrency),
             calls,
             metrics: options.metrics,
-            room: Room::default(),
+            freed_capacity: FreedCapacity::default(),
         };
         Self {
             context,
@@ -206,7 +206,7 @@ impl Operator {
                 }
             }
         }
-        let end = Instant::now() + SHUTDOWN;
+        let end = Instant::now() + SHUTDOWN_TIMEOUT;
         let rest = async { while reconciles.next().await.is_some() {} };
         if timeout_at(end, rest).await.is_err() {
             tracing::warn!("abandoned the calls in flight; the next leader reads their outcome");

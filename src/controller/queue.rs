@@ -20,14 +20,13 @@ pub(super) struct Key {
 }
 
 /// Consecutive jobs that have begun, after which a new job goes.
-const ROW: u32 = 8;
+const MAX_CONSECUTIVE_BEGUN: u32 = 8;
 
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Notify,
-    /// Maximum number of jobs in progress, and of new jobs among them.
-    most: usize,
-    most_new: usize,
+    max_in_progress: usize,
+    max_new_in_progress: usize,
 }
 
 #[derive(Default)]
@@ -37,7 +36,7 @@ struct State {
     /// The keys in `begun` and `new`, with the time at which they were queued.
     queued: BTreeMap<Key, Instant>,
     /// Number of jobs taken from `begun` since one was taken from `new`.
-    in_row: u32,
+    consecutive_begun: u32,
     /// The jobs in progress; true if taken from `new`.
     working: BTreeMap<Key, bool>,
     working_new: usize,
@@ -48,14 +47,14 @@ struct State {
 }
 
 impl Queue {
-    /// Creates a queue for at most this many jobs in progress.
-    pub(super) fn new(most: usize) -> Self {
-        let most = most.max(1);
+    /// Creates a queue for at most `max_in_progress` jobs in progress.
+    pub(super) fn new(max_in_progress: usize) -> Self {
+        let max_in_progress = max_in_progress.max(1);
         Self {
             state: Mutex::default(),
             changed: Notify::new(),
-            most,
-            most_new: most.div_ceil(2),
+            max_in_progress,
+            max_new_in_progress: max_in_progress.div_ceil(2),
         }
     }
 
@@ -109,17 +108,18 @@ impl Queue {
     }
 
     fn pop(&self, state: &mut State) -> Option<Key> {
-        if state.working.len() >= self.most {
+        if state.working.len() >= self.max_in_progress {
             return None;
         }
-        let may_be_new = state.working_new < self.most_new && !state.new.is_empty();
-        let is_new = may_be_new && (state.in_row >= ROW || state.begun.is_empty());
+        let may_be_new = state.working_new < self.max_new_in_progress && !state.new.is_empty();
+        let is_new =
+            may_be_new && (state.consecutive_begun >= MAX_CONSECUTIVE_BEGUN || state.begun.is_empty());
         let key = if is_new {
-            state.in_row = 0;
+            state.consecutive_begun = 0;
             state.working_new += 1;
             state.new.pop_front()
         } else {
-            state.in_row = state.in_row.saturating_add(1);
+            state.consecutive_begun = state.consecutive_begun.saturating_add(1);
             state.begun.pop_front()
         }?;
         state.working.insert(key.clone(), is_new);

@@ -20,14 +20,14 @@ use super::context::Context;
 use super::job_state::{JobState, Uncertain};
 use super::queue::Key;
 use super::reconciler::{Boxed, JobReconciler, Reconciler};
-use super::requeue::{self, LONGEST_SLEEP, Next};
+use super::requeue::{self, MAX_SLEEP, Next};
 use super::steps::Applied;
 
 impl<J: TrainingJob> JobReconciler<J> {
     async fn reconcile_key(&self, context: &Context, key: &Key, waited: Duration) {
         let name = (key.namespace.clone(), key.name.clone());
         let Some(cached) = self.jobs().get(&name) else {
-            context.room.set(key, false);
+            context.freed_capacity.set_waiting(key, false);
             return;
         };
         let uid = jobs::uid(&*cached);
@@ -65,7 +65,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         let observation = match self.observe(context, cached, state).await {
             Ok(Some(observation)) => observation,
             Ok(None) => return Next::Now,
-            Err(error) => return Next::Failed(error.into(), Some(Instant::now() + LONGEST_SLEEP)),
+            Err(error) => return Next::Failed(error.into(), Some(Instant::now() + MAX_SLEEP)),
         };
         let job = &observation.job;
 
@@ -75,7 +75,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         // Plan.
         let status = job.status();
         let mut plan = validated.plan(&status, job.unsound(), &observation.children, context.clock.now());
-        context.room.set(key, plan.waits_for_room);
+        context.freed_capacity.set_waiting(key, plan.waits_for_capacity);
         if plan.delete_job {
             return delete_job(context, job, state).await;
         }
@@ -152,7 +152,7 @@ async fn delete_job<J: TrainingJob>(context: &Context, job: &StoredJob<J>, state
     );
     let api = Api::<StoredJob<J>>::namespaced(context.client.clone(), &namespace);
     let uid = meta.uid.as_deref().unwrap_or_default();
-    let params = apply::only(uid);
+    let params = apply::delete_params_with_uid(uid);
     let delete = api.delete(&name, &params);
     match context.calls.call(Urgency::Children, uid, 0, delete).await {
         Ok(_) => {

@@ -22,16 +22,16 @@ use super::context::Context;
 use super::events;
 use super::job_state::{JobState, Uncertain};
 use super::reconciler::{JobReconciler, Reconciler};
-use super::steps::{Applied, Written};
+use super::steps::{Applied, StatusWrite};
 
 /// Minimum time for which changes of counts alone are collected before they are written.
-const COLLECT_COUNTS: Duration = Duration::from_secs(1);
+const MIN_COLLECT_COUNTS: Duration = Duration::from_secs(1);
 
 /// The same time as a number of calls, because slow calls mean that related changes arrive more slowly.
-const COLLECT_CALLS: u32 = 20;
+const COLLECT_COUNTS_LATENCIES: u32 = 20;
 
 /// The maximum, independent of recent latency, because a single slow call is not representative.
-const COLLECT_MOST: Duration = Duration::from_secs(10);
+const MAX_COLLECT_COUNTS: Duration = Duration::from_secs(10);
 
 impl<J: TrainingJob> JobReconciler<J> {
     /// Writes the plan's status if it changed and the write is due.
@@ -46,21 +46,21 @@ impl<J: TrainingJob> JobReconciler<J> {
         plan: &Plan,
         topology: Option<&Topology<'_>>,
         state: &mut JobState,
-    ) -> Result<Written, CallError> {
+    ) -> Result<StatusWrite, CallError> {
         let Some(change) = &plan.status else {
             state.counts_changed_at = None;
-            return Ok(Written::Nothing);
+            return Ok(StatusWrite::NotNeeded);
         };
         if !change.urgent {
-            let in_calls = context.calls.latency() * COLLECT_CALLS;
-            let collect = in_calls.clamp(COLLECT_COUNTS, COLLECT_MOST);
+            let in_calls = context.calls.latency() * COLLECT_COUNTS_LATENCIES;
+            let collect = in_calls.clamp(MIN_COLLECT_COUNTS, MAX_COLLECT_COUNTS);
             let due = *state.counts_changed_at.get_or_insert_with(Instant::now) + collect;
             if Instant::now() < due {
-                return Ok(Written::Later(due));
+                return Ok(StatusWrite::Deferred(due));
             }
         }
         if let Some(due) = state.status_writes.due() {
-            return Ok(Written::Later(due));
+            return Ok(StatusWrite::Deferred(due));
         }
         state.status_writes.record();
         let epoch = self.jobs().epoch();
@@ -77,7 +77,7 @@ impl<J: TrainingJob> JobReconciler<J> {
                     problem,
                     "failed to write the status of an invalid job"
                 );
-                return Ok(Written::Refused);
+                return Ok(StatusWrite::Refused);
             }
             Err(error) => {
                 state.uncertain = Uncertain::after_error(&error, job);
@@ -99,10 +99,10 @@ impl<J: TrainingJob> JobReconciler<J> {
             state.uncertain = Some(Uncertain::Unanswered);
         }
         if !changed {
-            return Ok(Written::Unchanged);
+            return Ok(StatusWrite::Ignored);
         }
         state.counts_changed_at = None;
-        Ok(Written::Now)
+        Ok(StatusWrite::Stored)
     }
 
     /// Sends the events of the completed actions, and the events of the plan that have not been sent yet.
@@ -112,7 +112,7 @@ impl<J: TrainingJob> JobReconciler<J> {
         job: &StoredJob<J>,
         applied: &Applied,
         plan: &Plan,
-        written: &Result<Written, CallError>,
+        written: &Result<StatusWrite, CallError>,
         state: &mut JobState,
     ) {
         let new = state.new_events(applied, plan, written.as_ref().ok());

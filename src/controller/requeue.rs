@@ -11,11 +11,11 @@ use crate::plan::Plan;
 use super::context::Context;
 use super::job_state::JobState;
 use super::queue::Key;
-use super::steps::Written;
+use super::steps::StatusWrite;
 use super::steps::{Applied, ApplyError};
 
 /// Maximum time until a job with a time limit is reconciled again, because clocks are set and machines sleep.
-pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+pub(super) const MAX_SLEEP: Duration = Duration::from_secs(60);
 
 /// The outcome of a reconcile, which determines when the next one is due.
 pub(super) enum Next {
@@ -60,7 +60,7 @@ pub(super) fn decide(
     context: &Context,
     applied: &Applied,
     next_plan: &Plan,
-    written: Result<Written, CallError>,
+    written: Result<StatusWrite, CallError>,
     deferred: Option<Instant>,
     acted: bool,
 ) -> Next {
@@ -90,14 +90,14 @@ pub(super) fn decide(
             };
             Next::Failed(problem, due)
         }
-        (Ok(Written::Unchanged), _) => Next::Failed(
+        (Ok(StatusWrite::Ignored), _) => Next::Failed(
             "the API server stored a different status than was sent; check that the installed CRD is up to date".into(),
             due,
         ),
-        (Ok(Written::Now), _) => Next::Now,
+        (Ok(StatusWrite::Stored), _) => Next::Now,
         (Ok(_), _) if unfinished => Next::Now,
-        (Ok(Written::Later(at)), _) => Next::Done(Some(due.map_or(at, |due| due.min(at)))),
-        (Ok(Written::Nothing | Written::Refused), _) => Next::Done(due),
+        (Ok(StatusWrite::Deferred(at)), _) => Next::Done(Some(due.map_or(at, |due| due.min(at)))),
+        (Ok(StatusWrite::NotNeeded | StatusWrite::Refused), _) => Next::Done(due),
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn schedule(context: &Context, kind: &str, key: &Key, next: Next, sta
                 "failed to reconcile"
             );
             let retry = now + wait;
-            state.refused.until(retry);
+            state.refused.set_retry_at(retry);
             // Time limits are kept despite other failures, unless the server requested a delay.
             context
                 .queue
@@ -137,9 +137,9 @@ pub(super) fn schedule(context: &Context, kind: &str, key: &Key, next: Next, sta
     }
 }
 
-/// Returns the instant at which the clock reaches `at`, but at most [`LONGEST_SLEEP`] from now.
+/// Returns the instant at which the clock reaches `at`, but at most [`MAX_SLEEP`] from now.
 fn instant(context: &Context, at: Timestamp) -> Instant {
     let wait = Duration::try_from(at.duration_since(context.clock.now())).unwrap_or(Duration::ZERO);
     // Plans have a resolution of whole seconds, so a reconcile slightly too early would find nothing due.
-    Instant::now() + (wait + Duration::from_millis(5)).min(LONGEST_SLEEP)
+    Instant::now() + (wait + Duration::from_millis(5)).min(MAX_SLEEP)
 }

@@ -21,13 +21,13 @@ pub(super) struct Observation<J> {
 /// Result of apply: the completed actions in order, and the failed ones.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
-    pub(super) done: Vec<Done>,
+    pub(super) done: Vec<ChildAction>,
     pub(super) failures: Vec<ApplyFailure>,
 }
 
 /// A completed action on the children of one kind, with their names.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct ChildAction {
     pub(super) action: Action,
     pub(super) kind: ChildKind,
     pub(super) names: Vec<String>,
@@ -53,10 +53,10 @@ pub(super) struct ApplyFailure {
 
 impl Applied {
     /// Adds the results of creating objects of one kind.
-    pub(super) fn add_made(&mut self, kind: ChildKind, results: Vec<CallResult<Made>>) {
+    pub(super) fn add_created(&mut self, kind: ChildKind, results: Vec<CallResult<CreateOutcome>>) {
         let (adopted, created) = results
             .into_iter()
-            .partition::<Vec<_>, _>(|result| matches!(result, Ok((Made::Adopted, _))));
+            .partition::<Vec<_>, _>(|result| matches!(result, Ok((CreateOutcome::Adopted, _))));
         self.add(Action::Adopt, kind, adopted);
         self.add(Action::Create, kind, created);
     }
@@ -76,7 +76,7 @@ impl Applied {
             }
         }
         if !names.is_empty() {
-            self.done.push(Done { action, kind, names });
+            self.done.push(ChildAction { action, kind, names });
         }
     }
 
@@ -91,7 +91,7 @@ pub(super) type CallResult<T> = Result<(T, String), (String, ApplyError)>;
 
 /// The way in which a child came to exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum CreateOutcome {
     Created,
     /// Another client created the child for this job; it has this operator's labels now.
     Adopted,
@@ -146,17 +146,17 @@ impl ApplyError {
 }
 
 /// Result of report: the outcome of writing the status.
-pub(super) enum Written {
+pub(super) enum StatusWrite {
     /// The status has not changed.
-    Nothing,
+    NotNeeded,
     /// The status is stored.
-    Now,
+    Stored,
     /// The server accepted the patch, but stored the old status.
-    Unchanged,
+    Ignored,
     /// The server refuses every status of this invalid job.
     Refused,
     /// The status will be written at this time.
-    Later(Instant),
+    Deferred(Instant),
 }
 
 #[cfg(test)]

@@ -94,14 +94,14 @@ impl Operator {
     pub(super) async fn watch_children<C: Child>(&self, child: ChildKind, listed: watch::Sender<bool>) {
         let controllers: Vec<_> = self.kinds.iter().map(|k| k.controller()).collect();
         let selector = format!("{} in ({})", labels::OPERATOR_NAME, controllers.join(","));
-        let tells_of_room = child == ChildKind::Pod
+        let notifies_gangs = child == ChildKind::Pod
             && matches!(
                 self.context.settings.gang_scheduler,
                 Some(GangScheduler::Coscheduling(_))
             );
         let handle = |event: Event<PartialChild<C>>| {
-            if tells_of_room && leaves_room(&event) {
-                let due = self.context.room.leave(self.context.clock.now());
+            if notifies_gangs && frees_capacity(&event) {
+                let due = self.context.freed_capacity.pod_finished(self.context.clock.now());
                 due.into_iter().for_each(|key| self.context.queue.add(key));
             }
             let owners = self.on_child_event(child, event, &listed);
@@ -157,7 +157,7 @@ impl Operator {
     }
 }
 
-fn leaves_room<C: Child>(event: &Event<PartialChild<C>>) -> bool {
+fn frees_capacity<C: Child>(event: &Event<PartialChild<C>>) -> bool {
     match event {
         Event::Deleted(_) => true,
         Event::Applied(child) => child.record().has_ended(),

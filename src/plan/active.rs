@@ -30,15 +30,15 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             warning,
             record,
         } => end::fail(draft, warning, &milestone, record),
-        JobVerdict::Succeeded if draft.must_show_running() => draft.claim_room(),
+        JobVerdict::Succeeded if draft.must_show_running() => draft.count_pending_as_active(),
         JobVerdict::Succeeded => end::succeed(draft),
         JobVerdict::SucceedsAt(at) => {
             draft.must_show_running();
-            draft.claim_room();
+            draft.count_pending_as_active();
             draft.plan.requeue_at(at, "grace period before success");
         }
         JobVerdict::FailsAt(at) => {
-            draft.claim_room();
+            draft.count_pending_as_active();
             draft.plan.requeue_at(at, "grace period before failure");
         }
         JobVerdict::Restarts(restarts) => {
@@ -54,7 +54,7 @@ pub(super) fn plan_active<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             } else {
                 stop_running(draft, &states);
             }
-            draft.claim_room();
+            draft.count_pending_as_active();
             if !draft.is_stored_first() {
                 let has_objects = objects::reconcile(draft, &states);
                 children::reconcile(draft, &survey.roles, has_objects);
@@ -80,7 +80,11 @@ fn wait_for_deadline<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 
 /// Records the restarts in the status. The next plan, made from the stored status, deletes the outdated pods.
 fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>) {
-    let counted = restarts.scopes.iter().filter(|failed| failed.counts).count();
+    let counted = restarts
+        .scopes
+        .iter()
+        .filter(|failed| failed.counts_against_limit)
+        .count();
     let count = i32::try_from(counted).unwrap_or(i32::MAX);
     recovery::charge(&mut draft.status, count, &draft.job.policy.failure, draft.now);
     for failed in &restarts.scopes {
@@ -109,7 +113,7 @@ fn restart<J: TrainingJob>(draft: &mut Draft<'_, J>, restarts: &Restarts<'_, '_>
     // The failed pods are outdated now and are not counted.
     let after = survey(draft.job, &draft.status, draft.observed);
     draft.count(&survey::states(&draft.job.topology, &after));
-    draft.claim_room();
+    draft.count_pending_as_active();
 }
 
 /// Returns the number by which the attempt of the restarted scope must rise so that all its pods are outdated: 1, or more

@@ -9,14 +9,14 @@ use crate::render;
 use super::draft::Draft;
 use super::notices;
 use super::recovery;
-use super::survey::{RoleStanding, Standing};
+use super::survey::{ObservedReplica, ObservedRole};
 use super::types::{ChildKind, Deletion, PlannedPod};
 
 /// Plans the creates and deletes that bring the job's children in line with its spec. Nothing is created while the
 /// job waits in the queue of a gang scheduler, or lacks an object that its pods may need (`has_objects` is false).
 pub(super) fn reconcile<J: TrainingJob>(
     draft: &mut Draft<'_, J>,
-    survey: &[RoleStanding<'_>],
+    survey: &[ObservedRole<'_>],
     has_objects: bool,
 ) {
     delete_surplus(draft);
@@ -49,9 +49,9 @@ fn delete_surplus<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         .extend(services.map(|s| deletion(ChildKind::Service, &s.name, &s.uid)));
 }
 
-fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
-    for standing in survey.iter().flat_map(|r| &r.replicas) {
-        if let Standing::Outdated(pod) = standing
+fn delete_outdated<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<'_>]) {
+    for observed in survey.iter().flat_map(|r| &r.replicas) {
+        if let ObservedReplica::Outdated(pod) = observed
             && !pod.deleting
         {
             draft
@@ -71,9 +71,10 @@ fn create_services<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 /// Creates the pods of replicas that restart together at the same time, once the last of the old pods is gone. A pod
 /// that came earlier would join a cluster that is about to end. If the whole job restarts, surplus pods must be gone
 /// as well, because they would reach the new pods under the old names.
-fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<'_>]) {
-    let is_leaving = |s: &Standing| matches!(s, Standing::Outdated(_) | Standing::Stopping(_));
-    let leaving = |r: &&RoleStanding<'_>| r.replicas.iter().any(is_leaving);
+fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[ObservedRole<'_>]) {
+    let is_leaving =
+        |s: &ObservedReplica| matches!(s, ObservedReplica::Outdated(_) | ObservedReplica::Stopping(_));
+    let leaving = |r: &&ObservedRole<'_>| r.replicas.iter().any(is_leaving);
     let topology = &draft.job.topology;
     let surplus = draft
         .observed
@@ -83,8 +84,8 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
     let rules = &draft.job.policy.failure.rules;
     let may = |action| rules.iter().any(|rule| rule.action.as_ref() == Some(action));
     let (job_may, role_may) = (may(&FailureAction::RestartJob), may(&FailureAction::RestartRole));
-    let together = |r: &RoleStanding<'_>| job_may || r.scope == RestartScope::Job;
-    let waits = |r: &RoleStanding<'_>| together(r) && (surplus || leaving(&r));
+    let together = |r: &ObservedRole<'_>| job_may || r.scope == RestartScope::Job;
+    let waits = |r: &ObservedRole<'_>| together(r) && (surplus || leaving(&r));
     if survey.iter().any(waits) {
         return;
     }
@@ -94,12 +95,12 @@ fn create_pods<J: TrainingJob>(draft: &mut Draft<'_, J>, survey: &[RoleStanding<
         }
         let first = draft.job.job.starts_after(topology, of_role.role);
         let is_due =
-            |r: &RoleStanding<'_>| !first.contains(&r.role.name()) || r.replicas.iter().all(has_started);
+            |r: &ObservedRole<'_>| !first.contains(&r.role.name()) || r.replicas.iter().all(has_started);
         if !survey.iter().all(is_due) {
             continue;
         }
-        for (index, standing) in (0..).zip(&of_role.replicas) {
-            if !matches!(standing, Standing::Missing) {
+        for (index, observed) in (0..).zip(&of_role.replicas) {
+            if !matches!(observed, ObservedReplica::Missing) {
                 continue;
             }
             let replica = Replica {
@@ -131,10 +132,10 @@ fn pause<J: TrainingJob>(draft: &mut Draft<'_, J>, until: Timestamp, failures: i
     }
 }
 
-fn has_started(standing: &Standing) -> bool {
+fn has_started(observed: &ObservedReplica) -> bool {
     matches!(
-        standing,
-        Standing::Running | Standing::Succeeded | Standing::Failed(_)
+        observed,
+        ObservedReplica::Running | ObservedReplica::Succeeded | ObservedReplica::Failed(_)
     )
 }
 

@@ -8,7 +8,7 @@ use crate::api::{ConditionStatus, ConditionType, JobCondition, JobStatus};
 
 /// Maximum time by which a condition may be ahead of the clock. Later times are ignored, because users can edit a status
 /// and because clocks differ only a little.
-const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(1);
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(1);
 
 /// Sets a condition. Returns true if the status has changed.
 ///
@@ -64,7 +64,7 @@ fn after_others(status: &JobStatus, type_: ConditionType, now: Timestamp) -> Tim
     let others = status.conditions.iter();
     let others = others.filter(|c| c.status == ConditionStatus::True && c.type_ != type_.as_str());
     let times = others.filter_map(|c| c.last_transition_time.as_ref());
-    let times = times.filter(|time| time.0.duration_since(now) < MAX_AHEAD);
+    let times = times.filter(|time| time.0.duration_since(now) < MAX_CLOCK_SKEW);
     let next = times.filter_map(|time| time.0.checked_add(SignedDuration::from_secs(1)).ok());
     next.max().unwrap_or(now).max(now)
 }
@@ -78,7 +78,7 @@ fn turn_off(status: &mut JobStatus, type_: ConditionType, now: Timestamp) {
     let held = |c: &&mut JobCondition| c.type_ == type_.as_str() && c.status == ConditionStatus::True;
     if let Some(condition) = status.conditions.iter_mut().find(held) {
         let since = condition.last_transition_time.as_ref().map_or(now, |time| time.0);
-        let is_ahead = since > now && since.duration_since(now) < MAX_AHEAD;
+        let is_ahead = since > now && since.duration_since(now) < MAX_CLOCK_SKEW;
         let now = if is_ahead { since } else { now };
         condition.status = ConditionStatus::False;
         condition.last_update_time = Some(Time(now));

@@ -129,7 +129,7 @@ impl<'a, J: TrainingJob> Draft<'a, J> {
     /// For a job in a queue, counts all replicas that have not ended as active, also before their pods are created. The
     /// queue reclaims capacity by suspending a job. If no replica is active, it gives the capacity to another job
     /// immediately, before this operator has observed the suspension.
-    pub(super) fn claim_room(&mut self) {
+    pub(super) fn count_pending_as_active(&mut self) {
         if labels::queue(self.job.job.meta()).is_none() {
             return;
         }

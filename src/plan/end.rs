@@ -31,7 +31,7 @@ pub(super) fn succeed<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let message = draft.job.job.message(&Milestone::Succeeded);
     draft.event(false, "Succeeded", message);
     draft.status.set_failure(None);
-    close(draft);
+    mark_ended(draft);
 }
 
 pub(super) fn fail<J: TrainingJob>(
@@ -44,7 +44,7 @@ pub(super) fn fail<J: TrainingJob>(
     draft.set(ConditionType::Failed, ConditionStatus::True, "Failed", milestone);
     let message = draft.job.job.message(milestone);
     draft.event(warning, "Failed", message);
-    close(draft);
+    mark_ended(draft);
 }
 
 /// Returns the failure record of a job that may not restart again. `limit` describes the exceeded limit, and `last` is the
@@ -62,7 +62,7 @@ pub(super) fn out_of_restarts(limit: &str, last: FailureRecord) -> FailureRecord
     }
 }
 
-fn close<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+fn mark_ended<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     draft.status.completion_time = Some(Time(draft.now));
     settle_counts(draft);
 }
@@ -118,17 +118,17 @@ pub(super) fn bound_active(status: &mut JobStatus, observed: &Observed) {
 }
 
 /// Plans a finished job: clean-up and time to live. Nothing is created, and the result never changes.
-pub(super) fn tidy<J: TrainingJob>(draft: &mut Draft<'_, J>) {
-    complete(&mut draft.status, draft.now);
+pub(super) fn plan_finished<J: TrainingJob>(draft: &mut Draft<'_, J>) {
+    fill_completion_time(&mut draft.status, draft.now);
     settle_counts(draft);
     clean_up(draft);
     objects::end(draft);
     let ttl = draft.job.policy.ttl_seconds;
-    expire(&mut draft.plan, &draft.status, ttl, draft.now);
+    apply_ttl(&mut draft.plan, &draft.status, ttl, draft.now);
 }
 
 /// Sets the completion time of a finished job if it is missing. The Go operator leaves it out after a permanent exit code.
-pub(super) fn complete(status: &mut JobStatus, now: Timestamp) {
+pub(super) fn fill_completion_time(status: &mut JobStatus, now: Timestamp) {
     if status.completion_time.is_none() {
         let terminal = [ConditionType::Succeeded, ConditionType::Failed];
         let ended = terminal
@@ -140,7 +140,7 @@ pub(super) fn complete(status: &mut JobStatus, now: Timestamp) {
 }
 
 /// Plans the deletion of the job at the end of its time to live.
-pub(super) fn expire(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now: Timestamp) {
+pub(super) fn apply_ttl(plan: &mut Plan, status: &JobStatus, ttl: Option<i64>, now: Timestamp) {
     // A negative value is invalid, and the author must be able to read the error.
     let (Some(ttl @ 0..), Some(completed)) = (ttl, &status.completion_time) else {
         return;

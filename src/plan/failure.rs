@@ -18,7 +18,7 @@ pub(super) struct Failure {
 
 /// Run time below which an attempt counts as failed soon after its start. A longer attempt had begun its work, so the next
 /// one probably will, too. Kubelets reset the backoff of a container after the same time.
-const SOON: SignedDuration = SignedDuration::from_mins(10);
+const SOON_AFTER_START: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureCause {
@@ -162,7 +162,7 @@ impl Failure {
     pub(super) fn came_soon(&self) -> Option<bool> {
         match self.cause {
             FailureCause::Exit(_) | FailureCause::RestartedInPlace => {
-                Some(self.ran_for.is_none_or(|time| time < SOON))
+                Some(self.ran_for.is_none_or(|time| time < SOON_AFTER_START))
             }
             FailureCause::Disrupted | FailureCause::Lost => None,
         }

@@ -15,7 +15,7 @@ use super::{conditions, end};
 const REASON: &str = "FailedValidation";
 
 /// Maximum size of the field errors in a message, in bytes. The message of an event must be at most 1,024 bytes.
-const MAX_MESSAGE: usize = 900;
+const MAX_PROBLEM_BYTES: usize = 900;
 
 /// Returns the plan for a job whose spec is invalid or cannot be decoded.
 ///
@@ -43,9 +43,9 @@ pub fn invalid(
         .filter(|c| c.reason == reason && status.start_time.is_none());
     if status.is_finished() && earlier.is_none_or(|c| c.message == message) {
         let mut next = status.clone();
-        end::complete(&mut next, now);
+        end::fill_completion_time(&mut next, now);
         end::bound_active(&mut next, observed);
-        end::expire(&mut plan, &next, ttl, now);
+        end::apply_ttl(&mut plan, &next, ttl, now);
         plan.status = (next != *status).then_some(StatusChange {
             status: next,
             urgent: true,
@@ -96,7 +96,7 @@ pub(super) fn recover<J: TrainingJob>(draft: &mut Draft<'_, J>) {
 }
 
 fn shorten(problem: &str) -> String {
-    let mut end = problem.len().min(MAX_MESSAGE);
+    let mut end = problem.len().min(MAX_PROBLEM_BYTES);
     while !problem.is_char_boundary(end) {
         end -= 1;
     }
@@ -110,11 +110,11 @@ mod tests {
 
     #[test]
     fn a_long_problem_loses_its_end_between_characters() {
-        let whole = "é".repeat(MAX_MESSAGE / 2);
+        let whole = "é".repeat(MAX_PROBLEM_BYTES / 2);
         assert_eq!(shorten(&whole), whole);
         assert_eq!(
             shorten(&format!("a{whole}")),
-            format!("a{} …", "é".repeat(MAX_MESSAGE / 2 - 1))
+            format!("a{} …", "é".repeat(MAX_PROBLEM_BYTES / 2 - 1))
         );
     }
 }

@@ -73,7 +73,7 @@ pub fn plan<J: TrainingJob>(job: &ValidJob<'_, J>, observed: &Observed, now: Tim
     let mut draft = Draft::new(job, &observed, now);
     invalid::recover(&mut draft);
     if draft.status.is_finished() {
-        end::tidy(&mut draft);
+        end::plan_finished(&mut draft);
     } else if job.policy.suspend {
         suspension::suspend(&mut draft);
     } else if !suspension::resume(&mut draft) {

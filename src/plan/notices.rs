@@ -20,10 +20,10 @@ pub(super) const RESTART_BACK_OFF: &str = "RestartBackOff";
 const TERMINATION_SLACK: SignedDuration = SignedDuration::from_secs(30);
 
 /// The time after which a pod with a node is reported if none of its containers has started.
-const MAX_START: SignedDuration = SignedDuration::from_mins(5);
+const MAX_START_TIME: SignedDuration = SignedDuration::from_mins(5);
 
 /// The time after which a pod is reported if no scheduler has processed it.
-const MAX_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
+const MAX_UNPROCESSED_TIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// Adds one notice for each reason why pods wait, in the Go operator's words (`pkg/core/job.go`, RecordAbnormalPods).
 /// The Go operator sends one for each pod in every reconcile.
@@ -166,7 +166,7 @@ fn add_slow<J: TrainingJob>(draft: &mut Draft<'_, J>) {
         let Some(since) = pod.scheduled_at.filter(|_| is_silent(pod)) else {
             continue;
         };
-        match since.checked_add(MAX_START) {
+        match since.checked_add(MAX_START_TIME) {
             Ok(at) if at > draft.now => draft.plan.requeue_at(at, "a pod that does not start"),
             Ok(_) => slow.push(pod),
             Err(_) => {}
@@ -214,8 +214,8 @@ fn add_without_node<J: TrainingJob>(draft: &mut Draft<'_, J>) {
             continue;
         };
         let (long, found) = match &pod.unscheduled {
-            None => (MAX_UNSEEN, &mut unseen),
-            Some((reason, _)) if reason == GATED => (MAX_START, &mut gated),
+            None => (MAX_UNPROCESSED_TIME, &mut unseen),
+            Some((reason, _)) if reason == GATED => (MAX_START_TIME, &mut gated),
             Some(_) => continue,
         };
         match since.checked_add(long) {

@@ -58,7 +58,7 @@ pub(super) fn without_job_objects<'o, J: TrainingJob>(
 /// For a job that waits in the queue of a gang scheduler, only the PodGroup is created.
 pub(super) fn reconcile<J: TrainingJob>(draft: &mut Draft<'_, J>, replicas: &Replicas<'_>) -> bool {
     let mut group = gang::group(draft, replicas);
-    gang::tell_of_room(draft, group.as_mut());
+    gang::nudge_scheduler(draft, group.as_mut());
     let mut wanted: Vec<_> = group.into_iter().collect();
     let before_its_turn = wanted.len();
     wanted.extend(render::objects(draft.job, replicas));

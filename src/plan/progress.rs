@@ -6,7 +6,7 @@ use crate::api::RestartScope;
 
 use super::draft::Draft;
 use super::recovery;
-use super::survey::{Standing, Survey};
+use super::survey::{ObservedReplica, Survey};
 
 /// Records the results of the survey in the status.
 pub(super) fn record<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
@@ -27,7 +27,7 @@ fn record_progress<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
         let name = of_role.role.name();
         let completed: BTreeSet<u32> = (0..)
             .zip(&of_role.replicas)
-            .filter(|(_, s)| matches!(s, Standing::Succeeded))
+            .filter(|(_, s)| matches!(s, ObservedReplica::Succeeded))
             .map(|(index, _)| index)
             .collect();
         if completed.is_empty() {
@@ -41,10 +41,11 @@ fn record_progress<J>(draft: &mut Draft<'_, J>, survey: &Survey<'_>) {
             remembered.started.remove(name);
             continue;
         }
-        let has_pod = |s: &&Standing| !matches!(s, Standing::Missing | Standing::Outdated(_));
+        let has_pod =
+            |s: &&ObservedReplica| !matches!(s, ObservedReplica::Missing | ObservedReplica::Outdated(_));
         let prefix = of_role.replicas.iter().take_while(has_pod).count();
         // The last pods may be stopping because the role was smaller for a while. Their end is no failure.
-        let leaving = |s: &&Standing| matches!(s, Standing::Stopping(_));
+        let leaving = |s: &&ObservedReplica| matches!(s, ObservedReplica::Stopping(_));
         let surplus = of_role.replicas[..prefix]
             .iter()
             .rev()

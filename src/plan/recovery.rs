@@ -67,15 +67,15 @@ pub(super) fn restart(recovery: &mut Recovery, scope: &RestartScope, replica: &R
 }
 
 /// Seconds before the restart after the second consecutive attempt that failed soon. The first restart is immediate.
-const FIRST_PAUSE: i32 = 10;
+const FIRST_PAUSE_SECONDS: i32 = 10;
 
 /// Maximum pause before a restart, in seconds; the same as a kubelet's.
-const MAX_PAUSE: i32 = 300;
+const MAX_PAUSE_SECONDS: i32 = 300;
 
 /// Returns the key of a restart scope in `recovery.backoff`.
 fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
     match scope {
-        RestartScope::Job => JOB.to_owned(),
+        RestartScope::Job => JOB_KEY.to_owned(),
         RestartScope::Role => replica.role.name().to_owned(),
         RestartScope::Replica | RestartScope::Other(_) => replica.key(),
     }
@@ -83,13 +83,13 @@ fn backoff_key(scope: &RestartScope, replica: &Replica<'_>) -> String {
 
 /// The key of the job in `recovery.backoff`. It is distinct, because names of roles begin with a capital letter and keys of
 /// replicas end with an index.
-const JOB: &str = "job";
+const JOB_KEY: &str = "job";
 
 /// Returns the pause in seconds before a restart after this number of consecutive attempts that failed soon, if any.
 pub(super) fn pause_after(failures: i32) -> Option<i32> {
     let times = u32::try_from(failures.saturating_sub(2)).ok()?;
-    let pause = FIRST_PAUSE.saturating_mul(2_i32.saturating_pow(times));
-    Some(pause.min(MAX_PAUSE))
+    let pause = FIRST_PAUSE_SECONDS.saturating_mul(2_i32.saturating_pow(times));
+    Some(pause.min(MAX_PAUSE_SECONDS))
 }
 
 /// Records the pause before a restart. It doubles with each consecutive attempt that failed soon. An attempt that failed
@@ -129,7 +129,7 @@ pub(super) fn paused_until(
         .iter()
         .filter_map(|scope| recovery.backoff.get(&backoff_key(scope, replica)));
     let pauses = pauses.filter_map(|backoff| Some((backoff.until.as_ref()?.0, backoff.failures)));
-    let longest = SignedDuration::from_secs(MAX_PAUSE.into());
+    let longest = SignedDuration::from_secs(MAX_PAUSE_SECONDS.into());
     let due = pauses.filter(|(until, _)| *until > now && until.duration_since(now) <= longest);
     due.max()
 }

@@ -16,7 +16,7 @@ use super::recovery;
 
 /// The observed state of a replica.
 #[derive(Clone, Debug)]
-pub(super) enum Standing {
+pub(super) enum ObservedReplica {
     /// The replica needs a pod and has none.
     Missing,
     /// The pod belongs to an earlier attempt and must be gone before a new pod is created.
@@ -31,16 +31,16 @@ pub(super) enum Standing {
 }
 
 #[derive(Debug)]
-pub(super) struct RoleStanding<'a> {
+pub(super) struct ObservedRole<'a> {
     pub(super) role: &'a Role<'a>,
     pub(super) scope: RestartScope,
-    pub(super) replicas: Vec<Standing>,
+    pub(super) replicas: Vec<ObservedReplica>,
 }
 
 /// The observed state of an active job, before any decision.
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
-    pub(super) roles: Vec<RoleStanding<'a>>,
+    pub(super) roles: Vec<ObservedRole<'a>>,
     pub(super) in_place: RestartsInPlace,
 }
 
@@ -62,16 +62,16 @@ pub(super) fn survey<'a, J: TrainingJob>(
     observed: &Observed,
 ) -> Survey<'a> {
     Survey {
-        roles: standings(job, status, observed),
+        roles: observe_roles(job, status, observed),
         in_place: restarts_in_place(job, status, observed),
     }
 }
 
-fn standings<'a, J: TrainingJob>(
+fn observe_roles<'a, J: TrainingJob>(
     job: &'a ValidJob<'a, J>,
     status: &JobStatus,
     observed: &Observed,
-) -> Vec<RoleStanding<'a>> {
+) -> Vec<ObservedRole<'a>> {
     let by_rules = !job.policy.failure.rules.is_empty();
     let of_role = |role: &'a Role<'a>| {
         let scope = job.restart_scope(role);
@@ -81,10 +81,10 @@ fn standings<'a, J: TrainingJob>(
             .all()
             .map(|replica| {
                 let lost = scope != RestartScope::Replica && replica.index < started;
-                standing(&replica, status, observed, &scope, &completed, lost, by_rules)
+                observe_replica(&replica, status, observed, &scope, &completed, lost, by_rules)
             })
             .collect();
-        RoleStanding {
+        ObservedRole {
             role,
             scope,
             replicas,
@@ -126,7 +126,7 @@ fn restarts_in_place<J: TrainingJob>(
     found
 }
 
-fn standing(
+fn observe_replica(
     replica: &Replica<'_>,
     status: &JobStatus,
     observed: &Observed,
@@ -134,7 +134,7 @@ fn standing(
     completed: &BTreeSet<u32>,
     lost: bool,
     by_rules: bool,
-) -> Standing {
+) -> ObservedReplica {
     let name = replica.host();
     let attempt = recovery::attempt(&status.recovery, replica.role, replica.index);
     let is_complete = completed.contains(&replica.index);
@@ -144,35 +144,35 @@ fn standing(
             .get(&name)
             .is_some_and(|made_for| *made_for >= attempt);
         return if is_complete || ended_well {
-            Standing::Succeeded
+            ObservedReplica::Succeeded
         } else if lost {
-            Standing::Failed(Failure::lost(replica, &name))
+            ObservedReplica::Failed(Failure::lost(replica, &name))
         } else {
-            Standing::Missing
+            ObservedReplica::Missing
         };
     };
     if recovery::is_outdated(pod.attempt, attempt) {
-        return Standing::Outdated(pod.clone());
+        return ObservedReplica::Outdated(pod.clone());
     }
     if is_complete {
-        return Standing::Succeeded;
+        return ObservedReplica::Succeeded;
     }
     let main = main_name(replica.role);
     let gone = || Failure::taken_away(replica, pod);
     match end_of(pod, main, replica.role, by_rules) {
-        Some(end) if pod.was_taken_away(end.at()) && !pod.deleting => Standing::Failed(gone()),
+        Some(end) if pod.was_taken_away(end.at()) && !pod.deleting => ObservedReplica::Failed(gone()),
         Some(end) if !pod.was_taken_away(end.at()) => match end {
-            PodEnd::Good(_) => Standing::Succeeded,
-            PodEnd::Bad(_) => Standing::Failed(Failure::of_pod(replica, pod, main)),
+            PodEnd::Good(_) => ObservedReplica::Succeeded,
+            PodEnd::Bad(_) => ObservedReplica::Failed(Failure::of_pod(replica, pod, main)),
         },
         // A deletion cannot be undone, so replicas that restart together need not wait for the end of its grace period.
-        _ if pod.deleting && lost => Standing::Failed(gone()),
-        _ if pod.deleting => Standing::Stopping(gone()),
+        _ if pod.deleting && lost => ObservedReplica::Failed(gone()),
+        _ if pod.deleting => ObservedReplica::Stopping(gone()),
         _ => match restarted_in_place(replica, pod, main) {
             // The other processes cannot continue with a process that was restarted.
-            Some(failure) if !restarts_alone(replica.role, scope) => Standing::Failed(failure),
-            _ if pod.phase == Phase::Running => Standing::Running,
-            _ => Standing::Pending,
+            Some(failure) if !restarts_alone(replica.role, scope) => ObservedReplica::Failed(failure),
+            _ if pod.phase == Phase::Running => ObservedReplica::Running,
+            _ => ObservedReplica::Pending,
         },
     }
 }
@@ -197,16 +197,16 @@ pub(super) fn states<'a>(topology: &'a Topology<'a>, survey: &Survey<'_>) -> Rep
         of_role
             .and_then(|r| r.replicas.get(index as usize))
             .map_or(ReplicaState::Absent, |s| match s {
-                Standing::Missing | Standing::Outdated(_) => ReplicaState::Absent,
-                Standing::Stopping(_) => ReplicaState::Stopping,
-                Standing::Pending => ReplicaState::Pending,
-                Standing::Running => ReplicaState::Running,
-                Standing::Succeeded => ReplicaState::Succeeded,
-                Standing::Failed(Failure {
+                ObservedReplica::Missing | ObservedReplica::Outdated(_) => ReplicaState::Absent,
+                ObservedReplica::Stopping(_) => ReplicaState::Stopping,
+                ObservedReplica::Pending => ReplicaState::Pending,
+                ObservedReplica::Running => ReplicaState::Running,
+                ObservedReplica::Succeeded => ReplicaState::Succeeded,
+                ObservedReplica::Failed(Failure {
                     cause: FailureCause::Lost,
                     ..
                 }) => ReplicaState::Absent,
-                Standing::Failed(_) => ReplicaState::Failed,
+                ObservedReplica::Failed(_) => ReplicaState::Failed,
             })
     })
 }

@@ -93,6 +93,6 @@ pub(super) fn resume<J: TrainingJob>(draft: &mut Draft<'_, J>) -> bool {
         // The existing pods belong to an earlier attempt, and new pods wait until they are gone.
         draft.status.recovery.job = recovery::later(draft.status.recovery.job, 1);
     }
-    draft.claim_room();
+    draft.count_pending_as_active();
     true
 }

@@ -36,7 +36,7 @@ pub struct Plan {
     /// The time of the next reconcile if nothing happens before.
     pub requeue: Option<Requeue>,
     /// True if pods of a gang wait for capacity, so that their scheduler must be notified when capacity is freed.
-    pub waits_for_room: bool,
+    pub waits_for_capacity: bool,
     /// True if the job cannot be run because it is invalid or cannot be read.
     pub refused: bool,
 }

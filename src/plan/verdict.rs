@@ -15,7 +15,7 @@ use super::failure::{Consequence, Failure, FailureCause};
 use super::pod_end::{counted_containers, main_name};
 use super::policy;
 use super::recovery;
-use super::survey::{RoleStanding, Standing, Survey};
+use super::survey::{ObservedReplica, ObservedRole, Survey};
 
 /// The decision about an active job.
 #[derive(Debug)]
@@ -54,12 +54,12 @@ pub(super) struct FailedReplica<'s, 'a> {
     pub(super) scope: &'s RestartScope,
     pub(super) failure: &'s Failure,
     /// True if the failure is reported; false if failures of the role are always tolerated.
-    matters: bool,
+    is_reported: bool,
     /// True if the failure counts against the limits of restarts; a rule of the failure policy can exclude it.
-    pub(super) counts: bool,
+    pub(super) counts_against_limit: bool,
     consequence: Consequence,
     /// True if the failure is a consequence of another one.
-    follows: bool,
+    is_secondary: bool,
 }
 
 /// Returns the verdict for a job that is neither finished nor suspended. A final failure takes precedence over success,
@@ -73,16 +73,16 @@ pub(super) fn judge<'s, 'a, J: TrainingJob>(
 ) -> JobVerdict<'s, 'a> {
     let mut failed = failures(draft, survey);
     let stopping = stopping(survey);
-    excuse_followers(&mut failed, &stopping);
+    mark_secondary_failures(&mut failed, &stopping);
     let outcome = outcome(draft, states, &failed);
     if let Some(first) = first(failed.iter().filter(|f| f.consequence != Consequence::Restart)) {
-        return match failure_held_until(draft, survey, first) {
+        return match failure_grace_ends_at(draft, survey, first) {
             Some(at) => JobVerdict::FailsAt(at),
             None => final_failure(draft, &failed, first),
         };
     }
     if outcome == Outcome::Succeeded {
-        return match held_until(draft, survey) {
+        return match success_grace_ends_at(draft, survey) {
             Some(at) => JobVerdict::SucceedsAt(at),
             None => JobVerdict::Succeeded,
         };
@@ -132,9 +132,12 @@ fn failures<'s, 'a, J: TrainingJob>(
     let mut failed = Vec::new();
     for of_role in &survey.roles {
         let tolerance = draft.job.job.tolerance(of_role.role);
-        let others_remain = of_role.replicas.iter().any(|s| !matches!(s, Standing::Failed(_)));
-        for (index, standing) in (0..).zip(&of_role.replicas) {
-            let Standing::Failed(failure) = standing else {
+        let others_remain = of_role
+            .replicas
+            .iter()
+            .any(|s| !matches!(s, ObservedReplica::Failed(_)));
+        for (index, observed) in (0..).zip(&of_role.replicas) {
+            let ObservedReplica::Failed(failure) = observed else {
                 continue;
             };
             let replica = Replica {
@@ -153,17 +156,17 @@ fn failures<'s, 'a, J: TrainingJob>(
             let is_tolerated = match tolerance {
                 FailureTolerance::None => false,
                 FailureTolerance::WhileOthersRemain => others_remain && is_final,
-                FailureTolerance::Always => is_final || has_used_up_its_own(draft, &replica),
+                FailureTolerance::Always => is_final || own_restarts_exhausted(draft, &replica),
             };
             if !is_tolerated {
                 failed.push(FailedReplica {
                     replica,
                     scope: action.and_then(policy::scope).unwrap_or(&of_role.scope),
                     failure,
-                    matters: tolerance != FailureTolerance::Always,
-                    counts: tolerance != FailureTolerance::Always && !is_ignored,
+                    is_reported: tolerance != FailureTolerance::Always,
+                    counts_against_limit: tolerance != FailureTolerance::Always && !is_ignored,
                     consequence,
-                    follows: false,
+                    is_secondary: false,
                 });
             }
         }
@@ -173,20 +176,20 @@ fn failures<'s, 'a, J: TrainingJob>(
 
 /// Returns the replicas whose pods are being deleted, with the failures that follow.
 fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
-    let of_role = |role: &'s RoleStanding<'a>| {
+    let of_role = |role: &'s ObservedRole<'a>| {
         let replicas = (0..).zip(&role.replicas);
-        replicas.filter_map(|(index, standing)| match standing {
-            Standing::Stopping(failure) => Some(FailedReplica {
+        replicas.filter_map(|(index, observed)| match observed {
+            ObservedReplica::Stopping(failure) => Some(FailedReplica {
                 replica: Replica {
                     role: role.role,
                     index,
                 },
                 scope: &role.scope,
                 failure,
-                matters: true,
-                counts: true,
+                is_reported: true,
+                counts_against_limit: true,
                 consequence: Consequence::Restart,
-                follows: false,
+                is_secondary: false,
             }),
             _ => None,
         })
@@ -198,18 +201,18 @@ fn stopping<'s, 'a>(survey: &'s Survey<'a>) -> Vec<FailedReplica<'s, 'a>> {
 const NO_RESTARTS: &str = "backoffLimit 0 is used up";
 
 /// Maximum time after a failure in which another failure counts as its consequence.
-const FOLLOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
+const MAX_SECONDARY_DELAY: SignedDuration = SignedDuration::from_secs(10);
 
 /// Marks the failures that are consequences of another failure. Processes that train together end when one of them is gone,
 /// with any exit code. If that one is restarted, the exit codes of the others do not fail the job.
-fn excuse_followers(failed: &mut [FailedReplica<'_, '_>], stopping: &[FailedReplica<'_, '_>]) {
+fn mark_secondary_failures(failed: &mut [FailedReplica<'_, '_>], stopping: &[FailedReplica<'_, '_>]) {
     let restarting = failed.iter().filter(|f| f.consequence == Consequence::Restart);
     let causes: Vec<_> = restarting.chain(stopping).copied().collect();
     for follower in failed {
         let is_judged_by_code = follower.consequence == Consequence::FinalByExitCode;
-        if is_judged_by_code && causes.iter().any(|cause| explains(cause, follower)) {
+        if is_judged_by_code && causes.iter().any(|cause| is_caused_by(follower, cause)) {
             follower.consequence = Consequence::Restart;
-            follower.follows = true;
+            follower.is_secondary = true;
         }
     }
 }
@@ -217,7 +220,7 @@ fn excuse_followers(failed: &mut [FailedReplica<'_, '_>], stopping: &[FailedRepl
 /// Returns true if `follower` is a consequence of `cause`: they restart together, and `follower` is not the earlier one.
 /// After the loss of a pod there is no limit between the two, because the other processes may run for as long as the grace
 /// period of that pod, and because the time of the loss may be unknown.
-fn explains(cause: &FailedReplica<'_, '_>, follower: &FailedReplica<'_, '_>) -> bool {
+fn is_caused_by(follower: &FailedReplica<'_, '_>, cause: &FailedReplica<'_, '_>) -> bool {
     if !restart_together(cause.scope, cause.replica.role, follower.replica.role) {
         return false;
     }
@@ -225,7 +228,7 @@ fn explains(cause: &FailedReplica<'_, '_>, follower: &FailedReplica<'_, '_>) -> 
         return true;
     }
     let (before, after) = (cause.failure.time(), follower.failure.time());
-    let is_soon = || after.duration_since(before) <= FOLLOWS_WITHIN;
+    let is_soon = || after.duration_since(before) <= MAX_SECONDARY_DELAY;
     before <= after && (cause.failure.cause == FailureCause::Lost || is_soon())
 }
 
@@ -242,14 +245,14 @@ fn root_cause<'s, 'a>(
     failed: &[FailedReplica<'s, 'a>],
     stopping: &[FailedReplica<'s, 'a>],
 ) -> Option<FailedReplica<'s, 'a>> {
-    let told = || failed.iter().filter(|f| f.matters);
-    let cause = first(told().filter(|f| !f.follows));
-    let of_followers = || told().next().and_then(|_| stopping.first());
+    let reported = || failed.iter().filter(|f| f.is_reported);
+    let cause = first(reported().filter(|f| !f.is_secondary));
+    let of_followers = || reported().next().and_then(|_| stopping.first());
     cause.or_else(of_followers).copied()
 }
 
 /// Returns true if a replica whose failures are always tolerated has been restarted `backoffLimit` times.
-fn has_used_up_its_own<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> bool {
+fn own_restarts_exhausted<J>(draft: &Draft<'_, J>, replica: &Replica<'_>) -> bool {
     let restarts = draft.status.recovery.replicas.get(&replica.key());
     let limit = draft.job.policy.backoff_limit;
     limit.is_some_and(|limit| restarts.copied().unwrap_or(0) >= limit)
@@ -334,7 +337,7 @@ fn exceeded_limit<J: TrainingJob>(
     survey: &Survey<'_>,
     failed: &[FailedReplica<'_, '_>],
 ) -> Option<String> {
-    let counted = failed.iter().filter(|f| f.counts);
+    let counted = failed.iter().filter(|f| f.counts_against_limit);
     let needed = i32::try_from(restart_scopes(counted).len()).unwrap_or(i32::MAX);
     let exceeds = |limit: i32, used: i32| used.saturating_add(needed) > limit;
     let is_new = needed > 0 || survey.in_place.fresh > 0;
@@ -364,16 +367,16 @@ fn exceeded_limit<J: TrainingJob>(
 /// others still run. The processes of a completed training end within a moment of each other and should not be killed in
 /// it. A failure in it means that the training was not completed: if all workers raise an error, a scheduler still ends with
 /// exit code 0.
-fn held_until<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp> {
-    let runs = |s: &Standing| matches!(s, Standing::Running | Standing::Pending);
-    let any_runs = |role: &RoleStanding<'_>| role.replicas.iter().any(runs);
+fn success_grace_ends_at<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Option<Timestamp> {
+    let runs = |s: &ObservedReplica| matches!(s, ObservedReplica::Running | ObservedReplica::Pending);
+    let any_runs = |role: &ObservedRole<'_>| role.replicas.iter().any(runs);
     if !survey.roles.iter().any(any_runs) {
         return None;
     }
-    let has_succeeded = |s: &&Standing| matches!(s, Standing::Succeeded);
+    let has_succeeded = |s: &&ObservedReplica| matches!(s, ObservedReplica::Succeeded);
     let replicas = draft.job.topology.all();
-    let standings = survey.roles.iter().flat_map(|role| &role.replicas);
-    let ended = replicas.zip(standings).filter(|(_, s)| has_succeeded(s));
+    let observed = survey.roles.iter().flat_map(|role| &role.replicas);
+    let ended = replicas.zip(observed).filter(|(_, s)| has_succeeded(s));
     let pods = ended.filter_map(|(replica, _)| draft.observed.pods.get(&replica.host()));
     let last = pods.filter_map(|pod| pod.seen_to_end).max()?;
     let until = last.checked_add(draft.job.policy.success_grace_period).ok()?;
@@ -383,15 +386,15 @@ fn held_until<J: TrainingJob>(draft: &Draft<'_, J>, survey: &Survey<'_>) -> Opti
 
 /// Returns the end of the grace period before a final failure by exit code, if one is in effect: replicas that restart
 /// together with the failed one seem to run, and one of them may have failed first.
-fn failure_held_until<J>(
+fn failure_grace_ends_at<J>(
     draft: &Draft<'_, J>,
     survey: &Survey<'_>,
     failed: &FailedReplica<'_, '_>,
 ) -> Option<Timestamp> {
     let role = failed.replica.role;
-    let runs = |of: &&RoleStanding<'_>| {
-        let mut standings = of.replicas.iter();
-        restart_together(&of.scope, of.role, role) && standings.any(|s| matches!(s, Standing::Running))
+    let runs = |of: &&ObservedRole<'_>| {
+        let mut replicas = of.replicas.iter();
+        restart_together(&of.scope, of.role, role) && replicas.any(|s| matches!(s, ObservedReplica::Running))
     };
     let by_code = failed.consequence == Consequence::FinalByExitCode;
     survey.roles.iter().find(runs).filter(|_| by_code)?;

@@ -19,7 +19,7 @@ use tower_http::decompression::{DecompressionBody, DecompressionLayer};
 
 /// The idle time after which the server is pinged, and the timeout of the ping. A dead connection is detected and
 /// dropped within twice this time.
-const PING: Duration = Duration::from_secs(10);
+const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The service that carries out calls, below the layers of [`ClientBuilder`].
 type Transport =
@@ -49,8 +49,8 @@ pub(super) fn builder(config: &Config) -> kube::Result<ClientBuilder<Transport>>
     connector.set_connect_timeout(config.connect_timeout);
     let http = legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .http2_keep_alive_interval(PING)
-        .http2_keep_alive_timeout(PING)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_INTERVAL)
         .http2_keep_alive_while_idle(true)
         .build(connector);
     let service = ServiceBuilder::new()

@@ -159,7 +159,7 @@ pub enum ProcessError {
     Definition(#[from] DefinitionError),
     /// A setting of a kind without a flag.
     #[error(
-        "{kind} reads the setting {setting}, which has no flag: call Program::kind::<{kind}>() and set() before the command line is read"
+        "{kind} reads the setting {setting}, which has no flag: call Program::kind::<{kind}>() and install() before the command line is read"
     )]
     Setting {
         /// The kind of job.

@@ -48,7 +48,7 @@ impl Program {
 
     /// Makes this the program of the process. It must be called before the command line is parsed; otherwise the name
     /// of the executable is used. Only the first call in a process has an effect.
-    pub fn set(self) {
+    pub fn install(self) {
         let _ = PROGRAM.set(self);
     }
 

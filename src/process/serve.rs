@@ -165,7 +165,7 @@ impl Work<'_> {
 
 #[derive(Clone, Default)]
 struct State {
-    standing: Arc<Mutex<Leadership>>,
+    leadership: Arc<Mutex<Leadership>>,
     leading: Gauge,
 }
 
@@ -200,7 +200,7 @@ impl State {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Leadership> {
         // The value is only ever replaced as a whole.
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.leadership.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -74,7 +74,7 @@ mod tests {
             settings: vec![setting("farm-image", "farm:1"), setting("farm-tries", "3")],
             ..Program::new("farm-operator")
         };
-        program.set();
+        program.install();
         let cli = Cli::try_parse_from(["farm-operator", "--farm-tries", "7"]).unwrap();
         let expected = [("farm-image", "farm:1"), ("farm-tries", "7")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -431,12 +431,12 @@ fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
             .get("training.kubeflow.org/capacity-freed-at")
             .cloned()
     };
-    assert!(!w.plan().waits_for_room, "its scheduler has not looked yet");
+    assert!(!w.plan().waits_for_capacity, "its scheduler has not looked yet");
     w.pod("worker-0").is_not_scheduled("SchedulingGated", "gated");
-    assert!(!w.plan().waits_for_room, "it waits for something else");
+    assert!(!w.plan().waits_for_capacity, "it waits for something else");
     w.pod("worker-0").is_not_scheduled("Unschedulable", "no node");
     w.pod("scheduler-0").is_not_scheduled("Unschedulable", "no node");
-    assert!(w.plan().waits_for_room);
+    assert!(w.plan().waits_for_capacity);
     // Nudged after 1, 2, 4, 8 … seconds, and then every five minutes.
     let begin = w.now;
     let mut seconds = Vec::new();
@@ -450,11 +450,11 @@ fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
     assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812]);
     assert_eq!(w.now, begin + jiff::SignedDuration::from_secs(999));
 
-    w.room_left_at = Some(w.now);
+    w.capacity_freed_at = Some(w.now);
     w.reconcile();
     assert_eq!(told(&w), Some(w.now.to_string()));
     // Pods end one after another: the scheduler is nudged once a second.
-    w.room_left_at = Some(w.now + jiff::SignedDuration::from_millis(10));
+    w.capacity_freed_at = Some(w.now + jiff::SignedDuration::from_millis(10));
     w.reconcile();
     assert_ne!(told(&w), Some("2026-01-01T00:16:40Z".to_owned()));
     assert_eq!(
@@ -464,7 +464,7 @@ fn a_gang_that_has_no_nodes_is_told_when_there_may_be_room() {
     w.after(1).reconcile();
     assert_eq!(told(&w), Some(w.now.to_string()));
     w.all_running();
-    assert!(!w.plan().waits_for_room);
+    assert!(!w.plan().waits_for_capacity);
 }
 
 /// An operator that is upgraded while groups wait continues with the pauses of the former one.

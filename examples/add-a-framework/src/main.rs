@@ -23,7 +23,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    Program::new("farm-operator").kind::<FarmJob>().set();
+    Program::new("farm-operator").kind::<FarmJob>().install();
     match Command::parse() {
         Command::Run(flags) => process::main(&flags, Kinds::default().with::<FarmJob>()),
         Command::Local { file } => {

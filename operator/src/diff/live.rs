@@ -17,7 +17,7 @@ use training_job::{FieldErrors, Settings, TrainingJob, plan, validate};
 use super::shape::shaped;
 use crate::check::Job;
 use crate::cluster::within;
-use crate::kinds::{ForKind, decode, unreadable};
+use crate::kinds::{KindVisitor, decode, unreadable};
 use crate::write::title;
 
 /// Returns the old side and the new side: the objects of the same jobs in the cluster, and the objects that `jobs`
@@ -69,7 +69,7 @@ pub(super) async fn sides(
                 runs.extend(owned(client, kind, (&namespace, &selector), &there).await?);
             }
             job.object["status"] = there.data["status"].clone();
-            let beside = job.kind.call(Beside {
+            let beside = job.kind.visit(Beside {
                 job: &job.object,
                 settings,
                 runs: &runs,
@@ -97,10 +97,10 @@ struct Beside<'a> {
     runs: &'a [Value],
 }
 
-impl ForKind for Beside<'_> {
+impl KindVisitor for Beside<'_> {
     type Output = Result<Vec<Value>, FieldErrors>;
 
-    fn call<J: TrainingJob>(self) -> Self::Output {
+    fn visit<J: TrainingJob>(self) -> Self::Output {
         let job: J = decode(self.job)?;
         let valid = validate(&job, self.settings)?;
         let pods = self.runs.iter().filter(|object| object["kind"] == "Pod");

@@ -12,7 +12,7 @@ use training_job::{FieldErrors, Settings, TrainingJob};
 
 use crate::check::{Job, check};
 use crate::exit::{self, Failure};
-use crate::kinds::ForKind;
+use crate::kinds::KindVisitor;
 use crate::settings::SettingsArgs;
 use crate::table::Table;
 use crate::{report, write};
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Args) -> Result<ExitCode, Failure> {
 
 /// What is printed for a job.
 pub(crate) fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
-    let life = job.kind.call(ExplainLife(job, settings));
+    let life = job.kind.visit(ExplainLife(job, settings));
     let life = life.map_err(|errors| Failure::new(&job.origin, errors))?;
     Ok(life_text(job, &life))
 }
@@ -66,10 +66,10 @@ pub(crate) fn text(job: &Job, settings: &Settings) -> Result<String, Failure> {
 /// Finds the life of a job, whose type is that of its kind.
 struct ExplainLife<'a>(&'a Job, &'a Settings);
 
-impl ForKind for ExplainLife<'_> {
+impl KindVisitor for ExplainLife<'_> {
     type Output = Result<Life, FieldErrors>;
 
-    fn call<J: TrainingJob>(self) -> Self::Output {
+    fn visit<J: TrainingJob>(self) -> Self::Output {
         dry_run::life::<J>(&self.0.object, &self.0.version, self.1)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Jobs<J> {
 struct Cached<J> {
     uid: String,
     version: Version,
-    author_wrote: u64,
+    spec_fingerprint: u64,
     form: Form<J>,
 }
 
@@ -42,7 +42,7 @@ impl<J: TrainingJob> Cached<J> {
         Self {
             uid: uid(&*job),
             version: Version::from_meta(job.meta()),
-            author_wrote: job.author_wrote(),
+            spec_fingerprint: job.spec_fingerprint(),
             form: match &*job {
                 StoredJob::Job { text, valid, .. } => Form::Text {
                     text: text.clone(),
@@ -233,7 +233,7 @@ impl<J: TrainingJob> Jobs<J> {
         if let Some(held) = self.jobs.get(&name(&job))
             && let Form::Text { valid, .. } = &held.form
         {
-            job.inherit_validity(valid, held.author_wrote);
+            job.inherit_validity(valid, held.spec_fingerprint);
         }
         self.put(job)
     }

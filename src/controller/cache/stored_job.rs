@@ -203,21 +203,21 @@ impl<J: TrainingJob> StoredJob<J> {
         }
     }
 
-    /// Marks the job as valid if an earlier version was valid and its author has not changed it since. `author_wrote`
-    /// is the value of [`author_wrote`](Self::author_wrote) for that version. A version from before a restore of etcd
+    /// Marks the job as valid if an earlier version was valid and its author has not changed it since. `spec_fingerprint`
+    /// is the value of [`spec_fingerprint`](Self::spec_fingerprint) for that version. A version from before a restore of etcd
     /// does not count as an earlier version.
-    pub(crate) fn inherit_validity(&self, known: &OnceLock<()>, author_wrote: u64) {
+    pub(crate) fn inherit_validity(&self, known: &OnceLock<()>, spec_fingerprint: u64) {
         if let Self::Job { valid, .. } = self
             && known.get().is_some()
             && self.meta().generation.is_some()
-            && self.author_wrote() == author_wrote
+            && self.spec_fingerprint() == spec_fingerprint
         {
             valid.get_or_init(|| ());
         }
     }
 
     /// Returns a fingerprint that changes if the author changes the job, and differs between jobs.
-    pub(crate) fn author_wrote(&self) -> u64 {
+    pub(crate) fn spec_fingerprint(&self) -> u64 {
         let meta = self.meta();
         let mut hasher = DefaultHasher::new();
         (&meta.uid, meta.generation, &meta.labels, &meta.annotations).hash(&mut hasher);
@@ -397,7 +397,9 @@ fn without_managed_fields(object: &str) -> serde_json::Result<String> {
 pub(crate) enum Validated<'a, J> {
     /// The job belongs to another controller, or it is being deleted and the garbage collector deletes its children.
     /// `news` is true if its kind has a different status for it then.
-    LeftAlone { news: bool },
+    LeftAlone {
+        news: bool,
+    },
     Valid(Box<ValidJob<'a, J>>),
     /// The job cannot run in its current form.
     Invalid {

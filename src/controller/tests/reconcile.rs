@@ -89,16 +89,16 @@ async fn a_job_without_a_name_is_none() {
 }
 
 /// A clock that stands still unless it is set; seconds since 1970.
-struct Standing(AtomicI64);
+struct FrozenClock(AtomicI64);
 
-impl Clock for Standing {
+impl Clock for FrozenClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_second(self.0.load(Ordering::Relaxed)).unwrap()
     }
 }
 
 /// Returns a client of a server without services, which takes 20 s to respond 404. Deletes are recorded.
-fn without_services(clock: Arc<Standing>, deleted: Arc<Mutex<Vec<String>>>) -> Client {
+fn without_services(clock: Arc<FrozenClock>, deleted: Arc<Mutex<Vec<String>>>) -> Client {
     let answer = move |request: http::Request<Body>| {
         let path = request.uri().path().to_owned();
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -148,7 +148,7 @@ async fn a_job_whose_time_to_live_ends_while_its_services_go_is_deleted() {
         },
     });
     let end: Timestamp = "2030-01-01T00:01:00Z".parse().unwrap();
-    let clock = Arc::new(Standing(AtomicI64::new(end.as_second() + 1)));
+    let clock = Arc::new(FrozenClock(AtomicI64::new(end.as_second() + 1)));
     let deleted = Arc::new(Mutex::new(Vec::new()));
     let options = Options {
         clock: clock.clone(),

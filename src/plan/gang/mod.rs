@@ -17,8 +17,8 @@ use super::recovery;
 pub(super) use waiting::{notices, speaks_for};
 
 /// The shortest and the longest pause between two notifications of a scheduler about capacity.
-const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
-const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(300);
+const MIN_NUDGE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+const MAX_NUDGE_INTERVAL: SignedDuration = SignedDuration::from_secs(300);
 
 /// Returns the wanted PodGroup of the job, or None without a gang scheduler.
 ///
@@ -110,7 +110,7 @@ pub(super) fn waits<J: TrainingJob>(draft: &Draft<'_, J>) -> bool {
 /// Makes the scheduler retry pods that have no node, by an annotation on their group. The annotation is written when
 /// capacity was freed since it was last written. Otherwise it is written after a pause as long as the pods had waited
 /// at the last write, at most five minutes. Volcano retries by itself.
-pub(super) fn tell_of_room<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Option<&mut JobObject>) {
+pub(super) fn nudge_scheduler<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Option<&mut JobObject>) {
     let Some(scheduler @ GangScheduler::Coscheduling(_)) = &draft.job.topology.settings.gang_scheduler else {
         return;
     };
@@ -121,16 +121,16 @@ pub(super) fn tell_of_room<J: TrainingJob>(draft: &mut Draft<'_, J>, group: Opti
     let Some(since) = pods.filter_map(|pod| pod.has_no_node_since()).min() else {
         return;
     };
-    draft.plan.waits_for_room = true;
+    draft.plan.waits_for_capacity = true;
     let annotations = &there.annotations;
-    let told = annotations.get(labels::CAPACITY_FREED_AT);
-    let told = told.or_else(|| annotations.get(labels::FORMER_CAPACITY_FREED_AT));
-    let told = told.and_then(|at| at.parse().ok()).unwrap_or(since).max(since);
-    let pause = told.duration_since(since).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
-    let left_at = draft.observed.room_left_at.filter(|left| *left > told);
+    let last_nudge = annotations.get(labels::CAPACITY_FREED_AT);
+    let last_nudge = last_nudge.or_else(|| annotations.get(labels::FORMER_CAPACITY_FREED_AT));
+    let last_nudge = last_nudge.and_then(|at| at.parse().ok()).unwrap_or(since).max(since);
+    let pause = last_nudge.duration_since(since).clamp(MIN_NUDGE_INTERVAL, MAX_NUDGE_INTERVAL);
+    let left_at = draft.observed.capacity_freed_at.filter(|left| *left > last_nudge);
     let due = match left_at {
-        Some(left) => told.checked_add(SHORTEST_PAUSE).map(|due| due.max(left)),
-        None => told.checked_add(pause),
+        Some(left) => last_nudge.checked_add(MIN_NUDGE_INTERVAL).map(|due| due.max(left)),
+        None => last_nudge.checked_add(pause),
     };
     match due {
         Ok(due) if due > draft.exact_now => draft.plan.requeue_at(due, "pods of a gang wait for capacity"),

@@ -13,11 +13,11 @@ use crate::plan::types::PlannedEvent;
 use super::{is_bound, is_of_an_earlier_attempt, phase, record};
 
 /// The time after which a job is reported if a part of its pods holds capacity while the others have none.
-const PARTLY: SignedDuration = SignedDuration::from_secs(300);
+const MAX_PARTLY_SCHEDULED: SignedDuration = SignedDuration::from_secs(300);
 
 /// The time that a scheduler may take to process a new group, or all of its pods. After it the job reports that it
 /// waits.
-const LOOKED_AT: SignedDuration = SignedDuration::from_secs(10);
+const MAX_SCHEDULER_DELAY: SignedDuration = SignedDuration::from_secs(10);
 
 /// Returns true if the notice about the group covers this reason of a waiting pod. A scheduler with coscheduling
 /// first reports of each pod only that the others are missing.
@@ -90,7 +90,7 @@ fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord)
             let why = "a PodGroup that no scheduler has processed";
             let is_old = group
                 .created
-                .is_none_or(|since| has_lasted(draft, since, LOOKED_AT, why));
+                .is_none_or(|since| has_lasted(draft, since, MAX_SCHEDULER_DELAY, why));
             is_old.then(|| format!(
                 "no scheduler has processed PodGroup {name}; check that the queue {queue} exists and that Volcano runs"
             ))
@@ -104,7 +104,9 @@ fn is_not_let_in<J: TrainingJob>(draft: &mut Draft<'_, J>, group: &ObjectRecord)
                 .and_then(|c| c["message"].as_str());
             let says = match (why, group.created) {
                 (Some(why), _) => format!("Volcano reports: {why}"),
-                (None, Some(since)) if has_lasted(draft, since, PARTLY, "a PodGroup that waits") => {
+                (None, Some(since))
+                    if has_lasted(draft, since, MAX_PARTLY_SCHEDULED, "a PodGroup that waits") =>
+                {
                     "Volcano reports no reason; check that the queue is open".to_owned()
                 }
                 (None, _) => return None,
@@ -135,7 +137,12 @@ fn has_no_nodes<J: TrainingJob>(
         .collect();
     let without = || pods.iter().filter(|pod| pod.has_no_node_since().is_some());
     let since = without().filter_map(|pod| pod.has_no_node_since()).min()?;
-    if !has_lasted(draft, since, LOOKED_AT, "pods of a PodGroup without nodes") {
+    if !has_lasted(
+        draft,
+        since,
+        MAX_SCHEDULER_DELAY,
+        "pods of a PodGroup without nodes",
+    ) {
         return None;
     }
     let mut words = without().filter_map(|pod| Some(pod.unscheduled.as_ref()?.1.as_str()));
@@ -206,10 +213,10 @@ fn without_gangs<J: TrainingJob>(draft: &mut Draft<'_, J>) {
     let Some(since) = without.iter().min().filter(|_| holding > 0) else {
         return;
     };
-    if !has_lasted(draft, *since, PARTLY, "some pods without nodes") {
+    if !has_lasted(draft, *since, MAX_PARTLY_SCHEDULED, "some pods without nodes") {
         return;
     }
-    let (all, minutes) = (without.len() + holding, PARTLY.as_mins());
+    let (all, minutes) = (without.len() + holding, MAX_PARTLY_SCHEDULED.as_mins());
     let message = format!(
         "{} of {all} pods have had no node for {minutes} minutes while the other pods occupy theirs; a gang scheduler or a \
          queue starts all pods of a job or none",

@@ -33,7 +33,7 @@ pub struct Observed {
     /// Pods that succeeded and were then deleted by another client: name and attempt.
     pub completed: BTreeMap<String, u32>,
     /// The time when a pod of any job last freed capacity, if gangs must be notified of it.
-    pub room_left_at: Option<Timestamp>,
+    pub capacity_freed_at: Option<Timestamp>,
 }
 
 impl Observed {

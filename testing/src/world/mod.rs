@@ -52,7 +52,7 @@ pub struct World<J> {
     /// The names of created pods, in order.
     pub created: Vec<String>,
     /// The last time at which a pod of another job freed capacity.
-    pub room_left_at: Option<Timestamp>,
+    pub capacity_freed_at: Option<Timestamp>,
     /// True if the controller deleted the job.
     pub job_deleted: bool,
     /// The time at which the controller observed the end of each of these pods.
@@ -77,7 +77,7 @@ impl<J: TrainingJob> World<J> {
             completed: BTreeMap::new(),
             events: Vec::new(),
             created: Vec::new(),
-            room_left_at: None,
+            capacity_freed_at: None,
             job_deleted: false,
             seen_to_end: BTreeMap::new(),
             settings: Settings::default(),
@@ -401,7 +401,7 @@ impl<J: TrainingJob> World<J> {
                 .collect(),
             objects: self.objects.clone(),
             completed: self.completed.clone(),
-            room_left_at: self.room_left_at,
+            capacity_freed_at: self.capacity_freed_at,
         }
     }
 

@@ -19,7 +19,7 @@ use training_job::TrainingJob;
 use super::processes::ProcessArgs;
 use super::signals::Signals;
 use crate::controller_config::ControllerConfigArgs;
-use crate::kinds::{ForKind, kinds};
+use crate::kinds::{KindVisitor, kinds};
 
 use output::Output;
 use progress::Progress;
@@ -139,17 +139,17 @@ pub(super) async fn run(args: &Args, jobs: Jobs) -> anyhow::Result<ExitCode> {
 /// Takes jobs of all kinds, and has none yet.
 pub(super) fn jobs() -> Jobs {
     kinds().iter().fold(Jobs::default(), |jobs, kind| {
-        kind.call(AddTo(jobs, kind.adjust_local))
+        kind.visit(AddTo(jobs, kind.adjust_local))
     })
 }
 
 /// Adds a kind to those of a local run.
 struct AddTo(Jobs, AdjustEnv);
 
-impl ForKind for AddTo {
+impl KindVisitor for AddTo {
     type Output = Jobs;
 
-    fn call<J: TrainingJob>(self) -> Jobs {
+    fn visit<J: TrainingJob>(self) -> Jobs {
         self.0.kind_with::<J>(self.1)
     }
 }

@@ -24,21 +24,21 @@ use crate::job::JobObject;
 use crate::plan::{ChildKind, Plan};
 use kube_follow::backoff;
 
-use super::steps::{Action, ApplyFailure, Done};
+use super::steps::{Action, ApplyFailure, ChildAction};
 
 /// Consecutive reconciles that may create without a pause: the first of a job, and a few that replace lost children.
-const BURST: u32 = 5;
+const MAX_BURST_CREATES: u32 = 5;
 
 /// Reconciles that are further apart than this are not consecutive.
-const ROW: Duration = Duration::from_secs(60);
+const MAX_CONSECUTIVE_GAP: Duration = Duration::from_secs(60);
 
 /// The maximum pause.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_CREATE_PAUSE: Duration = Duration::from_secs(10);
 
 /// The rate at which reconciles of one job create children.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CreateRate {
-    in_row: u32,
+    consecutive: u32,
     last: Option<Instant>,
 }
 
@@ -46,8 +46,11 @@ impl CreateRate {
     /// Removes the creates from `plan` if it is too early for them, and returns when they are due.
     pub(super) fn defer_creates(&self, plan: &mut Plan) -> Option<Instant> {
         let nothing = plan.creates() == 0;
-        let over = self.in_row.checked_sub(BURST).filter(|_| !nothing)?;
-        let due = self.last? + backoff(over + 1, "").min(LONGEST);
+        let over = self
+            .consecutive
+            .checked_sub(MAX_BURST_CREATES)
+            .filter(|_| !nothing)?;
+        let due = self.last? + backoff(over + 1, "").min(MAX_CREATE_PAUSE);
         if Instant::now() >= due {
             return None;
         }
@@ -58,9 +61,9 @@ impl CreateRate {
     }
 
     pub(super) fn record(&mut self) {
-        let continues = self.last.is_some_and(|last| last.elapsed() < ROW);
-        self.in_row = if continues {
-            self.in_row.saturating_add(1)
+        let continues = self.last.is_some_and(|last| last.elapsed() < MAX_CONSECUTIVE_GAP);
+        self.consecutive = if continues {
+            self.consecutive.saturating_add(1)
         } else {
             1
         };
@@ -75,7 +78,7 @@ pub(super) struct RefusedChildren {
     /// The generation of the job at the refusal, because an edit of the spec may fix the cause.
     generation: Option<i64>,
     /// The time of the next try.
-    until: Option<Instant>,
+    retry_at: Option<Instant>,
     /// Number of consecutive refusals.
     times: u32,
 }
@@ -84,8 +87,8 @@ impl RefusedChildren {
     /// Removes the creates and patches of refused children from `plan` while it is too early for them, and returns
     /// when they are due.
     pub(super) fn defer_creates(&mut self, generation: Option<i64>, plan: &mut Plan) -> Option<Instant> {
-        let until = self.until.filter(|until| *until > Instant::now());
-        if until.is_none() || self.generation != generation {
+        let retry_at = self.retry_at.filter(|at| *at > Instant::now());
+        if retry_at.is_none() || self.generation != generation {
             let goes_on = self.is_waiting() && self.generation == generation;
             *self = Self {
                 generation,
@@ -112,7 +115,7 @@ impl RefusedChildren {
             )
         });
         let left = plan.creates() + plan.patch_objects.len();
-        until.filter(|_| left < wanted)
+        retry_at.filter(|_| left < wanted)
     }
 
     /// Records the failures that are refusals of one child. A failure of all children is not recorded, because it
@@ -129,8 +132,8 @@ impl RefusedChildren {
 
     /// Sets the time of the next try: the retry of the job, or the end of the children's own backoff if that is
     /// earlier. The failures of the job may have other causes.
-    pub(super) fn until(&mut self, again: Instant) {
-        self.until = Some(again.min(Instant::now() + backoff(self.times, "")));
+    pub(super) fn set_retry_at(&mut self, again: Instant) {
+        self.retry_at = Some(again.min(Instant::now() + backoff(self.times, "")));
     }
 
     /// Returns true if any child waits for its next try.
@@ -139,11 +142,11 @@ impl RefusedChildren {
     }
 }
 
-/// Writes of a job's status that are allowed without delay in one [`WINDOW`]. A job in trouble has a few each second.
-const WRITES: u32 = 20;
+/// Writes of a job's status that are allowed without delay in one [`WRITE_WINDOW`]. A job in trouble has a few each second.
+const MAX_WRITES_PER_WINDOW: u32 = 20;
 
 /// The window in which status writes are counted.
-const WINDOW: Duration = Duration::from_secs(10);
+const WRITE_WINDOW: Duration = Duration::from_secs(10);
 
 /// The rate of status writes of one job.
 #[derive(Clone, Copy, Debug, Default)]
@@ -155,12 +158,12 @@ pub(super) struct WriteRate {
 impl WriteRate {
     /// Returns when the next write is allowed, if it is too early now.
     pub(super) fn due(&self) -> Option<Instant> {
-        let end = self.since? + WINDOW;
-        (self.count >= WRITES && Instant::now() < end).then_some(end)
+        let end = self.since? + WRITE_WINDOW;
+        (self.count >= MAX_WRITES_PER_WINDOW && Instant::now() < end).then_some(end)
     }
 
     pub(super) fn record(&mut self) {
-        if self.since.is_none_or(|since| since.elapsed() >= WINDOW) {
+        if self.since.is_none_or(|since| since.elapsed() >= WRITE_WINDOW) {
             *self = Self {
                 count: 0,
                 since: Some(Instant::now()),
@@ -171,7 +174,7 @@ impl WriteRate {
 }
 
 /// The minimum interval between two patches of an object.
-const PATCH_INTERVAL: Duration = Duration::from_secs(1);
+const MIN_PATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The times of the last patches of one job's objects.
 #[derive(Clone, Debug, Default)]
@@ -184,7 +187,7 @@ impl PatchRate {
     pub(super) fn defer_patches(&self, plan: &mut Plan) -> Option<Instant> {
         let due = |object: &JobObject| {
             let last = self.last.get(&(object.kind.into(), object.name().to_owned()))?;
-            Some(*last + PATCH_INTERVAL).filter(|due| *due > Instant::now())
+            Some(*last + MIN_PATCH_INTERVAL).filter(|due| *due > Instant::now())
         };
         let first = plan
             .patch_objects
@@ -196,9 +199,9 @@ impl PatchRate {
     }
 
     /// Records the patches among the completed actions.
-    pub(super) fn record(&mut self, done: &[Done]) {
+    pub(super) fn record(&mut self, done: &[ChildAction]) {
         let now = Instant::now();
-        self.last.retain(|_, last| *last + PATCH_INTERVAL > now);
+        self.last.retain(|_, last| *last + MIN_PATCH_INTERVAL > now);
         for patched in done.iter().filter(|done| done.action == Action::Patch) {
             let names = patched
                 .names
@@ -221,7 +224,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_made_again_and_again_is_made_less_often() {
-        let mut pace = CreateRate::default();
+        let mut rate = CreateRate::default();
         let mut made = 0;
         let end = Instant::now() + Duration::from_secs(300);
         while Instant::now() < end {
@@ -229,18 +232,18 @@ mod tests {
                 create_services: vec![Service::default()],
                 ..Plan::default()
             };
-            match pace.defer_creates(&mut plan) {
+            match rate.defer_creates(&mut plan) {
                 Some(due) => tokio::time::sleep_until(due).await,
                 None => {
-                    pace.record();
+                    rate.record();
                     made += 1;
                 }
             }
         }
         assert!((30..=45).contains(&made), "{made}");
-        tokio::time::sleep(ROW).await;
-        pace.record();
-        assert_eq!(pace.in_row, 1, "calm makes it forget");
+        tokio::time::sleep(MAX_CONSECUTIVE_GAP).await;
+        rate.record();
+        assert_eq!(rate.consecutive, 1, "calm makes it forget");
     }
 
     #[tokio::test(start_paused = true)]
@@ -257,7 +260,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(made, 6 * WRITES);
+        assert_eq!(made, 6 * MAX_WRITES_PER_WINDOW);
     }
 
     #[tokio::test(start_paused = true)]
@@ -282,13 +285,13 @@ mod tests {
                 made += 1;
                 let names = vec!["a".to_owned()];
                 let (action, kind) = (Action::Patch, config.into());
-                patches.record(&[Done { action, kind, names }]);
+                patches.record(&[ChildAction { action, kind, names }]);
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert_eq!(made, 60);
         let (action, kind, names) = (Action::Patch, config.into(), vec!["a".to_owned()]);
-        patches.record(&[Done { action, kind, names }]);
+        patches.record(&[ChildAction { action, kind, names }]);
         let mut both = plan(&["a", "b"]);
         assert!(patches.defer_patches(&mut both).is_some());
         assert_eq!(both.patch_objects, plan(&["b"]).patch_objects);
@@ -336,7 +339,7 @@ mod tests {
             failure("b", ApplyError::StillThere),
             failure("c", ApplyError::NotTried),
         ]);
-        refused.until(Instant::now() + Duration::from_secs(300));
+        refused.set_retry_at(Instant::now() + Duration::from_secs(300));
         let (due, _) = held(&mut refused, 1);
         assert_eq!(
             due,
@@ -344,7 +347,7 @@ mod tests {
             "its own, not the job's"
         );
         let due = Instant::now() + Duration::from_millis(400);
-        refused.until(due);
+        refused.set_retry_at(due);
         assert_eq!(held(&mut refused, 1), (Some(due), "bca".to_owned()));
         let mut others = Plan {
             create_services: vec![service("c")],
@@ -368,10 +371,10 @@ mod tests {
 
     #[test]
     fn deletions_wait_for_nothing() {
-        let mut pace = CreateRate::default();
-        assert!(pace.defer_creates(&mut Plan::default()).is_none());
-        pace.in_row = 100;
-        pace.last = None;
-        assert!(pace.defer_creates(&mut Plan::default()).is_none());
+        let mut rate = CreateRate::default();
+        assert!(rate.defer_creates(&mut Plan::default()).is_none());
+        rate.consecutive = 100;
+        rate.last = None;
+        assert!(rate.defer_creates(&mut Plan::default()).is_none());
     }
 }
